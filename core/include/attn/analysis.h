@@ -33,9 +33,10 @@ typedef enum {
 const char *attn_head_role_name(attn_head_role role);
 /*
  * score has (heads, ATTN_ROLE_COUNT) numbers. map is (heads, n, n); ids has n numbers, NULL: same_token and induction
- * are NaN. A role without a query that it speaks of is NaN.
+ * are NaN. A role without a query that it speaks of is NaN. watch is asked whether the work is cancelled, and if so, the
+ * scores are wrong; NULL: it is never cancelled.
  */
-void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score);
+void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, const attn_runtime *watch);
 
 /*
  * The k largest of scores[0 .. count), best first, with their probabilities under a softmax over all. Equal scores: the

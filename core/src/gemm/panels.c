@@ -1,6 +1,7 @@
 /* panels.c: weights packed once, in the order in which a kernel multiplies with them. */
 #include "attn/panels.h"
 
+#include "base/parallel.h"
 #include "base/size.h"
 #include "gemm/gemm.h"
 #include "kernel/kernel.h"
@@ -64,9 +65,7 @@ void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const at
 {
     struct packing packing = {.kernel = runtime->kernel, .block = block_of(layout, weight), .data = data};
     packing.panels = panels_of(runtime->kernel, &packing.block);
-    const size_t all = matrices_of(weight) * packing.panels;
-    if (all > 0)
-        runtime->run(runtime->context, all, pack_one, &packing);
+    attn_spread(runtime, matrices_of(weight) * packing.panels, pack_one, &packing);
 }
 
 const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column,

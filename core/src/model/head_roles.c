@@ -4,6 +4,7 @@
 #include "attn/analysis.h"
 #include "base/float_mode.h"
 #include "base/number.h"
+#include "base/pace.h"
 
 const char *attn_head_role_name(attn_head_role role)
 {
@@ -55,13 +56,14 @@ static double entropy_of(const attn_tensor *map, size_t row, size_t n)
     return entropy;
 }
 
-void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score)
+void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, const attn_runtime *watch)
 {
     const size_t heads = map->shape[0], n = map->shape[1];
     const uint64_t mode = attn_float_mode_enter();
+    struct attn_pace pace = attn_pace_begin(watch);
     for (size_t h = 0; h < heads; h++) {
         struct role_sums sums = {.rows = {0}};
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && !attn_pace_stops(&pace, 2 * n); i++) { /* a logarithm for each number */
             const size_t row = (h * n + i) * n;
             if (i > 0)
                 add(&sums, ATTN_ROLE_PREVIOUS_TOKEN, attn_number_get(map->data, map->dtype, row + i - 1));

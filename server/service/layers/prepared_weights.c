@@ -135,13 +135,21 @@ static size_t blocks_of(const struct envelope_attachment *attachment)
     return is_narrow(attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
 }
 
-/* Widens the block of that index. Blocks are counted through all tensors. */
+static bool is_cancelled(const struct preparing *preparing)
+{
+    const attn_runtime *runtime = preparing->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* Widens the block of that index, unless the request is cancelled. Blocks are counted through all tensors. */
 static void widen_block(void *argument, size_t index, size_t worker)
 {
     const struct preparing *preparing = argument;
     const struct envelope_attachment *attachment = preparing->base->attachments;
     char *to = preparing->data;
     (void)worker;
+    if (is_cancelled(preparing))
+        return;
     for (; index >= blocks_of(attachment); attachment++) {
         index -= blocks_of(attachment);
         to += bytes_of(preparing, attachment);
@@ -271,16 +279,27 @@ static struct prepared_weights *create(struct prepared_store *store, struct prep
     return NULL;
 }
 
-/* Prepares the weights. The caller has reserved the room; without memory it is given back. */
+/* Prepares the weights. Returns NULL without memory, and when the request is cancelled. */
+static struct prepared_weights *create_prepared(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
+                                                struct preparing *preparing)
+{
+    struct prepared_weights *weights = create(store, slot, bytes);
+    if (weights == NULL)
+        return NULL;
+    preparing->data = weights->data;
+    widen(preparing);
+    pack(preparing);
+    if (!is_cancelled(preparing))
+        return weights;
+    destroy_all(weights); /* it is in no list yet */
+    return NULL;
+}
+
+/* Prepares the weights for the slot. The caller has reserved the room, which is given back if there are none. */
 static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
                                      struct preparing *preparing)
 {
-    struct prepared_weights *weights = create(store, slot, bytes);
-    if (weights != NULL) {
-        preparing->data = weights->data;
-        widen(preparing);
-        pack(preparing);
-    }
+    struct prepared_weights *weights = create_prepared(store, slot, bytes, preparing);
     pthread_mutex_lock(&store->lock);
     slot->is_preparing = false;
     slot->weights = weights;

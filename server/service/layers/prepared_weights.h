@@ -33,7 +33,8 @@ size_t prepared_store_bytes(struct prepared_store *store);
 /*
  * Replaces the weights of base, which are those of the file, by prepared ones. They are made if slot has none; the list
  * of base is then in arena. Returns NULL and leaves base unchanged when nothing in it can be prepared, when there is no
- * room, and while another request prepares it. slot and facts belong to one version, which must outlive the prepared
+ * room, while another request prepares it, and when runtime says that the request is cancelled, which it is asked before
+ * each block and panel. slot and facts belong to one version, which must outlive the prepared
  * weights.
  */
 struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,

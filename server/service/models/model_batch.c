@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/bytes/pace.h"
+
 /* A batch while it is made. */
 struct making {
     struct model_batch *batch;
@@ -35,6 +37,11 @@ static const char *name_item(const struct making *making, const char *member, si
 static attn_status fail_memory(const struct making *making)
 {
     return attn_fail(making->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the inputs of the model");
+}
+
+static attn_status fail_cancelled(const struct making *making)
+{
+    return attn_fail(making->err, ATTN_ERR_CANCELLED, NULL, "cancelled while the inputs of the model were read");
 }
 
 static attn_status fail_length(const struct making *making, const char *field, size_t count)
@@ -157,9 +164,12 @@ static attn_status set_types(const struct making *making, const char *field, con
     if (table->data == NULL || table->shape[0] < 2)
         return ATTN_OK;
     int64_t *types = attn_arena_take(making->arena, output->count, sizeof *types);
+    struct pace pace = pace_begin(making->arena);
     if (types == NULL)
         return fail_memory(making);
     for (size_t i = 0; i < output->count; i++) {
+        if (pace_stops(&pace, sizeof *output->tokens))
+            return fail_cancelled(making);
         types[i] = output->tokens[i].type_id;
         if ((size_t)types[i] >= table->shape[0])
             return attn_fail(making->err, ATTN_ERR_VALUE, field,
@@ -176,9 +186,12 @@ static attn_status set_ids(const struct making *making, const char *field, size_
 {
     const attn_tensor *words = &making->version->model.stacks[stack].embedding.words;
     int64_t *ids = attn_arena_take(making->arena, output->count, sizeof *ids);
+    struct pace pace = pace_begin(making->arena);
     if (ids == NULL)
         return fail_memory(making);
     for (size_t i = 0; i < output->count; i++) {
+        if (pace_stops(&pace, sizeof *output->tokens))
+            return fail_cancelled(making);
         ids[i] = output->tokens[i].id;
         if (making->kind == MODEL_REQUEST_ATTENTION && (size_t)ids[i] >= words->shape[0])
             return attn_fail(making->err, ATTN_ERR_VALUE, field,

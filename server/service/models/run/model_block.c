@@ -181,6 +181,7 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
     if (status == ATTN_OK)
         status = reduce_result(&run->envelope, &run->plan, &run->shown, job->runtime, job->arena, result, job->err);
     const bool has_places = !run->envelope.reduction.has_pool;
+    struct pace pace = pace_begin(job->arena);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
         if (!(run->shown.want & BIT(step)))
             continue;
@@ -189,10 +190,12 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
         const struct model_copy copy = {.layer = run->place,
                                         .item = run->item,
                                         .query_places = is_map ? run->queries.places : NULL,
-                                        .key_places = is_map && !keeps_top ? run->keys.places : NULL};
-        model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor);
-        if (keeps_top)
-            model_copy_step(&copy, &run->envelope.reduction.top_indices, &run->part->indices->tensor);
+                                        .key_places = is_map && !keeps_top ? run->keys.places : NULL,
+                                        .pace = &pace};
+        const attn_tensor *indices = &run->envelope.reduction.top_indices;
+        if (!model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor) ||
+            (keeps_top && !model_copy_step(&copy, indices, &run->part->indices->tensor)))
+            status = model_job_fail_cancelled(job);
     }
     return status;
 }

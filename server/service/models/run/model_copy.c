@@ -10,27 +10,32 @@ void *model_copy_place(const attn_tensor *to, size_t first, size_t second)
 }
 
 /* Axis n of from is axis n + 1 of to. */
-static void copy_axis(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to, int axis,
+static bool copy_axis(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to, int axis,
                       const char *source, char *target)
 {
     const size_t element = attn_dtype_bytes(from->dtype);
     if (axis == from->rank || axis == ATTN_REQUEST_RANK) { /* the second for compilers that check bounds */
         memcpy(target, source, element);
-        return;
+        return true;
     }
+    if (axis == from->rank - 1 && pace_stops(copy->pace, from->shape[axis] * element))
+        return false;
     const size_t *places = axis == from->rank - 1   ? copy->key_places
                            : axis == from->rank - 2 ? copy->query_places
                                                     : NULL;
     if (axis == from->rank - 1 && places == NULL && from->stride[axis] == 1) {
         memcpy(target, source, from->shape[axis] * element);
-        return;
+        return true;
     }
-    for (size_t i = 0; i < from->shape[axis]; i++)
-        copy_axis(copy, from, to, axis + 1, source + (ptrdiff_t)i * from->stride[axis] * (ptrdiff_t)element,
-                  target + (ptrdiff_t)(places != NULL ? places[i] : i) * to->stride[axis + 1] * (ptrdiff_t)element);
+    bool goes_on = true;
+    for (size_t i = 0; i < from->shape[axis] && goes_on; i++)
+        goes_on =
+            copy_axis(copy, from, to, axis + 1, source + (ptrdiff_t)i * from->stride[axis] * (ptrdiff_t)element,
+                      target + (ptrdiff_t)(places != NULL ? places[i] : i) * to->stride[axis + 1] * (ptrdiff_t)element);
+    return goes_on;
 }
 
-void model_copy_step(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to)
+bool model_copy_step(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to)
 {
-    copy_axis(copy, from, to, 1, from->data, model_copy_place(to, copy->layer, copy->item));
+    return copy_axis(copy, from, to, 1, from->data, model_copy_place(to, copy->layer, copy->item));
 }

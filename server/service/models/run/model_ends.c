@@ -6,6 +6,7 @@
 
 #include "attn/model.h"
 #include "base/array.h"
+#include "codec/bytes/pace.h"
 #include "service/models/run/model_copy.h"
 
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
@@ -18,6 +19,24 @@ static attn_status fail_memory(const struct model_job *job)
 static attn_dtype compute_of(const struct model_job *job)
 {
     return job->request->common.request.options.compute;
+}
+
+/* Converts in stretches, and asks before each whether the request is cancelled. */
+static attn_status convert_numbers(struct model_job *job, const attn_tensor *from, const attn_tensor *to)
+{
+    const size_t count = attn_tensor_count(from);
+    attn_status status = ATTN_OK;
+    for (size_t first = 0; first < count && status == ATTN_OK; first += PACE_BYTES) {
+        const size_t some = count - first < PACE_BYTES ? count - first : PACE_BYTES;
+        if (attn_arena_is_cancelled(job->arena))
+            return model_job_fail_cancelled(job);
+        status =
+            attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
+                         (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, some, job->err);
+        if (status != ATTN_OK) /* once more, because the message counts elements from the first */
+            status = attn_convert(to->data, to->dtype, from->data, from->dtype, first + some, job->err);
+    }
+    return status;
 }
 
 /* *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. */
@@ -40,7 +59,7 @@ static attn_status convert(struct model_job *job, const attn_tensor *tensor, con
     if (data == NULL)
         return fail_memory(job);
     *own = attn_tensor_view(data, compute, tensor->rank, tensor->shape);
-    return attn_convert(data, compute, tensor->data, tensor->dtype, count, job->err);
+    return convert_numbers(job, tensor, own);
 }
 
 static attn_status convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
@@ -324,7 +343,7 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
         return fail_memory(job);
     job->runtime->run(job->runtime->context, rows, find_words, &run);
     if (model_job_is_cancelled(job)) /* words of rows may be missing */
-        return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        return model_job_fail_cancelled(job);
     for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
         memcpy(row_of(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
         status = attn_convert(row_of(words->probabilities, layer, item, chosen->places[i]),
@@ -333,12 +352,17 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
     return status;
 }
 
-static void put_logits(const attn_tensor *scores, const struct head_rows *chosen, size_t item,
-                       const struct model_output *logits)
+static attn_status put_logits(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
+                              size_t item, const struct model_output *logits)
 {
     const size_t bytes = scores->shape[1] * attn_dtype_bytes(scores->dtype);
-    for (size_t i = 0; i < chosen->count; i++)
+    struct pace pace = pace_begin(job->arena);
+    for (size_t i = 0; i < chosen->count; i++) {
+        if (pace_stops(&pace, bytes))
+            return model_job_fail_cancelled(job);
         memcpy(row_of(logits, 0, item, chosen->places[i]), (const char *)scores->data + chosen->rows[i] * bytes, bytes);
+    }
+    return ATTN_OK;
 }
 
 /* Scores the tokens from first on, at most HEAD_ROWS of them. */
@@ -358,7 +382,7 @@ static attn_status predict_block(struct model_job *job, const attn_prediction_he
         return ATTN_OK;
     attn_status status = attn_predict(head, &rows, job->runtime, job->arena, &scores, job->err);
     if (status == ATTN_OK && logits != NULL)
-        put_logits(&scores, &chosen, item, logits);
+        status = put_logits(job, &scores, &chosen, item, logits);
     if (status == ATTN_OK && words->ids != NULL)
         status = put_words(job, &scores, &chosen, layer, item, words);
     attn_arena_release(job->arena, mark);

@@ -58,4 +58,9 @@ static inline bool model_job_is_cancelled(const struct model_job *job)
     return job->runtime->is_cancelled != NULL && job->runtime->is_cancelled(job->runtime->cancel_context);
 }
 
+static inline attn_status model_job_fail_cancelled(const struct model_job *job)
+{
+    return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
 #endif

@@ -10,36 +10,41 @@ static attn_status fail_memory(const struct model_job *job)
     return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the maps");
 }
 
-/* to[layer][item][row][column], from count rows of width numbers. */
-static void put_rows(const attn_tensor *to, size_t layer, size_t item, const double *from, size_t rows, size_t width)
+/* rollout[layer][item][row][column] = from[row][column] of n * n numbers. */
+static attn_status put_flow(struct model_block_run *run, const double *from, size_t n)
 {
+    const attn_tensor *to = &run->part->rollout->tensor;
     const size_t element = attn_dtype_bytes(to->dtype);
-    char *target = model_copy_place(to, layer, item);
-    for (size_t i = 0; i < rows; i++) {
+    struct pace pace = pace_begin(run->job->arena);
+    char *target = model_copy_place(to, run->place, run->item);
+    for (size_t i = 0; i < n; i++) {
+        if (pace_stops(&pace, n * sizeof *from))
+            return model_job_fail_cancelled(run->job);
         char *row = target + i * (size_t)to->stride[2] * element;
-        const attn_status status = attn_convert(row, to->dtype, from + i * width, ATTN_F64, width, NULL);
+        const attn_status status = attn_convert(row, to->dtype, from + i * n, ATTN_F64, n, NULL);
         (void)status; /* shares and entropies are within both compute types */
     }
+    return ATTN_OK;
 }
 
-static void read_flow(struct model_block_run *run, const attn_tensor *maps)
+static attn_status read_flow(struct model_block_run *run, const attn_tensor *maps)
 {
     struct model_part *part = run->part;
     if (part->rollout == NULL)
-        return;
+        return ATTN_OK;
     attn_rollout_layer(maps, part->has_flow ? part->flow[0] : NULL, part->flow_work, part->flow[1], run->job->runtime);
     double *const before = part->flow[0];
     part->flow[0] = part->flow[1];
     part->flow[1] = before;
     part->has_flow = true;
-    if (run->place != SIZE_MAX)
-        put_rows(&part->rollout->tensor, run->place, run->item, part->flow[0], maps->shape[1], maps->shape[1]);
+    return run->place != SIZE_MAX ? put_flow(run, part->flow[0], maps->shape[1]) : ATTN_OK;
 }
 
 struct roles_run {
     const attn_tensor *maps;
     const int64_t *ids;
     double *scores; /* (heads, roles) */
+    const attn_runtime *runtime;
 };
 
 static void read_head(void *argument, size_t head, size_t worker)
@@ -50,7 +55,7 @@ static void read_head(void *argument, size_t head, size_t worker)
     attn_tensor one = *run->maps;
     one.shape[0] = 1;
     one.data = (char *)one.data + head * n * n * attn_dtype_bytes(one.dtype);
-    attn_head_roles(&one, run->ids, run->scores + head * ATTN_ROLE_COUNT);
+    attn_head_roles(&one, run->ids, run->scores + head * ATTN_ROLE_COUNT, run->runtime);
 }
 
 static attn_status read_roles(struct model_block_run *run, const attn_tensor *maps)
@@ -60,10 +65,12 @@ static attn_status read_roles(struct model_block_run *run, const attn_tensor *ma
     if (run->part->head_scores[0] == NULL || run->place == SIZE_MAX)
         return ATTN_OK;
     struct roles_run roles = {maps, job->items[run->item].of[run->part->stack].ids,
-                              attn_arena_take(job->arena, heads * ATTN_ROLE_COUNT, sizeof(double))};
+                              attn_arena_take(job->arena, heads * ATTN_ROLE_COUNT, sizeof(double)), job->runtime};
     if (roles.scores == NULL)
         return fail_memory(job);
     job->runtime->run(job->runtime->context, heads, read_head, &roles);
+    if (model_job_is_cancelled(job)) /* a score may be wrong */
+        return model_job_fail_cancelled(job);
     for (int role = 0; role < ATTN_ROLE_COUNT; role++)
         for (size_t h = 0; h < heads; h++) {
             const attn_tensor *to = &run->part->head_scores[role]->tensor;
@@ -78,17 +85,23 @@ static attn_status read_roles(struct model_block_run *run, const attn_tensor *ma
 attn_status model_maps_read(struct model_block_run *run, const attn_tensor *maps)
 {
     const attn_tensor heads = attn_tensor_view(maps->data, maps->dtype, 3, maps->shape + 1);
-    read_flow(run, &heads);
-    return read_roles(run, &heads);
+    attn_status status = read_flow(run, &heads);
+    return status == ATTN_OK ? read_roles(run, &heads) : status;
 }
 
 /* ---- selection ---- */
 
-/* Copies the selected elements of the axes behind the batch, of which the last two are queries and keys. */
-static void select_elements(const attn_tensor *from, const attn_tensor *to, const attn_selection selections[3])
+/*
+ * Copies the selected elements of the axes behind the batch, of which the last two are queries and keys. False: it was
+ * stopped before the end.
+ */
+static bool select_elements(const attn_tensor *from, const attn_tensor *to, const attn_selection selections[3],
+                            struct pace *pace)
 {
     const size_t element = attn_dtype_bytes(from->dtype), count = attn_tensor_count(to);
     for (size_t n = 0; n < count; n++) {
+        if (pace_stops(pace, element))
+            return false;
         ptrdiff_t at = 0;
         size_t rest = n;
         for (int axis = to->rank - 1; axis > 0; axis--) {
@@ -100,12 +113,14 @@ static void select_elements(const attn_tensor *from, const attn_tensor *to, cons
         }
         memcpy((char *)to->data + n * element, (const char *)from->data + at * (ptrdiff_t)element, element);
     }
+    return true;
 }
 
 attn_status model_maps_select(struct model_block_run *run, attn_result *result)
 {
     struct model_job *job = run->job;
     attn_options *options = &run->envelope.request.options;
+    struct pace pace = pace_begin(job->arena);
     const attn_selection selections[3] = {job->request->common.request.options.heads, run->queries.selection,
                                           run->keys.selection};
     options->heads = selections[0];
@@ -119,7 +134,8 @@ attn_status model_maps_select(struct model_block_run *run, attn_result *result)
         selected.data = attn_arena_take(job->arena, attn_tensor_count(&selected), attn_dtype_bytes(selected.dtype));
         if (selected.data == NULL)
             return fail_memory(job);
-        select_elements(&result->step[step], &selected, selections);
+        if (!select_elements(&result->step[step], &selected, selections, &pace))
+            return model_job_fail_cancelled(job);
         result->step[step] = selected;
     }
     return status;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "service/models/run/model_block.h"
 #include "service/models/run/model_copy.h"
 #include "service/models/run/model_ends.h"
@@ -23,13 +24,15 @@ struct stack_run {
 };
 
 /* hidden[place] of the item, (count, d). */
-static void put_hidden(const struct stack_run *run, const attn_tensor *hidden, size_t place)
+static attn_status put_hidden(const struct stack_run *run, const attn_tensor *hidden, size_t place)
 {
-    const struct model_copy copy = {.layer = place, .item = run->item};
+    struct pace pace = pace_begin(run->job->arena);
+    const struct model_copy copy = {.layer = place, .item = run->item, .pace = &pace};
     attn_tensor batched =
         attn_tensor_view(hidden->data, hidden->dtype, 3, (const size_t[]){1, hidden->shape[0], hidden->shape[1]});
-    if (run->part->hidden != NULL)
-        model_copy_step(&copy, &batched, &run->part->hidden->tensor);
+    if (run->part->hidden == NULL || model_copy_step(&copy, &batched, &run->part->hidden->tensor))
+        return ATTN_OK;
+    return model_job_fail_cancelled(run->job);
 }
 
 static bool is_of_images(const struct model_stack *stack)
@@ -49,11 +52,10 @@ static attn_status show_layer(const struct stack_run *run, size_t layer, const a
     const attn_arena_mark mark = attn_arena_mark_here(job->arena);
     attn_tensor normed;
     attn_status status = model_norm(job, run->stack, hidden, &normed);
-    if (status == ATTN_OK) {
-        put_hidden(run, is_last && !is_of_images(run->stack) ? &normed : hidden, place + 1);
-        if (has_lens)
-            status = model_predict(job, &normed, place, run->item, &job->lens, NULL);
-    }
+    if (status == ATTN_OK)
+        status = put_hidden(run, is_last && !is_of_images(run->stack) ? &normed : hidden, place + 1);
+    if (status == ATTN_OK && has_lens)
+        status = model_predict(job, &normed, place, run->item, &job->lens, NULL);
     attn_arena_release(job->arena, mark);
     return status;
 }
@@ -95,10 +97,10 @@ static attn_status run_stack(const struct stack_run *run, attn_tensor *output)
 {
     attn_tensor hidden;
     attn_status status = model_embed(run->job, run->stack, &run->job->items[run->item].of[run->part->stack], &hidden);
-    if (status != ATTN_OK)
-        return status;
-    put_hidden(run, &hidden, 0);
-    status = run_blocks(run, &hidden);
+    if (status == ATTN_OK)
+        status = put_hidden(run, &hidden, 0);
+    if (status == ATTN_OK)
+        status = run_blocks(run, &hidden);
     return status == ATTN_OK ? model_norm(run->job, run->stack, &hidden, output) : status;
 }
 
@@ -133,15 +135,30 @@ static attn_status run_item(struct model_job *job, size_t item)
 
 /* ---- the batch ---- */
 
+/* Fills an output with 0, or -1 where numbers are ids or indices. */
+static bool fill_output(const attn_tensor *tensor, size_t bytes, struct pace *pace)
+{
+    const int byte = tensor->dtype == ATTN_I64 ? 0xff : 0;
+    for (size_t at = 0; at < bytes; at += PACE_BYTES) {
+        const size_t some = bytes - at < PACE_BYTES ? bytes - at : PACE_BYTES;
+        if (pace_stops(pace, some))
+            return false;
+        memset((char *)tensor->data + at, byte, some);
+    }
+    return true;
+}
+
 static attn_status take_outputs(struct model_job *job)
 {
+    struct pace pace = pace_begin(job->arena);
     for (size_t i = 0; i < job->answer->output_count; i++) {
         attn_tensor *tensor = &job->answer->outputs[i].tensor;
         const size_t bytes = attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
         tensor->data = attn_arena_take(job->arena, bytes, 1);
         if (tensor->data == NULL)
             return fail_memory(job);
-        memset(tensor->data, tensor->dtype == ATTN_I64 ? 0xff : 0, bytes); /* -1 or 0 */
+        if (!fill_output(tensor, bytes, &pace))
+            return model_job_fail_cancelled(job);
     }
     return ATTN_OK;
 }

@@ -1,6 +1,7 @@
 /* test_analysis.c: rollout, the roles of heads and the most probable words against loops. */
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attn/analysis.h"
@@ -57,7 +58,7 @@ START_TEST(roles_are_shares_of_the_attention)
     static const int64_t ids[4] = {7, 8, 7, 9};
     const attn_tensor map = attn_tensor_view((void *)(uintptr_t)data, ATTN_F32, 3, (const size_t[]){2, 4, 4});
     double score[2][ATTN_ROLE_COUNT];
-    attn_head_roles(&map, ids, score[0]);
+    attn_head_roles(&map, ids, score[0], NULL);
     ck_assert_double_eq_tol(score[0][ATTN_ROLE_PREVIOUS_TOKEN], (0.75 + 0.5 + 0.5) / 3, 1e-12);
     ck_assert_double_eq_tol(score[0][ATTN_ROLE_FIRST_TOKEN], (1 + 0.75 + 0.125 + 0.25) / 4, 1e-12);
     /* Tokens 0 and 2 are the same; key 1 follows token 0, which is token 2's earlier one. */
@@ -73,12 +74,41 @@ START_TEST(a_role_that_no_query_has_is_no_number)
     static const int64_t id = 3;
     const attn_tensor map = attn_tensor_view((void *)(uintptr_t)one, ATTN_F32, 3, (const size_t[]){1, 1, 1});
     double score[ATTN_ROLE_COUNT];
-    attn_head_roles(&map, &id, score);
+    attn_head_roles(&map, &id, score, NULL);
     ck_assert(isnan(score[ATTN_ROLE_PREVIOUS_TOKEN]));
     ck_assert(isnan(score[ATTN_ROLE_SAME_TOKEN]));
     ck_assert(isnan(score[ATTN_ROLE_INDUCTION]));
     ck_assert_double_eq(score[ATTN_ROLE_FIRST_TOKEN], 1);
     ck_assert_double_eq(score[ATTN_ROLE_ENTROPY], 0);
+}
+END_TEST
+
+static size_t looks, looks_allowed;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_allowed;
+}
+
+/* A number takes some ten nanoseconds. */
+START_TEST(roles_of_many_tokens_look)
+{
+    enum { MANY = 512 };
+    float *data = calloc(2 * MANY * MANY, sizeof *data);
+    static int64_t ids[MANY];
+    const attn_tensor map = attn_tensor_view(data, ATTN_F32, 3, (const size_t[]){2, MANY, MANY});
+    double score[2 * ATTN_ROLE_COUNT];
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = look;
+    ck_assert_ptr_nonnull(data);
+    looks_allowed = SIZE_MAX;
+    attn_head_roles(&map, ids, score, &runtime);
+    ck_assert_uint_ge(looks, 2 * MANY * MANY / (1 << 17));
+    looks = looks_allowed = 0;
+    attn_head_roles(&map, ids, score, &runtime);
+    ck_assert_uint_le(looks, 2); /* one for each head */
+    free(data);
 }
 END_TEST
 
@@ -114,6 +144,7 @@ CHECK_MAIN("analysis")
     tcase_add_test(tests, rollout_multiplies_the_mixed_layers);
     tcase_add_test(tests, roles_are_shares_of_the_attention);
     tcase_add_test(tests, a_role_that_no_query_has_is_no_number);
+    tcase_add_test(tests, roles_of_many_tokens_look);
     tcase_add_test(tests, the_most_probable_words_come_first);
     tcase_add_test(tests, every_role_has_a_name);
 }

@@ -220,6 +220,57 @@ START_TEST(without_memory_a_request_goes_on_as_it_is)
 }
 END_TEST
 
+static size_t looks, looks_allowed;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_allowed;
+}
+
+/* Takes weights, with so many looks allowed. */
+static struct prepared_weights *take_watched(struct prepared_store *store, struct scene *scene, size_t allowed)
+{
+    struct envelope_source base = scene->base;
+    attn_runtime watched = runtime;
+    watched.is_cancelled = look;
+    looks = 0;
+    looks_allowed = allowed;
+    struct prepared_weights *prepared =
+        prepared_weights_take(store, &scene->version->prepared, &scene->version->facts, &watched, arena, &base);
+    ck_assert(prepared != NULL || base.attachments == scene->attachments);
+    return prepared;
+}
+
+/* A request that is cancelled meanwhile leaves no weights and no room taken; the next one prepares them. */
+START_TEST(preparing_looks_before_each_block_and_panel)
+{
+    enum { COLUMNS = 256, ROWS = 257 };
+    const size_t shape[] = {ROWS, COLUMNS}, blocks = 2;
+    const attn_tensor wide = attn_tensor_view(NULL, ATTN_F32, 2, shape);
+    struct prepared_store *store = prepared_store_create(1 << 30);
+    struct scene *scene = make_scene();
+    uint16_t *half = attn_arena_take_zeroed(arena, ROWS * COLUMNS, sizeof *half);
+    scene->attachments[0] =
+        (struct envelope_attachment){"weights.query.weight", attn_tensor_view(half, ATTN_F16, 2, shape)};
+    scene->base.count = 1;
+    scene->version->facts.layout = ATTN_LAYOUT_IN_OUT;
+    scene->version->facts.compute = ATTN_F32;
+    const bool has_panels = attn_panels_bytes(runtime.kernel, ATTN_LAYOUT_IN_OUT, &wide) > 0;
+    const size_t least = blocks + (has_panels ? COLUMNS / 64 : 0); /* a panel has at most 64 columns */
+    size_t allowed = 0;
+    struct prepared_weights *prepared = NULL;
+    for (; (prepared = take_watched(store, scene, allowed)) == NULL; allowed++)
+        ck_assert_uint_eq(prepared_store_bytes(store), 0);
+    ck_assert_uint_ge(allowed, least);
+    ck_assert_uint_gt(prepared_store_bytes(store), 0);
+    prepared_weights_release(prepared);
+    layer_version_release(scene->version);
+    ck_assert_uint_eq(prepared_store_bytes(store), 0);
+    prepared_store_destroy(store);
+}
+END_TEST
+
 CHECK_MAIN("prepared_weights")
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -228,4 +279,5 @@ CHECK_MAIN("prepared_weights")
     tcase_add_test(tests, the_one_not_used_for_longest_gives_way_unless_it_is_in_use);
     tcase_add_test(tests, what_does_not_fit_is_left_as_it_is);
     tcase_add_test(tests, without_memory_a_request_goes_on_as_it_is);
+    tcase_add_test(tests, preparing_looks_before_each_block_and_panel);
 }

@@ -389,6 +389,10 @@ static bool is_cancelled(void *context)
     return ++looks > looks_allowed;
 }
 
+static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
+                                      "\"heads\":[2,0],\"queries\":[0,2],\"keys\":[2,0],\"compute\":\"float64\"}}";
+static const char *const watched_bodies[] = {everything_paired, selected_paired};
+
 START_TEST(cancellation_is_noticed_at_every_look)
 {
     attn_runtime runtime = attn_runtime_serial(NULL);
@@ -398,7 +402,8 @@ START_TEST(cancellation_is_noticed_at_every_look)
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         looks = 0;
-        status = plan(&run, t5, everything_paired, none, &runtime, own);
+        attn_arena_watch(own, is_cancelled, NULL);
+        status = plan(&run, t5, watched_bodies[_i], none, &runtime, own);
         if (status == ATTN_OK)
             status = model_job_run(&run.job);
         ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
@@ -407,6 +412,40 @@ START_TEST(cancellation_is_noticed_at_every_look)
     }
     ck_assert_int_eq(status, ATTN_OK);
     ck_assert_uint_gt(looks_allowed, 3 * (2 + 2 * 3)); /* each block of each item */
+}
+END_TEST
+
+static const struct {
+    const char *options;
+    size_t times; /* the bytes of all outputs are written so many times, by filling, copying and selecting */
+} filled[] = {
+    {"{}", 2},
+    {"{\"return\":[\"attention\"],\"compute\":\"float64\"}", 2},
+    {"{\"return\":[\"hidden\"]}", 2},
+    {"{\"return\":[\"logits\"]}", 1},
+    {"{\"return\":[\"rollout\"]}", 2},
+    {"{\"return\":[\"attention\",\"rollout\"],\"heads\":[0,1,2]}", 3},
+};
+
+/* Only the watch of the arena counts here: work in one thread, which no look of the core interrupts. */
+START_TEST(large_outputs_are_filled_with_looks_between)
+{
+    static struct run run;
+    const attn_runtime serial = attn_runtime_serial(NULL);
+    attn_arena *own = attn_arena_create(ROOMY_BYTES);
+    attn_status status = plan(&run, t5, body_of(long_inputs(700, 100), filled[_i].options), none, &serial, own);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    size_t bytes = 0;
+    for (size_t i = 0; i < run.answer.output_count; i++)
+        bytes +=
+            attn_tensor_count(&run.answer.outputs[i].tensor) * attn_dtype_bytes(run.answer.outputs[i].tensor.dtype);
+    ck_assert_uint_gt(bytes, 256 << 10);
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_arena_watch(own, is_cancelled, NULL);
+    ck_assert_int_eq(model_job_run(&run.job), ATTN_OK);
+    ck_assert_uint_ge(looks, filled[_i].times * bytes / (128 << 10));
+    attn_arena_destroy(own);
 }
 END_TEST
 
@@ -523,7 +562,8 @@ CHECK_MAIN("model_run")
     tcase_add_test(tests, the_same_holds_for_two_stacks);
     tcase_add_test(tests, an_item_of_a_batch_has_the_same_bytes_as_alone);
     tcase_add_loop_test(tests, a_run_takes_no_more_memory_than_planned, 0, COUNT(large_options));
-    tcase_add_test(tests, cancellation_is_noticed_at_every_look);
+    tcase_add_loop_test(tests, cancellation_is_noticed_at_every_look, 0, COUNT(watched_bodies));
+    tcase_add_loop_test(tests, large_outputs_are_filled_with_looks_between, 0, COUNT(filled));
     tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);
     tcase_add_loop_test(tests, what_the_model_does_not_have_is_refused, 0, COUNT(refusals));
     tcase_add_test(tests, words_of_two_stacks_need_a_target);
