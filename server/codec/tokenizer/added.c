@@ -140,11 +140,11 @@ const struct added_token *added_find(const struct added *added, uint32_t id)
 /* ---- finding ---- */
 
 /* The end of the longest token that begins at a place, whose index is *index; at itself when there is none. */
-static size_t longest(const struct draft *draft, const struct trie *trie, size_t at, size_t end, uint32_t *index)
+static size_t longest(struct draft *draft, const struct trie *trie, size_t at, size_t end, uint32_t *index)
 {
     uint32_t node = TRIE_ROOT;
     size_t found = at;
-    while (at < end) {
+    while (at < end && !draft_stops(draft, 1)) {
         node = trie_next(trie, node, (unsigned char)draft->text.bytes[at++]);
         if (node == TRIE_NONE)
             break;
@@ -164,9 +164,9 @@ static bool is_single_word(const struct draft *draft, const struct piece *piece,
 }
 
 /* The start of the spaces before a place, not before low. */
-static size_t skip_spaces_left(const struct draft *draft, size_t low, size_t at)
+static size_t skip_spaces_left(struct draft *draft, size_t low, size_t at)
 {
-    while (at > low) {
+    while (at > low && !draft_stops(draft, 1)) {
         const size_t before = draft_before(draft, at);
         size_t next = before;
         if (!unicode_is_space(draft_next(draft, &next)))
@@ -176,9 +176,9 @@ static size_t skip_spaces_left(const struct draft *draft, size_t low, size_t at)
     return at;
 }
 
-static size_t skip_spaces_right(const struct draft *draft, size_t at, size_t high)
+static size_t skip_spaces_right(struct draft *draft, size_t at, size_t high)
 {
-    for (size_t next = at; at < high && unicode_is_space(draft_next(draft, &next));)
+    for (size_t next = at; at < high && !draft_stops(draft, 1) && unicode_is_space(draft_next(draft, &next));)
         at = next;
     return at;
 }

@@ -185,7 +185,7 @@ static void replace_piece(struct draft *draft, const struct piece *piece, const 
     size_t begin = piece->begin, at = begin;
     uint32_t last = draft_next(draft, &at);
     int32_t state = 0;
-    while (at < piece->end && draft->status == ATTN_OK) {
+    while (at < piece->end && !draft_stops(draft, 1)) {
         const size_t here = at;
         const uint32_t c = draft_next(draft, &at);
         if (unicode_breaks(last, c, &state)) {

@@ -8,16 +8,25 @@
 #include "codec/tokenizer/model/step_kinds.h"
 #include "codec/tokenizer/text/unicode.h"
 
+/* What a text costs in a step, besides its bytes: it may be searched for a dozen pairs of signs. */
+enum { TEXT_COST_BYTES = 16 };
+
 static const char replacement_text[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 /* ---- writing ---- */
 
-/* Room for so many bytes more; NULL after a failure. */
-static char *reserve(struct decoding *decoding, size_t bytes)
+/* Counts bytes of work. True: stop, because of the deadline or an earlier failure. */
+static bool stops(struct decoding *decoding, size_t bytes)
 {
     if (decoding->status == ATTN_OK && pace_stops(&decoding->pace, bytes))
         decoding->status = attn_fail(decoding->err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were decoded");
-    if (decoding->status != ATTN_OK)
+    return decoding->status != ATTN_OK;
+}
+
+/* Room for so many bytes more; NULL after a failure. */
+static char *reserve(struct decoding *decoding, size_t bytes)
+{
+    if (stops(decoding, bytes))
         return NULL;
     const size_t wanted = decoding->written_bytes + bytes;
     if (wanted > decoding->capacity || decoding->written == NULL) {
@@ -79,7 +88,7 @@ typedef void write_function(struct decoding *decoding, size_t i, struct text_spa
 static void write_each(struct decoding *decoding, write_function *write, const void *options)
 {
     begin(decoding);
-    for (size_t i = 0; i < decoding->count && decoding->status == ATTN_OK; i++) {
+    for (size_t i = 0; i < decoding->count && !stops(decoding, TEXT_COST_BYTES); i++) {
         const size_t before = decoding->written_bytes;
         write(decoding, i, decoding->texts[i], options);
         decoding->texts[i].length = decoding->written_bytes - before;
@@ -322,7 +331,7 @@ static void decode_byte_fallback(struct decoding *decoding, const void *options)
     (void)options;
     size_t count = 0, bytes = 0;
     begin(decoding);
-    for (size_t i = 0; i < decoding->count && decoding->status == ATTN_OK; i++) {
+    for (size_t i = 0; i < decoding->count && !stops(decoding, TEXT_COST_BYTES); i++) {
         const struct text_span text = decoding->texts[i];
         char byte;
         if (read_byte(text, &byte)) {
@@ -401,7 +410,7 @@ static void write_replaced(struct decoding *decoding, size_t i, struct text_span
     size_t last = 0, from = 0, to = 0;
     bool found = true;
     pattern_begin(&decoding->search, replace->pattern, text.at, text.length);
-    while (text.length > 0 && decoding->status == ATTN_OK) {
+    while (text.length > 0 && !stops(decoding, TEXT_COST_BYTES)) {
         decoding->status = pattern_next(&decoding->search, &from, &to, &found, decoding->err);
         if (decoding->status != ATTN_OK || !found)
             break;

@@ -15,6 +15,11 @@ struct text_span tokenizer_token(const struct tokenizer *tokenizer, uint32_t id)
     return vocabulary_text(&tokenizer->vocabulary, id);
 }
 
+static attn_status fail_cancelled(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized");
+}
+
 /* ---- one text ---- */
 
 /* The tokens of one text, in scratch; their texts may lie in the draft. */
@@ -50,7 +55,7 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
     segment->tokens = attn_arena_take(draft->arena, run->count, sizeof *segment->tokens);
     if (segment->tokens == NULL)
         draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
-    for (size_t i = 0; segment->tokens != NULL && i < run->count && !draft_stops(draft, 8); i++) {
+    for (size_t i = 0; segment->tokens != NULL && i < run->count && !draft_stops(draft, sizeof *segment->tokens); i++) {
         const struct model_token *token = &run->tokens[i];
         const struct text_span surface = {draft->text.bytes + token->begin, token->end - token->begin};
         segment->tokens[i] = (struct tokenizer_token){
@@ -62,7 +67,7 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
             .text = token->is_surface ? surface : vocabulary_text(&tokenizer->vocabulary, token->id)};
     }
     if (draft->status == ATTN_OK)
-        postprocess_trim(&tokenizer->postprocessor, segment->tokens, segment->count);
+        postprocess_trim(&tokenizer->postprocessor, draft, segment->tokens, segment->count);
     return draft->status;
 }
 
@@ -113,11 +118,13 @@ static attn_status fit(const struct tokenizer_input *input, size_t added, struct
 
 /* ---- both texts ---- */
 
-/* The bytes of texts that are not the vocabulary's spelling, with their NULs. */
-static size_t count_surface(const struct tokenizer *tokenizer, const struct segment *segment)
+/* Adds the bytes of texts that are not the vocabulary's spelling, with their NULs. False: the work must stop. */
+static bool count_surface(const struct tokenizer *tokenizer, const struct segment *segment, struct pace *pace,
+                          size_t *bytes)
 {
-    size_t bytes = 0;
     for (size_t i = 0; i < segment->count; i++) {
+        if (pace_stops(pace, sizeof *segment->tokens))
+            return false;
         const struct text_span text = segment->tokens[i].text;
         const struct text_span spelling = vocabulary_text(&tokenizer->vocabulary, segment->tokens[i].id);
         const bool is_spelling = text.at == spelling.at ||
@@ -125,16 +132,21 @@ static size_t count_surface(const struct tokenizer *tokenizer, const struct segm
         if (is_spelling)
             segment->tokens[i].text = spelling;
         else
-            bytes += text.length + 1;
+            *bytes += text.length + 1;
     }
-    return bytes;
+    return true;
 }
 
-/* Copies the tokens to the output, and texts that are not the vocabulary's to *to, which moves behind them. */
-static void add_segment(const struct tokenizer *tokenizer, const struct segment *segment, uint32_t type_id, char **to,
-                        struct tokenizer_output *output)
+/*
+ * Copies the tokens to the output, and texts that are not the vocabulary's to *to, which moves behind them. False: the
+ * work must stop.
+ */
+static bool add_segment(const struct tokenizer *tokenizer, const struct segment *segment, uint32_t type_id, char **to,
+                        struct pace *pace, struct tokenizer_output *output)
 {
     for (size_t i = 0; i < segment->count; i++) {
+        if (pace_stops(pace, sizeof *segment->tokens))
+            return false;
         struct tokenizer_token *token = &output->tokens[output->count++];
         *token = segment->tokens[i];
         token->type_id = type_id;
@@ -145,6 +157,7 @@ static void add_segment(const struct tokenizer *tokenizer, const struct segment 
         *to += token->text.length;
         *(*to)++ = '\0';
     }
+    return true;
 }
 
 static attn_status assemble(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
@@ -152,10 +165,12 @@ static attn_status assemble(const struct tokenizer *tokenizer, const struct toke
                             struct tokenizer_output *output, attn_error *err)
 {
     size_t count = 0, bytes = 0;
+    struct pace pace = pace_begin(arena);
     for (size_t i = 0; i < template->count; i++) {
         const uint8_t what = template->parts[i].what;
         count += what == PART_SPECIAL ? 1 : segments[what].count;
-        bytes += what == PART_SPECIAL ? 0 : count_surface(tokenizer, &segments[what]);
+        if (what != PART_SPECIAL && !count_surface(tokenizer, &segments[what], &pace, &bytes))
+            return fail_cancelled(err);
     }
     output->count = 0;
     output->tokens = attn_arena_take(arena, count, sizeof *output->tokens);
@@ -164,15 +179,17 @@ static attn_status assemble(const struct tokenizer *tokenizer, const struct toke
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the tokens of the text");
     for (size_t i = 0; i < template->count; i++) {
         const struct template_part *part = &template->parts[i];
-        if (part->what != PART_SPECIAL)
-            add_segment(tokenizer, &segments[part->what], part->type_id, &texts, output);
-        else if (input->add_special)
+        if (part->what != PART_SPECIAL) {
+            if (!add_segment(tokenizer, &segments[part->what], part->type_id, &texts, &pace, output))
+                return fail_cancelled(err);
+        } else if (input->add_special) {
             output->tokens[output->count++] =
                 (struct tokenizer_token){.id = part->id,
                                          .type_id = part->type_id,
                                          .segment = TOKENIZER_NO_SEGMENT,
                                          .is_special = true,
                                          .text = vocabulary_text(&tokenizer->vocabulary, part->id)};
+        }
     }
     return ATTN_OK;
 }
@@ -203,6 +220,10 @@ static void collect(const struct tokenizer *tokenizer, const uint32_t *ids, size
                     struct decoding *decoding)
 {
     for (size_t i = 0; i < count; i++) {
+        if (pace_stops(&decoding->pace, sizeof *decoding->texts)) {
+            decoding->status = fail_cancelled(decoding->err);
+            return;
+        }
         const struct added_token *added = added_find(&tokenizer->added, ids[i]);
         const struct text_span text =
             added != NULL ? added->normalized_text : vocabulary_text(&tokenizer->vocabulary, ids[i]);
@@ -211,7 +232,7 @@ static void collect(const struct tokenizer *tokenizer, const uint32_t *ids, size
     }
 }
 
-static attn_status join(const struct decoding *decoding, bool has_decoder, attn_arena *arena, struct text_span *text,
+static attn_status join(struct decoding *decoding, bool has_decoder, attn_arena *arena, struct text_span *text,
                         attn_error *err)
 {
     size_t bytes = 1;
@@ -221,6 +242,8 @@ static attn_status join(const struct decoding *decoding, bool has_decoder, attn_
     if (joined == NULL)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the decoded text");
     for (size_t i = 0; i < decoding->count; i++) {
+        if (pace_stops(&decoding->pace, sizeof *decoding->texts + decoding->texts[i].length))
+            return fail_cancelled(err);
         if (i > 0 && !has_decoder)
             *to++ = ' ';
         memcpy(to, decoding->texts[i].at, decoding->texts[i].length);

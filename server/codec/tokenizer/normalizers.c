@@ -194,7 +194,7 @@ static void strip_piece(struct draft *draft, const struct piece *piece, const vo
     size_t begin = piece->begin, end = piece->end;
     for (size_t next = begin; strip->strip_left && begin < end && unicode_is_space(draft_next(draft, &next));)
         begin = next;
-    while (strip->strip_right && begin < end) {
+    while (strip->strip_right && begin < end && !draft_stops(draft, 1)) {
         const size_t last = draft_before(draft, end);
         size_t at = last;
         if (!unicode_is_space(draft_next(draft, &at)))

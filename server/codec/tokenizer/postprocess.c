@@ -241,9 +241,10 @@ static void trim_token(const struct trim *trim, struct tokenizer_token *token, b
         token->end = token->end - trailing > token->begin ? token->end - trailing : token->begin;
 }
 
-void postprocess_trim(const struct postprocessor *postprocessor, struct tokenizer_token *tokens, size_t count)
+void postprocess_trim(const struct postprocessor *postprocessor, struct draft *draft, struct tokenizer_token *tokens,
+                      size_t count)
 {
     for (size_t i = 0; i < postprocessor->trim_count; i++)
-        for (size_t j = 0; j < count; j++)
+        for (size_t j = 0; j < count && !draft_stops(draft, sizeof *tokens); j++)
             trim_token(&postprocessor->trims[i], &tokens[j], j == 0);
 }

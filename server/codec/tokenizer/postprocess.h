@@ -35,7 +35,8 @@ struct postprocessor {
 
 /* post_processor may have no JSON. */
 attn_status postprocess_load(struct loading *loading, const struct node *node, struct postprocessor *postprocessor);
-/* Trims spaces off the offsets of a text's tokens. */
-void postprocess_trim(const struct postprocessor *postprocessor, struct tokenizer_token *tokens, size_t count);
+/* Trims spaces off the offsets of the tokens of a draft. */
+void postprocess_trim(const struct postprocessor *postprocessor, struct draft *draft, struct tokenizer_token *tokens,
+                      size_t count);
 
 #endif

@@ -223,7 +223,7 @@ static void replace_spaces(struct draft *draft, const struct piece *piece, const
     size_t begin = piece->begin;
     if (draft->text.bytes[begin] != ' ' && (scheme == SCHEME_ALWAYS || (scheme == SCHEME_FIRST && piece->first == 0)))
         prefix(draft, piece, metaspace->replacement);
-    for (size_t at = begin; at < piece->end; at++) {
+    for (size_t at = begin; at < piece->end && !draft_stops(draft, 1); at++) {
         if (draft->text.bytes[at] != ' ')
             continue;
         draft_put_old(draft, begin, at);

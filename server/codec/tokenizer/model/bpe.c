@@ -160,7 +160,7 @@ static void merge_candidate(struct word *word, struct candidate candidate)
 
 static void merge_all(struct word *word)
 {
-    for (uint32_t place = 0; place < word->count; place++)
+    for (uint32_t place = 0; place < word->count && !draft_stops(word->run->draft, 8); place++)
         add_candidate(word, place);
     while (word->heap_count > 0 && !draft_stops(word->run->draft, 8))
         merge_candidate(word, take_first(word));
@@ -238,7 +238,7 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
     add_characters(&word, text, begin, end);
     merge_all(&word);
     size_t at = begin;
-    for (uint32_t i = 0; i < word.count && run->draft->status == ATTN_OK; i++) {
+    for (uint32_t i = 0; i < word.count && !draft_stops(run->draft, 1); i++) {
         const struct symbol *symbol = &word.symbols[i];
         const size_t next = at + symbol->bytes < end ? at + symbol->bytes : end;
         if (symbol->bytes > 0)

@@ -87,13 +87,13 @@ static void offer(struct ending *ending, double score, uint32_t begin, uint32_t 
 }
 
 /* Offers all tokens that begin at a place. False without an unknown token where one is needed. */
-static bool offer_tokens(const struct unigram *unigram, struct ending *endings, const char *text, size_t at,
-                         size_t length, size_t character_bytes)
+static bool offer_tokens(const struct unigram *unigram, struct ending *endings, struct draft *draft, const char *text,
+                         size_t at, size_t length, size_t character_bytes)
 {
     const double before = endings[at].score;
     bool has_single = false;
     uint32_t node = TRIE_ROOT;
-    for (size_t end = at; end < length;) {
+    for (size_t end = at; end < length && !draft_stops(draft, 4);) {
         node = trie_next(&unigram->trie, node, (unsigned char)text[end++]);
         if (node == TRIE_NONE)
             break;
@@ -116,12 +116,12 @@ static struct ending *find_endings(const struct unigram *unigram, struct model_r
     if (!draft_grow(draft, &run->buffers[0], &run->buffer_capacities[0], length + 1, sizeof(struct ending)))
         return NULL;
     struct ending *endings = run->buffers[0];
-    for (size_t i = 0; i <= length; i++)
+    for (size_t i = 0; i <= length && !draft_stops(draft, sizeof *endings); i++)
         endings[i] = (struct ending){.begin = NOWHERE};
     for (size_t at = begin; at < begin + length && !draft_stops(draft, 8);) {
         const size_t here = at - begin;
         (void)draft_next(draft, &at);
-        if (!offer_tokens(unigram, endings, draft->text.bytes + begin, here, length, at - begin - here))
+        if (!offer_tokens(unigram, endings, draft, draft->text.bytes + begin, here, length, at - begin - here))
             model_fail_unknown(run);
     }
     return draft->status == ATTN_OK ? endings : NULL;

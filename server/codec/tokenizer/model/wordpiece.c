@@ -58,10 +58,12 @@ static attn_status load(struct loading *loading, const struct node *node, const 
 }
 
 /* The end of the longest token from begin on, whose id is *id; begin when there is none. */
-static size_t longest(const struct trie *trie, uint32_t node, const char *text, size_t begin, size_t end, uint32_t *id)
+static size_t longest(const struct trie *trie, uint32_t node, struct draft *draft, size_t begin, size_t end,
+                      uint32_t *id)
 {
+    const char *text = draft->text.bytes;
     size_t found = begin;
-    for (size_t at = begin; at < end && node != TRIE_NONE;) {
+    for (size_t at = begin; at < end && node != TRIE_NONE && !draft_stops(draft, 1);) {
         node = trie_next(trie, node, (unsigned char)text[at++]);
         if (node != TRIE_NONE && trie->values[node] != TRIE_NONE) {
             found = at;
@@ -89,7 +91,7 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
     while (at < end && !draft_stops(run->draft, 1)) {
         uint32_t id = 0;
         const uint32_t node = at == begin ? TRIE_ROOT : wordpiece->continuation;
-        const size_t next = node != TRIE_NONE ? longest(&wordpiece->trie, node, text, at, end, &id) : at;
+        const size_t next = node != TRIE_NONE ? longest(&wordpiece->trie, node, run->draft, at, end, &id) : at;
         if (next > at)
             model_add_token(run, (struct model_token){.id = id,
                                                       .begin = (uint32_t)at,

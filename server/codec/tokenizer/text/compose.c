@@ -10,7 +10,7 @@
 
 #include "codec/tokenizer/text/unicode.h"
 
-enum { CLASSES = 256 };
+enum { CLASSES = 256, PART_COST_BYTES = 16 /* a part is decomposed, sorted and composed */ };
 
 struct part {
     uint32_t c;
@@ -35,8 +35,10 @@ struct composer {
 
 static bool append(struct composer *composer, struct part_list *list, struct part part)
 {
+    struct draft *draft = composer->transform.draft;
     void *items = list->items;
-    if (!draft_grow(composer->transform.draft, &items, &list->capacity, list->count + 1, sizeof part))
+    if (draft_stops(draft, PART_COST_BYTES) ||
+        !draft_grow(draft, &items, &list->capacity, list->count + 1, sizeof part))
         return false;
     list->items = items;
     list->items[list->count++] = part;

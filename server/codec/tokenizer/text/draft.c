@@ -8,7 +8,7 @@
 
 #include "codec/bytes/utf8.h"
 
-enum { SEARCHES_PER_CHECK = 4 /* of the deadline: a search may take long */ };
+enum { SEARCHES_PER_CHECK = 64 /* of the deadline, which a long search checks itself */ };
 
 bool draft_fail(struct draft *draft, attn_status status, const char *message)
 {
@@ -53,6 +53,18 @@ static void spare_block(struct draft *draft, void *at, size_t bytes)
         *least = (struct draft_spare){at, bytes};
 }
 
+/* Copies to memory that does not overlap. False: the work must stop. */
+static bool copy(struct draft *draft, void *to, const void *from, size_t bytes)
+{
+    for (size_t at = 0, some; at < bytes; at += some) {
+        some = bytes - at < PACE_BYTES ? bytes - at : PACE_BYTES;
+        if (draft_stops(draft, some))
+            return false;
+        memcpy((char *)to + at, (const char *)from + at, some);
+    }
+    return true;
+}
+
 bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t wanted, size_t item_bytes)
 {
     if (draft->status != ATTN_OK)
@@ -65,7 +77,8 @@ bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t want
     if (larger == NULL)
         return draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
     if (*capacity > 0) {
-        memcpy(larger, *items, *capacity * item_bytes);
+        if (!copy(draft, larger, *items, *capacity * item_bytes))
+            return false;
         spare_block(draft, *items, *capacity * item_bytes);
     }
     *items = larger;
@@ -132,8 +145,8 @@ attn_status draft_begin(struct draft *draft, const char *name, const char *text,
     *draft = (struct draft){.arena = arena, .pace = pace_begin(arena), .err = err, .search.arena = arena};
     if (!grow_text(draft, &draft->text, length))
         return draft->status;
-    if (length > 0)
-        memcpy(draft->text.bytes, text, length);
+    if (!copy(draft, draft->text.bytes, text, length))
+        return draft->status;
     draft->text.bytes[length] = '\0';
     draft->text.length = length;
     align(draft, name);
@@ -191,11 +204,10 @@ void draft_put_old(struct draft *draft, size_t begin, size_t end)
 {
     struct draft_text *to = &draft->next_text;
     const size_t length = end - begin;
-    if (length == 0 || draft_stops(draft, length) || !grow_text(draft, to, length))
-        return;
-    memcpy(to->bytes + to->length, draft->text.bytes + begin, length);
-    memcpy(to->origins + to->length, draft->text.origins + begin, length * sizeof *to->origins);
-    to->length += length;
+    if (length > 0 && grow_text(draft, to, length) &&
+        copy(draft, to->bytes + to->length, draft->text.bytes + begin, length) &&
+        copy(draft, to->origins + to->length, draft->text.origins + begin, length * sizeof *to->origins))
+        to->length += length;
 }
 
 void draft_rewrite(struct draft *draft, draft_edit *edit, const void *options)
@@ -347,7 +359,7 @@ static void add_parts(struct draft *draft, enum draft_behavior behavior)
         draft->span_count = merge_with_next(draft->spans, draft->span_count);
     else if (behavior == DRAFT_CONTIGUOUS)
         draft->span_count = merge_alike(draft->spans, draft->span_count);
-    for (size_t i = 0; i < draft->span_count; i++) {
+    for (size_t i = 0; i < draft->span_count && !draft_stops(draft, sizeof(struct piece)); i++) {
         const struct draft_span *span = &draft->spans[i];
         if (span->begin == span->end || (behavior == DRAFT_REMOVED && span->is_match))
             continue;

@@ -12,10 +12,15 @@
 #include "codec/tokenizer/text/ruby.h"
 
 enum {
-    STEPS_MIN = 1 << 20, /* of one search; besides, STEPS_PER_BYTE of the text */
-    STEPS_PER_BYTE = 4,  /* two alternatives that each read a run of spaces twice */
+    STEPS_MIN = 1 << 20,       /* of one search from one place; besides, STEPS_PER_BYTE of the text */
+    STEPS_PER_BYTE = 4,        /* two alternatives that each read a run of spaces twice */
+    ITEMS_PER_BYTE = 256,      /* of one search from all places: a pattern of 256 items that matches nowhere */
+    ITEM_COST_BYTES = 1 << 11, /* an item may read 64 KiB and fail, which takes a tenth of a millisecond */
     HEAP_KIBIBYTES = 32 << 10,
 };
+
+/* With the callouts, PCRE2 calls look before it tries an item of the pattern. */
+#define OPTIONS (PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT)
 
 struct pattern {
     const pcre2_code *code; /* NULL: the text is literal */
@@ -52,8 +57,7 @@ static attn_status compile(struct text_span text, const char *field, attn_arena 
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     int error;
     PCRE2_SIZE at;
-    pattern->code = pcre2_compile((PCRE2_SPTR)regex.at, regex.length, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error,
-                                  &at, context);
+    pattern->code = pcre2_compile((PCRE2_SPTR)regex.at, regex.length, OPTIONS, &error, &at, context);
     if (pattern->code != NULL)
         return ATTN_OK;
     PCRE2_UCHAR message[160] = "";
@@ -84,6 +88,19 @@ void pattern_begin(struct pattern_search *search, const struct pattern *pattern,
     search->length = length;
     search->at = 0;
     search->last_end = SIZE_MAX;
+    search->pace = pace_begin(search->arena);
+}
+
+/* Counts an item and the text that was read since the last one. Not 0: PCRE2 ends the search with this error. */
+static int look(pcre2_callout_block *block, void *of_search)
+{
+    struct pattern_search *search = of_search;
+    const size_t at = block->current_position, last = search->item_at;
+    search->item_at = at;
+    search->is_cancelled = pace_stops(&search->pace, ITEM_COST_BYTES + (at > last ? at - last : last - at));
+    if (search->is_cancelled)
+        return PCRE2_ERROR_CALLOUT;
+    return ++search->items > search->items_max ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
 static bool prepare(struct pattern_search *search)
@@ -96,6 +113,26 @@ static bool prepare(struct pattern_search *search)
             pcre2_set_heap_limit(search->context, HEAP_KIBIBYTES);
     }
     return search->match != NULL;
+}
+
+static void set_limits(struct pattern_search *search, size_t steps)
+{
+    search->items = 0;
+    search->items_max = STEPS_MIN + ITEMS_PER_BYTE * search->length;
+    search->item_at = search->at;
+    pcre2_set_match_limit(search->context, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    pcre2_set_callout(search->context, look, search);
+}
+
+static attn_status fail_search(const struct pattern_search *search, size_t steps, attn_error *err)
+{
+    if (search->is_cancelled)
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while a pattern was searched for");
+    return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                     "the text takes too long to split: the pattern \"%.120s\" of the tokenizer needs more than %zu "
+                     "steps or %d KiB for it",
+                     search->pattern->literal.at, search->items > search->items_max ? search->items_max : steps,
+                     HEAP_KIBIBYTES);
 }
 
 static attn_status find_literal(struct pattern_search *search, size_t *begin, size_t *end, bool *found)
@@ -115,7 +152,7 @@ static attn_status find_regex(struct pattern_search *search, size_t *begin, size
     if (!prepare(search))
         return fail_memory(err);
     const size_t steps = STEPS_MIN + STEPS_PER_BYTE * search->length;
-    pcre2_set_match_limit(search->context, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    set_limits(search, steps);
     const int count = pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text, search->length, search->at,
                                   PCRE2_NO_UTF_CHECK, search->match, search->context);
     *found = count >= 0;
@@ -126,13 +163,7 @@ static attn_status find_regex(struct pattern_search *search, size_t *begin, size
     }
     if (*found || count == PCRE2_ERROR_NOMATCH)
         return ATTN_OK;
-    return count == PCRE2_ERROR_NOMEMORY
-               ? fail_memory(err)
-               : attn_fail(
-                     err, ATTN_ERR_VALUE, NULL,
-                     "the text takes too long to split: the pattern \"%.120s\" of the tokenizer needs more than %zu "
-                     "steps or %d KiB for it",
-                     search->pattern->literal.at, steps, HEAP_KIBIBYTES);
+    return count == PCRE2_ERROR_NOMEMORY ? fail_memory(err) : fail_search(search, steps, err);
 }
 
 static size_t character_bytes(const struct pattern_search *search)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "tokenizer_stage.h"
 
 /* A WordPiece model of a few letters: x is unknown. */
@@ -519,6 +520,112 @@ START_TEST(a_deadline_ends_the_work)
 }
 END_TEST
 
+static size_t looks, looks_allowed;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_allowed;
+}
+
+static attn_status encode_watched(const struct tokenizer *tokenizer, struct text_span text, size_t allowed)
+{
+    const struct tokenizer_input input = {.text = text, .add_special = true};
+    struct tokenizer_output output;
+    looks = 0;
+    looks_allowed = allowed;
+    attn_arena_watch(arena, look, NULL);
+    attn_arena_watch(scratch, look, NULL);
+    const attn_status status = tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err);
+    attn_arena_watch(arena, NULL, NULL);
+    attn_arena_watch(scratch, NULL, NULL);
+    return status;
+}
+
+/* Wherever a look says so, the work ends at once: it may look once more in a step behind. */
+static void expect_cancelled(const struct tokenizer *tokenizer, struct text_span text, size_t all)
+{
+    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20) {
+        ck_assert_int_eq(encode_watched(tokenizer, text, allowed), ATTN_ERR_CANCELLED);
+        ck_assert_uint_le(looks, allowed + 2);
+    }
+}
+
+/* What one long text costs, in looks at the deadline. */
+static const struct {
+    const char *members, *text;
+    size_t looks;
+} watched[] = {
+    {"\"normalizer\":{\"type\":\"NFC\"}", "\xCC\x81", 150},          /* one run of marks */
+    {"\"normalizer\":{\"type\":\"NFC\"}", "a\xCC\xA3\xCC\x81", 150}, /* runs that are composed */
+    {"\"normalizer\":{\"type\":\"NFKC\"}", "\xEF\xB7\xBA", 1600},    /* 18 characters each */
+    {"\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}", "a", 180},
+    {"\"added_tokens\":[{\"id\":12,\"content\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"}]", "a", 500},
+    {"\"post_processor\":{\"type\":\"ByteLevel\"},\"pre_tokenizer\":{\"type\":\"Punctuation\"}", ".", 2000},
+};
+
+START_TEST(every_step_looks)
+{
+    const struct tokenizer *tokenizer = with(watched[_i].members);
+    const struct text_span text = repeat(watched[_i].text);
+    ck_assert_int_eq(encode_watched(tokenizer, text, SIZE_MAX), ATTN_OK);
+    ck_assert_msg(looks >= watched[_i].looks, "%s: %zu looks", watched[_i].members, looks);
+    expect_cancelled(tokenizer, text, looks);
+}
+END_TEST
+
+START_TEST(every_model_looks)
+{
+    static const char *const vectors[] = {"bert", "gpt2", "t5"};
+    char path[128];
+    snprintf(path, sizeof path, "tests/unit/server/codec/tokenizer/vectors/%s/tokenizer.json", vectors[_i]);
+    const struct tokenizer *tokenizer = load_text(read_whole(path));
+    const struct text_span text = repeat("a1");
+    ck_assert_int_eq(encode_watched(tokenizer, text, SIZE_MAX), ATTN_OK);
+    expect_cancelled(tokenizer, text, looks);
+}
+END_TEST
+
+/* From each space to the end of all, and back. */
+static const char spaces_and_sign[] =
+    "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s+[xy]\"},\"behavior\":\"Isolated\"}";
+
+START_TEST(one_search_looks_and_ends)
+{
+    const struct tokenizer *tokenizer = with(spaces_and_sign);
+    const struct text_span text = {repeat(" ").at, 1 << 14};
+    ck_assert_int_eq(encode_watched(tokenizer, text, SIZE_MAX), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "takes too long"));
+    ck_assert_uint_ge(looks, (1 << 20) / 32);
+    expect_cancelled(tokenizer, text, looks);
+}
+END_TEST
+
+START_TEST(decoding_looks)
+{
+    enum { IDS = 100000, STEP_BYTES = 16 };
+    char text[1024];
+    snprintf(text, sizeof text, "{\"decoder\":%s," PIECES "}", decoded[_i].decoder);
+    const struct tokenizer *tokenizer = load_text(text_span_of(text));
+    uint32_t *ids = attn_arena_take(arena, IDS, sizeof *ids);
+    struct text_span said;
+    for (size_t i = 0; i < IDS; i++)
+        ids[i] = decoded[_i].ids[i % decoded[_i].count];
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_arena_watch(scratch, look, NULL);
+    ck_assert_int_eq(tokenizer_decode(tokenizer, ids, IDS, false, arena, scratch, &said, &err), ATTN_OK);
+    const size_t all = looks;
+    ck_assert_uint_ge(all, IDS * STEP_BYTES / PACE_BYTES);
+    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20) {
+        looks = 0;
+        looks_allowed = allowed;
+        ck_assert_int_eq(tokenizer_decode(tokenizer, ids, IDS, false, arena, scratch, &said, &err), ATTN_ERR_CANCELLED);
+        ck_assert_uint_le(looks, allowed + 2);
+    }
+}
+END_TEST
+
 /* With a little more memory each time, both calls fail cleanly until they succeed. */
 START_TEST(little_memory_is_reported)
 {
@@ -576,5 +683,9 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, long_texts_take_linear_time, 0, COUNT(repeated));
     tcase_add_test(tests, a_pattern_that_explodes_is_stopped);
     tcase_add_test(tests, a_deadline_ends_the_work);
+    tcase_add_loop_test(tests, every_step_looks, 0, COUNT(watched));
+    tcase_add_loop_test(tests, every_model_looks, 0, 3);
+    tcase_add_test(tests, one_search_looks_and_ends);
+    tcase_add_loop_test(tests, decoding_looks, 0, COUNT(decoded));
     tcase_add_loop_test(tests, little_memory_is_reported, 0, 2);
 }
