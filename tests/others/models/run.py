@@ -203,10 +203,29 @@ def analysis_case(model, folder, case, entry, recorded):
     return test
 
 
+def labels_case(model, case):
+    """Views and pictures of ids have the words of these ids as labels."""
+    def test(client):
+        body = {"inputs": {"ids": case["input_ids"][:1]}, "options": {"view": "inspectus"}}
+        view = client.send("POST", f"/v1/models/{model}/attention", json.dumps(body),
+                           {"Content-Type": "application/json"})
+        assert view.status == 200, view.body[:400]
+        for tokens in case.get("tokens", [])[:1]:
+            for token in tokens:
+                assert json.dumps(token, ensure_ascii=False).encode() in view.body, token
+        picture = client.send("POST", f"/v1/models/{model}/attention", json.dumps({"inputs": body["inputs"]}),
+                              {"Content-Type": "application/json", "Accept": "image/png"})
+        assert picture.status == 200, picture.body[:400]
+
+    test.__name__ = f"{model}: labels of ids"
+    return test
+
+
 def tests_of(model, folder):
     cases = json.loads((folder / "cases.json").read_text())["cases"]
     # Padding on the left is for programs that pad; here each item of a batch runs alone.
     tests = [recorded_case(model, folder, case) for case in cases if case["outputs"] and case["name"] != "batch_left"]
+    tests += [labels_case(model, case) for case in cases if "input_ids" in case and case["outputs"]][:1]
     if (folder / "analysis.json").exists():
         recorded = read(folder / "analysis.safetensors")
         by_name = {case["name"]: case for case in cases}
