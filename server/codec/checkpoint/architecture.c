@@ -43,22 +43,38 @@ void architecture_close(struct architecture *architecture)
     json_decref(architecture->table);
 }
 
-void architecture_write_types(struct chunks *out, const char *member)
+const char *architecture_refused(const json_t *table, const char *model_type)
 {
-    json_t *table = load_table(out->arena), *entry, *type;
+    const char *what;
+    json_t *types, *type;
+    size_t i;
+    json_object_foreach(json_object_get(table, "refused"), what, types)
+    {
+        json_array_foreach(types, i, type)
+        {
+            if (strcmp(json_string_value(type), model_type) == 0)
+                return what;
+        }
+    }
+    return NULL;
+}
+
+void architecture_write_types(const json_t *table, const char *member, struct chunks *out)
+{
+    json_t *entry, *type;
     const char *separator = "";
     size_t i, j;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
-            if (json_object_get(entry, member) == NULL)
+            const bool is_refused = architecture_refused(table, json_string_value(type)) != NULL;
+            if (json_object_get(entry, member) == NULL || (is_refused && strcmp(member, "model") == 0))
                 continue;
             chunks_format(out, "%s%s", separator, json_string_value(type));
             separator = ", ";
         }
     }
-    json_decref(table);
 }
 
 /* ---- choices ---- */
@@ -194,11 +210,15 @@ attn_status architecture_check(const struct architecture *architecture, const js
         json_object_foreach((json_t *)(uintptr_t)lists[i], name, needed)
         {
             const json_t *value = json_object_get(config, name);
-            if (!is_met(config, value, needed))
-                return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                                 "config.json: %s is %s; attnd runs a model of this kind only with %s", name,
-                                 dump(value, is, sizeof is),
-                                 json_is_null(needed) ? "none" : dump(needed, wanted, sizeof wanted));
+            if (is_met(config, value, needed))
+                continue;
+            if (json_is_null(needed))
+                return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json has %s; attnd runs only models without it",
+                                 name);
+            return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                             "config.json: %s is %s; attnd runs a model of this kind only if it is %s%s", name,
+                             dump(value, is, sizeof is), json_is_array(needed) ? "one of " : "",
+                             dump(needed, wanted, sizeof wanted));
         }
     }
     return ATTN_OK;

@@ -16,8 +16,10 @@ struct architecture {
 
 struct architecture architecture_open(const char *model_type, attn_arena *arena);
 void architecture_close(struct architecture *architecture);
-/* Writes the model types whose entries have that member as a list in a sentence. */
-void architecture_write_types(struct chunks *out, const char *member);
+/* What a model_type is that attnd cannot run, such as "a mixture of experts". NULL: the table refuses no such type. */
+const char *architecture_refused(const json_t *table, const char *model_type);
+/* Writes the model types whose entries have that member as a list in a sentence; of "model" without those that are refused. */
+void architecture_write_types(const json_t *table, const char *member, struct chunks *out);
 
 /*
  * Copies the template, and replaces each choice by its case: {"$by": "tied|true", "true": …, "false": …, "otherwise":

@@ -31,7 +31,9 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
 {
     json_t *tree = NULL, *seen = json_object(), *file;
     const char *name;
-    attn_status status = checkpoint_load_json(text, length, "the index", arena, &tree, err);
+    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
+    attn_status status =
+        trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, err) : fail_memory(err);
     const json_t *map = json_object_get(tree, "weight_map");
     if (status == ATTN_OK && !json_is_object(map))
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
@@ -53,6 +55,7 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
     *files = names;
     json_decref(seen);
     json_decref(tree);
+    attn_arena_destroy(trees);
     return status;
 }
 
@@ -124,10 +127,10 @@ static attn_status find_all(struct finder *finder, const struct checkpoint *chec
     return status;
 }
 
-static attn_status fail_type(const char *type, attn_arena *arena, attn_error *err)
+static attn_status fail_type(const json_t *table, const char *type, attn_arena *arena, attn_error *err)
 {
     struct chunks types = chunks_begin(arena);
-    architecture_write_types(&types, "modules");
+    architecture_write_types(table, "modules", &types);
     const char *text = chunks_join(&types);
     return attn_fail(err, ATTN_ERR_VALUE, NULL, "model_type of config.json is \"%.64s\"; known are %s", type,
                      text != NULL ? text : "others");
@@ -159,7 +162,7 @@ static attn_status choose_modules(const json_t *config, json_t *mapping, attn_ar
     *is_unknown = architecture.entry == NULL;
     drop_blocks(json_object_get(architecture.entry, "modules"));
     if (*is_unknown)
-        status = fail_type(type ? type : "", arena, err);
+        status = fail_type(architecture.table, type ? type : "", arena, err);
     else
         status =
             architecture_resolve(&architecture, config, json_object_get(architecture.entry, "modules"), modules, err);
@@ -171,14 +174,17 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
                                    struct checkpoint_layers *layers, bool *is_unknown, attn_error *err)
 {
     json_t *config = NULL, *own = NULL, *modules = NULL;
+    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
     *layers = (struct checkpoint_layers){NULL, 0};
     *is_unknown = false;
+    if (trees == NULL)
+        return fail_memory(err);
     attn_status status =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", arena, &config, err);
+        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
     if (status == ATTN_OK && mapping.at != NULL)
-        status = checkpoint_load_json(mapping.at, mapping.length, "the mapping", arena, &own, err);
+        status = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, err);
     if (status == ATTN_OK)
-        status = choose_modules(config, own, arena, &modules, is_unknown, err);
+        status = choose_modules(config, own, trees, &modules, is_unknown, err);
     struct finder finder = {.config = config, .arena = arena, .layers = layers, .err = err};
     if (status == ATTN_OK)
         status = find_all(&finder, checkpoint, modules);
@@ -189,6 +195,7 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
     json_decref(modules);
     json_decref(own);
     json_decref(config);
+    attn_arena_destroy(trees);
     return status;
 }
 

@@ -140,14 +140,14 @@ static attn_status build(struct model_builder *builder, const json_t *table)
     return status == ATTN_OK ? check_left_over(builder, table) : status;
 }
 
-static attn_status fail_type(const char *type, attn_arena *arena, attn_error *err)
+static attn_status fail_type(const json_t *table, const char *type, attn_arena *arena, attn_error *err)
 {
     struct chunks types = chunks_begin(arena);
-    architecture_write_types(&types, "model");
+    architecture_write_types(table, "model", &types);
     const char *text = chunks_join(&types);
     return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                     "config.json: attnd cannot run models of model_type \"%.64s\"; it has %s",
-                     type != NULL ? type : "", text != NULL ? text : "others");
+                     "config.json: attnd cannot run models of model_type \"%.64s\"; it has %s", type,
+                     text != NULL ? text : "others");
 }
 
 /* Makes all choices by the configuration, and builds the model by what is then left of the entry. */
@@ -166,24 +166,39 @@ static attn_status read_by(const struct architecture *architecture, struct model
     return status;
 }
 
+/* Reads the model of that type by its entry in the table. */
+static attn_status read_type(const struct architecture *architecture, const char *type, struct model_builder *builder)
+{
+    const char *what = architecture_refused(architecture->table, type);
+    if (what != NULL)
+        return attn_fail(builder->reader.err, ATTN_ERR_VALUE, NULL,
+                         "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
+    if (json_object_get(architecture->entry, "model") == NULL)
+        return fail_type(architecture->table, type, builder->reader.arena, builder->reader.err);
+    return read_by(architecture, builder);
+}
+
 attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *arena, struct checkpoint_model *model,
                                   attn_error *err)
 {
     struct model_builder builder = {.model = model, .reader = {.arena = arena, .err = err}};
+    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
     json_t *config = NULL;
     *model = (struct checkpoint_model){.stack_count = 0};
+    if (trees == NULL)
+        return model_fail_memory(err);
     attn_status status =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", arena, &config, err);
+        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
     if (status == ATTN_OK)
         status = tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, err);
     const char *type = json_string_value(json_object_get(config, "model_type"));
     builder.reader.config = config;
     if (status == ATTN_OK) {
-        struct architecture architecture = architecture_open(type != NULL ? type : "", arena);
-        status = json_object_get(architecture.entry, "model") != NULL ? read_by(&architecture, &builder)
-                                                                      : fail_type(type, arena, err);
+        struct architecture architecture = architecture_open(type != NULL ? type : "", trees);
+        status = read_type(&architecture, type != NULL ? type : "", &builder);
         architecture_close(&architecture);
     }
     json_decref(config);
+    attn_arena_destroy(trees);
     return status;
 }

@@ -23,6 +23,7 @@
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap", "of"}
  *              ignored    patterns of tensors that a file may have beside the model
  *              Names of tensors stand behind the prefix of the modules, or behind a shorter one.
+ *   "refused"  beside the entries: the types that attnd cannot run, by what they are
  *   "requires" values of the configuration without which attnd cannot run such a model (architecture.h)
  *   "$by"      choices by the configuration, anywhere (architecture.h)
  */
