@@ -60,24 +60,45 @@ static attn_status make_room(struct model_files *files, size_t more, attn_error 
     return ATTN_OK;
 }
 
-static attn_status add_tensors(struct model_files *files, const struct model_file *file, attn_error *err)
+/* Adds the tensors of a file to the list. The name and the shape of each are copied. */
+static attn_status copy_tensors(struct model_files *files, const struct safetensors *shard)
 {
     struct checkpoint *checkpoint = &files->checkpoint;
-    struct safetensors shard;
-    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, files->arena, &shard, err);
-    if (status != ATTN_OK)
-        return model_files_name(status, file->name, err);
     struct safetensors_tensor *all =
-        attn_arena_take(files->arena, checkpoint->tensor_count + shard.tensor_count + 1, sizeof *all);
+        attn_arena_take(files->arena, checkpoint->tensor_count + shard->tensor_count + 1, sizeof *all);
     if (all == NULL)
-        return fail_file(err, file->name, ENOMEM);
+        return ATTN_ERR_NO_MEMORY;
     if (checkpoint->tensor_count > 0)
         memcpy(all, checkpoint->tensors, checkpoint->tensor_count * sizeof *all);
-    if (shard.tensor_count > 0)
-        memcpy(all + checkpoint->tensor_count, shard.tensors, shard.tensor_count * sizeof *all);
     checkpoint->tensors = all;
-    checkpoint->tensor_count += shard.tensor_count;
+    for (size_t i = 0; i < shard->tensor_count; i++) {
+        struct safetensors_tensor tensor = shard->tensors[i];
+        size_t *shape = attn_arena_take(files->arena, tensor.rank + 1, sizeof *shape);
+        tensor.name = attn_arena_copy_text(files->arena, tensor.name, strlen(tensor.name));
+        if (shape == NULL || tensor.name == NULL)
+            return ATTN_ERR_NO_MEMORY;
+        if (tensor.rank > 0)
+            memcpy(shape, tensor.shape, tensor.rank * sizeof *shape);
+        tensor.shape = shape;
+        all[checkpoint->tensor_count++] = tensor;
+    }
     return ATTN_OK;
+}
+
+/* Lists the tensors of a file. Reading a header takes many times its bytes, which are given back at once. */
+static attn_status add_tensors(struct model_files *files, const struct model_file *file, attn_error *err)
+{
+    struct safetensors shard;
+    attn_arena *scratch = attn_arena_create(ARENA_BYTES_MAX);
+    if (scratch == NULL)
+        return fail_file(err, file->name, ENOMEM);
+    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, err);
+    if (status != ATTN_OK)
+        status = model_files_name(status, file->name, err);
+    else if (copy_tensors(files, &shard) != ATTN_OK)
+        status = fail_file(err, file->name, ENOMEM);
+    attn_arena_destroy(scratch);
+    return status;
 }
 
 /* Lists the files that hold tensors. */
@@ -87,8 +108,9 @@ static attn_status name_shards(struct model_files *files, const char *const **na
     struct model_file *index;
     *names = one;
     *count = 1;
-    if (map(files, INDEX, &index) != 0)
-        return ATTN_OK;
+    const int outcome = map(files, INDEX, &index);
+    if (outcome != 0)
+        return outcome == ENOENT ? ATTN_OK : fail_file(err, INDEX, outcome);
     attn_status status = checkpoint_read_index(index->bytes.at, index->bytes.size, files->arena, names, count, err);
     if (status == ATTN_OK && *count > SHARDS_MAX)
         status = attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the index names %zu files; at most %d are possible", *count,
@@ -131,8 +153,11 @@ attn_status model_files_open(struct model_files *files, const char *path, attn_e
         return fail_file(err, CONFIG, outcome);
     files->checkpoint.config = file->bytes.at;
     files->checkpoint.config_length = file->bytes.size;
-    if (map(files, TOKENIZER, &file) == 0)
+    files->tokenizer_outcome = map(files, TOKENIZER, &file);
+    if (files->tokenizer_outcome == 0)
         files->tokenizer = (struct checkpoint_text){file->bytes.at, file->bytes.size};
+    if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
+        files->tokenizer_outcome = ENODATA;
     return open_shards(files, err);
 }
 
@@ -143,6 +168,7 @@ attn_status model_files_borrow(struct model_files *files, struct checkpoint_text
     const struct model_file file = {.name = ONE_FILE, .bytes = {tensors.at, tensors.length}};
     files->checkpoint = (struct checkpoint){.config = config.at, .config_length = config.length};
     files->tokenizer = tokenizer;
+    files->tokenizer_outcome = tokenizer.at != NULL ? 0 : ENOENT;
     files->bytes = config.length + tensors.length + tokenizer.length;
     return status == ATTN_OK ? add_tensors(files, &file, err) : status;
 }

@@ -26,7 +26,8 @@ struct model_files {
     size_t count;
     attn_arena *arena; /* the tables of tensors; what describes the model goes there, too */
     struct checkpoint checkpoint;
-    struct checkpoint_text tokenizer; /* at NULL: there is none */
+    struct checkpoint_text tokenizer; /* at NULL: there is none that can be read */
+    int tokenizer_outcome;            /* the errno with which it was mapped; ENOENT: there is none */
     size_t bytes;                     /* of all files together */
 };
 

@@ -165,12 +165,38 @@ static void look_at(struct models *models, struct model_entry *entry)
 
 /* ---- the parent folder ---- */
 
+/* Whether a layer has the name, or the server itself. */
+static bool is_taken(const struct models *models, const char *name)
+{
+    struct layer_row row = {.state = LAYER_ABSENT};
+    if (models->settings.layers != NULL)
+        layer_store_look(layer_keeper_store(models->settings.layers), name, &row);
+    layer_version_release(row.version);
+    return row.state != LAYER_ABSENT || strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0;
+}
+
+/* Says once how many folders have names that models cannot have. */
+static void say_misnamed(struct models *models, size_t count, const char *example)
+{
+    struct log_line line;
+    if (count > models->misnamed) {
+        log_begin(&line, models->log, LOG_WARN,
+                  "folders are no models because of their names: a name has 1 to 64 letters, digits, dots, underscores "
+                  "and hyphens, and is no kept layer's, not attention and not stats");
+        log_count(&line, "folders", count);
+        log_text(&line, "one_of_them", example);
+        log_end(&line);
+    }
+    models->misnamed = count;
+}
+
 int model_table_find(struct models *models)
 {
     const char *parent = models->settings.parent;
     DIR *directory = parent != NULL ? opendir(parent) : NULL;
     const struct dirent *found;
-    char path[4096];
+    char path[4096], example[sizeof found->d_name] = "";
+    size_t misnamed = 0;
     if (parent == NULL)
         return 0;
     if (directory == NULL)
@@ -178,14 +204,18 @@ int model_table_find(struct models *models)
     while ((found = readdir(directory)) != NULL) {
         const struct text_span name = text_span_of(found->d_name);
         const int length = snprintf(path, sizeof path, "%s/%s", parent, found->d_name);
-        if (!model_table_can_be(name) || length >= (int)sizeof path ||
+        if (found->d_name[0] == '.' || length >= (int)sizeof path ||
             model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length) ||
             model_files_stamp(path) == 0)
             continue;
-        if (!model_table_add(models, name, path, (size_t)length, true))
+        if (!model_table_can_be(name) || (models->is_open && is_taken(models, found->d_name))) {
+            misnamed++;
+            text_copy(example, sizeof example, found->d_name);
+        } else if (!model_table_add(models, name, path, (size_t)length, true))
             log_say(models->log, LOG_ERROR, "no memory for the model %s", found->d_name);
     }
     closedir(directory);
+    say_misnamed(models, misnamed, example);
     return 0;
 }
 

@@ -25,8 +25,10 @@ struct models {
     const struct log *log;
     pthread_mutex_t lock;        /* guards the list and its rows; the looker alone changes them */
     struct model_entry *entries; /* in the order of names */
+    size_t misnamed;             /* folders of the parent that are no models because of their names */
     pthread_t looker;
     bool has_looker, is_closing;
+    bool is_open; /* models are being read: names of new folders were not checked with all others at the start */
     pthread_cond_t closing;
 };
 

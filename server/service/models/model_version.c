@@ -3,8 +3,10 @@
  */
 #include "service/models/model_version.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static void destroy(struct model_version *version)
@@ -17,14 +19,25 @@ static void destroy(struct model_version *version)
     free(version);
 }
 
+static void say_unread(struct model_version *version)
+{
+    const int outcome = version->files.tokenizer_outcome;
+    char text[128];
+    if (outcome != ENOENT)
+        snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%s: %s", MODEL_FILES_TOKENIZER,
+                 strerror_r(outcome, text, sizeof text));
+}
+
 /* The model is served without a tokenizer that cannot be used. */
 static void load_tokenizer(struct model_version *version)
 {
     enum { SCRATCH_BYTES_MAX = 1 << 30 };
     const struct checkpoint_text text = version->files.tokenizer;
     attn_error err = {.message = "no memory for the tokenizer"};
-    if (text.at == NULL)
+    if (text.at == NULL) {
+        say_unread(version);
         return;
+    }
     attn_arena *arena = version->files.arena, *scratch = attn_arena_create(SCRATCH_BYTES_MAX);
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     const size_t before = attn_arena_bytes(arena);

@@ -14,7 +14,7 @@
 #include "service/layers/prepared_weights.h"
 #include "service/models/model_files.h"
 
-enum { MODEL_NAME_MAX = 64, MODEL_REASON_MAX = 320 };
+enum { MODEL_NAME_MAX = 64, MODEL_REASON_MAX = 640 };
 
 struct model_version {
     atomic_size_t references;

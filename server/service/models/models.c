@@ -104,6 +104,7 @@ struct models *models_create(const struct models_settings *settings, const struc
 void models_load(struct models *models)
 {
     char text[128];
+    models->is_open = true;
     model_table_look(models);
     if (models->settings.look_ms == 0)
         return;

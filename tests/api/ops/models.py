@@ -69,7 +69,7 @@ def what_attnd_cannot_run_is_refused_by_name(program):
     del lacking.tensors["model.layers.1.mlp.up_proj.weight"]
     wrong = llama()
     wrong.add("model.norm.weight", 5)
-    cases = {"moe": (kinds.llama_like("mixtral"), 'model_type is "mixtral"'),
+    cases = {"moe": (kinds.llama_like("mixtral"), 'model_type is "mixtral", a mixture of experts'),
              "unknown": (kinds.Model({"model_type": "brandnew"}), '"brandnew"'),
              "activation": (llama(hidden_act="xielu"), "hidden_act|'silu' is xielu"),
              "quantized": (llama(quantization_config={"bits": 4}), "quantization_config"),
@@ -117,6 +117,9 @@ def a_changed_folder_is_read_again_and_a_damaged_one_keeps_the_version(program):
             assert "one.h.0.attn" in layers and "one.bert.encoder.layer.0.attention" not in layers, layers
             shutil.copytree(OWN / "t5", pathlib.Path(parent) / "two")
             wait_until(lambda: models(server).get("two", {}).get("state") == "ready", "the folder is not read again")
+            shutil.copytree(OWN / "t5", pathlib.Path(parent) / "attention")
+            wait_until(lambda: any("one_of_them=attention" in line for line in server.lines), "a taken name is not told")
+            assert server.client().get("/v2/models/attention").json()["inputs"][0]["name"] == "QUERY"
             shutil.rmtree(folder)
             wait_until(lambda: "one" not in models(server), "the folder is not read again")
             has(server, "two", kind="encoder-decoder", layers=2, decoder_layers=3)
