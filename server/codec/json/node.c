@@ -272,6 +272,15 @@ static const char *find_home(const struct reading *reading, const char *name)
     return NULL;
 }
 
+/* The sentence about a word of other programs. NULL: the word is not known. */
+static const char *find_foreign(const struct reading *reading, const char *name)
+{
+    for (const struct foreign_word *row = reading->foreign; row != NULL && row->word != NULL; row++)
+        if (strcmp(row->word, name) == 0)
+            return row->here;
+    return NULL;
+}
+
 static attn_status fail_unknown(struct reading *reading, const struct node *node, const struct member *members,
                                 size_t count)
 {
@@ -288,6 +297,9 @@ static attn_status fail_unknown(struct reading *reading, const struct node *node
         /* in deeper objects, the same name has another meaning */
         !node->parent->parent || !node->parent->parent->parent;
     const char *home = is_in_section ? find_home(reading, node->name) : NULL;
+    const char *here = is_in_section ? find_foreign(reading, node->name) : NULL;
+    if (here)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: %s. Known here: %s", here, known);
     if (nearest)
         return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
                          nearest, known);

@@ -22,14 +22,20 @@ struct member_table {
     size_t count;
 };
 
+/* A word of other programs that is no member here, and a sentence about the word here. */
+struct foreign_word {
+    const char *word, *here;
+};
+
 /* What decode functions need to read one document. A larger struct of the caller may begin with it (decoder.h). */
 struct reading {
     attn_arena *arena;
     const struct skim *skim;
     const struct member_table *const *sections; /* the sections where an unknown member may belong; ends with NULL */
     unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
-    const char *const *elsewhere; /* by scope: "belongs to …", for a member whose scope is not among scopes */
-    const char *silent;           /* a member of the root whose strings no message repeats; NULL: none */
+    const char *const *elsewhere;       /* by scope: "belongs to …", for a member whose scope is not among scopes */
+    const struct foreign_word *foreign; /* ends with a row without a word; NULL: none are known */
+    const char *silent;                 /* a member of the root whose strings no message repeats; NULL: none */
     attn_error *err;
 };
 

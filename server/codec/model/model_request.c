@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "codec/json/document.h"
+#include "codec/model/model_words.h"
 #include "codec/request/decoder.h"
 
 #define COMMON(field) offsetof(struct model_request, common.field)
@@ -324,11 +325,11 @@ static attn_status decode_ablation(struct reading *reading, const struct node *n
     if (!json_is_array(node->json) || json_array_size(node->json) != 2)
         return node_fail_type(reading, node, "a pair [layer, head]");
     const struct node first = node_element(node, 0), second = node_element(node, 1);
-    attn_status status = node_decode_integer(reading, &first, 0, INDEX_MAX, &layer);
+    attn_status status = node_decode_integer(reading, &first, -INDEX_MAX, INDEX_MAX, &layer);
     if (status == ATTN_OK)
-        status = node_decode_integer(reading, &second, 0, INDEX_MAX, &head);
+        status = node_decode_integer(reading, &second, -INDEX_MAX, INDEX_MAX, &head);
     if (status == ATTN_OK)
-        *ablation = (struct model_ablation){(size_t)layer, (size_t)head};
+        *ablation = (struct model_ablation){layer, head};
     return status;
 }
 
@@ -387,6 +388,17 @@ static const struct member option_members[] = {
 
 static const struct member_table option_table = {"options", option_members, ARRAY_LENGTH(option_members)};
 
+/* Other programs call the number of predicted words top_k. */
+static attn_status check_top_k(struct reading *reading, const struct node *node, struct model_request *request)
+{
+    const uint32_t words = 1U << MODEL_PREDICTIONS | 1U << MODEL_LOGIT_LENS;
+    const struct node top_k = node_member(node, "top_k");
+    if (top_k.json != NULL && (request->results & words) != 0 && request->common.request.options.want == 0)
+        return node_fail(reading, &top_k, ATTN_ERR_FIELD,
+                         "selects weights of maps; options.predictions_k is the number of predicted words");
+    return check_shown(reading, node, &request->common);
+}
+
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
@@ -395,7 +407,7 @@ static attn_status decode_model_options(struct reading *reading, const struct no
         const struct node wanted = node_member(node, "return");
         return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     }
-    return status == ATTN_OK ? check_shown(reading, node, &request->common) : status;
+    return status == ATTN_OK ? check_top_k(reading, node, request) : status;
 }
 
 /* ---- the whole ---- */
@@ -430,6 +442,7 @@ static attn_status decode_request(const char *text, size_t length, model_request
     struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
     decoder.reading.sections = sections;
     decoder.reading.elsewhere = elsewhere;
+    decoder.reading.foreign = model_foreign_words;
     decoder.reading.silent = "inputs";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
     attn_status status = decoder_open(&decoder, &source, &document);

@@ -35,9 +35,9 @@ struct model_ids {
     size_t count;
 };
 
-/* A head whose context becomes 0. */
+/* A head whose context becomes 0. Only a plan knows the last ones, and refuses others, negative ones too. */
 struct model_ablation {
-    size_t layer, head;
+    int64_t layer, head;
 };
 
 /* The first negative index of each selection; 0: there is none. Only a plan knows the last index, and refuses it. */

@@ -76,7 +76,7 @@ static attn_status ablate(struct model_block_run *run)
                  element = attn_dtype_bytes(request->common.request.options.compute);
     bool is_ablated = false;
     for (size_t i = 0; i < request->ablations; i++)
-        is_ablated |= request->ablate[i].layer == run->block->layer;
+        is_ablated |= (size_t)request->ablate[i].layer == run->block->layer;
     if (!is_ablated)
         return ATTN_OK;
     char *factors = attn_arena_take(job->arena, heads, element);
@@ -87,7 +87,7 @@ static attn_status ablate(struct model_block_run *run)
     for (size_t h = 0; h < heads; h++) {
         double factor = 1;
         for (size_t i = 0; i < request->ablations; i++)
-            if (request->ablate[i].layer == run->block->layer && request->ablate[i].head == h)
+            if ((size_t)request->ablate[i].layer == run->block->layer && (size_t)request->ablate[i].head == h)
                 factor = 0;
         if (compute == ATTN_F32)
             ((float *)(void *)factors)[h] = (float)factor;

@@ -394,10 +394,11 @@ static attn_status check_ablations(const struct model_job *job)
     for (size_t i = 0; i < job->request->ablations; i++) {
         const struct model_ablation *ablation = &job->request->ablate[i];
         const size_t layers = model->stacks[0].layers, heads = model->stacks[0].blocks[0].facts.dims.heads;
-        if (ablation->layer >= layers || ablation->head >= heads)
+        if (ablation->layer < 0 || ablation->head < 0 || (uint64_t)ablation->layer >= layers ||
+            (uint64_t)ablation->head >= heads)
             return attn_fail(job->err, ATTN_ERR_VALUE, "/options/ablate",
-                             "options.ablate has layer %zu, head %zu; the last layer is %zu, its last head %zu",
-                             ablation->layer, ablation->head, layers - 1, heads - 1);
+                             "options.ablate has layer %lld, head %lld; the last layer is %zu, its last head %zu",
+                             (long long)ablation->layer, (long long)ablation->head, layers - 1, heads - 1);
     }
     return ATTN_OK;
 }

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "codec/model/model_words.h"
+
 #include "failing_take.h" /* declares parameters with names of the stage, and so comes first */
 
 #include "decode_stage.h"
@@ -143,8 +145,8 @@ START_TEST(every_option_is_decoded)
     ck_assert(request.truncate && !request.has_special_tokens);
     ck_assert_uint_eq(request.predictions_k, 1000);
     ck_assert_uint_eq(request.ablations, 2);
-    ck_assert_uint_eq(request.ablate[0].layer, 1);
-    ck_assert_uint_eq(request.ablate[1].head, 3);
+    ck_assert_int_eq(request.ablate[0].layer, 1);
+    ck_assert_int_eq(request.ablate[1].head, 3);
 }
 END_TEST
 
@@ -215,7 +217,9 @@ static const struct refusal refusals[] = {
     {A "{\"heads\":[0.5]}}", ATTN_ERR_VALUE, "/options/heads/0", "an integer"},
     {A "{\"ablate\":[[1]]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[1,2]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
-    {A "{\"ablate\":[[0,-1]]}}", ATTN_ERR_VALUE, "/options/ablate/0/1", "from 0"},
+    {A "{\"ablate\":[[0,9999999]]}}", ATTN_ERR_VALUE, "/options/ablate/0/1", "to 1048576"},
+    {A "{\"return\":[\"predictions\"],\"top_k\":3}}", ATTN_ERR_FIELD, "/options/top_k", "options.predictions_k"},
+    {A "{\"max_length\":512}}", ATTN_ERR_FIELD, "/options/max_length", "options.truncate"},
     {A "{\"predictions_k\":0}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
     {A "{\"predictions_k\":1001}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
     {A "{\"truncate\":1}}", ATTN_ERR_FIELD, "/options/truncate", ""},
@@ -226,6 +230,23 @@ static const struct refusal refusals[] = {
 START_TEST(what_is_wrong_is_refused_by_name)
 {
     check_refusal(&refusals[_i], decode_as(MODEL_REQUEST_ATTENTION, refusals[_i].text));
+}
+END_TEST
+
+/* A word that became a member would never be explained, and would have to leave the list. */
+START_TEST(every_word_of_other_programs_is_explained_wherever_it_stands)
+{
+    static const char *const places[][2] = {{"{\"", "\":1,\"inputs\":{\"text\":\"a\"}}"},
+                                            {"{\"inputs\":{\"text\":\"a\",\"", "\":1}}"},
+                                            {A "{\"", "\":1}}"}};
+    for (const struct foreign_word *row = model_foreign_words; row->word != NULL; row++)
+        for (size_t i = 0; i < COUNT(places); i++) {
+            char text[256];
+            snprintf(text, sizeof text, "%s%s%s", places[i][0], row->word, places[i][1]);
+            ck_assert_int_eq(decode_as(MODEL_REQUEST_ATTENTION, text), ATTN_ERR_FIELD);
+            ck_assert_msg(strstr(err.message, row->here) != NULL, "%s: %s", text, err.message);
+            ck_assert_msg(strstr(err.field, row->word) != NULL, "%s: %s", text, err.field);
+        }
 }
 END_TEST
 
@@ -296,6 +317,7 @@ CHECK_MAIN("model_request")
     tcase_add_test(tests, every_result_and_every_step_has_its_name);
     tcase_add_test(tests, the_first_negative_index_is_kept);
     tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));
+    tcase_add_test(tests, every_word_of_other_programs_is_explained_wherever_it_stands);
     tcase_add_test(tests, too_many_items_are_refused);
     tcase_add_test(tests, a_request_for_tokens_has_no_maps);
     tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);

@@ -491,6 +491,8 @@ static const struct {
     {TEXTS, "{\"queries\":[-6,-1]}", ATTN_ERR_VALUE, "/options/queries", "has -6; they are numbered 0 to 5"},
     {TEXTS, "{\"keys\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/keys", "has -1; they are numbered 0 to 5"},
     {TEXTS, "{\"ablate\":[[3,0]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
+    {TEXTS, "{\"ablate\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/ablate",
+     "layer 0, head -1; the last layer is 2, its last head 3"},
     {TEXTS, "{\"ablate\":[[0,4]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
     {TEXTS, "{\"return\":[\"gated\"]}", ATTN_ERR_FIELD, "/options/return", "gate"},
 };
