@@ -78,13 +78,27 @@ static bool is_page_welcome(struct request *request)
     return false;
 }
 
+/* Whether the path is one of KServe's first protocol, /v1/models/NAME:predict. No name has a colon. */
+static bool is_of_first_protocol(struct text_span path)
+{
+    static const char models[] = "/v1/models/";
+    return path.length >= sizeof models && memcmp(path.at, models, sizeof models - 1) == 0 &&
+           memchr(path.at, ':', path.length) != NULL;
+}
+
 static void refuse_path(struct request *request)
 {
     const struct text_span path = request->parts.path;
     const int length = path.length < 128 ? (int)path.length : 128;
     char nearest[192];
-    reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
-                 routes_nearest(path, nearest, sizeof nearest));
+    if (is_of_first_protocol(path))
+        reply_refuse(request, PROBLEM_NOT_FOUND,
+                     "there is no %.*s here; POST /v1/models/{model}/attention runs a model, and so does POST "
+                     "/v2/models/{model}/infer under the Open Inference Protocol",
+                     length, path.at);
+    else
+        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
+                     routes_nearest(path, nearest, sizeof nearest));
 }
 
 /* Finds the route. False: the reply is ready, either a refusal or the answer to OPTIONS. */
@@ -94,7 +108,7 @@ static bool has_route(struct request *request)
     if (request->route != NULL)
         return true;
     routes_methods(request->parts.path, methods, sizeof methods);
-    if (methods[0] == '\0')
+    if (methods[0] == '\0' || is_of_first_protocol(request->parts.path))
         refuse_path(request);
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);

@@ -23,12 +23,25 @@ static attn_status give_ids(struct call *call, const struct oip_model_inputs *wh
     return ATTN_OK;
 }
 
+/* The protocol's inputs are texts and ids. */
+static attn_status check_reads_words(const struct model_work *work, const struct model *model)
+{
+    if (work->version->model.stacks[0].embedding.words.data != NULL)
+        return ATTN_OK;
+    return attn_fail(work->call->err, ATTN_ERR_VALUE, "/inputs",
+                     "the model \"%s\" reads images, and has no input under /v2: POST /v1/models/%s/attention takes "
+                     "inputs.pixels",
+                     model->name, model->name);
+}
+
 static attn_status decode(struct model_work *work, struct model *model, struct oip_request *request)
 {
     struct call *call = work->call;
-    attn_status status = oip_decode_whole(call->in.body, call->in.body_bytes,
-                                          call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
-                                          work->version->tokenizer != NULL, call->out->arena, request, call->err);
+    attn_status status = check_reads_words(work, model);
+    if (status == ATTN_OK)
+        status = oip_decode_whole(call->in.body, call->in.body_bytes,
+                                  call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
+                                  work->version->tokenizer != NULL, call->out->arena, request, call->err);
     if (status == ATTN_OK)
         status = model_check_names(call, model, request->model, request->version);
     if (status != ATTN_OK)

@@ -9,26 +9,21 @@
 
 /* ---- what a model can return ---- */
 
-enum { FOR_IDS = 1, FOR_HEAD = 2, FOR_ONE_STACK = 4, FOR_TWO_STACKS = 8 };
+enum { FOR_IDS = 1, FOR_HEAD = 2 };
 
-/* The values of "return", and what a model needs for each. */
+/* The values of options.return, and what a model needs for each. With a decoder, an answer has one output of each part. */
 static const struct {
     const char *name;
     unsigned needs;
 } returns[] = {
     {"attention", 0},
-    {"encoder_attention", FOR_TWO_STACKS},
-    {"decoder_attention", FOR_TWO_STACKS},
-    {"cross_attention", FOR_TWO_STACKS},
-    {"hidden", FOR_ONE_STACK},
-    {"encoder_hidden", FOR_TWO_STACKS},
-    {"decoder_hidden", FOR_TWO_STACKS},
+    {"hidden", 0},
     {"output", 0},
     {"logits", FOR_HEAD},
     {"entropy", 0},
     {"contribution", 0},
     {"attention_mean", 0},
-    {"rollout", FOR_ONE_STACK},
+    {"rollout", 0},
     {"head_scores", 0},
     {"predictions", FOR_HEAD | FOR_IDS},
     {"logit_lens", FOR_HEAD | FOR_IDS},
@@ -37,8 +32,7 @@ static const struct {
 static void write_returns(const struct checkpoint_model *model, struct chunks *out)
 {
     const bool has_words = model->stacks[0].embedding.words.data != NULL;
-    const unsigned has = (has_words ? FOR_IDS : 0) | (model->has_head ? FOR_HEAD : 0) |
-                         (model->stack_count > 1 ? FOR_TWO_STACKS : FOR_ONE_STACK);
+    const unsigned has = (has_words ? FOR_IDS : 0) | (model->has_head ? FOR_HEAD : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)
