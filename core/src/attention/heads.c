@@ -1,8 +1,7 @@
 /* heads.c: attention over all batch items and heads as tasks for the tile kernel. */
 #include "attention/heads.h"
 
-#include <string.h>
-
+#include "attention/seen.h"
 #include "base/pace.h"
 #include "base/size.h"
 #include "kernel/kernel.h"
@@ -14,7 +13,6 @@ struct heads_run {
     attn_attend_task *attend, *merge;
     char *scratch;
     size_t scratch_bytes;
-    uint8_t *key_is_seen, *query_sees;
 };
 
 /*
@@ -90,11 +88,6 @@ size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
     return bytes;
 }
 
-static bool needs_seen(const struct attn_heads_job *job)
-{
-    return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
-}
-
 size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
 {
     struct attn_heads_job divided = *job;
@@ -107,44 +100,9 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
         partials = attn_max(partials, own);
     }
     size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
-    size_t seen = needs_seen(job) ? heads * (job->kv_len + job->q_len) : 0;
     size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return rows + seen + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) + listed * sizeof(attn_row) +
-           10 * ATTN_ALIGNMENT;
-}
-
-static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_t h, size_t i, uint8_t *seen,
-                               uint8_t *sees)
-{
-    attn_span span = attn_mask_span(job->mask, b, i);
-    if (!attn_mask_has_lookup(job->mask)) {
-        memset(seen + span.from, 1, span.to - span.from);
-        *sees = span.from < span.to;
-        return;
-    }
-    uint8_t allow[TILE_KEYS];
-    *sees = 0;
-    for (size_t from = span.from; from < span.to; from += TILE_KEYS) {
-        const size_t to = span.to - from < TILE_KEYS ? span.to : from + TILE_KEYS;
-        *sees |= attn_mask_row(job->mask, job->compute, b, h, i, span, from, to, allow);
-        for (size_t j = from; j < to; j++)
-            seen[j] |= allow[j - from];
-    }
-}
-
-/* The keys of one head that some query may attend to, and the queries that may attend to some key. */
-static void find_seen(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct heads_run *run = argument;
-    const struct attn_heads_job *job = run->job;
-    uint8_t *seen = run->key_is_seen + index * job->kv_len, *sees = run->query_sees + index * job->q_len;
-    memset(seen, 0, job->kv_len);
-    for (size_t i = 0; i < job->q_len; i++) {
-        if (job->is_cancelled != NULL && job->is_cancelled(job->cancel_context))
-            return;
-        find_seen_by_query(job, index / job->heads, index % job->heads, i, seen, &sees[i]);
-    }
+    return rows + attn_seen_bytes(job) + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) +
+           listed * sizeof(attn_row) + 10 * ATTN_ALIGNMENT;
 }
 
 static void attend_task(void *argument, size_t index, size_t worker)
@@ -186,11 +144,7 @@ static attn_status take_memory(struct heads_run *run, const attn_runtime *runtim
     if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL || job->partials == NULL ||
         job->task_capped == NULL || job->task_saturated == NULL)
         return ATTN_ERR_NO_MEMORY;
-    if (!needs_seen(job))
-        return ATTN_OK;
-    run->key_is_seen = attn_arena_take(arena, heads, job->kv_len);
-    run->query_sees = attn_arena_take(arena, heads, job->q_len);
-    return run->key_is_seen == NULL || run->query_sees == NULL ? ATTN_ERR_NO_MEMORY : ATTN_OK;
+    return ATTN_OK;
 }
 
 attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
@@ -212,10 +166,9 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_r
     return ATTN_OK;
 }
 
-static attn_status gather(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
-                          attn_result *result)
+attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks, const attn_runtime *runtime,
+                              attn_arena *arena, attn_result *result)
 {
-    size_t tasks = tasks_of(job);
     for (size_t t = 0; t < tasks; t++) {
         if (job->task_max_abs[t] > result->max_abs_score)
             result->max_abs_score = job->task_max_abs[t];
@@ -235,19 +188,16 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     job->is_cancelled = runtime->is_cancelled;
     job->cancel_context = runtime->cancel_context;
     attn_status status = take_memory(&run, runtime, arena);
+    if (status == ATTN_OK)
+        status = attn_seen_find(job, runtime, arena);
     if (status != ATTN_OK)
         return attn_fail(err, status, NULL, "not enough memory for the attention tiles");
-    const size_t heads = job->batch * job->heads;
-    if (run.key_is_seen != NULL)
-        runtime->run(runtime->context, heads, find_seen, &run);
-    job->key_is_seen = run.key_is_seen;
-    job->query_sees = run.query_sees;
     if (job->q_len > 0)
         runtime->run(runtime->context, tasks_of(job), attend_task, &run);
     if (attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
     if (job->is_decode && job->q_len > 0)
         merge_all(&run, runtime);
-    status = gather(job, runtime, arena, result);
+    status = attn_heads_gather(job, tasks_of(job), runtime, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

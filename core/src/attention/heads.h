@@ -28,5 +28,8 @@ ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const att
  */
 ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime,
                                                   attn_arena *arena, attn_result *result);
+/* The same, and before it the sums over the scores of that many tasks. */
+ATTN_MUST_CHECK attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks,
+                                              const attn_runtime *runtime, attn_arena *arena, attn_result *result);
 
 #endif
