@@ -197,7 +197,7 @@ def check_laws(request, outputs):
                                        name == "masked" and got != -math.inf):
                 raise Difference(f"{name}: element {place} is masked and {got!r}")
     if "attention" in outputs and not request.options.get("digits") and not request.spec.has_sinks and \
-            not request.spec.mechanism and request.kept["keys"] == list(range(request.spec.kv_len)):
+            not request.spec.mechanism and request.spec.start != "attention" and request.kept["keys"] == list(range(request.spec.kv_len)):
         check_row_sums(request, read(outputs["attention"])[1])
 
 
@@ -242,7 +242,7 @@ def check_diagnostics(request, answer):
 
 def check_means(request, diagnostics):
     """Where all keys of the weights are shown, the mean entropy and the mean weight of key 0, head by head."""
-    if "attention" not in request.wanted or request.spec.mechanism or request.kept["keys"] != list(range(request.spec.kv_len)) or \
+    if "attention" not in request.wanted or request.spec.mechanism or request.spec.start == "attention" or request.kept["keys"] != list(range(request.spec.kv_len)) or \
             "keys" in request.options:
         return
     spec, steps, empty = request.spec, request.steps, set(request.steps["rows_without_keys"])

@@ -18,6 +18,10 @@ STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", 
          "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
          "attention_output", "feed_forward", "output", "present_key", "present_value", "attention_mean", "mask")
 
+# The steps that a start in the middle lacks, and those that it lacks without values.
+WITHOUT_KEYS = ("q", "k", "q_rotated", "k_rotated", "present_key", "present_value")
+BEFORE_WEIGHTS = ("scores", "scaled", "masked", "lse", "lse_keys", "sink")
+OF_VALUES = ("v", "context", "concat", "output")
 SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
 CACHE = "fuzz"
 POOLED = ([("rows", "queries")], [("cols", "keys")], [("rows", "queries"), ("cols", "keys")])
@@ -30,6 +34,12 @@ class Spec:
         self.output_width, self.norm, self.residual, self.dropout, self.training = None, None, False, None, False
         self.window, self.sliding, self.layout, self.past_len, self.mechanism = None, None, "in_out", 0, None
         self.has_gate = self.has_network = self.has_sinks = self.turns = False
+        self.start, self.has_value = "query", True
+
+    def lacks(self, step):
+        """Whether a start in the middle does not have the step."""
+        return self.start != "query" and (step in WITHOUT_KEYS or self.start == "attention" and step in BEFORE_WEIGHTS or
+                                          not self.has_value and step in OF_VALUES)
 
     def drops_weights(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
@@ -145,13 +155,16 @@ class Builder:
         spec.new_len = spec.kv_len
         if spec.is_layer:
             self.build_layer()
+        elif self.chance(0.2):
+            self.build_start()
         else:
             self.build_attention()
-        if self.chance(0.15):
+        if spec.start == "query" and self.chance(0.15):
             self.build_past()
-        if self.chance(0.15):
+        if spec.start == "query" and self.chance(0.15):
             self.choose_mechanism()
-        self.choose_masks()
+        if spec.start != "attention":
+            self.choose_masks()
         self.choose_options()
         self.choose_return()
         clean = copy.deepcopy(self.body["inputs"])
@@ -198,7 +211,7 @@ class Builder:
             more = {"view": self.pick(*views), "return": ["attention"]}
             for name in ("format", "digits", "heads", "queries", "keys"):
                 options.pop(name, None)
-        elif kind == "cache" and spec.batch == 1 and not spec.past_len:
+        elif kind == "cache" and spec.batch == 1 and not spec.past_len and spec.start == "query":
             more = {"cache": self.pick(CACHE, {"name": CACHE}, {"name": CACHE, "length": 0})}
         if more:
             self.shown[kind] = {**self.body, "options": {**options, **more}}
@@ -258,6 +271,32 @@ class Builder:
         if spec.rank < 4 and spec.heads > 1 or self.chance(0.2):
             self.options["num_heads"] = spec.heads
         if spec.heads != spec.kv_heads and spec.rank < 4 or self.chance(0.2):
+            self.options["kv_num_heads"] = spec.kv_heads
+
+    def build_start(self):
+        """Scores or weights instead of queries and keys."""
+        spec = self.spec
+        spec.start, self.form, spec.d_k = self.pick("scores", "attention"), "own", 0
+        spec.has_value = spec.start == "attention" or self.chance(0.8)
+        if not spec.has_value:
+            spec.kv_heads, spec.d_v = spec.heads, 0
+        shape = (spec.batch, spec.heads, spec.q_len, spec.kv_len)
+        least = 0 if spec.batch > 1 else 1 if spec.heads > 1 else 2
+        shape = shape[self.random.randint(0, least):]
+        if spec.start == "scores":
+            values, dtype = self.numbers(math.prod(shape), 2.0)
+            if dtype not in ("int32", "int64", "uint8", "bool") and self.chance(0.4):
+                values = [-math.inf if self.chance(0.2) else value for value in values]
+        else:
+            values = [self.random.random() * self.chance(0.9) for _ in range(math.prod(shape))]
+            dtype = self.pick("float32", "float64", "decimal")
+            values = values if dtype == "decimal" else [to_type(value, dtype) for value in values]
+        self.body["inputs"][spec.start] = self.written(shape, values, dtype)
+        if spec.has_value:
+            spec.value = self.give("value", self.shape_of(spec.kv_heads, spec.kv_len, spec.d_v))
+        if self.chance(0.2):
+            self.options["num_heads"] = spec.heads
+        if spec.has_value and (spec.heads != spec.kv_heads and spec.rank < 4 or self.chance(0.2)):
             self.options["kv_num_heads"] = spec.kv_heads
 
     def build_past(self):
@@ -564,8 +603,8 @@ class Builder:
     def choose_options(self):
         spec, options = self.spec, self.options
         cancels = spec.mechanism and spec.mechanism.get("normalize")
-        spec.scale = 1.0 if cancels else 1 / math.sqrt(spec.d_k)
-        if self.chance(0.3):
+        spec.scale = 1.0 if cancels or spec.start != "query" else 1 / math.sqrt(spec.d_k)
+        if self.chance(0.3) and spec.start != "attention":
             options["scale"] = self.pick("none", 0, -0.5, 0.25, 1, -1e-3, 0.0)
             if spec.mechanism and spec.mechanism["type"] == "performer":
                 options["scale"] = self.pick("none", 0.25, 1)
@@ -573,11 +612,14 @@ class Builder:
                 del options["scale"]  # which would cancel
             else:
                 spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
-        if self.chance(0.2) and not spec.mechanism:
+        if self.chance(0.2) and not spec.mechanism and spec.start != "attention":
             options["softcap"] = self.pick(0.5, 3, 50.0)
-        self.choose_turn()
-        if not spec.mechanism:
+        if spec.start == "query":
+            self.choose_turn()
+        if not spec.mechanism and spec.start != "attention":
             self.choose_biases()
+        if not spec.mechanism and spec.has_value and self.chance(0.15):
+            options["head_scale"], _ = self.tensor((spec.heads,), 2.0)
         if spec.is_layer:
             self.choose_layer_options()
         if self.chance(0.2) and (spec.is_layer or not spec.mechanism):
@@ -601,8 +643,6 @@ class Builder:
             options["relative_bias"] = sent
         if self.chance(0.2):
             options["sinks"], spec.has_sinks = self.tensor((spec.heads,), 2.0)[0], True
-        if self.chance(0.15):
-            options["head_scale"], _ = self.tensor((spec.heads,), 2.0)
 
     def choose_layer_options(self):
         spec, options = self.spec, self.options
@@ -676,7 +716,7 @@ class Builder:
 
     def choose_return(self):
         spec = self.spec
-        possible = [step for step in STEPS if not (spec.mechanism and step in SOFTMAX_ALONE) and
+        possible = [step for step in STEPS if not (spec.mechanism and step in SOFTMAX_ALONE) and not spec.lacks(step) and
                     (step != "projected" or spec.output_width) and (step != "residual" or spec.residual) and
                     (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.has_gate) and
                     (step != "contribution" or spec.output_width and not spec.has_gate) and
@@ -728,7 +768,7 @@ class Builder:
                         batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
         if self.has_nan:
             unread = ("k", "v", "k_rotated", "present_key", "present_value")
-            self.wanted = [step for step in self.wanted if step not in unread] or ["output"]
+            self.wanted = [step for step in self.wanted if step not in unread] or ["attention"]
             self.options["return"] = self.wanted
 
 

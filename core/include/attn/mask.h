@@ -10,6 +10,7 @@
  *     padding         padding[b][j] != 0
  *     attend          attend[b][h][i][j] != 0
  *     bias            bias[b][h][i][j] > -infinity; the finite ones are added to the scaled score
+ *     scores          scores[b][h][i][j] is not -infinity; only when a request starts with them (plan.h)
  *     documents       documents_query[b][i] == documents_key[b][j]
  *     blocks          see attn_blocks
  *
@@ -105,6 +106,7 @@ typedef struct {
     ptrdiff_t attend_stride[4]; /* b, h, i, j */
     const void *bias;
     ptrdiff_t bias_stride[4];
+    const void *scores; /* inputs.scores, of the compute type, (batch, heads, q_len, kv_len) without gaps; NULL: none */
     size_t bias_as_mask;                                          /* finite numbers of bias up to ATTN_BIAS_AS_MASK */
     double bias_lowest;                                           /* the lowest finite one */
     const int64_t *documents_query, *documents_key;               /* NULL: none */
@@ -137,7 +139,7 @@ int64_t attn_mask_offset(const attn_mask *mask, size_t b);
 bool attn_mask_has_positions(const attn_mask *mask);
 /* The range of keys that query i of item b may attend to. Keys in it may still be hidden by a mask that is looked up. */
 attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
-/* Whether any mask is looked up besides the span: attend, padding, bias, unsorted documents, or blocks. */
+/* Whether any mask is looked up besides the span: attend, padding, bias, scores, unsorted documents, or blocks. */
 bool attn_mask_has_lookup(const attn_mask *mask);
 /*
  * allow[n] = whether query i may attend to key from + n, for from <= key < to; returns whether it may to any. span is

@@ -91,7 +91,7 @@ bool attn_step_is_map(attn_step step);
 bool attn_step_has_keys(attn_step step);
 
 typedef struct {
-    const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3 */
+    const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3; NULL: a start in the middle, see below */
     const attn_tensor *key;   /* NULL: query (self-attention) */
     const attn_tensor *value; /* NULL: key */
     /*
@@ -100,7 +100,30 @@ typedef struct {
      * rotated, like present_key of the previous request. kv_len of all masks and maps counts past_len and the new keys.
      */
     const attn_tensor *past_key, *past_value;
+    /*
+     * Starts in the middle of attention, not of a layer: one of the two stands for query and key, and past_key and
+     * past_value are NULL. For every batch item and head
+     *
+     *     scores     out = softmax(mask(cap(scale s) + bias)) v        s = scores instead of q k^T; scale is 1 by default
+     *     attention  out = a v                                         a = attention as given: nothing is normalised
+     *
+     *   scores, attention  (q_len, kv_len), (heads, q_len, kv_len) or (batch, heads, q_len, kv_len), row-major
+     *   value  (kv_len, kv_heads * d_v), (batch, kv_len, kv_heads * d_v) or (batch, kv_heads, kv_len, d_v), of the same
+     *          batch; the output has its rank. attention needs it; scores without it give no context and no output
+     *
+     * A score of -infinity hides its key, like a bias of -infinity. A weight of 0 adds nothing, whatever its value is.
+     * Refused are all that makes scores (rope, qk_norm, feature maps), and beside attention masks, scale, softcap, biases
+     * and sinks. So are steps that such a start does not have: those of queries and keys and of the cache, and beside
+     * attention those before it, lse and sink. The sums are in double for both types.
+     */
+    const attn_tensor *scores, *attention;
 } attn_inputs;
+
+/* The map that a start in the middle gives; NULL: the request starts at query. */
+static inline const attn_tensor *attn_start_of(const attn_inputs *inputs)
+{
+    return inputs->scores != NULL ? inputs->scores : inputs->attention;
+}
 
 /* y = x W + b; weight NULL: absent. */
 typedef struct {
@@ -218,7 +241,7 @@ typedef struct {
     attn_dtype compute;  /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
     size_t num_heads;    /* 0: from the weights or inputs, else 1 */
     size_t kv_num_heads; /* 0: the same */
-    bool has_scale;      /* false: 1 / sqrt(d_k) */
+    bool has_scale;      /* false: 1 / sqrt(d_k), or 1 for a start in the middle */
     double scale;
     double softcap;                   /* c in c tanh(s / c); 0: none */
     bool alibi;                       /* with alibi_slopes NULL: those of attn_alibi_slope */
@@ -272,13 +295,13 @@ typedef struct {
 } attn_request;
 
 typedef struct {
-    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
-    size_t past_len;                /* of kv_len, how many came as past_key */
-    size_t d_query, d_key, d_value; /* features of one token of each input */
-    size_t d_out;                   /* of one row of output */
-    size_t d_gate;                  /* gates of a head: d_v, 1, or 0 without a gate */
-    size_t d_ff;                    /* features between up and down, or 0 without a feed-forward network */
-    int query_rank;
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v; /* a start in the middle has d_k 0; without value, d_v 0 */
+    size_t past_len;                                        /* of kv_len, how many came as past_key */
+    size_t d_query, d_key, d_value;                         /* features of one token of each input */
+    size_t d_out;                                           /* of one row of output */
+    size_t d_gate;                                          /* gates of a head: d_v, 1, or 0 without a gate */
+    size_t d_ff;    /* features between up and down, or 0 without a feed-forward network */
+    int query_rank; /* of a start in the middle: the rank of value */
 } attn_dims;
 
 /* How many bytes and floating-point operations a stage takes. */

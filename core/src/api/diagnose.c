@@ -185,14 +185,15 @@ static bool wants(const attn_plan *plan, attn_step step)
     return (plan->want >> step & 1) != 0;
 }
 
-/* Feature maps are skipped, because their weights are not a distribution. */
+/* The weights of feature maps, and given weights, need not be a distribution: they are skipped. */
 static attn_status find_rows(struct diagnosis *run, attn_arena *arena, attn_findings *findings)
 {
     const attn_plan *plan = run->plan;
     const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && run->request->options.keys.count == 0;
     const bool has_entropy =
         wants(plan, ATTN_STEP_ENTROPY) && run->result->empty_rows_listed == run->result->rows_without_keys;
-    if (run->request->options.mechanism.type != ATTN_SOFTMAX || (!has_map && !has_entropy))
+    if (run->request->options.mechanism.type != ATTN_SOFTMAX || run->request->inputs.attention != NULL ||
+        (!has_map && !has_entropy))
         return ATTN_OK;
     assert(!has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ATTENTION]));
     assert(has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ENTROPY]));
@@ -281,6 +282,8 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     name_not_finite(run, "inputs.value", inputs->value, findings);
     name_not_finite(run, "inputs.past_key", inputs->past_key, findings);
     name_not_finite(run, "inputs.past_value", inputs->past_value, findings);
+    name_not_finite(run, "inputs.scores", inputs->scores, findings);
+    name_not_finite(run, "inputs.attention", inputs->attention, findings);
     const attn_affine *const affines[] = {&weights->query,
                                           &weights->key,
                                           &weights->value,

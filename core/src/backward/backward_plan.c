@@ -108,6 +108,15 @@ static attn_status check_branches(const attn_request *request, attn_error *err)
     return ATTN_OK;
 }
 
+static attn_status check_start(const attn_request *request, attn_error *err)
+{
+    const bool has_scores = request->inputs.scores != NULL;
+    if (attn_start_of(&request->inputs) == NULL)
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_FIELD, has_scores ? "inputs.scores" : "inputs.attention",
+                     "there are no gradients of a request that starts at %s", has_scores ? "scores" : "attention");
+}
+
 /* ---- shapes and weights ---- */
 
 /* The steps of the forward pass that the backward pass reads, in addition to those that the caller wants. */
@@ -190,7 +199,9 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
     attn_request forward = *request->request;
     *plan = (attn_gradient_plan){.want = forward.options.want};
     forward.options.want |= steps_to_keep(&forward);
-    attn_status status = attn_plan_make(&forward, &plan->forward, err);
+    attn_status status = check_start(&forward, err);
+    if (status == ATTN_OK)
+        status = attn_plan_make(&forward, &plan->forward, err);
     if (status == ATTN_OK)
         status = check_branches(&forward, err);
     if (status == ATTN_OK)

@@ -7,6 +7,7 @@
 #include "attention/feature_maps.h"
 #include "attention/heads.h"
 #include "attention/operand.h"
+#include "attention/starts.h"
 #include "base/float_mode.h"
 #include "base/pace.h"
 #include "base/size.h"
@@ -48,6 +49,10 @@ static void add_projection(struct layer_run *run, const attn_projection *project
 static attn_status prepare_inputs(struct layer_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
+    if (attn_start_of(inputs) != NULL) {
+        run->x_v = inputs->value == NULL ? NULL : inputs->value->data;
+        return ATTN_OK;
+    }
     run->x_q = inputs->query->data;
     if (attn_is_pre_normed(&run->request->options)) {
         attn_status status = attn_layer_pre_norm(run);
@@ -148,6 +153,8 @@ static attn_status set_operands(struct layer_run *run)
     run->job.q = run->q;
     run->job.k = run->k;
     run->job.v = run->v;
+    if (attn_start_of(&run->request->inputs) != NULL)
+        return ATTN_OK;
     return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
                              : status;
 }
@@ -187,6 +194,8 @@ static attn_status prepare_job(struct layer_run *run)
 
 static attn_status run_heads(struct layer_run *run)
 {
+    if (attn_start_of(&run->request->inputs) != NULL)
+        return attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
     if (attn_has_feature_maps(&run->request->options))
         return attn_feature_maps_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result,
                                      run->err);

@@ -5,6 +5,7 @@
 
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
+#include "attention/starts.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
 #include "layer/contribution.h"
@@ -133,10 +134,13 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
         job.map[MAP_ATTENTION].data = plan;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
-    const size_t scratch =
-        has_feature_maps ? attn_feature_maps_scratch_bytes(plan, request) : attn_heads_scratch_bytes(&job);
-    const size_t shared =
-        has_feature_maps ? attn_feature_maps_shared_bytes(plan, request) : attn_heads_shared_bytes(&job);
+    const bool starts = attn_start_of(&request->inputs) != NULL;
+    const size_t scratch = starts             ? attn_starts_scratch_bytes(&job)
+                           : has_feature_maps ? attn_feature_maps_scratch_bytes(plan, request)
+                                              : attn_heads_scratch_bytes(&job);
+    const size_t shared = starts             ? attn_starts_shared_bytes(&job)
+                          : has_feature_maps ? attn_feature_maps_shared_bytes(plan, request)
+                                             : attn_heads_shared_bytes(&job);
     plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
     if (request->is_layer)
         plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);

@@ -7,6 +7,7 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_keys.h"
 #include "attention/feature_maps.h"
+#include "attention/starts.h"
 #include "base/fail_shape.h"
 #include "base/pace.h"
 #include "base/size.h"
@@ -136,7 +137,10 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     plan->pairs = attn_mask_pairs(&plan->mask, request->watch);
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     plan->has_running_sums = has_feature_maps && attn_has_running_sums(&plan->mask, request->watch);
-    f->attention = has_feature_maps ? attn_feature_maps_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
+    const bool starts = attn_start_of(&request->inputs) != NULL;
+    f->attention = starts             ? attn_starts_flops(plan)
+                   : has_feature_maps ? attn_feature_maps_flops(plan, request)
+                                      : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     if (d->d_ff > 0) {
@@ -152,6 +156,8 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
     const double of_looks = attn_mask_lookup_flops(&plan->mask, request->watch) * looks(request, has_feature_maps);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
+    if (starts)
+        plan->time_flops += attn_starts_time_flops(plan);
 }
 
 /* The limit holds for empty tensors too, so that a request without data cannot cause a long loop over heads. */
@@ -194,6 +200,8 @@ static const struct {
     TENSOR(inputs.value),
     TENSOR(inputs.past_key),
     TENSOR(inputs.past_value),
+    TENSOR(inputs.scores),
+    TENSOR(inputs.attention),
     LINEAR(query),
     LINEAR(key),
     LINEAR(value),
@@ -278,6 +286,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
                                    request->watch, &plan->mask, err);
     if (status == ATTN_OK && request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
         plan->mask.base_offset += (int64_t)d->past_len;
+    if (status == ATTN_OK && request->inputs.scores != NULL)
+        plan->mask.scores = request->inputs.scores->data;
     if (status == ATTN_OK)
         status = attn_score_bias_check(request, plan, err);
     if (status == ATTN_OK)
@@ -287,7 +297,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     if (status != ATTN_OK)
         return status;
     const attn_mechanism *mechanism = &options->mechanism;
-    const bool has_no_scale = mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised;
+    const bool has_no_scale =
+        attn_start_of(&request->inputs) != NULL || (mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised);
     plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)d->d_k);
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))

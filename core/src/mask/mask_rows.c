@@ -74,8 +74,8 @@ static bool looks_up_documents(const attn_mask *mask)
 
 bool attn_mask_has_lookup(const attn_mask *mask)
 {
-    return mask->attend != NULL || mask->padding != NULL || mask->bias != NULL || looks_up_documents(mask) ||
-           attn_blocks_have_lookup(mask);
+    return mask->attend != NULL || mask->padding != NULL || mask->bias != NULL || mask->scores != NULL ||
+           looks_up_documents(mask) || attn_blocks_have_lookup(mask);
 }
 
 /* ---- one row ---- */
@@ -100,24 +100,34 @@ static void and_flags(uint8_t *restrict allow, size_t count, const uint8_t *rest
             allow[c] &= flags[(ptrdiff_t)c * stride] != 0;
 }
 
-static void and_finite_f32(uint8_t *restrict allow, size_t count, const float *restrict bias, ptrdiff_t stride)
+/* allow[c] &= whether number c is not -infinity. NaN does not hide a key. */
+static void and_finite_f32(uint8_t *restrict allow, size_t count, const float *restrict numbers, ptrdiff_t stride)
 {
     if (stride == 1)
         for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[c] > -INFINITY;
+            allow[c] &= !(numbers[c] <= -INFINITY);
     else
         for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[(ptrdiff_t)c * stride] > -INFINITY;
+            allow[c] &= !(numbers[(ptrdiff_t)c * stride] <= -INFINITY);
 }
 
-static void and_finite_f64(uint8_t *restrict allow, size_t count, const double *restrict bias, ptrdiff_t stride)
+static void and_finite_f64(uint8_t *restrict allow, size_t count, const double *restrict numbers, ptrdiff_t stride)
 {
     if (stride == 1)
         for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[c] > -(double)INFINITY;
+            allow[c] &= !(numbers[c] <= -(double)INFINITY);
     else
         for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[(ptrdiff_t)c * stride] > -(double)INFINITY;
+            allow[c] &= !(numbers[(ptrdiff_t)c * stride] <= -(double)INFINITY);
+}
+
+static void and_finite(uint8_t *allow, size_t count, const void *numbers, attn_dtype compute, ptrdiff_t first,
+                       ptrdiff_t stride)
+{
+    if (compute == ATTN_F32)
+        and_finite_f32(allow, count, (const float *)numbers + first, stride);
+    else
+        and_finite_f64(allow, count, (const double *)numbers + first, stride);
 }
 
 static void and_document(uint8_t *restrict allow, size_t count, const int64_t *restrict ids, ptrdiff_t stride,
@@ -161,12 +171,11 @@ bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h
     if (looks_up_documents(mask))
         and_document(allow, count, attn_document_of_key(mask, b, low), mask->documents_key_stride[1],
                      attn_document_of_query(mask, b, i));
-    if (mask->bias != NULL && compute == ATTN_F32)
-        and_finite_f32(allow, count, (const float *)mask->bias + at(mask->bias_stride, b, h, i, low),
-                       mask->bias_stride[3]);
-    else if (mask->bias != NULL)
-        and_finite_f64(allow, count, (const double *)mask->bias + at(mask->bias_stride, b, h, i, low),
-                       mask->bias_stride[3]);
+    if (mask->bias != NULL)
+        and_finite(allow, count, mask->bias, compute, at(mask->bias_stride, b, h, i, low), mask->bias_stride[3]);
+    if (mask->scores != NULL)
+        and_finite(allow, count, mask->scores, compute,
+                   (ptrdiff_t)(((b * mask->heads + h) * mask->q_len + i) * mask->kv_len + low), 1);
     return any_of(allow, count);
 }
 

@@ -177,6 +177,8 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     attn_status status =
         request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
     if (status == ATTN_OK)
+        status = attn_start_check(request, err);
+    if (status == ATTN_OK)
         status = attn_feed_forward_check(request, dims, err);
     if (status == ATTN_OK)
         status = attn_qk_check(request, dims, err);

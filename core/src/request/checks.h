@@ -10,11 +10,13 @@
 /* check_options.c: numbers on their own. */
 ATTN_MUST_CHECK attn_status attn_options_check_numbers(const attn_options *options, attn_error *err);
 /*
- * All options against plan->dims and the rest of the request; calls the four checks below. Writes into *plan how many
+ * All options against plan->dims and the rest of the request; calls the five checks below. Writes into *plan how many
  * heads, queries and keys the selections of maps keep.
  */
 ATTN_MUST_CHECK attn_status attn_options_check(const attn_request *request, attn_plan *plan, attn_error *err);
 
+/* check_start.c: what does not go with inputs.scores or inputs.attention. */
+ATTN_MUST_CHECK attn_status attn_start_check(const attn_request *request, attn_error *err);
 /* check_feed_forward.c: the feed-forward network of a block, and the norms and the factor of branches. */
 ATTN_MUST_CHECK attn_status attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
                                                     attn_error *err);

@@ -11,12 +11,15 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
         [MEMBER_OF_LAYERS] = "belongs to an attention layer: send it to /v1/multi-head-attention",
         [MEMBER_OF_GRADIENTS] = "belongs to gradients: send it to the path that ends in /gradients",
         [MEMBER_OF_MODELS] = "belongs to the layers of a whole model (--model)",
+        [MEMBER_OF_ATTENTION] = "belongs to attention without weights or gradients: send it to /v1/attention",
     };
     unsigned scopes = 0;
     if (envelope_is_layer(kind))
         scopes |= 1U << MEMBER_OF_LAYERS;
     if (envelope_is_gradients(kind))
         scopes |= 1U << MEMBER_OF_GRADIENTS;
+    if (kind == ENVELOPE_ATTENTION)
+        scopes |= 1U << MEMBER_OF_ATTENTION;
     return (struct decoder){.reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .err = err},
                             .kind = kind,
                             .compute = compute};

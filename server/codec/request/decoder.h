@@ -9,7 +9,7 @@
 #include "codec/request/envelope.h"
 
 /* Scopes of members (node.h). */
-enum { MEMBER_OF_LAYERS = 1, MEMBER_OF_GRADIENTS, MEMBER_OF_MODELS };
+enum { MEMBER_OF_LAYERS = 1, MEMBER_OF_GRADIENTS, MEMBER_OF_MODELS, MEMBER_OF_ATTENTION };
 
 /* The state that the sections of a request need, beside that of every decode function. */
 struct decoder {

@@ -74,6 +74,7 @@ struct envelope {
     envelope_view view;
     struct envelope_cache cache;
     struct envelope_tokens query_tokens, key_tokens;
+    bool has_return;                                       /* options.return was given */
     bool training;                                         /* options.training */
     bool has_dropout;                                      /* options.dropout was given, active or not */
     double dropout_p;                                      /* as given; request.options.dropout is 0 unless training */

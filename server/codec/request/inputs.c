@@ -14,16 +14,27 @@ static const struct member inputs_members[] = {
     {"value", decode_tensor, INPUT(value), MEMBER_ALWAYS},
     {"past_key", decode_tensor, INPUT(past_key), MEMBER_ALWAYS},
     {"past_value", decode_tensor, INPUT(past_value), MEMBER_ALWAYS},
+    {"scores", decode_tensor, INPUT(scores), MEMBER_OF_ATTENTION},
+    {"attention", decode_tensor, INPUT(attention), MEMBER_OF_ATTENTION},
     {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},
 };
 
 const struct member_table inputs_table = {"inputs", inputs_members, ARRAY_LENGTH(inputs_members)};
 
+/* Without values there is no output, so the default of options.return is the attention alone. */
+static void settle_return(struct envelope *envelope)
+{
+    const attn_inputs *inputs = &envelope->request.inputs;
+    if (!envelope->has_return && inputs->scores && !inputs->value)
+        envelope->request.options.want &= ~((uint32_t)1 << ATTN_STEP_OUTPUT);
+}
+
 attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
 {
-    const struct envelope *envelope = to;
+    struct envelope *envelope = to;
     attn_status status = node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
-    if (status == ATTN_OK && !envelope->request.inputs.query)
+    settle_return(envelope);
+    if (status == ATTN_OK && !envelope->request.inputs.query && !attn_start_of(&envelope->request.inputs))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
     if (status == ATTN_OK && envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
         return node_fail(reading, node, ATTN_ERR_FIELD,

@@ -188,6 +188,7 @@ static attn_status decode_return(struct reading *reading, const struct node *nod
         return status;
     struct envelope *envelope = to;
     uint32_t *want = &envelope->request.options.want;
+    envelope->has_return = true;
     *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);

@@ -145,6 +145,13 @@ static attn_status check_labels(struct reading *reading, const struct node *pare
     return ATTN_OK;
 }
 
+/* The labels of the queries of a square map are those of its keys, too. The plan counts both. */
+static void share_labels_of_map(const attn_tensor *map, struct envelope *envelope)
+{
+    if (!envelope->key_tokens.json && map->rank > 1 && map->shape[map->rank - 1] == map->shape[map->rank - 2])
+        envelope->key_tokens = envelope->query_tokens;
+}
+
 attn_status decode_tokens(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
@@ -154,6 +161,10 @@ attn_status decode_tokens(struct reading *reading, const struct node *node, void
     struct envelope *envelope = to;
     const attn_inputs *inputs = &envelope->request.inputs;
     attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), envelope);
+    if (attn_start_of(inputs)) {
+        share_labels_of_map(attn_start_of(inputs), envelope);
+        return status;
+    }
     if (status == ATTN_OK)
         status = check_labels(reading, node, "query", &envelope->query_tokens, inputs->query, NULL);
     if (status == ATTN_OK)

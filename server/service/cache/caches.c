@@ -70,6 +70,11 @@ static attn_status check_request(struct call *call, const struct envelope *envel
             "\"%.64s\" cannot name a cache: 1 to %d letters, digits, dots, underscores and hyphens, with no "
             "dot first",
             name, CACHE_NAME_MAX);
+    if (attn_start_of(&envelope->request.inputs) != NULL)
+        return attn_fail(call->err, ATTN_ERR_FIELD, "/options/cache",
+                         "options.cache keeps keys and values for the next query, and this request has no keys: it "
+                         "starts at inputs.%s",
+                         envelope->request.inputs.scores != NULL ? "scores" : "attention");
     if (envelope->request.inputs.past_key == NULL && envelope->request.inputs.past_value == NULL)
         return ATTN_OK;
     return attn_fail(call->err, ATTN_ERR_FIELD, "/options/cache",

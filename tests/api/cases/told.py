@@ -117,9 +117,10 @@ def profile_of(row, options):
 def effective(request, steps, profile):
     """profile: (causal align, layout, eps of layer norms, eps of rms norms) of the profile, or None."""
     options, masks = request.get("options", {}), request.get("masks", {})
-    told = {"scale": steps["scale"], "causal_offset": steps["offset"], "compute": options.get("compute", "float32")}
+    told = {"scale": steps["scale"], "causal_offset": steps.get("offset"), "compute": options.get("compute", "float32")}
     told["batch"], told["num_heads"], told["q_len"], told["d_v"] = steps["context"].shape
-    _, told["kv_num_heads"], told["kv_len"], told["d_k"] = steps["k_rotated"].shape
+    _, told["kv_num_heads"], told["kv_len"], _ = steps["v"].shape if "given" in steps else steps["k_rotated"].shape
+    told["d_k"] = 0 if "given" in steps else steps["k_rotated"].shape[3]
     weights = request.get("weights", {})
     told["layout"] = weights.get("layout", profile[1] if profile else "in_out")
     if options.get("alibi"):
@@ -150,7 +151,7 @@ def effective(request, steps, profile):
 
 def diagnostics(request, steps, outputs):
     told = {"rows_without_keys": [list(row) for row in steps["rows_without_keys"]], **of_bias(request)}
-    if "attention" in steps and "attention" in outputs:
+    if "attention" in outputs and "attention" not in request["inputs"]:
         told |= of_weights(steps)
     if "softcap" in request.get("options", {}):
         told["softcap"] = of_softcap(request["options"]["softcap"], steps)

@@ -5,7 +5,7 @@ import re
 import sources
 from document import BINARY
 
-REQUESTS = {"AttentionRequest": {"MEMBER_ALWAYS"},
+REQUESTS = {"AttentionRequest": {"MEMBER_ALWAYS", "MEMBER_OF_ATTENTION"},
             "LayerRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS"},
             "AttentionGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_GRADIENTS"},
             "LayerGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS", "MEMBER_OF_GRADIENTS"}}
@@ -209,7 +209,7 @@ def check_core_names(document):
             yield f"the core names {name}, which is no member of its structs"
         row = max((row for row in table if f"{name}.".startswith(f"{row}.")), key=len, default="")
         pointer = (table[row] + name[len(row):] if row else f"/{name}").replace(".", "/")
-        found = [root]
+        found = [root, document.schemas["AttentionRequest"]]
         for member in pointer.split("/")[1:]:
             found = [form["properties"][member] for schema in found for form in object_schemas(document, schema)
                      if member in form["properties"]]

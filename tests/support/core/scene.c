@@ -224,6 +224,21 @@ void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
         options->sinks = scene_normal(scene, 2, SHAPE(n->heads));
 }
 
+static uint32_t steps_that_starts_lack(const attn_inputs *inputs)
+{
+    uint32_t lacking = UINT32_C(1) << ATTN_STEP_Q | UINT32_C(1) << ATTN_STEP_K | UINT32_C(1) << ATTN_STEP_PRESENT_KEY |
+                       UINT32_C(1) << ATTN_STEP_PRESENT_VALUE;
+    if (inputs->scores == NULL && inputs->attention == NULL)
+        return 0;
+    if (inputs->attention != NULL)
+        lacking |= UINT32_C(1) << ATTN_STEP_SCORES | UINT32_C(1) << ATTN_STEP_SCALED | UINT32_C(1) << ATTN_STEP_MASKED |
+                   UINT32_C(1) << ATTN_STEP_LSE | UINT32_C(1) << ATTN_STEP_LSE_KEYS;
+    if (inputs->value == NULL)
+        lacking |= UINT32_C(1) << ATTN_STEP_V | UINT32_C(1) << ATTN_STEP_CONTEXT | UINT32_C(1) << ATTN_STEP_CONCAT |
+                   UINT32_C(1) << ATTN_STEP_OUTPUT;
+    return lacking;
+}
+
 uint32_t scene_every_step(const attn_request *request)
 {
     uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
@@ -246,7 +261,7 @@ uint32_t scene_every_step(const attn_request *request)
         all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
     if (request->options.sinks == NULL)
         all &= ~(UINT32_C(1) << ATTN_STEP_SINK);
-    return all;
+    return all & ~steps_that_starts_lack(&request->inputs);
 }
 
 /* The last rows of a tensor (…, len, d) alone. */

@@ -9,6 +9,7 @@ import itertools
 import math
 
 import network
+import starts
 import turning
 from bounded import dot, dots, exp, hypot, log, near, parts, sqrt, tanh, times_log, total
 from tensors import Tensor
@@ -41,11 +42,17 @@ def answer(endpoint, request, number=None):
         options = {**options, "norm": {"position": "post", **options["norm"]}}
     x = Inputs(request["inputs"], number)
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
-    turning.turn(steps, x.past, weights, options)
     steps["position"] = first_position(options.get("profile"), request["inputs"])
-    attend(steps, request.get("masks", {}), options)
+    if x.start != "query":
+        starts.begin(steps, x)
+    else:
+        turning.turn(steps, x.past, weights, options)
+    if x.start == "attention":
+        starts.attend(steps, options, Dropout(options), weighted_sum)
+    else:
+        attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
-    wanted = options.get("return", ["output", "attention"])
+    wanted = options.get("return", ["output", "attention"] if x.value else ["attention"])
     return {name: select(name, steps[name], options) for name in wanted}, steps
 
 
@@ -85,13 +92,18 @@ class Inputs:
     """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
 
     def __init__(self, given, number):
-        names = ("query", "key", "value", "past_key", "past_value")
+        names = ("query", "key", "value", "past_key", "past_value", "scores", "attention")
         tensors = {name: Tensor.from_json(given[name]) for name in names if name in given}
         tensors = {name: tensor.map(number) if number else tensor for name, tensor in tensors.items()}
         past = [tensors.get(name) for name in ("past_key", "past_value")]
         self.past = [x.reshape(1, *x.shape) if x and len(x.shape) == 3 else x for x in past]
-        self.rank = len(tensors["query"].shape)
+        self.start = next((name for name in ("scores", "attention") if name in tensors), "query")
+        self.rank = len(tensors.get("value" if self.start != "query" else "query", tensors[self.start]).shape)
         self.has_key, self.has_value = "key" in tensors, "value" in tensors
+        if self.start != "query":
+            self.map = starts.whole(tensors[self.start])
+            self.value = self._with_batch(tensors["value"]) if self.has_value else None
+            return
         self.query = self._with_batch(tensors["query"])
         self.key = self._with_batch(tensors["key"]) if self.has_key else self.query
         self.value = self._with_batch(tensors["value"]) if self.has_value else self.key
@@ -108,6 +120,8 @@ def split(x, heads):
 
 
 def heads_as_given(x, options):
+    if x.start != "query":
+        return starts.values(x, options, split)
     if len(x.query.shape) == 4:
         return {"q": x.query, "k": x.key, "v": x.value}
     heads = options.get("num_heads", 1)
@@ -403,19 +417,18 @@ def slopes(heads):
 
 def attend(steps, masks, options):
     """Fills in everything from the scores to the context. Masked scores are -infinity."""
-    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
-    batch, heads, q_len, d_k = q.shape
-    kv_len, group = k.shape[2], heads // k.shape[1]
-    shape = (batch, heads, q_len, kv_len)
+    scores = starts.GivenScores(steps) if "given" in steps else Products(steps)
+    v = steps["present_value"]
+    batch, heads, q_len, kv_len = shape = scores.shape
     mask = Mask(masks, shape, steps.get("position"))
-    scale = options.get("scale", 1 / math.sqrt(d_k))
+    scale = options.get("scale", scores.scale)
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     steps["scale"], steps["offset"] = scaling[0], mask.offset(0)
     mechanism = options.get("mechanism", "softmax")
     if mechanism not in ("softmax", {"type": "softmax"}):
-        attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
+        attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], steps["q_rotated"].shape[3]))
         return
-    q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
+    group, v_rows = heads // v.shape[1], v.rows(v.shape[3]) if v.shape[3] else [[]] * math.prod(v.shape[:3])
     flat = {name: [] for name in (*MAPS, *LINES, "context")}
     position, dropout = PositionBias(options, heads), Dropout(options)
     steps["slopes"] = position.slopes
@@ -424,14 +437,14 @@ def attend(steps, masks, options):
     for b in range(batch):
         offset = mask.offset(b)
         for h in range(heads):
-            first = (b * k.shape[1] + h // group) * kv_len
-            keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
-            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            first = (b * v.shape[1] + h // group) * kv_len
+            values = v_rows[first:first + kv_len]
+            rows = [[mask.allows(b, h, i, j) and not scores.hides(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
             seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
-                one = q_rows[(b * heads + h) * q_len + i]
+                row = scores.row(b, h, i, [is_seen and any(allowed) for is_seen in seen])
                 biases = [(position.at(h, j - i - offset), mask.bias(b, h, i, j)) for j in range(kv_len)]
-                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h], dropout))
+                attend_row(flat, row, values, v.shape[3], allowed, biases, (*scaling, sinks[h], dropout))
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
     for name in MAPS:
@@ -439,6 +452,26 @@ def attend(steps, masks, options):
     for name in LINES:
         steps[name] = Tensor(shape[:3], flat[name])
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+class Products:
+    """The scores of queries and keys. A key that is not read may be NaN."""
+
+    def __init__(self, steps):
+        q, k = steps["q_rotated"], steps["k_rotated"]
+        self.shape, self.kv_heads = (*q.shape[:3], k.shape[2]), k.shape[1]
+        self.scale = 1 / math.sqrt(q.shape[3])
+        self.q_rows, self.k_rows = q.rows(q.shape[3]), k.rows(k.shape[3])
+
+    def hides(self, *_):
+        return False
+
+    def row(self, b, h, i, read):
+        _, heads, q_len, kv_len = self.shape
+        first = (b * self.kv_heads + h * self.kv_heads // heads) * kv_len
+        keys = self.k_rows[first:first + kv_len]
+        products = iter(dots(self.q_rows[(b * heads + h) * q_len + i], [key for key, is_read in zip(keys, read) if is_read]))
+        return [next(products) if is_read else -math.inf for is_read in read]
 
 
 def attend_by_features(steps, mask, features):
@@ -469,12 +502,9 @@ def attend_by_features(steps, mask, features):
     steps["context"] = Tensor((batch, heads, q_len, d_v), context)
 
 
-def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
-    """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
+def attend_row(flat, scores, values, d_v, allowed, biases, scaling):
+    """One query. The score of a key that nobody may attend to is -infinity, and so are those of a query without keys."""
     scale, cap, sink, dropout = scaling
-    read = [is_seen and any(allowed) for is_seen in seen]
-    products = iter(dots(query, [key for key, is_read in zip(keys, read) if is_read]))
-    scores = [next(products) if is_read else -math.inf for is_read in read]
     scaled = [score * scale if score > -math.inf else score for score in scores]
     if cap:
         scaled = [cap * tanh(score / cap) if score > -math.inf else score for score in scaled]
@@ -523,11 +553,12 @@ def finish(steps, x, weights, options, is_layer):
     batch, heads, q_len, d_v = steps["context"].shape
     scaled = scale_heads(steps["context"], options)
     steps["concat"] = scaled.transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
+    is_by_heads = x.start == "query" and len(x.query.shape) == 4 or x.start != "query" and x.rank == 4
     kv_len = steps["attention"].shape[3]
     across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
     steps["attention_mean"] = Tensor((batch, q_len, kv_len), [total(row) / heads for row in across])
     if not is_layer:
-        steps["output"] = scaled if len(x.query.shape) == 4 else steps["concat"]
+        steps["output"] = scaled if is_by_heads else steps["concat"]
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
