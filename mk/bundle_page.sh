@@ -29,7 +29,8 @@ tag_of() {
 }
 
 awk -v main=main.js -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
-awk '!/^ *\/\*.*\*\/$/ && !/^$/' "$source/style.css" > "$target/style.css"
+find "$source" -mindepth 2 -name '*.css' | LC_ALL=C sort | xargs cat "$source/style.css" |
+    awk '!/^ *\/\*.*\*\/$/ && !/^$/' > "$target/style.css"
 sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :
 if grep -qi '</script\|<!--' "$target/script.js" "$target/texts.json" || grep -qi '</style' "$target/style.css"; then
     echo "bundle_page.sh: a module, a text or the style would end its own element" >&2

@@ -84,9 +84,9 @@ function createApp(store) {
   // ---- what buttons do -------------------------------------------------------------------------------------------
 
   app.openCase = (given) => {
-    const { palette } = store.state.view;
+    const { palette, models } = store.state.view;
     store.edit(given);
-    store.look({ ...USUAL_VIEW, palette, ...given.view, compare: "now", paint: false });
+    store.look({ ...USUAL_VIEW, palette, models, ...given.view, compare: "now", paint: false });
   };
   app.openPreset = (id) => app.openCase(presetCase(id));
   app.openStep = (step) => store.look({ step });
@@ -135,7 +135,12 @@ function createApp(store) {
   app.openText = opened(caseOfText);
   const openRequest = opened(caseOfFile);
   app.openFile = async (file) => {
-    for (const open of OPENERS) if (await open(app, file)) return;
+    try {
+      for (const open of OPENERS) if (await open(app, file)) return;
+    } catch (problem) {
+      app.cannotUse(problem);
+      return;
+    }
     await openRequest(file);
   };
 
@@ -196,7 +201,7 @@ function createApp(store) {
     return true;
   };
 
-  const copy = async (text) => {
+  app.copyText = async (text) => {
     try {
       await navigator.clipboard.writeText(text);
       app.say(app.t("copied"));
@@ -210,9 +215,9 @@ function createApp(store) {
   };
   /** The request to give away: A's where A is looked at, else the one that the panel changes. */
   const toGive = () => (store.state.view.compare === "kept" && store.state.kept?.given) || store.state.given;
-  app.copyCurl = () => copy(curlOf(toGive(), store.state.view.head));
-  app.copyPython = () => copy(pythonOf(toGive(), store.state.view.head));
-  app.copyJson = () => copy(JSON.stringify(requestToSend(toGive(), store.state.view.head)));
+  app.copyCurl = () => app.copyText(curlOf(toGive(), store.state.view.head));
+  app.copyPython = () => app.copyText(pythonOf(toGive(), store.state.view.head));
+  app.copyJson = () => app.copyText(JSON.stringify(requestToSend(toGive(), store.state.view.head)));
 
   app.share = async () => {
     const { state } = store,
@@ -222,7 +227,7 @@ function createApp(store) {
       return;
     }
     history.replaceState(null, "", hash);
-    await copy(location.href);
+    await app.copyText(location.href);
     app.notify(app.t("share.done"));
   };
 

@@ -7,12 +7,13 @@
  * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void}} Mode
  */
 import { createLab } from "./lab.js";
+import { createModels, openDump } from "./models/models.js";
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} in the order of the bar; the names are also in store.js */
-export const MODES = { lab: createLab };
+export const MODES = { lab: createLab, models: createModels };
 
 /**
  * What takes a dropped or opened file that is no request: true where it did.
  * @type {((app: import("./main.js").App, file: File) => Promise<boolean>)[]}
  */
-export const OPENERS = [];
+export const OPENERS = [openDump];

@@ -32,11 +32,13 @@ export const USUAL_VIEW = {
   linkThreshold: 0.1,
   compare: "now",
   paint: false,
+  /** @type {object | null} what is asked of a model, in models/wish.js; null: as usual */
+  models: null,
 };
 
 /** The values of a view that are one of a few. */
 export const VIEW_CHOICES = {
-  mode: ["lab"],
+  mode: ["lab", "models"],
   tab: ["map", "links", "table", "layers"],
   palette: ["viridis", "cividis", "grey"],
   range: ["full", "max", "log"],

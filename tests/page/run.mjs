@@ -24,6 +24,7 @@ const LANES = [
         "network/frontends",
     ],
     [
+        "models/dumps",
         "shown/presets",
         "input/accessibility",
         "shown/layers",
@@ -34,11 +35,12 @@ const LANES = [
         "network/docs",
         "network/examples",
         "network/origins",
+        "models/heads",
     ],
 ];
 
 /** What measures times, with nothing beside it. */
-const ALONE = ["shown/large"];
+const ALONE = ["shown/large", "models/times"];
 
 const { values: options } = parseArgs({
     options: {

@@ -35,6 +35,7 @@ export function viewToShare(view) {
 function isPossible(name, value) {
   if (VIEW_CHOICES[name]) return VIEW_CHOICES[name].includes(value);
   if (name === "linkThreshold") return value >= 0 && value <= 1;
+  if (name === "models") return typeof value === "object";
   if (typeof USUAL_VIEW[name] === "number") return Number.isSafeInteger(value) && value >= 0;
   return name === "step" && typeof value === "string";
 }

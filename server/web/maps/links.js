@@ -37,10 +37,13 @@ export class LinksView {
 
   /**
    * @param {{matrix: object, rowLabels: string[] | null, colLabels: string[] | null, row: number, t: Function,
-   *          mode: string, top: number, threshold: number}} sheet
+   *          mode: string, top: number, threshold: number,
+   *          heads?: {matrix: object, colour: string, name: string}[]}} sheet
+   *          heads: several maps of the same tokens, each in a colour; without it matrix alone, in the accent
    */
   show(sheet) {
     this.sheet = sheet;
+    this.heads = sheet.heads ?? [{ matrix: sheet.matrix, colour: cssColour("accent"), name: "" }];
     const { matrix, row } = sheet,
       from = (length, at) => Math.max(0, Math.min(at - MOST / 2, length - MOST));
     this.fromRow = from(matrix.rows, row);
@@ -96,8 +99,8 @@ export class LinksView {
     this.#draw();
   }
 
-  #linksOf(row) {
-    const { matrix, mode, top, threshold } = this.sheet;
+  #linksOf(row, { matrix }) {
+    const { mode, top, threshold } = this.sheet;
     return chosenLinks(matrix.data.subarray(row * matrix.cols, (row + 1) * matrix.cols), mode, top, threshold);
   }
 
@@ -106,11 +109,13 @@ export class LinksView {
     const words =
       row === null
         ? []
-        : this.#linksOf(row).flatMap(({ j, weight }, at) => [
-            at > 0 ? ", " : "",
-            bdi(labelAt(colLabels, j)),
-            ` ${short(weight, 3)}`,
-          ]);
+        : this.heads.flatMap((head) =>
+            this.#linksOf(row, head).flatMap(({ j, weight }) => [
+              bdi(labelAt(colLabels, j)),
+              ` ${short(weight, 3)}${head.name && ` (${head.name})`}, `,
+            ]),
+          );
+    if (words.length > 0) words[words.length - 1] = words[words.length - 1].slice(0, -2);
     this.spoken.replaceChildren(...(row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]));
   }
 
@@ -120,21 +125,25 @@ export class LinksView {
       only = this.hinted ?? this.chosen;
     const width = Math.min(BETWEEN, Math.max(80, this.element.clientWidth - 240));
     const context = sizeCanvas(this.canvas, width, Math.max(toRow - fromRow, toCol - fromCol) * ROW);
-    context.strokeStyle = cssColour("accent");
     context.lineCap = "round";
-    for (let i = fromRow; i < toRow; i++) {
-      const isQuiet = only !== null && only !== i;
-      for (const { j, weight } of this.#linksOf(i)) {
-        if (j < fromCol || j >= toCol) continue;
-        const [a, b] = [(i - fromRow + 0.5) * ROW, (j - fromCol + 0.5) * ROW];
-        context.globalAlpha = (0.12 + 0.88 * weight) * (isQuiet ? 0.12 : 1);
-        context.lineWidth = 0.75 + 5 * weight;
-        context.beginPath();
-        context.moveTo(2, a);
-        context.bezierCurveTo(width / 2, a, width / 2, b, width - 2, b);
-        context.stroke();
-      }
+    for (const head of this.heads) {
+      context.strokeStyle = head.colour;
+      for (let i = fromRow; i < toRow; i++) this.#drawRow(context, head, i, width, only !== null && only !== i);
     }
     context.globalAlpha = 1;
+  }
+
+  #drawRow(context, head, i, width, isQuiet) {
+    const { fromRow, fromCol, toCol } = this;
+    for (const { j, weight } of this.#linksOf(i, head)) {
+      if (j < fromCol || j >= toCol) continue;
+      const [a, b] = [(i - fromRow + 0.5) * ROW, (j - fromCol + 0.5) * ROW];
+      context.globalAlpha = (0.12 + 0.88 * weight) * (isQuiet ? 0.12 : 1);
+      context.lineWidth = 0.75 + 5 * weight;
+      context.beginPath();
+      context.moveTo(2, a);
+      context.bezierCurveTo(width / 2, a, width / 2, b, width - 2, b);
+      context.stroke();
+    }
   }
 }

@@ -70,13 +70,15 @@ export function createHeader(app) {
   const modes = VIEW_CHOICES.mode.map((mode) =>
     h("button", { type: "button", onclick: () => store.look({ mode }) }, t("mode." + mode)),
   );
+  const history = h("span.pair", {}, undo, redo),
+    ofLab = [presets, history, copies, exports];
   const element = h(
     "header.bar",
     {},
     h("h1", {}, "attnd"),
     h("nav.segments", { "aria-label": t("modes"), hidden: modes.length < 2 }, modes),
     presets,
-    h("span.pair", {}, undo, redo),
+    history,
     h("span.gap"),
     h("button", { type: "button", onclick: app.share }, t("share")),
     copies,
@@ -88,6 +90,7 @@ export function createHeader(app) {
     language,
     update(state) {
       VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-pressed", String(mode === state.view.mode)));
+      for (const one of ofLab) one.hidden = state.view.mode !== "lab";
       presets.value = state.given.id;
       undo.disabled = store.past.length === 0;
       redo.disabled = store.future.length === 0;

@@ -26,7 +26,7 @@ function jsonOfTensor({ shape, data }) {
  * A map alone has no queries and keys: scores as queries and an identity as keys give it back through the softmax, and
  * logarithms are the scores of weights. NaN and −∞ are masked, and so is a weight of 0.
  */
-function caseOfMap({ shape, data }, areWeights, tokens) {
+export function caseOfMap({ shape, data }, areWeights, tokens) {
   const lead = shape.slice(0, -2),
     [rows, cols] = shape.slice(-2);
   const full = [lead.length > 1 ? lead[0] : 1, lead.at(-1) ?? 1, rows, cols];
@@ -137,7 +137,7 @@ const NPY_TYPES = { "<f8": "float64", "<f4": "float32", "<f2": "float16", "<i8":
 const isNpy = (bytes) => String.fromCharCode(...bytes.subarray(0, 6)) === "\x93NUMPY";
 
 /** @param {ArrayBuffer} buffer NumPy's file format, any version @returns {import("../request/tensor.js").Tensor} */
-function npyFrom(buffer) {
+export function npyFrom(buffer) {
   const view = new DataView(buffer),
     isFirst = view.getUint8(6) === 1,
     start = isFirst ? 10 : 12;

@@ -70,11 +70,20 @@ function halfFrom(bits, exponentBits, mantissaBits) {
   return exponent === 0 ? sign * mantissa * 2 ** (1 - bias) : sign * (1 + mantissa) * 2 ** (exponent - bias);
 }
 
+/** Of a type of two bytes there are 65,536 numbers: each is worked out once. */
+function tableOfHalves(exponentBits, mantissaBits) {
+  let table = null;
+  return (bytes) => {
+    table ??= Float32Array.from({ length: 65536 }, (_, bits) => halfFrom(bits, exponentBits, mantissaBits));
+    return Float32Array.from(new Uint16Array(bytes), (bits) => table[bits]);
+  };
+}
+
 const READERS = {
   float64: (bytes) => new Float64Array(bytes),
   float32: (bytes) => new Float32Array(bytes),
-  float16: (bytes) => Float64Array.from(new Uint16Array(bytes), (bits) => halfFrom(bits, 5, 10)),
-  bfloat16: (bytes) => Float64Array.from(new Uint16Array(bytes), (bits) => halfFrom(bits, 8, 7)),
+  float16: tableOfHalves(5, 10),
+  bfloat16: tableOfHalves(8, 7),
   int64: (bytes) => Float64Array.from(new BigInt64Array(bytes), Number),
   int32: (bytes) => Float64Array.from(new Int32Array(bytes)),
   uint8: (bytes) => Float64Array.from(new Uint8Array(bytes)),

@@ -1,0 +1,83 @@
+/**
+ * column.js: all that is shown of one text: its heads, the one that is open, and what the model predicts.
+ */
+import { bdi, h } from "../dom.js";
+import { createGuesses } from "./guesses.js";
+import { HeadGrid } from "./headgrid.js";
+import { createHeadView } from "./headview.js";
+import { mapsWithoutFirst } from "./textrun.js";
+import { toggledHead } from "./wish.js";
+
+/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
+
+/**
+ * @param {import("../main.js").App} app
+ * @param {{change: (patch: object) => void, open: (run: TextRun, wish: Wish) => void}} hooks
+ */
+export function createColumn(app, hooks) {
+  const { t } = app;
+  let seen = { run: null, wish: null };
+  const keys = { l: "linked", a: "ablate" };
+  const grid = new HeadGrid(app, {
+    onselect: (layer, head) => hooks.change({ layer, head }),
+    onopen: () => seen.wish.head < seen.run.heads && hooks.open(seen.run, seen.wish),
+    onkey: (key) => {
+      const { run, wish } = seen,
+        name = keys[key];
+      if (!name || wish.head >= run.heads || (name === "ablate" && run.part !== "attention")) return false;
+      hooks.change({ [name]: toggledHead(wish[name], wish.layer, wish.head) });
+      return true;
+    },
+  });
+  const view = createHeadView(app, hooks),
+    guesses = createGuesses(app, (row) => hooks.change({ row })),
+    title = h("h2", {}),
+    facts = h("p.note", {}),
+    how = h("p.note", {});
+  const element = h(
+    "section.column",
+    {},
+    title,
+    h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, how),
+    view.element,
+    guesses.element,
+  );
+
+  /** Where nothing is said of it: the hidden word, else the last word. */
+  function rowOfRun({ queries }, { row }) {
+    if (row >= 0) return Math.min(row, queries.length - 1);
+    const masked = queries.findIndex((word) => /^(\[MASK\]|<mask>)$/.test(word)),
+      isSpecial = /^(\[SEP\]|<\/s>|\[PAD\])$/.test(queries.at(-1) ?? "");
+    return masked >= 0 ? masked : Math.max(0, queries.length - (isSpecial ? 2 : 1));
+  }
+
+  async function showGrid(run, wish) {
+    const maps = wish.hidesFirst && !run.isExact && run.facts && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps;
+    if (!(maps instanceof Promise)) grid.show(run, wish, maps);
+    else {
+      const found = await maps.catch(() => run.maps);
+      if (seen.run === run && seen.wish === wish) grid.show(run, wish, found);
+    }
+  }
+
+  /** @param {TextRun} run @param {TextRun} base the same with every head @param {Wish} wish @param {boolean} isAlone */
+  function update(run, base, wish, isAlone) {
+    const own = {
+      ...wish,
+      row: rowOfRun(run, wish),
+      layer: Math.min(wish.layer, run.layers - 1),
+      head: Math.min(wish.head, run.heads + 1),
+    };
+    if (wish.head === run.heads + 2) own.head = wish.head;
+    seen = { run, wish: own };
+    title.replaceChildren(bdi(run.text));
+    title.hidden = isAlone;
+    facts.textContent = t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length });
+    const isSorted = own.isSorted && own.measure !== "none";
+    how.textContent = [isSorted ? "" : t("models.axes"), t("models.how")].join(" ");
+    showGrid(run, own);
+    view.update(run, own);
+    guesses.update(run, base, own.row);
+  }
+  return { element, update };
+}

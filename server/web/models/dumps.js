@@ -1,0 +1,189 @@
+/**
+ * dumps.js: maps that other programs have written, as a run without a model: attentions (layers, heads, queries, keys)
+ * and the tokens.
+ *
+ * @typedef {import("./textrun.js").TextRun} TextRun
+ */
+import { npyFrom } from "../panels/importing.js";
+import { safetensorsFrom } from "../request/safetensors.js";
+import { countOf, tensorFrom } from "../request/tensor.js";
+import { Problem } from "../texts.js";
+
+const MAP_NAMES = ["attentions", "attention", "outputs.attention"];
+
+/** (layers, heads, queries, keys): of a batch the first text; without layers one. */
+function mapsFrom({ shape, data }) {
+  if (shape.length === 3) return { shape: [1, ...shape], data };
+  if (shape.length === 4) return { shape, data };
+  if (shape.length !== 5) throw new Problem("models.dumpShape", { shape: shape.join(" × ") });
+  const [layers, batch, ...rest] = shape,
+    size = countOf(rest),
+    out = new Float32Array(layers * size);
+  for (let l = 0; l < layers; l++) out.set(data.subarray(l * batch * size, (l * batch + 1) * size), l * size);
+  return { shape: [layers, ...rest], data: out };
+}
+
+/** Files of one tensor for each layer: attentions.0, attentions.1 … */
+function stacked(tensors) {
+  const names = Object.keys(tensors)
+    .filter((name) => /^attentions?[._]\d+$/.test(name))
+    .sort((a, b) => Number(/\d+$/.exec(a)) - Number(/\d+$/.exec(b)));
+  if (names.length === 0) return null;
+  const [{ shape }] = names.map((name) => tensors[name]),
+    lead = shape.length === 4 ? shape.slice(1) : shape,
+    size = countOf(lead),
+    data = new Float32Array(names.length * size);
+  names.forEach((name, at) => {
+    if (String(tensors[name].shape) !== String(shape)) throw new Problem("models.dumpRagged");
+    data.set(tensors[name].data.subarray(0, size), at * size);
+  });
+  return { shape: [names.length, ...lead], data };
+}
+
+const numbered = (length) => Array.from({ length }, (_, at) => String(at));
+
+const isWordList = (list, length) =>
+  Array.isArray(list) && list.length === length && list.every((word) => typeof word === "string");
+
+/** Words of the same spelling count as one id. */
+function idsOfWords(words) {
+  const known = new Map();
+  return words.map((word) => known.get(word) ?? (known.set(word, known.size), known.size - 1));
+}
+
+/** @returns {TextRun} */
+function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
+  const maps = mapsFrom(tensor),
+    [layers, heads, rows, cols] = maps.shape;
+  if (countOf(maps.shape) === 0) throw new Problem("own.empty");
+  const queries = isWordList(queryWords, rows) ? queryWords : numbered(rows),
+    keys = isWordList(keyWords, cols) ? keyWords : numbered(cols);
+  return {
+    facts: null,
+    text: name,
+    inputs: {},
+    ablate: [],
+    part: rows === cols ? "attention" : "cross_attention",
+    queries,
+    keys,
+    ids: idsOfWords(keys),
+    layers,
+    heads,
+    maps,
+    isExact: true,
+    scores: {},
+    kept: new Map(),
+  };
+}
+
+// ---- JSON ----------------------------------------------------------------------------------------------------------
+
+/** What the server writes beside maps has rows for each text. */
+const wordsIn = (tokens) => {
+  const list = tokens?.text ?? tokens?.query ?? tokens;
+  return Array.isArray(list?.[0]) ? list[0] : list;
+};
+
+const rankOf = (json) => (Array.isArray(json) ? 1 + rankOf(json[0]) : (json?.shape?.length ?? 0));
+
+function dumpOfJson(json, name) {
+  const bertViz = json?.attention?.[0];
+  if (bertViz?.attn) return dumpFrom(name, tensorFrom(bertViz.attn), bertViz.left_text, bertViz.right_text);
+  if (Array.isArray(json) && json[0]?.attention && json[0]?.tokens)
+    return dumpFrom(name, tensorFrom(json.map(({ attention }) => attention)), json[0].tokens);
+  const isOwn = rankOf(json?.outputs?.attention) === 5,
+    isPlain = json?.attentions || (rankOf(json?.attention) >= 3 && Array.isArray(json.tokens));
+  if (!isOwn && !isPlain) return null;
+  return dumpFrom(name, tensorFrom(isOwn ? json.outputs.attention : (json.attentions ?? json.attention)), wordsIn(json.tokens));
+}
+
+// ---- safetensors ---------------------------------------------------------------------------------------------------
+
+function wordsOfMetadata({ tokens }) {
+  if (tokens === undefined) return undefined;
+  try {
+    return wordsIn(JSON.parse(tokens));
+  } catch {
+    return tokens.split("\n");
+  }
+}
+
+function dumpOfTensors(buffer, name) {
+  const { tensors, metadata } = safetensorsFrom(buffer),
+    key = MAP_NAMES.find((one) => tensors[one]),
+    tensor = key ? tensors[key] : stacked(tensors);
+  return tensor && tensor.shape.length >= 3 && !tensors["inputs.query"] ? dumpFrom(name, tensor, wordsOfMetadata(metadata)) : null;
+}
+
+// ---- NPZ: NumPy's arrays in a zip ------------------------------------------------------------------------------------
+
+/** The files of a zip, by its central directory. @param {ArrayBuffer} buffer */
+async function unzipped(buffer) {
+  const view = new DataView(buffer),
+    files = new Map();
+  let end = buffer.byteLength - 22;
+  while (end >= 0 && view.getUint32(end, true) !== 0x06054b50) end--;
+  if (end < 0) throw new Problem("models.zip");
+  let at = view.getUint32(end + 16, true);
+  for (let n = view.getUint16(end + 10, true); n > 0; n--) {
+    const [method, size, nameLength, extra, comment, local] = [
+      view.getUint16(at + 10, true),
+      view.getUint32(at + 20, true),
+      view.getUint16(at + 28, true),
+      view.getUint16(at + 30, true),
+      view.getUint16(at + 32, true),
+      view.getUint32(at + 42, true),
+    ];
+    const name = new TextDecoder().decode(new Uint8Array(buffer, at + 46, nameLength)),
+      start = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
+    files.set(name, await plainOf(buffer.slice(start, start + size), method));
+    at += 46 + nameLength + extra + comment;
+  }
+  return files;
+}
+
+async function plainOf(packed, method) {
+  if (method === 0) return packed;
+  if (method !== 8) throw new Problem("models.zip");
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer();
+}
+
+/** An array of texts: NumPy gives each the room of the longest, four bytes a character. */
+function wordsOfNpy(buffer) {
+  const view = new DataView(buffer),
+    start = view.getUint8(6) === 1 ? 10 : 12,
+    end = start + (start === 10 ? view.getUint16(8, true) : view.getUint32(8, true)),
+    room = Number(/'descr': *'<U(\d+)'/.exec(new TextDecoder().decode(new Uint8Array(buffer, start, end - start)))?.[1]);
+  if (!room) return undefined;
+  const words = [];
+  for (let at = end; at + 4 * room <= buffer.byteLength; at += 4 * room) {
+    const codes = Array.from({ length: room }, (_, n) => view.getUint32(at + 4 * n, true)).filter(Boolean);
+    words.push(String.fromCodePoint(...codes));
+  }
+  return words;
+}
+
+async function dumpOfNpz(buffer, name) {
+  const files = await unzipped(buffer),
+    key = MAP_NAMES.find((one) => files.has(one + ".npy"));
+  if (!key) throw new Problem("models.dumpName");
+  const words = files.get("tokens.npy");
+  return dumpFrom(name, npyFrom(files.get(key + ".npy")), words && wordsOfNpy(words));
+}
+
+// --------------------------------------------------------------------------------------------------------------------
+
+const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
+
+/** @param {File} file @returns {Promise<TextRun | null>} null: something else @throws {Problem} */
+export async function dumpOf(file) {
+  const buffer = await file.arrayBuffer();
+  if (isZip(new Uint8Array(buffer, 0, Math.min(2, buffer.byteLength)))) return dumpOfNpz(buffer, file.name);
+  if (file.name.endsWith(".safetensors")) return dumpOfTensors(buffer, file.name);
+  try {
+    return dumpOfJson(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(buffer)), file.name);
+  } catch (problem) {
+    if (problem instanceof Problem) throw problem;
+    return null;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * form.js: what is asked of a model, and how its heads are laid out.
+ */
+import { choice, field, h } from "../dom.js";
+import { MEASURES, PARTS, SENTENCES } from "./wish.js";
+
+/** Model, sentence, and a second one beside it. Enter asks. */
+export function createForm(app, { change, wish }) {
+  const { t } = app;
+  const model = choice([], "", (value) => {
+    app.dump = null;
+    change({ model: value, ablate: [], linked: [], row: -1 });
+  });
+  const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
+  const [text, second, target] = [inputOf(), inputOf(), inputOf()];
+  const part = choice(
+    PARTS.map((id) => [id, t("models." + id)]),
+    PARTS[0],
+    (value) => change({ part: value, row: -1 }),
+  );
+  const samples = h("select", { "aria-label": t("models.samples"), onchange: () => take(samples.value) });
+  const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
+  const send = (event) => {
+    event?.preventDefault();
+    const { texts } = wish();
+    app.dump = null;
+    change({ texts: [text.value, ...(texts.length > 1 ? [second.value] : [])], target: target.value, row: -1 });
+  };
+  const take = (sentence) => {
+    text.value = sentence;
+    send();
+  };
+  const both = () => {
+    const { texts } = wish(),
+      isOne = texts.length === 1;
+    change({ texts: isOne ? [texts[0], otherOf(texts[0])] : [texts[0]] });
+  };
+  const otherOf = (one) => SENTENCES[app.language].find((sentence) => sentence !== one) ?? one;
+  const secondField = field(t("models.second"), second),
+    targetField = field(t("models.target"), target),
+    partField = field(t("models.part"), part);
+  const element = h(
+    "form.model-form",
+    { onsubmit: send },
+    field(t("models.model"), model),
+    field(t("models.sentence"), text),
+    secondField,
+    targetField,
+    partField,
+    h("div.row-of", {}, h("button.main", {}, t("models.run")), samples, twice),
+  );
+  let made = "",
+    known = null;
+
+  function makeOptions(now, facts) {
+    const key = JSON.stringify([facts.map(({ name, state }) => [name, state]), app.language]);
+    if (key !== made) {
+      model.replaceChildren(...facts.map(({ name }) => h("option", { value: name }, name)));
+      samples.replaceChildren(
+        h("option", { value: "", disabled: true, selected: true }, t("models.samples")),
+        ...SENTENCES[app.language].map((sentence) => h("option", {}, sentence)),
+      );
+    }
+    made = key;
+    model.value = now.model;
+    samples.selectedIndex = 0;
+  }
+
+  /** What is being typed stays; what is asked by others replaces it. */
+  function update(now, facts, dump) {
+    makeOptions(now, facts);
+    const key = JSON.stringify([now.texts, now.target]);
+    if (key !== known) [text.value, second.value, target.value] = [now.texts[0], now.texts[1] ?? "", now.target];
+    known = key;
+    const one = facts.find(({ name }) => name === now.model),
+      isTwo = one?.kind === "encoder-decoder" && !dump;
+    element.hidden = facts.length === 0;
+    part.value = now.part;
+    samples.hidden = one?.name !== "demo";
+    secondField.hidden = now.texts.length < 2;
+    targetField.hidden = partField.hidden = !isTwo;
+    twice.textContent = t(now.texts.length > 1 ? "models.one" : "models.two");
+    text.disabled = second.disabled = one?.kind === "image";
+  }
+  return { element, update };
+}
+
+/** How the heads are laid out, for all texts alike. */
+export function createTools(app, { change }) {
+  const { t } = app;
+  const measure = choice(
+    MEASURES.map((id) => [id, t("models.measure." + id)]),
+    "none",
+    (value) => change({ measure: value, isSorted: value !== "none", least: value === "none" ? 0 : least.valueAsNumber }),
+  );
+  const check = (name) => h("input", { type: "checkbox", onchange: (event) => change({ [name]: event.target.checked }) });
+  const [sorted, hidesFirst] = [check("isSorted"), check("hidesFirst")];
+  const least = h("input", { type: "range", min: 0, max: 0.95, step: 0.05, oninput: () => change({ least: least.valueAsNumber }) });
+  const label = (input, text) => h("label.check", {}, input, text);
+  const byMeasure = [label(sorted, t("models.sorted")), h("label.check", {}, t("models.least"), least)];
+  const element = h(
+    "div.model-tools",
+    {},
+    h("label.check", {}, t("models.measure"), measure),
+    byMeasure,
+    label(hidesFirst, t("models.hideFirst")),
+  );
+  const update = (now) => {
+    measure.value = now.measure;
+    sorted.checked = now.isSorted;
+    hidesFirst.checked = now.hidesFirst;
+    least.value = String(now.least);
+    for (const one of byMeasure) one.hidden = now.measure === "none";
+  };
+  return { element, update };
+}

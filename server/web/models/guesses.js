@@ -1,0 +1,103 @@
+/**
+ * guesses.js: what the model predicts at one token, at the end and after each layer, with all heads and without those
+ * that are switched off.
+ */
+import { bdi, h } from "../dom.js";
+import { canPredict, predictionsAt } from "./textrun.js";
+
+/** A token that is only passed on the way to another is not asked for. */
+const PASSED_MS = 120;
+
+/** Words that are read as buttons at once. */
+const WORDS_SHOWN = 40;
+
+function percent(probability) {
+  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
+  return `${(100 * probability).toFixed(probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
+}
+
+/** @param {import("../main.js").App} app @param {(row: number) => void} choose a token */
+export function createGuesses(app, choose) {
+  const { t } = app,
+    words = h("div.words", { role: "group", "aria-label": t("models.at") }),
+    body = h("div.guesses", { "aria-live": "polite" }),
+    element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body);
+  let drawn = [],
+    wanted = null;
+
+  function makeWords({ queries }, row) {
+    const from = Math.max(0, Math.min(row - WORDS_SHOWN / 2, queries.length - WORDS_SHOWN));
+    words.replaceChildren(
+      ...queries.slice(from, from + WORDS_SHOWN).map((word, at) =>
+        h("button", { type: "button", "aria-pressed": String(from + at === row), onclick: () => choose(from + at) }, bdi(word)),
+      ),
+    );
+  }
+
+  const bar = ({ probability }) => {
+    const part = h("i", {});
+    part.style.width = 100 * probability + "%";
+    return h("span.bar-of", {}, h("span", { "aria-hidden": "true" }, part), percent(probability));
+  };
+
+  const wordOf = (guess) => h("th", { scope: "row" }, bdi(guess.word));
+
+  /** The same words at both sides, where the second has them. */
+  function table(name, head, lines) {
+    return h(
+      head.length > 3 ? "table.guess-table.twofold" : "table.guess-table",
+      {},
+      h("caption", {}, name),
+      h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))),
+      h("tbody", {}, lines),
+    );
+  }
+
+  function lastOf(before, after, name) {
+    const line = (guess, at) =>
+      h(
+        "tr",
+        {},
+        wordOf(guess),
+        h("td", {}, bar(guess)),
+        after && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
+      );
+    const head = [t("models.word"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
+    return table(name, head, before.last.map(line));
+  }
+
+  function lensOf(before, after) {
+    const cell = ([best]) => h("td", {}, bdi(best.word), h("small", {}, " ", percent(best.probability)));
+    const lines = before.layers.map((guesses, layer) =>
+      h("tr", {}, h("th", { scope: "row" }, String(layer)), cell(guesses), after && cell(after.layers[layer])),
+    );
+    return table(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.without")] : [])], lines);
+  }
+
+  async function fill(run, base, row) {
+    const mine = (wanted = [run, row]);
+    body.setAttribute("aria-busy", "true");
+    await new Promise((resolve) => setTimeout(resolve, PASSED_MS));
+    if (wanted !== mine) return;
+    try {
+      const [before, after] = await Promise.all([predictionsAt(base, row), run === base ? null : predictionsAt(run, row)]);
+      if (wanted !== mine) return;
+      const name = t(run.facts.kind === "encoder" ? "models.itself" : "models.next", { word: run.queries[row] });
+      body.replaceChildren(lastOf(before, after, name), before.layers.length > 0 ? lensOf(before, after) : "");
+    } catch (problem) {
+      if (wanted === mine) body.replaceChildren(h("p.note", {}, problem.message));
+    }
+    if (wanted === mine) body.setAttribute("aria-busy", "false");
+  }
+
+  /** @param {import("./textrun.js").TextRun} run @param {import("./textrun.js").TextRun} base with every head */
+  function update(run, base, row) {
+    const key = [run, base, row];
+    if (key.every((part, at) => part === drawn[at])) return;
+    drawn = key;
+    makeWords(run, row);
+    if (canPredict(run)) fill(run, base, row);
+    else body.replaceChildren(h("p.note", {}, t(run.facts ? "models.noPredictions" : "models.dumpOnly")));
+  }
+  return { element, update };
+}

@@ -1,0 +1,79 @@
+/**
+ * headcase.js: one layer of a run of a model, or of a dump, as a case of the laboratory, at the head that was open.
+ */
+import { ask } from "../exchange/server.js";
+import { caseOfMap } from "../panels/importing.js";
+import { BARE } from "../request/presets.js";
+import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
+import { base64OfBytes } from "../request/tensor.js";
+import { strongest } from "./measures.js";
+import { headOf, layerOf, optionsOf, pathOfModel } from "./textrun.js";
+
+const STEPS_OF_LAYER = ["scores", "scaled", "masked", "v"];
+/** Where a layer turns queries and keys, these are what scores are made of. */
+const TURNED = ["q_rotated", "k_rotated"],
+  PLAIN = ["q", "k"];
+
+const tensorInJson = (shape, data, dtype = "float32") => ({
+  shape,
+  dtype,
+  base64: base64OfBytes(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)),
+});
+
+/** @returns {Promise<any>} tensors by name */
+async function stepsOfLayer(run, layer, names) {
+  const options = { return: [...names, ...STEPS_OF_LAYER], layers: [layer, layer] };
+  const body = { inputs: run.inputs, options: optionsOf(run, options) };
+  const response = await ask(pathOfModel(run.facts), { accept: SAFETENSORS, body });
+  return safetensorsFrom(await response.arrayBuffer()).tensors;
+}
+
+/** The factor between scores and scaled, by the largest of them. */
+function scaleIn({ scores, scaled }) {
+  let at = 0;
+  for (let n = 1; n < scores.data.length; n++)
+    if (Number.isFinite(scores.data[n]) && Math.abs(scores.data[n]) > Math.abs(scores.data[at] || 0)) at = n;
+  return scaled.data[at] / scores.data[at];
+}
+
+/** What was added to the scaled scores, and what was hidden. */
+function masksIn({ scaled, masked }) {
+  const shape = masked.shape.slice(1);
+  const bias = Float32Array.from(masked.data, (value, at) => (value === -Infinity ? 0 : value - scaled.data[at]));
+  const attend = Uint8Array.from(masked.data, (value) => Number(value !== -Infinity));
+  return {
+    ...(bias.some((value) => value !== 0) ? { bias: tensorInJson(shape, bias) } : {}),
+    ...(attend.includes(0) ? { attend: tensorInJson(shape, attend, "bool") } : {}),
+  };
+}
+
+/** Whether the last query's score of the first key is what the two give: else the layer turns them. */
+function isMadeOf({ q, k, scores }) {
+  const [rows, width] = q.shape.slice(-2);
+  let sum = 0;
+  for (let d = 0; d < width; d++) sum += q.data[(rows - 1) * width + d] * k.data[d];
+  const score = scores.data[(rows - 1) * scores.shape.at(-1)];
+  return Math.abs(sum - score) <= 1e-3 * Math.max(1, Math.abs(score));
+}
+
+async function requestOfLayer(run, layer) {
+  const plain = await stepsOfLayer(run, layer, PLAIN),
+    found = isMadeOf(plain) ? plain : await stepsOfLayer(run, layer, TURNED);
+  const tensor = (one) => tensorInJson(one.shape.slice(1), one.data);
+  return {
+    inputs: { query: tensor(found.q_rotated ?? found.q), key: tensor(found.k_rotated ?? found.k), value: tensor(found.v) },
+    options: { scale: scaleIn(found) },
+    masks: masksIn(found),
+  };
+}
+
+/** @param {import("./textrun.js").TextRun} run @returns {Promise<import("../request/presets.js").Case>} */
+export async function caseOfHead(run, layer, head, row) {
+  const tokens = { query: run.queries, key: run.keys },
+    col = strongest(await headOf(run, layer, head), row),
+    view = { head, row, col, range: "max" };
+  if (run.facts && run.part === "attention")
+    return { id: "", endpoint: BARE, request: { ...(await requestOfLayer(run, layer)), tokens }, view };
+  const { shape, data } = await layerOf(run, layer);
+  return { ...caseOfMap({ shape: [1, ...shape], data: Float64Array.from(data) }, true, tokens), view };
+}

@@ -1,0 +1,181 @@
+/**
+ * headview.js: the head that is open, large: as a map, or as links together with those of other heads.
+ */
+import { bdi, h } from "../dom.js";
+import { extentOf, scaleOf } from "../maps/colour.js";
+import { LinksView } from "../maps/links.js";
+import { MapView } from "../maps/map.js";
+import { short } from "../request/tensor.js";
+import { headColour } from "./headgrid.js";
+import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
+import { headOf } from "./textrun.js";
+import { HEAD_TABS, hasHead, toggledHead } from "./wish.js";
+
+/** Of weights below this nobody sees a line. */
+const LINK_LEAST = 0.04;
+
+/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
+
+/** @param {TextRun} run @returns {any} a matrix, or a promise of one */
+export function mapOf(run, layer, head) {
+  const name = EXTRAS[head - run.heads];
+  return name ? extraOf(run, layer, name) : headOf(run, layer, head);
+}
+
+/**
+ * @param {import("../main.js").App} app
+ * @param {{change: (patch: object) => void, open: (run: TextRun, wish: Wish) => void}} hooks
+ */
+export function createHeadView(app, { change, open }) {
+  const { t } = app;
+  const describe = (row, col) => {
+    const { matrix, isHidden } = map.sheet,
+      value = isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
+    return `${map.rowName(row)} → ${map.colName(col)}, ${value}`;
+  };
+  const showReadout = (cell) => {
+    const { row, col } = cell ?? map.focus;
+    if (!map.sheet) return;
+    const [, value] = describe(row, col).split(/, (?=[^,]*$)/);
+    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, value));
+  };
+  const map = new MapView({
+    describe,
+    onhover: showReadout,
+    onselect: (row, col) => {
+      change({ row });
+      app.say(describe(row, col));
+      showReadout(null);
+    },
+    onpaint() {},
+    onkey: () => false,
+  });
+  const links = new LinksView({ onselect: (row) => change({ row }) });
+  const title = h("h2", {}),
+    readout = h("p.readout", {}),
+    legend = h("p.head-legend", {}),
+    note = h("p.note", {});
+  const tabs = HEAD_TABS.map((id) => h("button", { type: "button", onclick: () => change({ tab: id }) }, t("tab." + id)));
+  const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.wish) }, t("models.open"));
+  const link = h("button", { type: "button", onclick: () => toggle("linked") }, t("models.link"));
+  const off = h("button", { type: "button", onclick: () => toggle("ablate") }, t("models.ablate"));
+  const element = h(
+    "section.headview",
+    {},
+    h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
+    h("div.row-of", {}, openIt, link, off),
+    legend,
+    readout,
+    h("div", {}, map.element, links.element),
+    note,
+  );
+  let seen = { run: null, wish: null },
+    drawn = "";
+
+  const toggle = (name) => {
+    const { wish } = seen;
+    change({ [name]: toggledHead(wish[name], wish.layer, wish.head) });
+  };
+
+  function sheetOfMap(run, wish, whole) {
+    const matrix = wish.hidesFirst ? withoutFirst(whole) : whole,
+      extent = extentOf(matrix.data),
+      isCausal = run.facts?.kind === "decoder";
+    return {
+      matrix,
+      isHidden: (i, j) => (wish.hidesFirst && j === 0) || (isCausal && j > i),
+      rowLabels: run.queries,
+      colLabels: run.keys,
+      rowPrefix: "",
+      colPrefix: "",
+      isWeight: true,
+      extent,
+      scale: scaleOf({ ...app.look(), range: "max" }, extent, true),
+      hasTotals: false,
+      title: title.textContent,
+      fileTitle: title.textContent,
+      corner: "",
+      key: "models",
+      step: null,
+      isPainting: false,
+    };
+  }
+
+  /** Nothing is drawn while it is fetched but what was there; what comes too late is dropped. */
+  async function withMaps(run, wish, heads, draw) {
+    const key = (drawn = JSON.stringify([wish.layer, wish.head, wish.tab, wish.hidesFirst, heads]) + run.text);
+    try {
+      const found = heads.map(([layer, head]) => mapOf(run, layer, head));
+      const maps = found.some((one) => one instanceof Promise) ? await Promise.all(found) : found;
+      if (key === drawn && seen.run === run) draw(maps);
+    } catch (problem) {
+      note.textContent = problem.message;
+    }
+  }
+
+  function drawMap(run, wish) {
+    withMaps(run, wish, [[wish.layer, wish.head]], ([whole]) => {
+      const sheet = sheetOfMap(run, wish, whole);
+      const row = Math.min(wish.row, sheet.matrix.rows - 1);
+      if (map.focus.row !== row || !map.sheet) map.focus = { row, col: strongest(sheet.matrix, row) };
+      map.show(sheet);
+      showReadout(null);
+    });
+  }
+
+  function drawLinks(run, wish) {
+    const heads = wish.linked.filter(([layer, head]) => layer < run.layers && head < run.heads);
+    const shown = heads.length > 0 ? heads : [[wish.layer, wish.head]];
+    withMaps(run, wish, shown, (maps) => {
+      const sheets = maps.map((whole) => (wish.hidesFirst ? withoutFirst(whole) : whole));
+      links.show({
+        matrix: sheets[0],
+        heads:
+          heads.length === 0
+            ? undefined
+            : sheets.map((matrix, at) => ({ matrix, colour: headColour(heads, ...heads[at]), name: heads[at].join("·") })),
+        rowLabels: run.queries,
+        colLabels: run.keys,
+        row: wish.row,
+        t,
+        mode: "threshold",
+        top: 3,
+        threshold: LINK_LEAST,
+      });
+    });
+    legend.replaceChildren(
+      ...heads.map(([layer, head]) =>
+        h(
+          "button.chip",
+          { type: "button", title: t("models.unlink"), onclick: () => change({ linked: toggledHead(wish.linked, layer, head) }) },
+          swatchOf(headColour(heads, layer, head)),
+          `${layer}·${head} ×`,
+        ),
+      ),
+    );
+  }
+
+  const swatchOf = (colour) => {
+    const mark = h("i.dot", { "aria-hidden": "true" });
+    mark.style.background = colour;
+    return mark;
+  };
+
+  function update(run, wish) {
+    seen = { run, wish };
+    const { layer, head, tab } = wish,
+      extra = EXTRAS[head - run.heads];
+    title.textContent = extra ? t("models.extraAt", { layer, name: t("models." + extra) }) : t("models.headAt", { layer, head });
+    note.textContent = tab === "links" && wish.linked.length === 0 ? t("models.linkHow") : "";
+    HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
+    openIt.disabled = link.disabled = off.disabled = Boolean(extra);
+    off.disabled ||= run.facts === null || run.part !== "attention";
+    link.setAttribute("aria-pressed", String(hasHead(wish.linked, layer, head)));
+    off.setAttribute("aria-pressed", String(hasHead(wish.ablate, layer, head)));
+    map.element.hidden = readout.hidden = tab !== "map";
+    links.element.hidden = legend.hidden = tab !== "links";
+    if (tab === "map") drawMap(run, wish);
+    else drawLinks(run, wish);
+  }
+  return { element, update };
+}

@@ -1,0 +1,154 @@
+/**
+ * measures.js: heads in a few numbers, and several heads as one map.
+ *
+ * docs/semantics.md has the equations; where the server has said a score, its number is taken.
+ */
+import { headStats } from "../maps/stats.js";
+import { countOf, matrixOf } from "../request/tensor.js";
+import { layerOf, rolloutOfServer } from "./textrun.js";
+
+/** Columns of the grid behind the heads. */
+export const EXTRAS = ["mean", "max", "rollout"];
+
+/** Above this many tokens the page does not multiply maps of its own. */
+const ROLLOUT_TOKENS = 256;
+
+/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("../request/tensor.js").Matrix} Matrix */
+
+function meanOver({ rows, cols, data }, valueOf) {
+  let sum = 0,
+    count = 0;
+  for (let i = 0; i < rows; i++) {
+    const value = valueOf(i, data.subarray(i * cols, (i + 1) * cols));
+    if (Number.isNaN(value)) continue;
+    sum += value;
+    count++;
+  }
+  return count > 0 ? sum / count : NaN;
+}
+
+/** What keys with the id of the query have, shifted by so many; NaN where there is no such key. */
+function onCopies(ids, shift) {
+  return (i, row) => {
+    let sum = NaN;
+    for (let j = 0; j < row.length - shift; j++)
+      if ((shift > 0 ? j < i : j !== i) && ids[j] === ids[i]) sum = (sum || 0) + row[j + shift];
+    return sum;
+  };
+}
+
+const OWN = {
+  entropy: (run, map) => headStats(map).entropy,
+  previous_token: (run, map) => meanOver(map, (i, row) => (i > 0 ? row[i - 1] : NaN)),
+  first_token: (run, map) => meanOver(map, (_, row) => row[0]),
+  same_token: (run, map) => meanOver(map, onCopies(run.ids, 0)),
+  induction: (run, map) => meanOver(map, onCopies(run.ids, 1)),
+};
+
+/** A pooled map counts blocks: its distance is that of blocks, in tokens. */
+function distanceOf(run, map) {
+  const scale = run.keys.length / map.cols;
+  return meanOver(map, (i, row) => {
+    let sum = 0,
+      total = 0;
+    row.forEach((weight, j) => {
+      sum += weight * Math.abs(i - j);
+      total += weight;
+    });
+    return total > 0 ? (sum / total) * scale : NaN;
+  });
+}
+
+const measured = new WeakMap();
+
+/** @param {TextRun} run @param {string} name @returns {Float64Array} a number for each layer and head; NaN: nothing to say */
+export function measuresOf(run, name) {
+  const made = measured.get(run) ?? measured.set(run, {}).get(run);
+  made[name] ??= measureAll(run, name);
+  return made[name];
+}
+
+function measureAll(run, name) {
+  const said = run.scores[name];
+  if (said) return Float64Array.from(said.data);
+  const isSquare = run.queries.length === run.keys.length,
+    measure = name === "distance" ? distanceOf : run.isExact ? OWN[name] : null;
+  return Float64Array.from({ length: run.layers * run.heads }, (_, at) =>
+    measure && (isSquare || name === "entropy" || name === "first_token")
+      ? measure(run, matrixOf(run.maps, Math.floor(at / run.heads), at % run.heads))
+      : NaN,
+  );
+}
+
+/** Mean and maximum over the first axis. @param {import("../request/tensor.js").Tensor} tensor @returns {Matrix} */
+export function over({ shape, data }, name) {
+  const [heads, rows, cols] = shape,
+    size = rows * cols,
+    out = new Float32Array(size);
+  for (let n = 0; n < heads; n++)
+    for (let at = 0, from = n * size; at < size; at++, from++)
+      if (name === "max") out[at] = Math.max(out[at], data[from]);
+      else out[at] += data[from] / heads;
+  return { rows, cols, data: out };
+}
+
+/** (0.5 A + 0.5 I) of the layer times what came before, A the mean of the heads (Abnar and Zuidema, 2020). */
+function rolledOut(mean, before) {
+  const { rows: n, data } = mean,
+    out = new Float32Array(n * n);
+  for (let i = 0; i < n; i++)
+    for (let k = 0; k < n; k++) {
+      const factor = 0.5 * data[i * n + k] + (i === k ? 0.5 : 0);
+      if (factor === 0) continue;
+      for (let j = 0; j < n; j++) out[i * n + j] += factor * (before ? before.data[k * n + j] : Number(k === j));
+    }
+  return { rows: n, cols: n, data: out };
+}
+
+const extrasMade = new WeakMap();
+
+export const hasRollout = ({ part, queries, keys, facts, isExact }) =>
+  part !== "cross_attention" &&
+  queries.length === keys.length &&
+  (isExact ? keys.length <= ROLLOUT_TOKENS : Boolean(facts?.returns.includes("rollout")));
+
+/** @param {TextRun} run @param {string} name of EXTRAS @returns {Matrix | Promise<Matrix>} of the heads of a layer */
+export function extraOf(run, layer, name) {
+  const made = extrasMade.get(run) ?? extrasMade.set(run, {}).get(run),
+    key = `${name} ${layer}`;
+  if (made[key]) return made[key];
+  if (name === "rollout" && !run.isExact) return rolloutOfServer(run, layer);
+  const whole = layerOf(run, layer);
+  const make = (maps) => {
+    const before = () => /** @type {Matrix} */ (extraOf(run, layer - 1, "rollout"));
+    return name === "rollout" ? rolledOut(over(maps, "mean"), layer > 0 ? before() : null) : over(maps, name);
+  };
+  const keep = (maps) => (made[key] = make(maps));
+  return whole instanceof Promise ? whole.then(keep) : keep(whole);
+}
+
+/** For thumbnails of what is not whole here: of what the thumbnails of the heads show. */
+export function extraOfThumbs(maps, layer, name) {
+  const [, ...shape] = maps.shape,
+    size = countOf(shape);
+  return over({ shape, data: maps.data.subarray(layer * size, (layer + 1) * size) }, name);
+}
+
+const cut = new WeakMap();
+
+/** The map with nothing in its first column. @param {Matrix} map @returns {Matrix} */
+export function withoutFirst(map) {
+  if (!cut.has(map)) {
+    const data = map.data.slice();
+    for (let at = 0; at < data.length; at += map.cols) data[at] = 0;
+    cut.set(map, { ...map, data });
+  }
+  return cut.get(map);
+}
+
+/** The key with the largest weight of a row. @param {Matrix} map */
+export function strongest({ cols, data }, row) {
+  let best = 0;
+  for (let j = 1; j < cols; j++) if (data[row * cols + j] > data[row * cols + best]) best = j;
+  return best;
+}

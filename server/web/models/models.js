@@ -1,0 +1,184 @@
+/**
+ * models.js: whole models: a sentence goes in, and every head can be looked at.
+ */
+import { h } from "../dom.js";
+import { hasServer, Refusal } from "../exchange/server.js";
+import { createColumn } from "./column.js";
+import { dumpOf } from "./dumps.js";
+import { createForm, createTools } from "./form.js";
+import { caseOfHead } from "./headcase.js";
+import { listModels, runText } from "./textrun.js";
+import { toggledHead, wishFrom } from "./wish.js";
+
+/** Texts and models that have been run are kept, so that going back asks nothing. */
+const RUNS_KEPT = 12;
+
+/** The five lines that write a file which the page opens. */
+const PYTHON = [
+  "import torch, transformers as t, safetensors.torch as st",
+  'tok, model = t.AutoTokenizer.from_pretrained("gpt2"), t.AutoModel.from_pretrained("gpt2", attn_implementation="eager")',
+  'x = tok("A text", return_tensors="pt")',
+  "maps = torch.cat(model(**x, output_attentions=True).attentions).detach()  # (layers, heads, queries, keys)",
+  'st.save_file({"attentions": maps}, "heads.safetensors", {"tokens": "\\n".join(tok.convert_ids_to_tokens(x.input_ids[0]))})',
+].join("\n");
+
+/** @param {import("../main.js").App} app @returns {import("../modes.js").Mode} */
+export function createModels(app) {
+  const { t, store } = app,
+    runs = new Map();
+  let facts = null,
+    asked = "",
+    running = null,
+    shown = [];
+
+  const wish = () => wishFrom(store.state.view.models, app.language);
+  const change = (patch) => store.look({ models: { ...wish(), ...patch } });
+  const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
+
+  const open = async (run, { layer, head, row }) => {
+    try {
+      app.openCase(await caseOfHead(run, layer, head, row));
+      app.notify("");
+    } catch (problem) {
+      refused(problem);
+    }
+  };
+
+  // ---- what is asked ---------------------------------------------------------------------------------------------
+
+  const form = createForm(app, { change, wish }),
+    tools = createTools(app, { change }),
+    columns = [createColumn(app, { change, open }), createColumn(app, { change, open })],
+    off = h("p.off", { role: "status" }),
+    said = h("p.note", {}),
+    texts = h("div.columns", {}, columns[0].element),
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, tools.element, off), texts, createHow(app));
+
+  function refused(problem) {
+    if (problem.status === 401) app.askForKey(problem.message);
+    else if (problem instanceof Refusal) app.notify(h("b", {}, t("refused")), " ", problem.message);
+    else app.cannotUse(problem);
+  }
+
+  /** Each text once with every head, and once without those that are switched off. */
+  function runOf(model, text, { target, part, ablate }, signal) {
+    const key = JSON.stringify([model.name, text, target, part, ablate]);
+    if (!runs.has(key)) {
+      if (runs.size >= RUNS_KEPT) runs.delete(runs.keys().next().value);
+      runs.set(key, runText(model, { text, target, part, ablate }, signal));
+      runs.get(key).catch(() => runs.delete(key));
+    }
+    return runs.get(key);
+  }
+
+  async function ask(now) {
+    const model = factsOf(now.model);
+    if (model?.kind === "image" || (model && model.state === "broken") || !model) return;
+    running?.abort();
+    const { signal } = (running = new AbortController());
+    texts.setAttribute("aria-busy", "true");
+    try {
+      shown = await Promise.all(
+        now.texts.map(async (text) => {
+          const base = await runOf(model, text, { ...now, ablate: [] }, signal);
+          const ablate = now.ablate.filter(([layer, head]) => layer < base.layers && head < base.heads);
+          return { base, run: ablate.length > 0 ? await runOf(model, text, { ...now, ablate }, signal) : base };
+        }),
+      );
+      if (signal.aborted) return;
+      app.notify("");
+      update(store.state);
+    } catch (problem) {
+      if (problem.name !== "AbortError" && !signal.aborted) refused(problem);
+    } finally {
+      if (running?.signal === signal) texts.setAttribute("aria-busy", "false");
+    }
+  }
+
+  async function findModels() {
+    facts = [];
+    if (hasServer()) facts = await listModels().catch((problem) => (refused(problem), []));
+    const names = facts.map(({ name }) => name);
+    if (names.length > 0 && !names.includes(wish().model)) change({ model: names[0] });
+    else update(store.state);
+  }
+
+  // ---- what is shown ---------------------------------------------------------------------------------------------
+
+  function sayOf(now) {
+    const model = factsOf(now.model);
+    if (!hasServer()) return t("models.noServer");
+    if (facts?.length === 0) return t("models.none");
+    if (model?.state === "broken") return t("models.broken", { why: model.reason });
+    if (model?.kind === "image") return t("models.image", { name: model.name });
+    if (model?.kind === "encoder-decoder") return t("models.twoSided");
+    return "";
+  }
+
+  function showOff({ ablate }) {
+    off.hidden = ablate.length === 0;
+    off.replaceChildren(
+      t("models.offNow"),
+      ...ablate.map(([layer, head]) =>
+        h("button.chip", { type: "button", onclick: () => change({ ablate: toggledHead(wish().ablate, layer, head) }) }, `${layer}·${head} ×`),
+      ),
+      h("button.link", { type: "button", onclick: () => change({ ablate: [] }) }, t("models.allOn")),
+    );
+  }
+
+  function update(state) {
+    const now = wishFrom(state.view.models, app.language),
+      dump = app.dump;
+    if (facts === null) {
+      facts = [];
+      findModels();
+    }
+    form.update(now, facts, dump);
+    said.textContent = dump ? t("models.dump", { name: dump.text }) : sayOf(now);
+    said.hidden = said.textContent === "";
+    showOff(now);
+    if (dump) {
+      shown = [{ base: dump, run: dump }];
+      asked = "";
+    } else askIfNew(now);
+    tools.element.hidden = texts.hidden = shown.length === 0;
+    if (shown.length === 0) return;
+    tools.update(now);
+    texts.classList.toggle("two", shown.length > 1);
+    if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => columns[at].element));
+    shown.forEach(({ run, base }, at) => columns[at].update(run, base, now, shown.length === 1));
+  }
+
+  function askIfNew(now) {
+    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate]);
+    if (!factsOf(now.model) || key === asked) return;
+    if (asked === "" || JSON.parse(asked)[0] !== now.model) shown = [];
+    asked = key;
+    ask(now);
+  }
+  return { element, update };
+}
+
+/** The maps of other programs, and how to write them down. */
+function createHow(app) {
+  const { t } = app;
+  const code = h("pre", { tabindex: "0", "aria-label": "Python" }, h("code", {}, PYTHON));
+  return h(
+    "details.dump-how",
+    {},
+    h("summary", {}, t("models.own")),
+    h("p.note", {}, t("models.ownHow")),
+    code,
+    h("button", { type: "button", onclick: () => app.copyText(PYTHON) }, t("copy")),
+  );
+}
+
+/** Opens a file of maps of heads. @param {import("../main.js").App} app @param {File} file @returns {Promise<boolean>} */
+export async function openDump(app, file) {
+  const dump = await dumpOf(file);
+  if (!dump) return false;
+  app.dump = dump;
+  app.store.look({ mode: "models" });
+  app.notify("");
+  return true;
+}

@@ -1,0 +1,219 @@
+/**
+ * textrun.js: one text through one model: asks the server for its maps, and for what comes of them.
+ *
+ * Maps of all heads come at once, each reduced to what a thumbnail shows. A map of up to 64 tokens is whole then. Of a
+ * longer one, the head that is looked at is fetched whole, once.
+ *
+ * @typedef {import("../request/tensor.js").Tensor} Tensor
+ * @typedef {import("../request/tensor.js").Matrix} Matrix
+ * @typedef {object} Facts of GET /v1/models
+ * @property {string} name
+ * @property {string} state
+ * @property {string} kind
+ * @property {number} layers
+ * @property {number} heads
+ * @property {boolean} tokenizer
+ * @property {string[]} returns
+ * @property {string} [reason]
+ * @property {string} [type]
+ *
+ * @typedef {object} TextRun
+ * @property {Facts | null} facts null: a dump
+ * @property {string} text
+ * @property {object} inputs
+ * @property {import("./wish.js").Head[]} ablate
+ * @property {string} part
+ * @property {string[]} queries
+ * @property {string[]} keys
+ * @property {number[]} ids of the keys
+ * @property {number} layers
+ * @property {number} heads
+ * @property {Tensor} maps (layers, heads, rows, cols)
+ * @property {boolean} isExact maps are whole, and as the model computed them
+ * @property {Record<string, Tensor>} scores (layers, heads)
+ * @property {Map<string, any>} kept what has been fetched since
+ */
+import { ask } from "../exchange/server.js";
+import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
+import { matrixOf } from "../request/tensor.js";
+import { Problem } from "../texts.js";
+
+const POOLED_SIDE = 64;
+/** From about this many cells on, half the bytes are enough for pictures. */
+const HALF_FROM = 1 << 18;
+
+/** @returns {Promise<Facts[]>} */
+export async function listModels() {
+  const response = await ask("v1/models");
+  return (await response.json()).models;
+}
+
+const isTwoSided = ({ kind }) => kind === "encoder-decoder";
+
+function inputsOf(facts, text, target) {
+  if (!facts.tokenizer) {
+    const ids = text.split(/[\s,]+/).filter(Boolean).map(Number);
+    if (ids.length === 0 || !ids.every(Number.isSafeInteger)) throw new Problem("models.ids");
+    return { ids };
+  }
+  return { text, ...(isTwoSided(facts) && target !== "" ? { target } : {}) };
+}
+
+export const pathOfModel = ({ name }) => `v1/models/${encodeURIComponent(name)}/attention`;
+
+/** Options of a request of this run: the same heads are off. */
+export const optionsOf = ({ ablate }, options) => (ablate.length > 0 ? { ...options, ablate } : options);
+
+async function askForTensors(run, options, signal) {
+  const body = { inputs: run.inputs, options: optionsOf(run, options) };
+  const response = await ask(pathOfModel(run.facts), { accept: SAFETENSORS, body, signal });
+  return safetensorsFrom(await response.arrayBuffer());
+}
+
+/** The only text of a batch. */
+const ofOneText = ({ shape, data }) => ({ shape: [shape[0], ...shape.slice(2)], data });
+
+function sidesOf(tokens, part) {
+  const [queries, keys] = part === "cross_attention" ? ["decoder", "encoder"] : Array(2).fill(part.split("_")[0]);
+  return { queries: tokens[queries] ?? tokens, keys: tokens[keys] ?? tokens };
+}
+
+/** The vocabulary's spelling, and ids where there is none. */
+const wordsOf = ({ text, ids }) => text?.[0] ?? ids[0].map(String);
+
+/**
+ * @param {Facts} facts
+ * @param {{text: string, target: string, part: string, ablate: import("./wish.js").Head[]}} wanted
+ * @returns {Promise<TextRun>} or throws a Refusal
+ */
+export async function runText(facts, { text, target, part, ablate }, signal) {
+  const run = { facts, text, ablate, inputs: inputsOf(facts, text, target), kept: new Map() };
+  const side = Math.min(POOLED_SIDE, text.length / 3),
+    isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
+  const { tensors, metadata } = await askForTensors(
+    run,
+    {
+      return: isTwoSided(facts) ? ["attention"] : ["attention", "head_scores"],
+      pool: { rows: POOLED_SIDE, cols: POOLED_SIDE, op: "max" },
+      ...(isHalf ? { dtype: "float16" } : {}),
+    },
+    signal,
+  );
+  const found = tensors.attention ? "attention" : tensors[part] ? part : "encoder_attention";
+  const { queries, keys } = sidesOf(JSON.parse(metadata.tokens), found),
+    maps = ofOneText(tensors[found]),
+    [layers, heads, rows, cols] = maps.shape;
+  const [queryWords, keyWords] = [wordsOf(queries), wordsOf(keys)];
+  return {
+    ...run,
+    part: found,
+    queries: queryWords,
+    keys: keyWords,
+    ids: keys.ids[0],
+    layers,
+    heads,
+    maps,
+    isExact: !isHalf && rows === queryWords.length && cols === keyWords.length,
+    scores: scoresIn(tensors),
+  };
+}
+
+function scoresIn(tensors) {
+  /** @type {Record<string, Tensor>} */
+  const scores = {};
+  for (const [name, tensor] of Object.entries(tensors))
+    if (name.startsWith("head_scores.")) scores[name.slice("head_scores.".length)] = ofOneText(tensor);
+  return scores;
+}
+
+/** Fetched once; what failed is fetched again when it is wanted again. */
+function keptIn(run, key, fetchIt) {
+  if (!run.kept.has(key))
+    run.kept.set(
+      key,
+      fetchIt().then(
+        (value) => (run.kept.set(key, value), value),
+        (problem) => {
+          run.kept.delete(key);
+          throw problem;
+        },
+      ),
+    );
+  return run.kept.get(key);
+}
+
+/** @param {TextRun} run @returns {Matrix | Promise<Matrix>} the map of a head, whole */
+export function headOf(run, layer, head) {
+  if (run.isExact) return matrixOf(run.maps, layer, head);
+  return keptIn(run, `head ${layer} ${head}`, async () => {
+    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer, layer], heads: [head, head] });
+    const { shape, data } = tensors.attention ?? tensors[run.part];
+    return { rows: shape.at(-2), cols: shape.at(-1), data };
+  });
+}
+
+/** @param {TextRun} run @returns {Tensor | Promise<Tensor>} the maps of a layer, whole: (heads, rows, cols) */
+export function layerOf(run, layer) {
+  if (run.isExact) return { shape: run.maps.shape.slice(1), data: partOf(run.maps, layer) };
+  return keptIn(run, `layer ${layer}`, async () => {
+    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer, layer] }),
+      { shape, data } = tensors.attention ?? tensors[run.part];
+    return { shape: shape.slice(2), data };
+  });
+}
+
+const partOf = ({ shape, data }, at) => data.subarray((at * data.length) / shape[0], ((at + 1) * data.length) / shape[0]);
+
+/** @param {TextRun} run @returns {Tensor | Promise<Tensor>} maps of all heads for thumbnails, without the first key */
+export function mapsWithoutFirst(run) {
+  return keptIn(run, "without first", async () => {
+    const { tensors } = await askForTensors(run, {
+      return: ["attention"],
+      keys: [1, run.keys.length - 1],
+      pool: { rows: POOLED_SIDE, cols: POOLED_SIDE, op: "max" },
+      dtype: "float16",
+    });
+    return ofOneText(tensors.attention ?? tensors[run.part]);
+  });
+}
+
+/** @param {TextRun} run @returns {Promise<Matrix>} */
+export function rolloutOfServer(run, layer) {
+  return keptIn(run, `rollout ${layer}`, async () => {
+    const { tensors } = await askForTensors(run, { return: ["rollout"], layers: [layer, layer] }),
+      { shape, data } = tensors.rollout;
+    return { rows: shape.at(-2), cols: shape.at(-1), data };
+  });
+}
+
+const SAID = ["predictions", "logit_lens"];
+
+/** @param {TextRun} run @returns {boolean} */
+export const canPredict = (run) => run.facts !== null && run.facts.returns.includes("predictions") && run.part !== "encoder_attention";
+
+/**
+ * The most probable words at one token, at the end and after each layer.
+ * @param {TextRun} run
+ * @returns {Promise<{last: Guess[], layers: Guess[][]}>}
+ * @typedef {{word: string, probability: number}} Guess
+ */
+export function predictionsAt(run, row) {
+  return keptIn(run, `predictions ${row}`, async () => {
+    const options = { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 };
+    const body = { inputs: run.inputs, options: optionsOf(run, options) };
+    const { outputs } = await (await ask(pathOfModel(run.facts), { body })).json();
+    const guesses = ({ tokens, ids, probabilities }) =>
+      (tokens ?? ids).map((word, at) => ({ word: String(word), probability: probabilities[at] }));
+    const at = ({ tokens, ids, probabilities }) => ({
+      tokens: tokens?.[0][0],
+      ids: ids?.[0][0],
+      probabilities: probabilities[0][0],
+    });
+    const lens = outputs.logit_lens,
+      ofLayer = (l) => at({ tokens: lens.tokens?.[l], ids: lens.ids?.[l], probabilities: lens.probabilities[l] });
+    return {
+      last: guesses(at(outputs.predictions)),
+      layers: lens ? lens.probabilities.map((_, l) => guesses(ofLayer(l))) : [],
+    };
+  });
+}

@@ -1,0 +1,95 @@
+/**
+ * wish.js: what is asked of a model and how its heads are looked at: a part of the view, so that addresses have it.
+ *
+ * @typedef {[number, number]} Head a layer and a head of it
+ * @typedef {object} Wish
+ * @property {string} model
+ * @property {string[]} texts one, or two beside each other
+ * @property {string} target of encoder-decoders
+ * @property {string} part of encoder-decoders: which of their three kinds of maps
+ * @property {number} layer of the head that is open
+ * @property {number} head from the number of heads on: mean, maximum, rollout
+ * @property {number} row the query that is looked at; −1: the one that the text suggests
+ * @property {string} measure of heads
+ * @property {boolean} isSorted by it
+ * @property {number} least 0…1: the share of heads with the smallest values that is left out
+ * @property {boolean} hidesFirst the column of the first token, where heads rest
+ * @property {string} tab
+ * @property {Head[]} linked heads whose links are drawn together
+ * @property {Head[]} ablate heads that are switched off
+ */
+
+/** What docs/demo_model.md names: sentences in which the heads of "demo" do what they learned. */
+export const SENTENCES = {
+  en: [
+    "The animal did not cross the street because it was too tired",
+    "The animal did not cross the street because it was too wide",
+    "The animal did not cross the street because the [MASK] was too tired",
+    "Anna likes tea, and Tom likes [MASK] too.",
+    "The keys to the cabinet are old.",
+    "( a [ b [MASK] c )",
+  ],
+  tr: ["Hayvan caddeyi geçmedi çünkü o çok yorgundu", "Hayvan caddeyi geçmedi çünkü o çok genişti"],
+  ru: [
+    "Животное не перешло шоссе, потому что оно было слишком усталым.",
+    "Животное не перешло шоссе, потому что оно было слишком широким.",
+    "Собака не перешла улицу, потому что она была слишком усталой.",
+  ],
+};
+
+export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention"];
+export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
+export const HEAD_TABS = ["map", "links"];
+
+/** @returns {Wish} the head that finds what "it" means */
+const usualWish = (language) => ({
+  model: "demo",
+  texts: [SENTENCES[language][0]],
+  target: "",
+  part: "encoder_attention",
+  layer: 3,
+  head: 0,
+  row: { en: 9, tr: 6, ru: 8 }[language],
+  measure: "none",
+  isSorted: false,
+  least: 0,
+  hidesFirst: false,
+  tab: "map",
+  linked: [],
+  ablate: [],
+});
+
+const isIndex = (value) => Number.isSafeInteger(value) && value >= 0;
+const isHead = (value) => Array.isArray(value) && value.length === 2 && value.every(isIndex);
+const isText = (value) => typeof value === "string" && value.length < 1 << 16;
+
+const IS_POSSIBLE = {
+  model: isText,
+  texts: (value) => Array.isArray(value) && [1, 2].includes(value.length) && value.every(isText),
+  target: isText,
+  part: (value) => PARTS.includes(value),
+  layer: isIndex,
+  head: isIndex,
+  row: (value) => value === -1 || isIndex(value),
+  measure: (value) => MEASURES.includes(value),
+  isSorted: (value) => typeof value === "boolean",
+  least: (value) => value >= 0 && value <= 1,
+  hidesFirst: (value) => typeof value === "boolean",
+  tab: (value) => HEAD_TABS.includes(value),
+  linked: (value) => Array.isArray(value) && value.length <= 64 && value.every(isHead),
+  ablate: (value) => Array.isArray(value) && value.length <= 4096 && value.every(isHead),
+};
+
+/** @param {any} given of an address perhaps: what is not possible is as usual @returns {Wish} */
+export function wishFrom(given, language) {
+  const wish = usualWish(language);
+  for (const [name, isPossibleValue] of Object.entries(IS_POSSIBLE))
+    if (given && Object.hasOwn(given, name) && isPossibleValue(given[name])) wish[name] = given[name];
+  return wish;
+}
+
+export const hasHead = (list, layer, head) => list.some(([l, n]) => l === layer && n === head);
+
+/** The list with the head where it was without it, and the other way round. */
+export const toggledHead = (list, layer, head) =>
+  hasHead(list, layer, head) ? list.filter(([l, n]) => l !== layer || n !== head) : [...list, [layer, head]];

@@ -1,0 +1,309 @@
+/**
+ * heads.mjs: a sentence through a model: every head, what is made of several, and what the model predicts.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assertClose, numberOf, settled, startServer } from "../support.mjs";
+import { findings } from "../input/accessibility.mjs";
+import { answerOf, cellOf, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
+import { writeModel } from "./random_model.mjs";
+
+const numberIn = (label) => numberOf(label.slice(label.lastIndexOf(", ") + 2));
+const labelOf = (page) => headCell(page).getAttribute("aria-label");
+const measure = (page) => page.locator(".model-tools select");
+const spoken = (page) => page.locator(".headview .links .note").textContent();
+const button = (page, name) => page.locator(".headview").getByRole("button", { name, exact: true });
+const percentOf = (text) => (text.startsWith("<") ? 0 : Number.parseFloat(text) / 100);
+
+/** Each head once, in the order of the grid, with what its label says. */
+async function labelsInOrder(page) {
+    const found = [];
+    await headCell(page).focus();
+    await page.keyboard.press("Control+Home");
+    for (;;) {
+        const label = await labelOf(page);
+        if (label === found.at(-1)) return found;
+        found.push(label);
+        await page.keyboard.press("ArrowRight");
+    }
+}
+
+export const cases = {
+    async "models: it opens on the head that finds what “it” means"(stage) {
+        const page = await openModels(stage);
+        assert.equal(await labelOf(page), "layer 3, head 0");
+        assert.match(await page.locator(".headview .readout").textContent(), /^it → animal0\.99999/);
+        await say(page, "The animal did not cross the street because it was too wide");
+        assert.match(await cellOf(page, 9, 7), /^it → street, 0\.9/);
+        await page.finish();
+    },
+    async "models: a sentence in any of the three languages finds its noun"(stage) {
+        for (const [locale, pair] of [["tr-TR", /^o → hayvan0\.9/], ["ru-RU", /^оно → животное0\.9/]]) {
+            const page = await openModels(stage, { locale });
+            assert.match(await page.locator(".headview .readout").textContent(), pair);
+            await page.finish();
+        }
+    },
+    async "models: every head shows the server's numbers, and what was fetched is not asked for again"(stage) {
+        const page = await openModels(stage),
+            { outputs } = await answerOf(stage, SENTENCE);
+        const asked = [];
+        page.on("request", (one) => one.url().endsWith("/attention") && asked.push(one.postDataJSON().options.return));
+        for (const [layer, head, row, col] of [[0, 1, 4, 5], [1, 3, 2, 9], [3, 2, 13, 0]]) {
+            await openHead(page, layer, head);
+            assert.equal(await labelOf(page), `layer ${layer}, head ${head}`);
+            assertClose(numberIn(await cellOf(page, row, col)), outputs.attention[layer][0][head][row][col], 5, "weight");
+        }
+        await openHead(page, 0, 1);
+        assert.ok(asked.every(([first]) => first === "predictions"), JSON.stringify(asked));
+        await page.finish();
+    },
+    async "models: heads are sorted and left out by what the server measures"(stage) {
+        const page = await openModels(stage),
+            { outputs } = await answerOf(stage, SENTENCE, { return: ["head_scores"] });
+        for (const [name, sign] of [["entropy", 1], ["previous_token", -1], ["first_token", -1]]) {
+            await measure(page).selectOption(name);
+            const wanted = outputs.head_scores[name]
+                .flatMap(([heads], layer) => heads.map((value, head) => ({ layer, head, value })))
+                .sort((a, b) => sign * (a.value - b.value));
+            const labels = await labelsInOrder(page);
+            assert.deepEqual(
+                labels.map((label) => label.split(", ").slice(0, 2).join(", ")),
+                wanted.map(({ layer, head }) => `layer ${layer}, head ${head}`),
+                name,
+            );
+            assertClose(numberOf(labels[0].split(" ").at(-1)), wanted[0].value, 3, name);
+        }
+        await page.locator(".model-tools input[type=range]").fill("0.75");
+        assert.equal((await labelsInOrder(page)).length, 4);
+        await page.getByLabel("Sorted").uncheck();
+        assert.equal(await page.locator(".headgrid [role=grid]").getAttribute("aria-colcount"), "7");
+        await page.finish();
+    },
+    async "models: distance is the mean way from query to key"(stage) {
+        const page = await openModels(stage);
+        await measure(page).selectOption("distance");
+        await page.getByLabel("Sorted").uncheck();
+        await openHead(page, 0, 0);
+        const { outputs } = await answerOf(stage, SENTENCE, { layers: [0, 0], heads: [0, 0] }),
+            map = outputs.attention[0][0][0];
+        const rows = map.map((row, i) => row.reduce((sum, weight, j) => sum + weight * Math.abs(i - j), 0));
+        const mean = rows.reduce((a, b) => a + b) / rows.length;
+        assertClose(numberOf((await labelOf(page)).split(" ").at(-1)), mean, 3, "distance");
+        await page.finish();
+    },
+    async "models: the column of the first token can be hidden"(stage) {
+        const page = await openModels(stage);
+        const firstColumn = () =>
+            page.evaluate(() => {
+                const cell = document.querySelector(".headgrid [role=gridcell]").getBoundingClientRect(),
+                    canvas = document.querySelector(".headgrid canvas"),
+                    box = canvas.getBoundingClientRect(),
+                    ratio = canvas.width / box.width;
+                const [x, y] = [cell.left - box.left + 4, cell.top - box.top + cell.height / 4].map((at) => at * ratio);
+                return Array.from(canvas.getContext("2d").getImageData(Math.round(x), Math.round(y), 1, 1).data);
+            });
+        const before = await firstColumn();
+        assert.ok(before[0] > 200 && before[1] > 200, `yellow: ${before}`);
+        await page.getByLabel("Without the first token").check();
+        await openHead(page, 3, 0);
+        assert.ok((await firstColumn())[2] > 200, "the ground of hidden cells");
+        assert.equal(await cellOf(page, 3, 0), "did → [CLS], masked");
+        assert.match(await cellOf(page, 9, 2), /^it → animal, 0\.9/);
+        await page.finish();
+    },
+    async "models: mean, maximum and rollout are those of the server and of its maps"(stage) {
+        const page = await openModels(stage),
+            { outputs } = await answerOf(stage, SENTENCE, { return: ["attention", "attention_mean", "rollout"] });
+        const [row, col] = [9, 2];
+        const wanted = {
+            mean: outputs.attention_mean[2][0][row][col],
+            max: Math.max(...outputs.attention[2][0].map((map) => map[row][col])),
+            rollout: outputs.rollout[2][0][row][col],
+        };
+        for (const [name, head] of Object.entries(EXTRA)) {
+            await openHead(page, 2, head);
+            assert.equal(await labelOf(page), `layer 2, ${name}`);
+            assertClose(numberIn(await cellOf(page, row, col)), wanted[name], 4, name);
+            assert.equal(await button(page, "Switch off").isDisabled(), true);
+        }
+        await page.finish();
+    },
+    async "models: links of several heads at once, each in its colour"(stage) {
+        const page = await openModels(stage),
+            { outputs } = await answerOf(stage, SENTENCE);
+        await openHead(page, 3, 0);
+        await page.keyboard.press("l");
+        await openHead(page, 0, 0);
+        await button(page, "In the links").click();
+        await button(page, "Links").click();
+        await computed(page);
+        assert.deepEqual(await page.locator(".head-legend .chip").allTextContents(), ["3·0 ×", "0·0 ×"]);
+        const colours = await page
+            .locator(".head-legend .dot")
+            .evaluateAll((dots) => dots.map((dot) => getComputedStyle(dot).backgroundColor));
+        assert.notEqual(colours[0], colours[1]);
+        const drawn = await page.locator(".headview .links canvas").evaluate((canvas, wanted) => {
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const isNear = ([r, g, b], at) => Math.abs(data[at] - r) + Math.abs(data[at + 1] - g) + Math.abs(data[at + 2] - b) < 12;
+            const rgb = wanted.map((colour) => colour.match(/\d+/g).map(Number));
+            return rgb.map((one) => {
+                let count = 0;
+                for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200 && isNear(one, at)) count++;
+                return count;
+            });
+        }, colours);
+        assert.ok(drawn.every((count) => count > 50), String(drawn));
+        await page.locator(".headview .links .tokens button").nth(9).click();
+        const said = await spoken(page);
+        assert.match(said, /^it → animal 1 \(3·0\), /);
+        assertClose(numberOf(/because ([\d.]+) \(0·0\)/.exec(said)[1]), outputs.attention[0][0][0][9][8], 3, "link");
+        await page.locator(".head-legend .chip").first().click();
+        assert.deepEqual(await page.locator(".head-legend .chip").allTextContents(), ["0·0 ×"]);
+        await page.finish();
+    },
+    async "models: predictions at the end and through the lens, with all heads and without one"(stage) {
+        const page = await openModels(stage);
+        await say(page, HIDDEN);
+        const options = { return: ["predictions", "logit_lens"], queries: [10] };
+        const { outputs: whole } = await answerOf(stage, HIDDEN, options),
+            { outputs: without } = await answerOf(stage, HIDDEN, { ...options, ablate: [[3, 0]] });
+        assert.equal(await page.locator(".words [aria-pressed=true]").textContent(), "[MASK]");
+        const [best] = await guessesOf(page, 0);
+        assert.equal(best[0], "animal");
+        assert.ok(Math.abs(percentOf(best[1]) - whole.predictions.probabilities[0][0][0]) < 0.006);
+        assert.deepEqual(
+            (await guessesOf(page, 1)).map(([, guess]) => guess.split(" ")[0]),
+            whole.logit_lens.tokens.map(([[[word]]]) => word),
+        );
+        await openHead(page, 3, 0);
+        await button(page, "Switch off").click();
+        await page.waitForFunction(() => document.querySelector(".guess-table thead").children[0].childElementCount === 4);
+        const [ablated] = await guessesOf(page, 0);
+        assert.deepEqual([ablated[0], ablated[2]], ["animal", without.predictions.tokens[0][0][0]]);
+        assert.ok(Math.abs(percentOf(ablated[3]) - without.predictions.probabilities[0][0][0]) < 0.006);
+        assert.ok(percentOf(ablated[3]) < percentOf(ablated[1]) - 0.3);
+        assert.match(await labelOf(page), /switched off$/);
+        await page.getByRole("button", { name: "Switch all on" }).click();
+        await computed(page);
+        assert.equal((await guessesOf(page, 0))[0].length, 2);
+        await page.finish();
+    },
+    async "models: two sentences beside each other, one head in both"(stage) {
+        const page = await openModels(stage);
+        await page.getByRole("button", { name: "Compare two sentences" }).click();
+        await page.waitForFunction(() => document.querySelectorAll(".models .readout b").length === 2);
+        await computed(page);
+        const readouts = await page.locator(".headview .readout").allTextContents();
+        assert.match(readouts[0], /^it → animal/);
+        assert.match(readouts[1], /^it → street/);
+        const boxes = await page.locator(".column").evaluateAll((columns) => columns.map((one) => one.getBoundingClientRect().top));
+        assert.equal(boxes[0], boxes[1]);
+        await page.locator(".model-form input").nth(1).fill("The animal did not cross the street because it was too small");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        assert.match(await page.locator(".column h2").nth(4).textContent(), /small$/);
+        await page.getByRole("button", { name: "One sentence" }).click();
+        assert.equal(await page.locator(".column").count(), 1);
+        await page.finish();
+    },
+    async "models: a head opens in the laboratory with every step, and the page's own numbers agree"(stage) {
+        const page = await openModels(stage);
+        await openHead(page, 3, 0);
+        await page.keyboard.press("Enter");
+        await page.locator(".stage h2", { hasText: "softmax · head 0 · 14 × 14" }).waitFor();
+        await page.waitForFunction(() => document.querySelector(".verdict.good"));
+        await settled(page);
+        assert.match(await page.locator(".lab .readout").textContent(), /^it → animal0\.99999/);
+        await page.locator("header nav button").nth(1).click();
+        await computed(page);
+        assert.equal(await sentence(page).inputValue(), SENTENCE);
+        await page.finish();
+    },
+    async "models: a reload brings back the sentence, the head and what is switched off"(stage) {
+        const page = await openModels(stage);
+        await say(page, HIDDEN);
+        await openHead(page, 2, 1);
+        await page.keyboard.press("a");
+        await page.waitForTimeout(700);
+        const url = new URL(page.url());
+        assert.equal(url.search, "");
+        await page.reload();
+        await computed(page);
+        assert.equal(await sentence(page).inputValue(), HIDDEN);
+        assert.equal(await labelOf(page), "layer 2, head 1, switched off");
+        assert.equal(await page.locator(".off .chip").textContent(), "2·1 ×");
+        await page.finish();
+    },
+    async "models: a refusal is said, and the next sentence is answered"(stage) {
+        const page = await openModels(stage);
+        await sentence(page).fill("animal ".repeat(100));
+        await page.keyboard.press("Enter");
+        await page.locator(".notice", { hasText: "64" }).waitFor();
+        await say(page, "Anna likes tea");
+        assert.equal(await page.locator(".notice").isVisible(), false);
+        assert.match(await page.locator(".grid-box .note").first().textContent(), /5 tokens/);
+        await page.finish();
+    },
+    async "models: a tap chooses a head on a phone, and nothing is cut off"(stage) {
+        const page = await openModels(stage, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+        const box = await headCell(page).boundingBox();
+        await page.touchscreen.tap(box.x + box.width * 1.5 + 6, box.y + box.height / 2);
+        await computed(page);
+        assert.equal(await labelOf(page), "layer 3, head 1");
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.equal(overflow, 0);
+        await page.finish();
+    },
+    async "models: axe finds nothing, light, dark, on a phone, in forced colours, and in each language"(stage) {
+        for (const look of [
+            {},
+            { colorScheme: "dark", locale: "tr-TR" },
+            { forcedColors: "active", locale: "ru-RU" },
+            { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
+        ]) {
+            const page = await openModels(stage, look);
+            assert.deepEqual(await findings(page), [], "map");
+            await headCell(page).focus();
+            for (const key of ["l", "a"]) await page.keyboard.press(key);
+            await page.locator(".headview .segments button").nth(1).click();
+            await page.locator(".model-tools select").selectOption("entropy");
+            await page.locator(".dump-how summary").click();
+            await computed(page);
+            assert.deepEqual(await findings(page), [], "links");
+            await page.finish();
+        }
+    },
+    async "models: encoder-decoders choose their maps, and a broken model says why"(stage) {
+        const folder = mkdtempSync(join(tmpdir(), "attnd-models-"));
+        writeModel(join(folder, "broken"), { layers: 2, heads: 5, width: 64, longest: 64 });
+        const t5 = new URL("../../others/models/t5", import.meta.url).pathname;
+        const server = await startServer(stage.attnd, { ATTND_MODELS: folder, ATTND_MODEL: `t5=${t5}` });
+        const page = await openModels({ ...stage, url: server.url });
+        await page.locator(".model-form select").first().selectOption("t5");
+        await computed(page);
+        await page.getByLabel("Text of the decoder").fill("das ist gut");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        for (const part of ["decoder_attention", "cross_attention", "encoder_attention"]) {
+            await page.locator(".model-form select").nth(1).selectOption(part);
+            await computed(page);
+            const { outputs } = await (
+                await fetch(`${server.url}/v1/models/t5/attention`, {
+                    method: "POST",
+                    headers: { "Content-Type": "application/json" },
+                    body: JSON.stringify({ inputs: { text: SENTENCE, target: "das ist gut" }, options: {} }),
+                })
+            ).json();
+            await openHead(page, 1, 2);
+            assertClose(numberIn(await cellOf(page, 3, 2)), outputs[part][1][0][2][3][2], 4, part);
+        }
+        await page.locator(".model-form select").first().selectOption("broken");
+        await page.getByText("This model cannot be used", { exact: false }).waitFor();
+        await page.finish();
+        await server.stop();
+        rmSync(folder, { recursive: true });
+    },
+};
