@@ -186,20 +186,16 @@ void model_files_close(struct model_files *files)
 
 /* ---- changes ---- */
 
-bool model_files_are_overwritten(const struct model_files *files, const char *path)
+bool model_files_are_overwritten(const struct model_files *files)
 {
-    const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool are = false;
-    if (directory < 0)
-        return false;
-    for (size_t i = 0; i < files->count; i++) {
+    for (size_t i = 0; i < files->count && files->directory >= 0; i++) {
         const struct layer_identity *then = &files->files[i].identity;
         struct layer_identity now;
-        if (layer_identity_look(directory, files->files[i].name, &now) == 0)
+        if (layer_identity_look(files->directory, files->files[i].name, &now) == 0)
             are |= now.device == then->device && now.inode == then->inode &&
                    (now.bytes != then->bytes || now.modified_ns != then->modified_ns);
     }
-    close(directory);
     return are;
 }
 

@@ -45,8 +45,8 @@ ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, struct
                                                attn_error *err);
 void model_files_close(struct model_files *files);
 
-/* Whether a mapped file was written to in place since, so that its pages may be gone. */
-bool model_files_are_overwritten(const struct model_files *files, const char *path);
+/* Whether a mapped file was written to in place since, so that its pages may be gone. One fstatat per file. */
+bool model_files_are_overwritten(const struct model_files *files);
 /*
  * A number for the present state of the folder's files, which differs after every change. 0: there is no config.json.
  */

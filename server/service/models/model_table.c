@@ -137,9 +137,9 @@ static void install(struct models *models, struct model_entry *entry, struct mod
 /* The pages of a file that was written to in place may be gone, so its version cannot be served any longer. */
 static void drop_overwritten(struct models *models, struct model_entry *entry)
 {
-    const struct model_version *present = entry->row.version != NULL ? entry->row.version : entry->layers_of;
+    struct model_version *present = entry->row.version != NULL ? entry->row.version : entry->layers_of;
     struct model_version *old = entry->row.version;
-    if (present == NULL || entry->directory == NULL || !model_files_are_overwritten(&present->files, entry->directory))
+    if (present == NULL || !model_version_is_overwritten(present))
         return;
     keep_layers(models, entry, NULL);
     pthread_mutex_lock(&models->lock);

@@ -104,6 +104,13 @@ struct model_version *model_version_keep(struct model_version *version)
     return version;
 }
 
+bool model_version_is_overwritten(struct model_version *version)
+{
+    if (!atomic_load(&version->is_overwritten) && model_files_are_overwritten(&version->files))
+        atomic_store(&version->is_overwritten, true);
+    return atomic_load(&version->is_overwritten);
+}
+
 void model_version_release(struct model_version *version)
 {
     if (version != NULL && atomic_fetch_sub(&version->references, 1) == 1)

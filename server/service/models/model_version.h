@@ -18,6 +18,7 @@ enum { MODEL_NAME_MAX = 64, MODEL_REASON_MAX = 640 };
 
 struct model_version {
     atomic_size_t references;
+    atomic_bool is_overwritten; /* seen once: it stays so when another file takes the name */
     char name[MODEL_NAME_MAX + 1];
     struct model_files files;
     bool is_runnable; /* false: model is empty, and there are only layers */
@@ -39,5 +40,7 @@ ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_
                                                  struct model_version **version, attn_error *err);
 struct model_version *model_version_keep(struct model_version *version);
 void model_version_release(struct model_version *version); /* version may be NULL */
+/* Whether one of its files was written to in place, so that pages may be gone. One fstatat per file. */
+bool model_version_is_overwritten(struct model_version *version);
 
 #endif

@@ -170,6 +170,11 @@ void models_look(struct models *models, struct text_span name, struct model_row 
     if (model_table_is(entry, name.at, name.length))
         give(entry, row);
     pthread_mutex_unlock(&models->lock);
+    if (row->version == NULL || !model_version_is_overwritten(row->version))
+        return;
+    model_version_release(row->version); /* the thread that looks at folders drops it, too, and reads the files again */
+    row->version = NULL;
+    row->state = MODEL_LOADING;
 }
 
 size_t models_list(struct models *models, size_t limit, struct model_row *rows)

@@ -27,7 +27,10 @@ void models_destroy(struct models *models);
 size_t models_count(struct models *models);
 /* Whether there is a model of that name. */
 bool models_has(struct models *models, const char *name);
-/* Fills in *row with the model of that name. A name without a model gives MODEL_ABSENT. */
+/*
+ * Fills in *row with the model of that name. A name without a model gives MODEL_ABSENT. A model whose file was written to
+ * in place gives MODEL_LOADING.
+ */
 void models_look(struct models *models, struct text_span name, struct model_row *row);
 /* Fills in up to limit models in the order of their names. Returns how many. */
 size_t models_list(struct models *models, size_t limit, struct model_row *rows);

@@ -126,6 +126,25 @@ def a_changed_folder_is_read_again_and_a_damaged_one_keeps_the_version(program):
 
 
 @test
+def a_file_that_is_cut_in_place_is_read_by_no_later_request(program):
+    with tempfile.TemporaryDirectory() as parent:
+        folder = shutil.copytree(OWN / "bert", pathlib.Path(parent) / "one")
+        whole = (folder / "model.safetensors").read_bytes()
+        with Server(program, environment={"ATTND_MODELS": parent}) as server:
+            def status(path, inputs):
+                return server.client().post(path, {"inputs": inputs}).status
+
+            ids = {"name": "IDS", "datatype": "INT64", "shape": [3], "data": [1, 2, 3]}
+            asked = (("/v1/models/one/attention", {"ids": [1, 2, 3]}), ("/v2/models/one/infer", [ids]))
+            assert [status(*one) for one in asked] == [200, 200]
+            os.truncate(folder / "model.safetensors", 4096)
+            assert [status(*one) for one in asked] == [409, 409]
+            (folder / "new").write_bytes(whole)
+            os.replace(folder / "new", folder / "model.safetensors")
+            wait_until(lambda: status(*asked[0]) == 200, "the folder is not read again")
+
+
+@test
 def a_name_that_means_something_else_is_an_error_at_the_start(program):
     for names, reason in ((f"attention={OWN / 'bert'}", "the server's own"), (f"a={OWN / 'bert'},a={OWN / 'gpt2'}", "twice"),
                           ("a", "NAME=DIR")):
