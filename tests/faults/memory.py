@@ -5,7 +5,7 @@ memory.py: checks that no mix of clients gets a server killed in a control group
     memory.py --attnd build/release/attnd [--seconds 8] [--limit 256]
 
 Each mix runs against a server of its own in a control group (version 1 or 2) that is made for it: requests of all sizes
-and formats; kept layers and caches beside them; half-sent headers of 62 kB; thousands of idle connections; answers that
+and formats; kept layers and caches beside them; whole models; half-sent headers of 62 kB; thousands of idle connections; answers that
 nobody reads; and all of that at once. After each, the server must live, answer /readyz, and never have had more resident
 memory than the limit. Prints the peaks. Needs root and control groups: otherwise it skips, with status 77.
 """
@@ -31,6 +31,7 @@ from attnd import Server, wait_until  # noqa: E402
 from suite import conclude, skip  # noqa: E402
 
 MIB = 1 << 20
+MADE = ROOT / "tests" / "others" / "models" / "bert"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -158,6 +159,30 @@ def idle(address, is_over, _):
     hold(address, is_over, 2400, b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", True)
 
 
+def text_of(seed):
+    return " ".join(["the animal did not cross the street because it was too tired"] * (1 + seed % 4))
+
+
+def run_models(address, is_over, seed):
+    """Texts, and as many ids as a request may have, with results from the smallest to all of them."""
+    chance = random.Random(seed)
+    returns = (["predictions"], ["attention"], ["hidden", "rollout", "head_scores"],
+               ["scores", "scaled", "masked", "attention", "contribution", "context", "logits", "logit_lens"])
+    while not is_over.is_set():
+        batch = chance.choice((1, 16, 400, 4096))
+        inputs = {"text": [text_of(seed)] * batch} if chance.random() < 0.5 else {"ids": [[1, 2, 3] * 20] * batch}
+        body = json.dumps({"inputs": inputs, "options": {"return": chance.choice(returns), "predictions_k": 700}}).encode()
+        fields = {"Accept": chance.choice(("application/json", "image/png", "application/vnd.attnd.safetensors"))}
+        ask(address, "POST", f"/v1/models/{chance.choice(('demo', 'made'))}/attention", body, fields)
+
+
+def unread_maps(address, is_over, seed):
+    body = json.dumps({"inputs": {"text": [text_of(seed)] * 100}, "options": {"return": ["attention", "scores"]}}).encode()
+    text = (b"POST /v1/models/demo/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body)) + body
+    hold(address, is_over, 200, text * 4, False)
+
+
 def unread(address, is_over, seed):
     body = gzip.compress(json.dumps({"inputs": {"query": [[0]] * (300 + 1000 * (seed % 4))},
                                      "options": {"return": ["attention"]}}).encode())
@@ -173,7 +198,9 @@ MIXES = {
     "half-sent headers": [half_headers] * 4 + [compute] * 8,
     "idle connections": [idle] * 4 + [compute] * 4,
     "unread answers": [unread] * 4 + [compute] * 4,
-    "all at once": [compute] * 12 + [grow_trees] * 2 + [fill_stores] * 2 + [half_headers, idle, unread, unread],
+    "models": [run_models] * 12 + [compute] * 4,
+    "unread maps of models": [unread_maps] * 4 + [run_models] * 4,
+    "all at once": [compute] * 12 + [run_models] * 4 + [grow_trees] * 2 + [fill_stores] * 2 + [half_headers, idle, unread, unread],
 }
 
 
@@ -190,7 +217,7 @@ def run_mix(server, clients, seconds):
 
 
 def outlives(options, group, name, threads):
-    environment = {"ATTND_COMPUTE_THREADS": str(threads), "ATTND_CONNECTIONS": "10000"}
+    environment = {"ATTND_COMPUTE_THREADS": str(threads), "ATTND_CONNECTIONS": "10000", "ATTND_MODEL": f"made={MADE}"}
     with Server(str(group.command(options.attnd)), environment=environment) as server:
         run_mix(server, MIXES[name], options.seconds)
         if server.process.poll() is not None:
