@@ -27,8 +27,7 @@ static bool take_import(struct config *config, struct words *words, struct refus
 {
     if (words->count < 2 || words->at[1][0] == '-') {
         snprintf(refusal.message, refusal.size,
-                 "usage: attnd import CHECKPOINT --into DIR [--prefix NAME] "
-                 "[--mapping FILE]");
+                 "usage: attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]");
         return false;
     }
     config->checkpoint = words->at[1];
@@ -63,14 +62,29 @@ static bool take_key(struct config *config, struct words *words, struct refusal 
     return true;
 }
 
+#define AT(member) offsetof(struct config, member)
+
+/* The flags that only one command has. They have no variables. */
+static const struct setting import_flags[] = {
+    {.flag = "into", .at = AT(layers_directory), .rule.kind = &value_optional},
+    {.flag = "prefix", .at = AT(checkpoint_prefix), .rule.kind = &value_optional},
+    {.flag = "mapping", .at = AT(checkpoint_mapping), .rule.kind = &value_optional},
+    {.flag = NULL},
+};
+static const struct setting health_flags[] = {
+    {.flag = "insecure", .at = AT(health_insecure), .rule.kind = &value_toggle},
+    {.flag = NULL},
+};
+
 static const struct command {
     const char *word;
     config_command command;
     bool (*take)(struct config *config, struct words *words, struct refusal refusal);
+    const struct setting *flags;
 } commands[] = {
-    {"import", CONFIG_IMPORT, take_import},
-    {"health", CONFIG_HEALTH, take_health},
-    {"key", CONFIG_KEY, take_key},
+    {"import", CONFIG_IMPORT, take_import, import_flags},
+    {"health", CONFIG_HEALTH, take_health, health_flags},
+    {"key", CONFIG_KEY, take_key, NULL},
 };
 
 /* Finds the command. NULL: the words are the settings of a server. */
@@ -125,6 +139,11 @@ static bool set_by_variable(struct config *config, const char *entry, struct ref
     if (setting != NULL)
         return set(config, setting, setting_variable(setting, name), entry[length] == '=' ? entry + length + 1 : "",
                    refusal);
+    const char *instead = setting_gone((struct text_span){entry, length});
+    if (instead != NULL && config->command == CONFIG_SERVE) {
+        snprintf(refusal.message, refusal.size, "%.*s is no longer a setting: %s", (int)length, entry, instead);
+        return false;
+    }
     if (config->unknown_variables < CONFIG_UNKNOWN_MAX)
         config->unknown_variable[config->unknown_variables++] = entry;
     return true;
@@ -143,23 +162,24 @@ static bool refuse_flag(const char *argument, size_t length, struct refusal refu
 {
     char flag[SETTING_NAME_MAX];
     snprintf(flag, sizeof flag, "%.*s", (int)length, argument);
-    const char *nearest = setting_nearest_flag(flag + strspn(flag, "-"));
-    if (nearest != NULL)
+    const char *name = flag + strspn(flag, "-");
+    const char *instead = setting_gone(text_span_of(name)), *nearest = setting_nearest_flag(name);
+    if (instead != NULL)
+        snprintf(refusal.message, refusal.size, "%s is no longer a setting: %s", flag, instead);
+    else if (nearest != NULL)
         snprintf(refusal.message, refusal.size, "%s is not a setting; did you mean --%s?", flag, nearest);
     else
         snprintf(refusal.message, refusal.size, "%s is not a setting; --help lists them all", flag);
     return false;
 }
 
-/* `attnd import` has shorter names for three flags; other commands do not have them. */
-static struct text_span whole_flag(const struct config *config, struct text_span flag)
+/* A flag of the command alone, or a setting. Returns NULL for neither. command: NULL for a server. */
+static const struct setting *setting_of(const struct command *command, struct text_span flag)
 {
-    static const struct text_pair names[] = {
-        {"into", "layers"}, {"prefix", "checkpoint-prefix"}, {"mapping", "checkpoint-mapping"}};
-    for (size_t i = 0; config->command == CONFIG_IMPORT && i < ARRAY_LENGTH(names); i++)
-        if (text_equal(flag, names[i].name))
-            return text_span_of(names[i].value);
-    return flag;
+    for (const struct setting *own = command != NULL ? command->flags : NULL; own != NULL && own->flag != NULL; own++)
+        if (text_equal(flag, own->flag))
+            return own;
+    return setting_by_flag(flag);
 }
 
 /* A switch may have no value, which means "on". The next word is its value if it can be one. */
@@ -177,14 +197,15 @@ static void drop_word(struct words *words)
 }
 
 /* Removes one flag from the front of *words: --flag=value, --flag value, or a switch alone. */
-static bool set_by_flag(struct config *config, struct words *words, struct refusal refusal)
+static bool set_by_flag(struct config *config, const struct command *command, struct words *words,
+                        struct refusal refusal)
 {
     const char *argument = words->at[0];
     const size_t length = strcspn(argument, "=");
     const struct setting *setting = NULL;
     drop_word(words);
     if (strncmp(argument, "--", 2) == 0)
-        setting = setting_by_flag(whole_flag(config, (struct text_span){argument + 2, length - 2}));
+        setting = setting_of(command, (struct text_span){argument + 2, length - 2});
     if (setting == NULL)
         return refuse_flag(argument, length, refusal);
     char source[SETTING_NAME_MAX];
@@ -202,10 +223,11 @@ static bool set_by_flag(struct config *config, struct words *words, struct refus
     return set(config, setting, source, value, refusal);
 }
 
-static bool set_by_flags(struct config *config, struct words words, struct refusal refusal)
+static bool set_by_flags(struct config *config, const struct command *command, struct words words,
+                         struct refusal refusal)
 {
     while (words.count > 0)
-        if (!set_by_flag(config, &words, refusal))
+        if (!set_by_flag(config, command, &words, refusal))
             return false;
     return true;
 }
@@ -222,8 +244,10 @@ bool command_line_read(struct config *config, int argc, char *const *argv, char 
     config->command = command != NULL ? command->command : CONFIG_SERVE;
     if (command != NULL && command->command == CONFIG_KEY)
         return command->take(config, &words, refusal);
-    return set_defaults(config, refusal) && set_by_environment(config, environment, refusal) &&
-           (command == NULL || command->take(config, &words, refusal)) && set_by_flags(config, words, refusal) &&
-           settle_fits_together(config, message, message_size) &&
-           (config->command != CONFIG_SERVE || settle_memory(config, message, message_size));
+    if (!set_defaults(config, refusal) || !set_by_environment(config, environment, refusal) ||
+        (command != NULL && !command->take(config, &words, refusal)) ||
+        !set_by_flags(config, command, words, refusal) || !settle_fits_together(config, message, message_size))
+        return false;
+    settle_timeouts(config);
+    return config->command != CONFIG_SERVE || settle_memory(config, message, message_size);
 }

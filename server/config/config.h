@@ -43,12 +43,12 @@ struct config {
     uint64_t layers_max, layers_versions, layers_prepared_bytes;
     uint64_t layers_bytes; /* VALUE_AUTO: no limit but the size of the disk */
     uint64_t cache_bytes, cache_max, cache_idle_s;
-    const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping;
+    const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* for `attnd import` */
     double max_flops;
-    uint64_t idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s, deadline_s, drain_delay_s,
-        drain_timeout_s;
-    config_switch open;            /* clients without a key may connect from other machines */
-    config_switch health_insecure; /* `attnd health` takes any certificate */
+    uint64_t idle_timeout_s, request_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
+    uint64_t header_timeout_s, receive_timeout_s; /* for CONFIG_SERVE: they follow from the two timeouts above */
+    config_switch open;                           /* clients without a key may connect from other machines */
+    config_switch health_insecure;                /* for `attnd health`: it takes any certificate */
     half_close half_close;
     log_format log_format;
     log_level log_level;

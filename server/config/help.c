@@ -42,13 +42,15 @@ void help_write(int fd)
 {
     const struct setting *setting, *before = NULL;
     dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
-                "       attnd health [ready|live] [--setting value]...\n"
+                "       attnd health [ready|live] [--insecure] [--setting value]...\n"
                 "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n"
                 "       attnd key NAME [RIGHTS [QUOTA]]\n\n"
                 "health asks the server that runs with the same settings whether it takes requests (ready), or\n"
-                "whether it answers at all (live). Its exit status is 0 for yes.\n"
+                "whether it answers at all (live). Its exit status is 0 for yes. With --tls-cert the server must\n"
+                "show that certificate; --insecure takes any.\n"
                 "import reads the checkpoint of a model, a directory with config.json and model.safetensors. It\n"
-                "writes the model's attention modules as layers into DIR, for --layers.\n"
+                "writes the model's attention modules as layers into DIR, for --layers. Names of layers begin\n"
+                "with NAME and a dot. FILE says which tensors are attention, for a model of an unknown kind.\n"
                 "key makes an API key. It prints the key for its owner on standard error, and the key's line for\n"
                 "the file of --keys on standard output.\n\n"
                 "  --help\n      this text\n  --version\n      name and version\n\n"

@@ -77,13 +77,11 @@ static const struct setting settings[] = {
     {LIMITS, "max-flops", "2e12", AT(max_flops), RANGE(real, 1, 1e30),
      "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {LIMITS, "idle-timeout", "60", AT(idle_timeout_s), RANGE(count, 1, 86400),
-     "seconds of silence after which a connection is closed"},
-    {LIMITS, "header-timeout", "20", AT(header_timeout_s), RANGE(count, 1, 86400),
-     "seconds that the header of a request may take to arrive, on a new connection from its start"},
-    {LIMITS, "receive-timeout", "300", AT(receive_timeout_s), RANGE(count, 1, 86400),
-     "seconds that a request may take to arrive, from its first line to the end of its body"},
+     "seconds of silence after which a connection is closed; the header of a request may take as long to arrive, but at "
+     "most 20 seconds"},
     {LIMITS, "request-timeout", "600", AT(request_timeout_s), RANGE(count, 1, 86400),
-     "seconds from the first line of a request to the last byte of its answer; after them the connection is cut"},
+     "seconds from the first line of a request to the last byte of its answer; after them the connection is cut; the "
+     "request may take half of them to arrive"},
 
     {LAYERS, "model", "none", AT(models), ANY(models),
      "NAME=DIR: a model called NAME in a directory with config.json, model.safetensors or the index of several files, "
@@ -93,8 +91,6 @@ static const struct setting settings[] = {
     {LAYERS, "layers", "none", AT(layers_directory), ANY(optional),
      "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
      "process"},
-    {LAYERS, "checkpoint", "none", AT(checkpoint), ANY(optional),
-     "no longer taken: --model NAME=DIR keeps the attention modules of a model as layers, too"},
     {LAYERS, "layers-readonly", "off", AT(layers_readonly), ANY(toggle),
      "clients can use and read layers, not put or delete them"},
     {LAYERS, "layers-bytes", "auto", AT(layers_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
@@ -108,14 +104,10 @@ static const struct setting settings[] = {
     {LAYERS, "layers-versions", "2", AT(layers_versions), RANGE(count, 0, 16),
      "replaced versions of a layer that clients can still ask for by their digest"},
     {LAYERS, "layers-prepared", "auto", AT(layers_prepared_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
-     "bytes of weights that are kept ready for computing, widened from 16 bits and packed, for the layers that were "
-     "used last; 0 = each request prepares its own; auto = a sixteenth of --memory"},
+     "bytes of weights that are kept ready for computing, widened from 16 bits and packed, for the layers and models "
+     "that were used last; 0 = each request prepares its own; auto = a sixteenth of --memory"},
     {LAYERS, "layers-verify", "lazily", AT(layers_verify), WORDS(verify_words),
      "lazily or at-start: when the server reads the files of layers; it skips files that are no layers"},
-    {LAYERS, "checkpoint-prefix", "none", AT(checkpoint_prefix), ANY(optional),
-     "of `attnd import`: what the names of the layers begin with; a dot follows it"},
-    {LAYERS, "checkpoint-mapping", "none", AT(checkpoint_mapping), ANY(optional),
-     "of `attnd import`: file that says which tensors are attention, for a model of an unknown kind"},
     {LAYERS, "cache-max", "1000", AT(cache_max), RANGE(count, 0, 100000),
      "caches at once, of which one API key holds at most half; a cache beyond it is answered 507"},
     {LAYERS, "cache-idle", "600", AT(cache_idle_s), RANGE(count, 1, 31536000),
@@ -135,8 +127,6 @@ static const struct setting settings[] = {
      "a server without keys checks Host on the loopback, and on any address when this list has a name"},
     {SECURITY, "open", "off", AT(open), ANY(toggle),
      "listen beyond the loopback without keys, because something else guards the way to the server"},
-    {SECURITY, "health-insecure", "off", AT(health_insecure), ANY(toggle),
-     "`attnd health` takes any certificate; off = the server must show the one in --tls-cert"},
 
     {LOGGING, "log-level", "info", AT(log_level), WORDS(level_words), "debug, info, warn, error or off"},
     {LOGGING, "log-format", "text", AT(log_format), WORDS(format_words), "text or json"},
@@ -145,6 +135,20 @@ static const struct setting settings[] = {
 };
 
 enum { SETTINGS = ARRAY_LENGTH(settings) };
+
+#define WHOLE_MODELS                                                                                                   \
+    "a server takes whole models instead: --model NAME=DIR; the attention modules of a model are layers, NAME.PATH; "  \
+    "`attnd import` takes --prefix and --mapping"
+
+/* Settings that earlier versions had, and what follows them. */
+static const struct text_pair gone[] = {
+    {"checkpoint", WHOLE_MODELS},
+    {"checkpoint-prefix", WHOLE_MODELS},
+    {"checkpoint-mapping", WHOLE_MODELS},
+    {"header-timeout", "it is --idle-timeout, and at most 20 seconds"},
+    {"receive-timeout", "it is half of --request-timeout"},
+    {"health-insecure", "`attnd health` takes --insecure"},
+};
 
 const struct setting *setting_at(size_t i)
 {
@@ -160,12 +164,17 @@ const char *setting_group_title(setting_group group)
     return titles[group];
 }
 
-const char *setting_variable(const struct setting *setting, char name[SETTING_NAME_MAX])
+static const char *variable_of(const char *flag, char name[SETTING_NAME_MAX])
 {
-    const int length = snprintf(name, SETTING_NAME_MAX, "%s%s", SETTING_VARIABLE_PREFIX, setting->flag);
+    const int length = snprintf(name, SETTING_NAME_MAX, "%s%s", SETTING_VARIABLE_PREFIX, flag);
     for (int i = 0; i < length; i++)
         name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
     return name;
+}
+
+const char *setting_variable(const struct setting *setting, char name[SETTING_NAME_MAX])
+{
+    return variable_of(setting->flag, name);
 }
 
 const struct setting *setting_by_flag(struct text_span flag)
@@ -182,6 +191,15 @@ const struct setting *setting_by_variable(struct text_span variable)
     for (size_t i = 0; i < SETTINGS; i++)
         if (text_equal(variable, setting_variable(&settings[i], name)))
             return &settings[i];
+    return NULL;
+}
+
+const char *setting_gone(struct text_span source)
+{
+    char variable[SETTING_NAME_MAX];
+    for (size_t i = 0; i < ARRAY_LENGTH(gone); i++)
+        if (text_equal(source, gone[i].name) || text_equal(source, variable_of(gone[i].name, variable)))
+            return gone[i].value;
     return NULL;
 }
 

@@ -35,6 +35,11 @@ const char *setting_group_title(setting_group group);
 /* Returns NULL when no setting has that flag. */
 const struct setting *setting_by_flag(struct text_span flag);
 const struct setting *setting_by_variable(struct text_span variable);
+/*
+ * What to use instead of a setting that earlier versions had. source is its flag or its variable. NULL: there was no such
+ * setting.
+ */
+const char *setting_gone(struct text_span source);
 /* The flag that a mistyped one most probably means. NULL: none is similar. */
 const char *setting_nearest_flag(const char *flag);
 

@@ -24,20 +24,19 @@ bool settle_fits_together(const struct config *config, char *message, size_t mes
         snprintf(message, message_size, "import needs --into DIR, a directory for the layers");
         return false;
     }
-    if (config->command == CONFIG_SERVE &&
-        (config->checkpoint != NULL || config->checkpoint_prefix != NULL || config->checkpoint_mapping != NULL)) {
-        snprintf(
-            message, message_size,
-            "a server takes whole models instead of checkpoints: --model NAME=DIR; the attention modules of a model "
-            "are layers, NAME.PATH; `attnd import` takes a mapping");
-        return false;
-    }
     return true;
 }
 
 static uint64_t fewer(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+void settle_timeouts(struct config *config)
+{
+    enum { HEADER_MAX_S = 20 };
+    config->header_timeout_s = fewer(config->idle_timeout_s, HEADER_MAX_S);
+    config->receive_timeout_s = (config->request_timeout_s + 1) / 2;
 }
 
 /*

@@ -15,6 +15,9 @@
  */
 bool settle_fits_together(const struct config *config, char *message, size_t message_size);
 
+/* Computes the timeouts that follow from others. */
+void settle_timeouts(struct config *config);
+
 /*
  * Replaces "auto" by numbers, and reduces what does not fit into the memory. False: the memory is too small for any
  * request; message says which parts need it.

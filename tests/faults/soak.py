@@ -54,7 +54,7 @@ WARM_SECONDS, SHORTEST_SECONDS = 20, 20  # before the slope begins; the least th
 # largest memory was below that of its neighbours). So one or two lives alone are held to FEW times the bound. Above it
 # is a leak: at 360 requests a second it is 150 bytes for each; one of 8 KiB for each connection came out as 18357.
 SLOPE_BOUND, FEW = 3072, 3
-TIMEOUTS = {"ATTND_HEADER_TIMEOUT": "2", "ATTND_RECEIVE_TIMEOUT": "4", "ATTND_IDLE_TIMEOUT": "20"}
+TIMEOUTS = {"ATTND_IDLE_TIMEOUT": "5", "ATTND_REQUEST_TIMEOUT": "8"}
 
 
 def numbers(count, seed):

@@ -77,11 +77,11 @@ def health_takes_the_configured_certificate_and_no_other(program):
             assert status == 1 and "no answer to GET /readyz" in said, said
             status, said = server.health(ATTND_TLS_CERT="/nowhere")
             assert status == 1 and "TLS: /nowhere: " in said, said
-            assert server.health(ATTND_TLS_CERT="/nowhere", ATTND_HEALTH_INSECURE="on") == (0, "")
+            assert server.health("--insecure", ATTND_TLS_CERT="/nowhere") == (0, "")
             make_certificate(folder)
             status, said = server.health()
             assert status == 1 and "the server shows another certificate than" in said, said
-            assert server.health("--health-insecure") == (0, "")
+            assert server.health("--insecure") == (0, "")
             server.process.send_signal(signal.SIGHUP)
             wait_until(lambda: server.health() == (0, ""), "the new certificate is not served")
 

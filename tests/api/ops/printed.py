@@ -70,7 +70,7 @@ class Shell:
 
         def lives():
             assert server.poll() is None, f"attnd {flags}\n{server.stderr.read()}"
-            with run("health live --health-insecure") as health:
+            with run("health live --insecure") as health:
                 return health.wait() == 0
 
         wait_until(lives, f"attnd {flags}: no server lives")

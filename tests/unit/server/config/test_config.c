@@ -269,6 +269,11 @@ START_TEST(health_asks_for_readiness_unless_told_otherwise)
         ck_assert_str_eq(config.listen.port, "9");
     }
     check_refused("health soon", "", "soon");
+    char insecure[] = "health live --insecure", no_variables[] = "", message[320] = "";
+    struct config config;
+    ck_assert_msg(read_words(&config, insecure, no_variables, message, sizeof message), "%s", message);
+    ck_assert_int_eq(config.health_insecure, SWITCH_ON);
+    check_refused("--insecure", "", "--insecure is not a setting");
     check_refused("--listen :9 health", "", "health");
 }
 END_TEST
@@ -289,7 +294,7 @@ END_TEST
 
 START_TEST(import_needs_a_checkpoint_and_a_directory)
 {
-    char words[] = "import model --into layers --prefix bert", variables[] = "ATTND_CHECKPOINT=other",
+    char words[] = "import model --into layers --prefix bert", variables[] = "ATTND_CHECKPOINT_PREFIX=other",
          message[320] = "";
     struct config config;
     ck_assert(read_words(&config, words, variables, message, sizeof message));
@@ -301,6 +306,36 @@ START_TEST(import_needs_a_checkpoint_and_a_directory)
     check_refused("import", "", "usage: attnd import CHECKPOINT --into DIR");
     check_refused("import model", "", "--into DIR");
     check_refused("--into layers", "", "--into is not a setting");
+}
+END_TEST
+
+START_TEST(a_setting_that_went_names_what_follows_it)
+{
+    check_refused("--checkpoint model", "", "--model NAME=DIR");
+    check_refused("", "ATTND_CHECKPOINT=model", "--model NAME=DIR");
+    check_refused("", "ATTND_CHECKPOINT_MAPPING=file", "--model NAME=DIR");
+    check_refused("--header-timeout 5", "", "--header-timeout is no longer a setting: it is --idle-timeout");
+    check_refused("", "ATTND_RECEIVE_TIMEOUT=5", "ATTND_RECEIVE_TIMEOUT is no longer a setting: it is half of");
+    check_refused("health --health-insecure", "", "`attnd health` takes --insecure");
+    ck_assert_ptr_null(strstr(captured(write_help, NULL), "--checkpoint"));
+}
+END_TEST
+
+START_TEST(two_timeouts_follow_from_others)
+{
+    static const struct {
+        const char *words;
+        uint64_t header_s, receive_s;
+    } cases[] = {
+        {"--deadline 60", 20, 300},
+        {"--idle-timeout 5 --request-timeout 100", 5, 50},
+        {"--idle-timeout 3600 --request-timeout 1", 20, 1},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct config config = check_runs(cases[i].words, "");
+        ck_assert_uint_eq(config.header_timeout_s, cases[i].header_s);
+        ck_assert_uint_eq(config.receive_timeout_s, cases[i].receive_s);
+    }
 }
 END_TEST
 
@@ -371,6 +406,8 @@ CHECK_MAIN("config")
     tcase_add_test(tests, health_asks_for_readiness_unless_told_otherwise);
     tcase_add_test(tests, a_key_has_a_name_and_perhaps_rights_and_a_quota);
     tcase_add_test(tests, import_needs_a_checkpoint_and_a_directory);
+    tcase_add_test(tests, a_setting_that_went_names_what_follows_it);
+    tcase_add_test(tests, two_timeouts_follow_from_others);
     tcase_add_test(tests, log_lines_are_text_or_json);
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);
