@@ -179,20 +179,31 @@ typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS, ATTN_NORM_L2 } at
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 
 /*
+ * Every activation: code, name.
+ *
  *     relu        max(0, x)
  *     gelu        x Phi(x), Phi the normal distribution      Hendrycks, Gimpel, 2016, arXiv:1606.08415
  *     gelu_tanh   x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2     the same paper
  *     quick_gelu  x sigmoid(1.702 x)                                    the same paper
  *     silu        x sigmoid(x)                               Elfwing et al., 2017, arXiv:1702.03118
  */
+#define ATTN_ACTIVATION_LIST(X)                                                                                        \
+    X(ATTN_ACTIVATION_NONE, "none")                                                                                    \
+    X(ATTN_ACTIVATION_RELU, "relu")                                                                                    \
+    X(ATTN_ACTIVATION_GELU, "gelu")                                                                                    \
+    X(ATTN_ACTIVATION_GELU_TANH, "gelu_tanh")                                                                          \
+    X(ATTN_ACTIVATION_QUICK_GELU, "quick_gelu")                                                                        \
+    X(ATTN_ACTIVATION_SILU, "silu")
+
 typedef enum {
-    ATTN_ACTIVATION_NONE,
-    ATTN_ACTIVATION_RELU,
-    ATTN_ACTIVATION_GELU,
-    ATTN_ACTIVATION_GELU_TANH,
-    ATTN_ACTIVATION_QUICK_GELU,
-    ATTN_ACTIVATION_SILU,
+#define ATTN_ACTIVATION_ENUM(code, name) code,
+    ATTN_ACTIVATION_LIST(ATTN_ACTIVATION_ENUM)
+#undef ATTN_ACTIVATION_ENUM
 } attn_activation;
+
+const char *attn_activation_name(attn_activation activation);
+/* ATTN_ACTIVATION_NONE when no activation has that name. */
+attn_activation attn_activation_from_name(const char *name);
 
 /*
  * The feed-forward network after, or beside, the attention of a block:

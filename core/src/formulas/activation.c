@@ -2,6 +2,24 @@
 #include "formulas/activation.h"
 
 #include <math.h>
+#include <string.h>
+
+#define ACTIVATION_NAME(code, name) [code] = name,
+static const char *const NAMES[] = {ATTN_ACTIVATION_LIST(ACTIVATION_NAME)};
+#undef ACTIVATION_NAME
+
+const char *attn_activation_name(attn_activation activation)
+{
+    return NAMES[activation];
+}
+
+attn_activation attn_activation_from_name(const char *name)
+{
+    size_t activation = sizeof NAMES / sizeof NAMES[0] - 1;
+    while (activation > ATTN_ACTIVATION_NONE && strcmp(name, NAMES[activation]) != 0)
+        activation--;
+    return (attn_activation)activation;
+}
 
 static double sigmoid(double x)
 {

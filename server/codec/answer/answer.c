@@ -288,13 +288,8 @@ static void write_reduction(const struct envelope_reduction *reduction, const at
 
 static void write_feed_forward(const attn_feed_forward_options *options, size_t d_ff, struct chunks *out)
 {
-    static const char *const names[] = {[ATTN_ACTIVATION_NONE] = "none",
-                                        [ATTN_ACTIVATION_RELU] = "relu",
-                                        [ATTN_ACTIVATION_GELU] = "gelu",
-                                        [ATTN_ACTIVATION_GELU_TANH] = "gelu_tanh",
-                                        [ATTN_ACTIVATION_QUICK_GELU] = "quick_gelu",
-                                        [ATTN_ACTIVATION_SILU] = "silu"};
-    chunks_format(out, "{\"activation\":\"%s\",\"d_ff\":%zu,\"parallel\":", names[options->activation], d_ff);
+    chunks_format(out, "{\"activation\":\"%s\",\"d_ff\":%zu,\"parallel\":", attn_activation_name(options->activation),
+                  d_ff);
     write_bool(out, options->parallel);
     chunks_text(out, ",\"residual\":");
     write_bool(out, options->residual);

@@ -122,11 +122,14 @@ attn_status decode_feed_forward_weights(struct reading *reading, const struct no
 /* attn_activation */
 static attn_status decode_activation(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu"};
+#define ACTIVATION_WORD(code, name) [code] = name,
+    static const char *const words[] = {ATTN_ACTIVATION_LIST(ACTIVATION_WORD)};
+#undef ACTIVATION_WORD
+    const size_t first = ATTN_ACTIVATION_RELU; /* "none" is no word of a request */
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    attn_status status = node_decode_word(reading, node, words + first, ARRAY_LENGTH(words) - first, &index);
     if (status == ATTN_OK)
-        *(attn_activation *)to = (attn_activation)((size_t)ATTN_ACTIVATION_RELU + index);
+        *(attn_activation *)to = (attn_activation)(first + index);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "attn/model.h"
-#include "base/array.h"
 #include "codec/bytes/pace.h"
 #include "service/models/run/model_copy.h"
 
@@ -240,26 +239,14 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
     return &absent;
 }
 
-static attn_activation activation_named(const char *name)
-{
-    static const char *const names[] = {[ATTN_ACTIVATION_RELU] = "relu",
-                                        [ATTN_ACTIVATION_GELU] = "gelu",
-                                        [ATTN_ACTIVATION_GELU_TANH] = "gelu_tanh",
-                                        [ATTN_ACTIVATION_QUICK_GELU] = "quick_gelu",
-                                        [ATTN_ACTIVATION_SILU] = "silu"};
-    for (size_t i = ATTN_ACTIVATION_RELU; name != NULL && i < ARRAY_LENGTH(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return (attn_activation)i;
-    return ATTN_ACTIVATION_NONE;
-}
-
 static attn_status make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
 {
     const struct model_head *head = &job->version->model.head;
     *made = (attn_prediction_head){.compute = compute_of(job),
                                    .dense_layout = ATTN_LAYOUT_OUT_IN,
                                    .output_layout = ATTN_LAYOUT_OUT_IN,
-                                   .activation = activation_named(head->activation),
+                                   .activation =
+                                       attn_activation_from_name(head->activation != NULL ? head->activation : ""),
                                    .norm = {.type = head->norm, .eps = head->norm_eps},
                                    .scale = head->scale,
                                    .softcap = head->softcap};

@@ -55,6 +55,16 @@ static long double bound_of(long double exact, long double u, long double x, lon
     return fabsl(exact) * (5 + from_argument) * epsilon + fabsl(x) * least + least;
 }
 
+START_TEST(activations_are_found_by_their_names)
+{
+    for (size_t a = 0; a < ACTIVATIONS; a++)
+        ck_assert_int_eq(attn_activation_from_name(attn_activation_name(all[a])), all[a]);
+    ck_assert_str_eq(attn_activation_name(ATTN_ACTIVATION_GELU_TANH), "gelu_tanh");
+    ck_assert_int_eq(attn_activation_from_name("gelu_new"), ATTN_ACTIVATION_NONE);
+    ck_assert_int_eq(attn_activation_from_name(""), ATTN_ACTIVATION_NONE);
+}
+END_TEST
+
 START_TEST(float_activations_keep_the_digits_of_small_results_too)
 {
     const attn_kernel *kernel;
@@ -138,6 +148,7 @@ END_TEST
 
 CHECK_MAIN("activation")
 {
+    tcase_add_test(tests, activations_are_found_by_their_names);
     tcase_add_test(tests, float_activations_keep_the_digits_of_small_results_too);
     tcase_add_test(tests, double_activations_keep_the_digits_of_small_results_too);
     tcase_add_test(tests, a_number_does_not_depend_on_its_neighbours);
