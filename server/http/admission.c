@@ -27,6 +27,12 @@ static void take_id(struct request *request)
         text_copy(request->id, sizeof request->id, given);
 }
 
+/* A refusal sets the status of the reply. */
+static bool is_refused(const struct request *request)
+{
+    return request->reply.status != 0;
+}
+
 /*
  * Whether the framing of the request is valid. False: the reply refuses the request and the connection is closed,
  * because the framing of what follows cannot be trusted.
@@ -65,7 +71,7 @@ static bool is_host_ours(struct request *request)
 }
 
 /* When the server has keys, the key alone decides, because no browser adds a key by itself. */
-static bool is_page_welcome(struct request *request)
+static bool admits_page(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const struct http_setup *setup = &request->server->setup;
@@ -215,15 +221,15 @@ static bool read_parameter(struct request *request, struct text_span name, struc
                      name.length < 64 ? (int)name.length : 64, name.at);
     else
         request->parameters[request->parameter_count++] = (struct text_pair){texts, texts + name.length + 1};
-    return request->reply.status == 0;
+    return !is_refused(request);
 }
 
-static bool are_parameters_welcome(struct request *request)
+static bool admits_parameters(struct request *request)
 {
     struct text_span query = request->parts.query, name, value;
     if (query.length > 0)
         request->parameters = attn_arena_take(request->arena, PARAMETERS_MAX, sizeof *request->parameters);
-    while (request->reply.status == 0 && target_next_parameter(&query, &name, &value)) {
+    while (!is_refused(request) && target_next_parameter(&query, &name, &value)) {
         if (!request->route->takes_parameters)
             reply_refuse(request, PROBLEM_PARAMETER,
                          "query parameter \"%.*s\" is not known; options belong in the body",
@@ -235,10 +241,10 @@ static bool are_parameters_welcome(struct request *request)
         else
             (void)read_parameter(request, name, value);
     }
-    return request->reply.status == 0;
+    return !is_refused(request);
 }
 
-static bool is_length_welcome(struct request *request)
+static bool admits_length(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const uint64_t limit = request->server->setup.max_body_bytes;
@@ -247,7 +253,7 @@ static bool is_length_welcome(struct request *request)
     else if (fields->content_length > limit)
         reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",
                      (unsigned long long)fields->content_length, (unsigned long long)limit);
-    return request->reply.status == 0;
+    return !is_refused(request);
 }
 
 /*
@@ -264,7 +270,7 @@ static const char *meant_type(const struct request *request)
     return negotiate_is_form(fields->content_type) && !is_page ? NULL : fields->content_type;
 }
 
-static bool is_type_welcome(struct request *request)
+static bool admits_type(struct request *request)
 {
     char names[NAMES_MAX];
     const struct guard_fields *fields = &request->fields;
@@ -277,11 +283,11 @@ static bool is_type_welcome(struct request *request)
                      "Content-Type is %.96s; expected %s, text in UTF-8 (curl: -H 'Content-Type: application/json')",
                      fields->content_type == NULL ? "missing" : fields->content_type,
                      negotiate_names(request->route->reads, names, sizeof names));
-    return request->reply.status == 0;
+    return !is_refused(request);
 }
 
 /* Reads how many bytes of the body are JSON, in the binary form of the Open Inference Protocol. */
-static bool is_split_welcome(struct request *request)
+static bool admits_split(struct request *request)
 {
     const char *given = request->fields.json_bytes;
     uint64_t bytes;
@@ -295,7 +301,7 @@ static bool is_split_welcome(struct request *request)
     return request->has_json_bytes;
 }
 
-static bool is_priority_welcome(struct request *request)
+static bool admits_priority(struct request *request)
 {
     static const char *const names[EXECUTOR_PRIORITIES] = {"high", "normal", "low"};
     const char *given = request->fields.priority;
@@ -311,7 +317,7 @@ static bool is_priority_welcome(struct request *request)
 }
 
 /* Reads the client's deadline. A client can shorten the deadline of the server, but not prolong it. */
-static bool is_timeout_welcome(struct request *request)
+static bool admits_timeout(struct request *request)
 {
     const char *given = request->fields.request_timeout;
     double timeout_s;
@@ -348,7 +354,7 @@ static bool is_worth_its_body(struct request *request)
  * client that waits for "100 Continue". Any other client is already sending; it would see a broken connection and no
  * answer.
  */
-static bool are_conditions_welcome(struct request *request)
+static bool admits_conditions(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     struct layer_keeper *layers = request->server->setup.layers;
@@ -367,17 +373,17 @@ static bool is_bare(struct request *request)
     if (guard_has_body(&request->fields))
         reply_refuse(request, PROBLEM_BAD_REQUEST, "%s takes no body here", request->method);
     request->body_coding = CODING_IDENTITY;
-    return request->reply.status == 0;
+    return !is_refused(request);
 }
 
-static bool is_body_welcome(struct request *request)
+static bool admits_body(struct request *request)
 {
-    if (!is_priority_welcome(request) || !is_timeout_welcome(request))
+    if (!admits_priority(request) || !admits_timeout(request))
         return false;
     if (request->route->reads == 0)
-        return are_parameters_welcome(request) && is_bare(request);
-    return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
-           is_type_welcome(request) && is_worth_its_body(request) && are_conditions_welcome(request);
+        return admits_parameters(request) && is_bare(request);
+    return admits_split(request) && admits_parameters(request) && admits_length(request) && admits_type(request) &&
+           is_worth_its_body(request) && admits_conditions(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)
@@ -390,8 +396,8 @@ bool admission_admits(struct request *request, const char *method, const char *v
     if (!is_sound(request, method, version))
         return false;
     request->route = routes_find(request->parts.path, request->method, request->names);
-    if (!is_host_ours(request) || !is_page_welcome(request) || !has_route(request) || !is_allowed(request) ||
+    if (!is_host_ours(request) || !admits_page(request) || !has_route(request) || !is_allowed(request) ||
         !is_acceptable(request) || !is_expectation_known(request))
         return false;
-    return request->route->answer != NULL || is_body_welcome(request);
+    return request->route->answer != NULL || admits_body(request);
 }
