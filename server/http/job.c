@@ -71,8 +71,7 @@ static attn_status read_body(struct request *request, struct text_span *body, at
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the body of this request");
     if (request->body_coding == CODING_IDENTITY)
         return ATTN_OK;
-    return coding_expand(request->body_coding, body->at, body->length, request->server->setup.max_body_bytes,
-                         request->arena, &body->at, &body->length, err);
+    return coding_expand(request->body_coding, *body, request->server->setup.max_body_bytes, request->arena, body, err);
 }
 
 static void refuse_late(struct request *request)

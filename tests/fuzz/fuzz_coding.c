@@ -19,11 +19,12 @@ static void expand(enum coding coding, const struct fuzz_input *input)
 {
     attn_arena *arena = attn_arena_create(ARENA_BYTES);
     attn_error err = {.status = ATTN_OK};
-    const char *text = NULL;
-    size_t bytes = 0, limit = input->choice & 128 ? 100 : LIMIT;
-    attn_status status = coding_expand(coding, input->text, input->length, limit, arena, &text, &bytes, &err);
+    struct text_span text = {NULL, 0};
+    size_t limit = input->choice & 128 ? 100 : LIMIT;
+    attn_status status =
+        coding_expand(coding, (struct text_span){input->text, input->length}, limit, arena, &text, &err);
     fuzz_claim_told(status, &err);
-    fuzz_claim(status != ATTN_OK || (bytes <= limit && (bytes == 0 || text != NULL)),
+    fuzz_claim(status != ATTN_OK || (text.length <= limit && (text.length == 0 || text.at != NULL)),
                "no more comes out than the limit");
     attn_arena_destroy(arena);
 }
@@ -34,16 +35,17 @@ static void there_and_back(enum coding coding, const struct fuzz_input *input)
     attn_arena *arena = attn_arena_create(ARENA_BYTES);
     attn_error err = {.status = ATTN_OK};
     struct chunks out = chunks_begin(arena);
-    const char *text = NULL;
-    size_t bytes = 0, cut = input->length > 0 ? (unsigned char)input->text[0] % input->length : 0;
+    struct text_span text = {NULL, 0};
+    size_t cut = input->length > 0 ? (unsigned char)input->text[0] % input->length : 0;
     struct compressor *compressor = compressor_begin(coding, input->length, arena);
     fuzz_claim(compressor != NULL, "there is memory to compress");
     compressor_take(compressor, input->text, cut, false, &out);
     compressor_take(compressor, input->text + cut, input->length - cut, true, &out);
     const char *packed = chunks_join(&out);
     fuzz_claim(packed != NULL, "there is memory for what was compressed");
-    attn_status status = coding_expand(coding, packed, out.total_bytes, input->length, arena, &text, &bytes, &err);
-    fuzz_claim(status == ATTN_OK && bytes == input->length && memcmp(text, input->text, bytes) == 0,
+    attn_status status =
+        coding_expand(coding, (struct text_span){packed, out.total_bytes}, input->length, arena, &text, &err);
+    fuzz_claim(status == ATTN_OK && text.length == input->length && memcmp(text.at, input->text, text.length) == 0,
                "what was compressed comes back");
     attn_arena_destroy(arena);
 }

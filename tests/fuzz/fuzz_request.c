@@ -129,20 +129,19 @@ static void ask(const struct way *way, const char *body, size_t bytes, attn_aren
  */
 static void choose(const struct fuzz_input *input, attn_arena *arena)
 {
-    const char *body = input->text;
-    size_t bytes = input->length;
+    struct text_span body = {input->text, input->length};
     attn_error err = {.status = ATTN_OK};
     const unsigned coded = input->choice >> 4 & 3;
     if (coded != 0) {
         const enum coding coding = coded == 1 ? CODING_GZIP : coded == 2 ? CODING_ZSTD : CODING_DEFLATE;
-        const attn_status status = coding_expand(coding, body, bytes, BODY_BYTES, arena, &body, &bytes, &err);
+        const attn_status status = coding_expand(coding, body, BODY_BYTES, arena, &body, &err);
         fuzz_claim_told(status, &err);
         if (status != ATTN_OK)
             return;
     }
     if (input->choice == 0)
-        ask(&ways[1], body, bytes, arena);
-    ask(&ways[input->choice % WAYS], body, bytes, arena);
+        ask(&ways[1], body.at, body.length, arena);
+    ask(&ways[input->choice % WAYS], body.at, body.length, arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -143,8 +143,7 @@ static void begin_member(z_stream *stream)
 /*
  * Expands gzip or deflate. A gzip body has one or more members, one after the other; a deflate body is a single stream.
  */
-static attn_status expand_zlib(enum coding coding, const char *body, size_t body_bytes, struct growing *text,
-                               attn_error *err)
+static attn_status expand_zlib(enum coding coding, struct text_span body, struct growing *text, attn_error *err)
 {
     z_stream stream = {.zalloc = take_zlib, .zfree = leave_zlib, .opaque = text->arena};
     if (inflateInit2(&stream, window_of(coding)) != Z_OK)
@@ -153,7 +152,7 @@ static attn_status expand_zlib(enum coding coding, const char *body, size_t body
     int outcome = Z_OK;
     attn_status status = ATTN_OK;
     struct pace pace = pace_begin(text->arena);
-    while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body_bytes)) {
+    while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body.length)) {
         if (outcome == Z_STREAM_END && coding == CODING_DEFLATE)
             return fail_damaged(coding, err);
         if (outcome == Z_STREAM_END)
@@ -161,16 +160,16 @@ static attn_status expand_zlib(enum coding coding, const char *body, size_t body
         status = make_room(text, err);
         if (status != ATTN_OK)
             break;
-        const unsigned given = (unsigned)at_most_a_pace(body_bytes - at);
+        const unsigned given = (unsigned)at_most_a_pace(body.length - at);
         const unsigned room = (unsigned)at_most_a_pace(text->room - text->used);
-        stream.next_in = (const Bytef *)(body + at);
+        stream.next_in = (const Bytef *)(body.at + at);
         stream.avail_in = given;
         stream.next_out = (Bytef *)(text->data + text->used);
         stream.avail_out = room;
         outcome = inflate(&stream, Z_NO_FLUSH);
         at += given - stream.avail_in;
         text->used += room - stream.avail_out;
-        const bool is_stuck = at == body_bytes && stream.avail_out > 0 && outcome != Z_STREAM_END;
+        const bool is_stuck = at == body.length && stream.avail_out > 0 && outcome != Z_STREAM_END;
         if (outcome == Z_MEM_ERROR)
             status = fail_memory(err);
         else if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) || is_stuck)
@@ -193,32 +192,32 @@ static bool is_zstd_frame(const char *at, size_t length)
     return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
-static attn_status expand_zstd(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
+static attn_status expand_zstd(struct text_span body, struct growing *text, attn_error *err)
 {
     ZSTD_DCtx *context = ZSTD_createDCtx_advanced(zstd_memory(text->arena));
     if (context == NULL)
         return fail_memory(err);
     (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
-    ZSTD_inBuffer in = {body, body_bytes, 0};
+    ZSTD_inBuffer in = {body.at, body.length, 0};
     size_t wanted = 1; /* 0: the frame is complete */
     attn_status status = ATTN_OK;
     bool is_begin = true;
     struct pace pace = pace_begin(text->arena);
-    while (status == ATTN_OK && (wanted != 0 || in.pos < body_bytes)) {
-        status = is_begin && !is_zstd_frame(body + in.pos, body_bytes - in.pos) ? fail_damaged(CODING_ZSTD, err)
-                                                                                : make_room(text, err);
+    while (status == ATTN_OK && (wanted != 0 || in.pos < body.length)) {
+        status = is_begin && !is_zstd_frame(body.at + in.pos, body.length - in.pos) ? fail_damaged(CODING_ZSTD, err)
+                                                                                    : make_room(text, err);
         if (status != ATTN_OK)
             break;
         const size_t read_before = in.pos, written_before = text->used;
         ZSTD_outBuffer out = {text->data, text->used + at_most_a_pace(text->room - text->used), text->used};
-        in.size = in.pos + at_most_a_pace(body_bytes - in.pos);
+        in.size = in.pos + at_most_a_pace(body.length - in.pos);
         wanted = ZSTD_decompressStream(context, &out, &in);
         text->used = out.pos;
         is_begin = wanted == 0;
         if (ZSTD_isError(wanted))
             status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? fail_memory(err)
                                                                                : fail_damaged(CODING_ZSTD, err);
-        else if (wanted != 0 && in.pos == body_bytes && out.pos < out.size)
+        else if (wanted != 0 && in.pos == body.length && out.pos < out.size)
             status = fail_damaged(CODING_ZSTD, err);
         else if (pace_stops(&pace, FRAME_COST_BYTES + (in.pos - read_before) + (out.pos - written_before)))
             status = fail_cancelled(err);
@@ -231,35 +230,34 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
  * nothing follows. A zstd frame may expand by any ratio, so a body of a few bytes could state a length that takes all
  * memory of a request. So a stated length beyond gzip's largest ratio is ignored.
  */
-static size_t guess_length(enum coding coding, const char *body, size_t body_bytes)
+static size_t guess_length(enum coding coding, struct text_span body)
 {
-    const size_t likely = body_bytes * RATIO_LIKELY_MAX;
-    const unsigned char *end = (const unsigned char *)body + body_bytes;
+    const size_t likely = body.length * RATIO_LIKELY_MAX;
+    const unsigned char *end = (const unsigned char *)body.at + body.length;
     if (coding == CODING_ZSTD) {
-        const unsigned long long said = ZSTD_getFrameContentSize(body, body_bytes);
+        const unsigned long long said = ZSTD_getFrameContentSize(body.at, body.length);
         return said <= likely ? (size_t)said + 1 : FIRST_GUESS; /* a frame without its length reads as a huge one */
     }
-    if (coding == CODING_DEFLATE || body_bytes < 4)
+    if (coding == CODING_DEFLATE || body.length < 4)
         return FIRST_GUESS;
     const size_t said = (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
     return said <= likely ? said + 1 : FIRST_GUESS;
 }
 
-attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
-                          attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err)
+attn_status coding_expand(enum coding coding, struct text_span body, size_t limit_bytes, attn_arena *arena,
+                          struct text_span *text, attn_error *err)
 {
-    if (body_bytes == 0)
+    if (body.length == 0)
         return fail_damaged(coding, err);
     struct growing growing = {.arena = arena, .limit = limit_bytes + 1};
-    const size_t guess = guess_length(coding, body, body_bytes);
+    const size_t guess = guess_length(coding, body);
     growing.room = guess < growing.limit ? guess : growing.limit;
     growing.data = attn_arena_take(arena, 1, growing.room);
     if (growing.data == NULL)
         return fail_memory(err);
-    attn_status status = coding == CODING_ZSTD ? expand_zstd(body, body_bytes, &growing, err)
-                                               : expand_zlib(coding, body, body_bytes, &growing, err);
-    *text = growing.data;
-    *text_bytes = growing.used;
+    attn_status status =
+        coding == CODING_ZSTD ? expand_zstd(body, &growing, err) : expand_zlib(coding, body, &growing, err);
+    *text = (struct text_span){growing.data, growing.used};
     return status == ATTN_OK && growing.used > limit_bytes ? fail_length(&growing, err) : status;
 }
 

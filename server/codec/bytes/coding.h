@@ -9,6 +9,7 @@
 #define CODEC_BYTES_CODING_H
 
 #include "attn/arena.h"
+#include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
 
@@ -38,15 +39,15 @@ enum coding {
 const char *coding_name(enum coding coding);
 
 /*
- * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena. A body may consist of several gzip members or zstd
+ * Expands body to *text, which is in arena. A body may consist of several gzip members or zstd
  * frames.
  *   ATTN_ERR_SYNTAX     the body has another coding, or is damaged or cut off
  *   ATTN_ERR_TOO_LARGE  the text has more than limit_bytes; no more than that is ever written
  *   ATTN_ERR_NO_MEMORY
  *   ATTN_ERR_CANCELLED  the arena's watch asked to stop
  */
-ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
-                                          attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err);
+ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, struct text_span body, size_t limit_bytes,
+                                          attn_arena *arena, struct text_span *text, attn_error *err);
 
 /* Compresses one answer. Its memory is in an arena, so nothing needs to be freed. */
 struct compressor;

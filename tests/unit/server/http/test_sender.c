@@ -169,13 +169,12 @@ START_TEST(a_compressed_answer_is_streamed_too)
     ck_assert_str_eq(http_field(&answer, "Transfer-Encoding"), "chunked");
     attn_arena *arena = attn_arena_create((size_t)128 << 20);
     attn_error err;
-    const char *text;
-    size_t length;
-    ck_assert_int_eq(
-        coding_expand(CODING_GZIP, answer.body, answer.body_bytes, (size_t)64 << 20, arena, &text, &length, &err),
-        ATTN_OK);
-    struct http_answer expanded = {.status = 200, .body = malloc(length), .body_bytes = length};
-    memcpy(expanded.body, text, length);
+    struct text_span text;
+    ck_assert_int_eq(coding_expand(CODING_GZIP, (struct text_span){answer.body, answer.body_bytes}, (size_t)64 << 20,
+                                   arena, &text, &err),
+                     ATTN_OK);
+    struct http_answer expanded = {.status = 200, .body = malloc(text.length), .body_bytes = text.length};
+    memcpy(expanded.body, text.at, text.length);
     check_letters(&expanded);
     http_free(&answer);
     attn_arena_destroy(arena);

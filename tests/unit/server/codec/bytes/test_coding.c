@@ -55,14 +55,13 @@ START_TEST(text_comes_back_whatever_the_pieces)
             struct chunks small = compress((enum coding)coding, text, TEXT_BYTES, steps[s], arena);
             ck_assert_uint_lt(small.total_bytes, TEXT_BYTES * 6 / 10);
             char *body = join(&small);
-            const char *back;
-            size_t back_bytes;
+            struct text_span back;
             attn_error err = {0};
-            ck_assert_int_eq(coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES, arena, &back,
-                                           &back_bytes, &err),
+            ck_assert_int_eq(coding_expand((enum coding)coding, (struct text_span){body, small.total_bytes}, TEXT_BYTES,
+                                           arena, &back, &err),
                              ATTN_OK);
-            ck_assert_uint_eq(back_bytes, TEXT_BYTES);
-            ck_assert_int_eq(memcmp(back, text, TEXT_BYTES), 0);
+            ck_assert_uint_eq(back.length, TEXT_BYTES);
+            ck_assert_int_eq(memcmp(back.at, text, TEXT_BYTES), 0);
             free(body);
             attn_arena_destroy(arena);
         }
@@ -80,15 +79,14 @@ START_TEST(members_and_frames_follow_one_another)
         char *once = join(&small), *twice = malloc(2 * small.total_bytes);
         memcpy(twice, once, small.total_bytes);
         memcpy(twice + small.total_bytes, once, small.total_bytes);
-        const char *back;
-        size_t back_bytes;
+        struct text_span back;
         attn_error err = {0};
-        ck_assert_int_eq(
-            coding_expand((enum coding)coding, twice, 2 * small.total_bytes, 10000, arena, &back, &back_bytes, &err),
-            may_follow ? ATTN_OK : ATTN_ERR_SYNTAX);
+        ck_assert_int_eq(coding_expand((enum coding)coding, (struct text_span){twice, 2 * small.total_bytes}, 10000,
+                                       arena, &back, &err),
+                         may_follow ? ATTN_OK : ATTN_ERR_SYNTAX);
         if (may_follow) {
-            ck_assert_uint_eq(back_bytes, 10000);
-            ck_assert_int_eq(memcmp(back + 5000, text, 5000), 0);
+            ck_assert_uint_eq(back.length, 10000);
+            ck_assert_int_eq(memcmp(back.at + 5000, text, 5000), 0);
         }
         free(once);
         free(twice);
@@ -105,11 +103,11 @@ START_TEST(one_byte_over_the_limit_is_too_much)
         attn_arena *arena = attn_arena_create(ROOM);
         struct chunks small = compress((enum coding)coding, text, TEXT_BYTES, TEXT_BYTES, arena);
         char *body = join(&small);
-        const char *back;
-        size_t back_bytes, before = attn_arena_bytes(arena);
+        struct text_span back;
+        size_t before = attn_arena_bytes(arena);
         attn_error err = {0};
-        ck_assert_int_eq(coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES - 1, arena, &back,
-                                       &back_bytes, &err),
+        ck_assert_int_eq(coding_expand((enum coding)coding, (struct text_span){body, small.total_bytes}, TEXT_BYTES - 1,
+                                       arena, &back, &err),
                          ATTN_ERR_TOO_LARGE);
         ck_assert_ptr_nonnull(strstr(err.message, "299999 bytes"));
         ck_assert_uint_lt(attn_arena_bytes(arena) - before, 4 * TEXT_BYTES + (1 << 20));
@@ -127,13 +125,12 @@ START_TEST(every_cut_and_every_flipped_byte_is_noticed)
         attn_arena *arena = attn_arena_create(ROOM);
         struct chunks small = compress((enum coding)coding, text, 500, 500, arena);
         char *body = join(&small);
-        const char *back;
-        size_t back_bytes;
+        struct text_span back;
         for (size_t length = 0; length < small.total_bytes; length++) {
             attn_arena_mark mark = attn_arena_mark_here(arena);
             attn_error err = {0};
             ck_assert_int_eq(
-                coding_expand((enum coding)coding, body, length, TEXT_BYTES, arena, &back, &back_bytes, &err),
+                coding_expand((enum coding)coding, (struct text_span){body, length}, TEXT_BYTES, arena, &back, &err),
                 ATTN_ERR_SYNTAX);
             attn_arena_release(arena, mark);
         }
@@ -141,9 +138,9 @@ START_TEST(every_cut_and_every_flipped_byte_is_noticed)
             attn_arena_mark mark = attn_arena_mark_here(arena);
             attn_error err = {0};
             body[i] = (char)(body[i] ^ 0x55);
-            attn_status status = coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES, arena, &back,
-                                               &back_bytes, &err);
-            ck_assert(status == ATTN_ERR_SYNTAX || (status == ATTN_OK && back_bytes <= TEXT_BYTES));
+            attn_status status = coding_expand((enum coding)coding, (struct text_span){body, small.total_bytes},
+                                               TEXT_BYTES, arena, &back, &err);
+            ck_assert(status == ATTN_ERR_SYNTAX || (status == ATTN_OK && back.length <= TEXT_BYTES));
             body[i] = (char)(body[i] ^ 0x55);
             attn_arena_release(arena, mark);
         }
@@ -166,12 +163,11 @@ START_TEST(formats_before_zstd_0_8_are_refused_at_every_frame)
         for (size_t at = 0; at <= small.total_bytes; at += small.total_bytes) {
             const char magic[] = {(char)before, (char)(before >> 8), (char)(before >> 16), (char)(before >> 24), 96,
                                   -23};
-            const char *back;
-            size_t back_bytes;
+            struct text_span back;
             attn_error err = {0};
             memcpy(body + at, magic, sizeof magic);
             ck_assert_int_eq(
-                coding_expand(CODING_ZSTD, body, at + sizeof magic, TEXT_BYTES, arena, &back, &back_bytes, &err),
+                coding_expand(CODING_ZSTD, (struct text_span){body, at + sizeof magic}, TEXT_BYTES, arena, &back, &err),
                 ATTN_ERR_SYNTAX);
             memcpy(body, frame, small.total_bytes);
         }
@@ -191,10 +187,9 @@ START_TEST(memory_that_ends_is_told)
         for (size_t room = 4096; !has_succeeded && room < 8 << 20; room += 4096) {
             attn_arena *arena = attn_arena_create(room);
             attn_error err = {0};
-            const char *back;
-            size_t back_bytes;
-            attn_status status =
-                coding_expand((enum coding)coding, body, small.total_bytes, 20000, arena, &back, &back_bytes, &err);
+            struct text_span back;
+            attn_status status = coding_expand((enum coding)coding, (struct text_span){body, small.total_bytes}, 20000,
+                                               arena, &back, &err);
             ck_assert(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY);
             has_succeeded = status == ATTN_OK;
             attn_arena_destroy(arena);
@@ -233,12 +228,11 @@ START_TEST(frames_of_old_versions_are_refused)
     const size_t skipped = 9;
     for (size_t from = 0; from <= skipped; from += skipped) {
         attn_arena *arena = attn_arena_create(ROOM);
-        const char *back;
-        size_t back_bytes;
+        struct text_span back;
         attn_error err = {0};
-        ck_assert_int_eq(
-            coding_expand(CODING_ZSTD, text + from, sizeof text - from, ROOM / 2, arena, &back, &back_bytes, &err),
-            ATTN_ERR_SYNTAX);
+        ck_assert_int_eq(coding_expand(CODING_ZSTD, (struct text_span){text + from, sizeof text - from}, ROOM / 2,
+                                       arena, &back, &err),
+                         ATTN_ERR_SYNTAX);
         ck_assert_ptr_nonnull(strstr(err.message, "not valid zstd"));
         attn_arena_destroy(arena);
     }
@@ -291,13 +285,12 @@ START_TEST(a_body_that_outgrows_the_memory_is_refused)
         attn_status status = ATTN_ERR_NO_MEMORY;
         for (size_t limit = 4096; status != ATTN_OK; limit += 65536) {
             attn_arena *tight = attn_arena_create(limit);
-            const char *back;
-            size_t back_bytes;
+            struct text_span back;
             attn_error err = {0};
-            status = coding_expand((enum coding)coding, body, 2 * small.total_bytes, 2 * BYTES, tight, &back,
-                                   &back_bytes, &err);
+            status = coding_expand((enum coding)coding, (struct text_span){body, 2 * small.total_bytes}, 2 * BYTES,
+                                   tight, &back, &err);
             ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%zu: %s", limit, err.message);
-            ck_assert(status != ATTN_OK || back_bytes == 2 * BYTES);
+            ck_assert(status != ATTN_OK || back.length == 2 * BYTES);
             attn_arena_destroy(tight);
         }
         free(body);
@@ -313,10 +306,10 @@ START_TEST(a_claim_of_a_length_reserves_little)
 {
     static const char claim[] = "\x28\xb5\x2f\xfd\xa0\0\0\x93\x03\x01\0\0";
     attn_arena *arena = attn_arena_create(ROOM);
-    const char *back;
-    size_t back_bytes;
+    struct text_span back;
     attn_error err = {0};
-    attn_status status = coding_expand(CODING_ZSTD, claim, sizeof claim - 1, ROOM, arena, &back, &back_bytes, &err);
+    attn_status status =
+        coding_expand(CODING_ZSTD, (struct text_span){claim, sizeof claim - 1}, ROOM, arena, &back, &err);
     ck_assert_int_eq(status, ATTN_ERR_SYNTAX);
     ck_assert_uint_lt(attn_arena_peak_bytes(arena), 1 << 20);
     attn_arena_destroy(arena);
@@ -338,12 +331,13 @@ START_TEST(a_text_that_moves_is_copied_with_looks)
     attn_arena *arena = attn_arena_create((size_t)1 << 30);
     struct chunks out = compress(CODING_DEFLATE, zeros, BYTES, BYTES, arena);
     char *body = join(&out);
-    const char *text;
-    size_t looks = 0, bytes;
+    struct text_span text;
+    size_t looks = 0;
     attn_error err = {0};
     attn_arena_watch(arena, count_look, &looks);
-    ck_assert_int_eq(coding_expand(CODING_DEFLATE, body, out.total_bytes, BYTES, arena, &text, &bytes, &err), ATTN_OK);
-    ck_assert_uint_eq(bytes, BYTES);
+    ck_assert_int_eq(
+        coding_expand(CODING_DEFLATE, (struct text_span){body, out.total_bytes}, BYTES, arena, &text, &err), ATTN_OK);
+    ck_assert_uint_eq(text.length, BYTES);
     /* It has moved from 1, 2, 4, 8, 16 and 32 MiB. The expansion itself checks the deadline, too. */
     ck_assert_uint_ge(looks, PACES + 1 + 2 + 4 + 8 + 16 + 32);
     attn_arena_destroy(arena);

@@ -65,9 +65,8 @@ static const struct {
 
 static attn_status expand(enum coding coding, const char *body, size_t length, attn_error *err)
 {
-    const char *text;
-    size_t bytes;
-    return coding_expand(coding, body, length, 2 * BODY, arena, &text, &bytes, err);
+    struct text_span text;
+    return coding_expand(coding, (struct text_span){body, length}, 2 * BODY, arena, &text, err);
 }
 
 START_TEST(expanding_nothing_looks)

@@ -160,17 +160,17 @@ static void check_expands(struct stream *stream, enum coding coding, const struc
     struct text packed = {malloc(1), 0};
     for (const struct chunk *chunk = stream->batch[0].first; chunk != NULL; chunk = chunk->next)
         append(&packed, chunk->data, chunk->length);
-    size_t batches, length;
+    size_t batches;
     struct text rest = drain(stream, &batches);
     append(&packed, rest.at, rest.length);
     free(rest.at);
-    const char *text;
+    struct text_span text;
     attn_error err;
-    ck_assert_int_eq(coding_expand(coding, packed.at, packed.length, ARENA_BYTES, arena, &text, &length, &err),
-                     ATTN_OK);
+    ck_assert_int_eq(
+        coding_expand(coding, (struct text_span){packed.at, packed.length}, ARENA_BYTES, arena, &text, &err), ATTN_OK);
     struct text expected = whole(chunks);
-    ck_assert_uint_eq(length, expected.length);
-    ck_assert_mem_eq(text, expected.at, length);
+    ck_assert_uint_eq(text.length, expected.length);
+    ck_assert_mem_eq(text.at, expected.at, text.length);
     free(expected.at);
     free(packed.at);
 }
