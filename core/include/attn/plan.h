@@ -329,7 +329,11 @@ typedef struct {
     double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
     uint32_t want;
-    attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of output and of each wanted step; data NULL */
+    /*
+     * Shape and dtype of output and of each wanted step; data NULL. The caller may then set data of scores, scaled, masked,
+     * attention and dropped: the run writes the step there, without gaps, instead of into memory of the arena.
+     */
+    attn_tensor step[ATTN_STEP_COUNT];
     size_t step_bytes[ATTN_STEP_COUNT];
     size_t result_bytes;  /* all wanted steps */
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */

@@ -2,6 +2,7 @@
 #include "gemm/gemm.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 #include "base/size.h"
@@ -31,8 +32,20 @@ struct products_run {
     attn_layout layout;
     const attn_runtime *runtime;
     attn_multiply *multiply; /* the kernel's */
+    size_t cache_ways;
     char *scratch;
 };
+
+/* The ways of a set of the L1 cache; 0 if the system does not say. */
+static size_t cache_ways(void)
+{
+#ifdef _SC_LEVEL1_DCACHE_ASSOC
+    const long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+    return ways > 0 ? (size_t)ways : 0;
+#else
+    return 0;
+#endif
+}
 
 size_t attn_products_scratch_bytes(attn_dtype compute)
 {
@@ -90,6 +103,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
         .x_stride = p->inner,
         .w_stride = p->w_stride,
         .y_stride = p->y_stride,
+        .cache_ways = run->cache_ways,
         .layout = run->layout,
     };
     for (size_t first = 0; first < p->inner && !attn_is_cancelled(run->runtime); first += GEMM_INNER)
@@ -162,6 +176,7 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
                                .compute = compute,
                                .layout = layout,
                                .runtime = runtime,
+                               .cache_ways = cache_ways(),
                                .scratch = scratch};
     const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, compute);
     run.multiply = kernel->multiplies_faster ? kernel->multiply : NULL;

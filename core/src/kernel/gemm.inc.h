@@ -164,10 +164,13 @@ static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, siz
     gemm_packed_panel(slice, rows, 0, columns);
 }
 
-/* Copies rows whose stride is a multiple of 4096 bytes: they would alias in a few sets of the cache. */
-static void avoid_aliasing(struct gemm_slice *slice, size_t rows, REAL *to)
+/*
+ * Copies rows whose stride is a multiple of 4096 bytes, because all rows of a register tile would share a set of the L1
+ * cache. A set with room for them needs no copy.
+ */
+static void avoid_aliasing(struct gemm_slice *slice, size_t rows, size_t ways, REAL *to)
 {
-    if (slice->x_stride * sizeof(REAL) % 4096 != 0)
+    if (slice->x_stride * sizeof(REAL) % 4096 != 0 || ways >= REGISTER_ROWS)
         return;
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * X_STRIDE, slice->x + r * slice->x_stride, slice->features * sizeof(REAL));
@@ -237,7 +240,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
     };
     if (first + slice.features == block->inner)
         slice.bias = block->bias;
-    avoid_aliasing(&slice, block->rows, pack + PANEL * GEMM_INNER);
+    avoid_aliasing(&slice, block->rows, block->cache_ways, pack + PANEL * GEMM_INNER);
     if (block->panels != NULL) {
         gemm_packed_panels(slice, block, first);
         return;

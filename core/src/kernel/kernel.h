@@ -59,6 +59,7 @@ struct attn_gemm_block {
     size_t rows, columns, inner;
     size_t skip; /* columns of the first panel that come before those of the block */
     size_t x_stride, w_stride, y_stride;
+    size_t cache_ways; /* of a set of the L1 cache; 0: unknown */
     attn_layout layout;
 };
 

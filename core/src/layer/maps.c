@@ -18,7 +18,8 @@ static attn_status take_map(struct layer_run *run, attn_step step, int which)
 {
     if (!layer_wants(run, step))
         return ATTN_OK;
-    run->job.map[which].data = layer_take(run, attn_tensor_count(&run->plan->step[step]));
+    void *given = run->plan->step[step].data;
+    run->job.map[which].data = given != NULL ? given : layer_take(run, attn_tensor_count(&run->plan->step[step]));
     run->result->step[step].data = run->job.map[which].data;
     return run->job.map[which].data == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
 }

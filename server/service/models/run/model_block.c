@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attn/multihead.h"
+#include "base/array.h"
 #include "codec/answer/reduce.h"
 #include "codec/request/envelope_decode.h"
 #include "service/models/run/model_copy.h"
@@ -172,6 +173,31 @@ attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t k
 
 /* ---- run ---- */
 
+static bool has_output_shape(const attn_tensor *step, const attn_tensor *output)
+{
+    bool is_same = step->dtype == output->dtype && step->rank + 1 == output->rank;
+    for (int axis = 1; axis < step->rank && is_same; axis++)
+        is_same = step->shape[axis] == output->shape[axis + 1];
+    return is_same;
+}
+
+/* The run writes maps into their outputs, where these have the same shape and type. All others are copied later. */
+static void place_maps(struct model_block_run *run)
+{
+    static const attn_step maps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
+                                     ATTN_STEP_DROPPED};
+    if (run->selects_later || run->envelope.reduction.has_pool)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(maps); i++) {
+        const attn_step step = maps[i];
+        if (!(run->shown.want & BIT(step)) || reduce_keeps_top(&run->envelope.reduction, (int)step))
+            continue;
+        const attn_tensor *output = &run->part->steps[step]->tensor;
+        if (has_output_shape(&run->plan.step[step], output))
+            run->plan.step[step].data = model_copy_place(output, run->place, run->item);
+    }
+}
+
 static attn_status show_steps(struct model_block_run *run, attn_result *result)
 {
     struct model_job *job = run->job;
@@ -183,7 +209,7 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
     const bool has_places = !run->envelope.reduction.has_pool;
     struct pace pace = pace_begin(job->arena);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
-        if (!(run->shown.want & BIT(step)))
+        if (!(run->shown.want & BIT(step)) || run->plan.step[step].data != NULL)
             continue;
         const bool is_map = attn_step_has_keys((attn_step)step) && has_places;
         const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, step);
@@ -204,6 +230,7 @@ static attn_status run_plan(struct model_block_run *run, void *next)
 {
     struct model_job *job = run->job;
     attn_result result;
+    place_maps(run);
     attn_status status = attn_plan_run(&run->plan, &run->envelope.request, job->runtime, job->arena, &result, job->err);
     if (status != ATTN_OK)
         return status;

@@ -148,6 +148,26 @@ static bool fill_output(const attn_tensor *tensor, size_t bytes, struct pace *pa
     return true;
 }
 
+static bool is_longest(const struct model_job *job, const struct model_part *part)
+{
+    for (size_t i = 0; i < job->request->inputs.batch; i++)
+        if (job->items[i].of[part->stack].count != part->longest_queries ||
+            job->items[i].of[part->is_cross ? 0 : part->stack].count != part->longest_keys)
+            return false;
+    return true;
+}
+
+/* Whether every number of the output is written: a step of items that are all of one length. */
+static bool is_written_whole(const struct model_job *job, const struct model_output *output)
+{
+    for (size_t i = 0; i < job->part_count; i++)
+        for (int step = 0; step < ATTN_STEP_COUNT; step++)
+            if (job->parts[i].steps[step] == output)
+                return is_longest(job, &job->parts[i]);
+    return false;
+}
+
+/* Maps may be large, and clearing them takes as long as a layer. */
 static attn_status take_outputs(struct model_job *job)
 {
     struct pace pace = pace_begin(job->arena);
@@ -157,7 +177,7 @@ static attn_status take_outputs(struct model_job *job)
         tensor->data = attn_arena_take(job->arena, bytes, 1);
         if (tensor->data == NULL)
             return fail_memory(job);
-        if (!fill_output(tensor, bytes, &pace))
+        if (!is_written_whole(job, &job->answer->outputs[i]) && !fill_output(tensor, bytes, &pace))
             return model_job_fail_cancelled(job);
     }
     return ATTN_OK;

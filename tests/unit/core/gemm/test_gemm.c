@@ -16,7 +16,7 @@
 typedef struct {
     attn_dtype dtype;
     attn_layout layout;
-    size_t batch, rows, columns, inner, w_stride, y_stride;
+    size_t batch, rows, columns, inner, w_stride, y_stride, cache_ways;
     char *x, *w, *bias, *y;
 } product_case;
 enum { GAP = 3 };
@@ -84,6 +84,7 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
                                           .x_stride = c->inner,
                                           .w_stride = c->w_stride,
                                           .y_stride = c->y_stride,
+                                          .cache_ways = c->cache_ways,
                                           .layout = c->layout};
     void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(c->dtype));
     ck_assert_ptr_nonnull(scratch);
@@ -137,8 +138,8 @@ static void expect_right(const product_case *c, const char *what)
 
 static const struct {
     size_t rows, columns, inner;
-} shapes[] = {{1, 1, 1},   {1, 128, 300}, {2, 33, 257},  {3, 128, 64},  {5, 7, 1024},
-              {11, 96, 9}, {12, 32, 256}, {13, 40, 512}, {49, 127, 70}, {264, 128, 17}};
+} shapes[] = {{1, 1, 1},     {1, 128, 300}, {2, 33, 257},  {3, 128, 64},   {5, 7, 1024},  {11, 96, 9},
+              {12, 32, 256}, {13, 40, 512}, {49, 127, 70}, {264, 128, 17}, {25, 40, 1024}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* The case of variant v: every shape in both types and both layouts. */
@@ -180,6 +181,23 @@ START_TEST(blocks_change_no_bit)
                           v);
             case_destroy(&whole);
             case_destroy(&parts);
+        }
+}
+END_TEST
+
+/* Rows of 4096 bytes are copied, unless a set of the cache has room for a register tile. */
+START_TEST(ways_of_the_cache_change_no_bit)
+{
+    const attn_kernel *kernel;
+    for (size_t v = 0; v < VARIANTS; v++)
+        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+            product_case few = varied_case(v, 1), many = varied_case(v, 1);
+            many.cache_ways = 64;
+            run_block(&few, kernel, 0, few.rows, 0, few.columns);
+            run_block(&many, kernel, 0, many.rows, 0, many.columns);
+            ck_assert_msg(memcmp(few.y, many.y, y_bytes(&few)) == 0, "%s, variant %zu", attn_kernel_name(kernel), v);
+            case_destroy(&few);
+            case_destroy(&many);
         }
 }
 END_TEST
@@ -250,6 +268,7 @@ CHECK_MAIN("products")
 {
     tcase_add_test(tests, every_kernel_multiplies_right);
     tcase_add_test(tests, blocks_change_no_bit);
+    tcase_add_test(tests, ways_of_the_cache_change_no_bit);
     tcase_add_test(tests, products_are_right_whoever_multiplies);
     tcase_add_test(tests, threads_change_no_bit);
     tcase_add_test(tests, neighbours_in_the_batch_change_no_bit);

@@ -95,6 +95,55 @@ START_TEST(composed_masks_meet_equation_1_with_many_seeds)
 }
 END_TEST
 
+/* Numbers that were not written would stay NaN. */
+static void expect_same_in_place(const attn_request *request, const attn_kernel *kernel, uint32_t maps)
+{
+    attn_request asked = *request;
+    attn_plan plan;
+    attn_result result;
+    attn_error err = {0};
+    const attn_runtime runtime = attn_runtime_serial(kernel);
+    attn_arena *arena = attn_arena_create(SIZE_MAX);
+    asked.options.want = maps;
+    test_run expected = run_kernel(request, kernel, maps);
+    ck_assert_msg(attn_plan_make(&asked, &plan, &err) == ATTN_OK, "%s", err.message);
+    void *places[ATTN_STEP_COUNT] = {NULL};
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (maps >> step & 1) {
+            const size_t bytes = attn_tensor_count(&plan.step[step]) * attn_dtype_bytes(plan.step[step].dtype);
+            plan.step[step].data = places[step] = attn_arena_take(arena, bytes, 1);
+            memset(places[step], 0xff, bytes);
+        }
+    ck_assert_msg(attn_plan_run(&plan, &asked, &runtime, arena, &result, &err) == ATTN_OK, "%s", err.message);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (maps >> step & 1) {
+            ck_assert_ptr_eq(result.step[step].data, places[step]);
+            expect_same_bytes(&result.step[step], &expected.result.step[step], attn_step_name((attn_step)step));
+        }
+    run_release(&expected);
+    attn_arena_destroy(arena);
+}
+
+START_TEST(maps_are_written_where_the_plan_says)
+{
+    const uint32_t maps = 1u << ATTN_STEP_SCORES | 1u << ATTN_STEP_SCALED | 1u << ATTN_STEP_MASKED |
+                          1u << ATTN_STEP_ATTENTION | 1u << ATTN_STEP_DROPPED;
+    static const scene_size sizes[] = {{2, 2, 2, 5, 7, 3, 4}, {1, 2, 2, 50, 530, 16, 8}};
+    const attn_kernel *kernel;
+    for (size_t s = 0; s < 2; s++)
+        for (size_t c = 0; mask_case_at(c) != NULL; c++)
+            for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+                test_scene scene = scene_create(c % 2 == 0 ? ATTN_F32 : ATTN_F64, c);
+                scene_attention(&scene, &sizes[s]);
+                mask_case_at(c)->apply(&scene, &sizes[s]);
+                scene.request.options.dropout = 0.25;
+                scene.request.options.dropout_attention = true;
+                expect_same_in_place(&scene.request, kernel, maps);
+                scene_destroy(&scene);
+            }
+}
+END_TEST
+
 START_TEST(no_keys_at_all_give_empty_rows)
 {
     const scene_size n = {2, 2, 2, 3, 0, 4, 5};
@@ -497,6 +546,7 @@ CHECK_MAIN("multihead")
     tcase_add_test(tests, every_mask_meets_equation_1_on_small_shapes);
     tcase_add_test(tests, every_mask_meets_equation_1_across_tiles);
     tcase_add_test(tests, composed_masks_meet_equation_1_with_many_seeds);
+    tcase_add_test(tests, maps_are_written_where_the_plan_says);
     tcase_add_test(tests, no_keys_at_all_give_empty_rows);
     tcase_add_test(tests, no_queries_give_empty_outputs);
     tcase_add_test(tests, an_empty_batch_gives_empty_outputs);
