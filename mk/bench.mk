@@ -16,11 +16,14 @@ $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/
 $(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/bench/%.o
 	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
 
-bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
+bench: bench-json $(if $(BENCH),,bench-models) $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
+
+bench-models: $(BUILD)/attnd ## whole models beside ONNX Runtime and PyTorch, the first answer, memory (BENCH='--quick --only bert')
+	$(Q)python3 bench/models/measure.py --attnd $< --folder build/bench-models --json build/bench-models.json $(BENCH)
 
 bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
 	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)

@@ -22,7 +22,7 @@ NEEDS_fuzz-targets := clang
 NEEDS_bench-peers := npm
 NEEDS_dist := git
 $(foreach t,layers replay cases layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench \
-    bench-json bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
+    bench-json bench-models bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
 
 needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))
 missing := $(if $(needed),$(if $(filter deps test,$(MAKECMDGOALS)),,$(shell mk/missing_packages.sh $(needed))))

@@ -5,9 +5,10 @@
 
 import { attendMask } from './bench_case.mjs';
 
-const FLOAT = 1, BOOL = 9, DOUBLE = 11; // TensorProto.DataType
+export const FLOAT = 1, INT64 = 7;
+const BOOL = 9, DOUBLE = 11; // TensorProto.DataType
 const IR_VERSION = 10, OPSET = 23;
-const AFTER_SOFTMAX = 3; // what qk_matmul_output is, by qk_matmul_output_mode
+export const AFTER_SOFTMAX = 3; // what qk_matmul_output is, by qk_matmul_output_mode
 
 function varint(n) {
   const bytes = [];
@@ -22,29 +23,44 @@ const bytes = (field, content) => Buffer.concat([varint(field * 8 + 2), varint(c
 const text = (field, words) => bytes(field, Buffer.from(words));
 const message = (field, ...parts) => bytes(field, Buffer.concat(parts));
 
-// AttributeProto: name 1, i 3, type 20 (INT = 2)
-const attribute = ([name, value]) => message(5, text(1, name), integer(3, value), integer(20, 2));
+function float(field, x) {
+  const four = Buffer.alloc(4);
+  four.writeFloatLE(x);
+  return Buffer.concat([varint(field * 8 + 5), four]);
+}
+
+// AttributeProto: name 1, f 2, i 3, s 4, ints 8, type 20 (FLOAT = 1, INT = 2, STRING = 3, INTS = 7)
+function attribute([name, value]) {
+  if (typeof value === 'string') {
+    return message(5, text(1, name), text(4, value), integer(20, 3));
+  }
+  if (Array.isArray(value)) {
+    return message(5, text(1, name), ...value.map((n) => integer(8, n)), integer(20, 7));
+  }
+  return Number.isInteger(value) ? message(5, text(1, name), integer(3, value), integer(20, 2))
+                                 : message(5, text(1, name), float(2, value), integer(20, 1));
+}
 
 // NodeProto: input 1, output 2, op_type 4, attribute 5, domain 7
-function node(type, inputs, outputs, attributes = {}, domain = '') {
+export function node(type, inputs, outputs, attributes = {}, domain = '') {
   return message(1, ...inputs.map((name) => text(1, name)), ...outputs.map((name) => text(2, name)), text(4, type),
                  ...Object.entries(attributes).map(attribute), text(7, domain));
 }
 
 // ValueInfoProto: name 1, type 2 { tensor_type 1 { elem_type 1, shape 2 { dim 1 { dim_value 1 } } } }
-function value(field, name, type, shape) {
+export function value(field, name, type, shape) {
   const dims = shape.map((n) => message(1, integer(1, n)));
   return message(field, text(1, name), message(2, message(1, integer(1, type), message(2, ...dims))));
 }
 
 // TensorProto: dims 1, data_type 2, name 8, raw_data 9
-function constant(name, type, shape, values) {
+export function constant(name, type, shape, values) {
   const raw = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
   return message(5, ...shape.map((n) => integer(1, n)), integer(2, type), text(8, name), bytes(9, raw));
 }
 
 // ModelProto: ir_version 1, graph 7 { node 1, name 2, initializer 5, input 11, output 12 }, opset_import 8
-function model(parts) {
+export function model(parts) {
   const opset = (domain, version) => message(8, text(1, domain), integer(2, version));
   return Buffer.concat([integer(1, IR_VERSION), message(7, text(2, 'bench'), ...parts), opset('', OPSET),
                         opset('com.microsoft', 1)]);

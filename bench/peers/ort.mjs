@@ -1,6 +1,7 @@
 // ort.mjs: ONNX Runtime on its CPU provider as a contender; speaks the lines of core_bench.c.
 //
-//     node ort.mjs attention|multihead      Attention of opset 23, or com.microsoft's MultiHeadAttention
+//     node ort.mjs attention|multihead|chain   Attention of opset 23, com.microsoft's MultiHeadAttention, or, for
+//                                              whole models, products and a softmax
 //
 // Weights of a layer are constants of the model, which ONNX Runtime packs when it loads it; outputs are allocated once.
 
@@ -8,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import * as ort from 'onnxruntime-node';
 import { STREAM, arrayOf, joinHeads, makeStream, readCase, samples } from './bench_case.mjs';
+import { Encoder } from './onnx_encoder.mjs';
 import { makeModel } from './onnx_model.mjs';
 
 const isMultiHead = process.argv[2] === 'multihead';
@@ -52,16 +54,39 @@ function whyNot(c) {
   return isMultiHead && c.window > 0 ? 'MultiHeadAttention has no window' : null;
 }
 
+function makeSession(graph, threads) {
+  return ort.InferenceSession.create(graph, {
+    executionProviders: ['cpu'], intraOpNumThreads: threads, interOpNumThreads: 1, executionMode: 'sequential',
+    graphOptimizationLevel: 'all', logSeverityLevel: 4 });
+}
+
+// "model FOLDER TOKENS THREADS": a whole model; the maps of all layers are one array
+async function prepareModel(text) {
+  const [, folder, tokens, threads] = text.split(' '), n = Number(tokens);
+  const encoder = new Encoder(folder, n, process.argv[2] === 'chain'), { layers, heads, width } = encoder;
+  const maps = new Float32Array(layers * heads * n * n), outputs = {};
+  for (let layer = 0; layer < layers; layer++) {
+    const own = maps.subarray(layer * heads * n * n, (layer + 1) * heads * n * n);
+    outputs['maps' + layer] = new ort.Tensor('float32', own, [1, heads, n, n]);
+  }
+  outputs.out = new ort.Tensor('float32', new Float32Array(n * width), [1, n, width]);
+  const ids = BigInt64Array.from({ length: n }, (_, i) => BigInt(i * 7919 % 30000));
+  return { c: {}, session: await makeSession(encoder.make(), Number(threads)),
+           inputs: { ids: new ort.Tensor('int64', ids, [1, n]) }, outputs, maps };
+}
+
 async function prepare(text) {
+  if (text.startsWith('model ')) {
+    return prepareModel(text);
+  }
   const c = readCase(text);
   const why = whyNot(c);
   if (why !== null) {
     throw new Error(why);
   }
-  const session = await ort.InferenceSession.create(makeModel(c, isMultiHead, makeWeights(c)), {
-    executionProviders: ['cpu'], intraOpNumThreads: c.threads, interOpNumThreads: 1, executionMode: 'sequential',
-    graphOptimizationLevel: 'all', logSeverityLevel: 4 });
-  return { c, session, inputs: makeInputs(c), outputs: makeOutputs(c) };
+  const session = await makeSession(makeModel(c, isMultiHead, makeWeights(c)), c.threads);
+  const outputs = makeOutputs(c);
+  return { c, session, inputs: makeInputs(c), outputs, maps: outputs.maps?.data };
 }
 
 async function run({ session, inputs, outputs }, runs) {
@@ -74,9 +99,9 @@ async function run({ session, inputs, outputs }, runs) {
   return 'ms ' + times.join(' ');
 }
 
-function results({ c, outputs }) {
+function results({ c, outputs, maps: all }) {
   const place = isMultiHead && !c.isLayer ? joinHeads(c, c.qLen) : undefined;
-  const maps = outputs.maps === undefined ? '' : ' maps ' + samples(outputs.maps.data);
+  const maps = all === undefined ? '' : ' maps ' + samples(all);
   return 'output ' + samples(outputs.out.data, place) + maps;
 }
 

@@ -13,6 +13,8 @@ import time
 import torch
 import torch.nn.functional as F
 
+import torch_model
+
 SAMPLES = 32
 Q, K, V, WEIGHTS, GRAD_OUTPUT = 0, 1, 2, 3, 7
 
@@ -113,6 +115,8 @@ def obey(case, line):
     word, _, rest = line.partition(" ")
     if word == "about":
         return "about PyTorch " + torch.__version__, case
+    if word == "prepare" and rest.startswith("model "):
+        return "ready %d" % os.getpid(), torch_model.Model(rest)
     if word == "prepare" and len(rest.split()) > 11:
         return "unsupported variant", None
     if word == "prepare":
