@@ -24,7 +24,9 @@ typedef struct {
  *     x_i = norm(scale * words[id_i] + positions[p_i] + types[t_i]) W + b
  *
  * Tables are row-major and of any float type; a row is converted to the compute type when it is read. A table with data
- * NULL is absent. d is their number of columns.
+ * NULL is absent. d is their number of columns. With positions_last, positions have as many columns as W has outputs:
+ *
+ *     x_i = norm(scale * words[id_i] + types[t_i]) W + b + positions[p_i]
  */
 typedef struct {
     attn_dtype compute;
@@ -34,6 +36,7 @@ typedef struct {
     attn_token_norm norm;
     attn_affine projection; /* to the width of the layers, of the compute type; weight NULL: none */
     attn_layout layout;     /* of the projection */
+    bool positions_last;    /* positions are added behind the projection, as in OPT */
 } attn_embedding;
 
 /* One sequence. Every index must be below the number of rows of its table. */

@@ -22,7 +22,9 @@ struct embed_run {
 /* The columns of the tables; of vectors, when there are no tables. */
 static size_t table_width(const attn_embedding *embedding, const attn_embedding_input *input)
 {
-    const attn_tensor *const tables[] = {&embedding->words, &embedding->positions, &embedding->types};
+    static const attn_tensor none = {.data = NULL};
+    const attn_tensor *positions = embedding->positions_last ? &none : &embedding->positions;
+    const attn_tensor *const tables[] = {&embedding->words, positions, &embedding->types};
     for (size_t i = 0; i < 3; i++)
         if (tables[i]->data != NULL)
             return tables[i]->shape[1];
@@ -40,8 +42,9 @@ size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_
     const size_t element = attn_dtype_bytes(embedding->compute), d = table_width(embedding, NULL);
     const size_t rows = attn_round_up(count * d * element, ATTN_ALIGNMENT);
     const size_t projected = count * attn_dense_width(&embedding->projection, embedding->layout) * element;
+    const size_t last = embedding->positions_last ? attn_embedding_width(embedding) * element : 0;
     return 2 * rows + attn_round_up(threads * d * element, ATTN_ALIGNMENT) + attn_round_up(projected, ATTN_ALIGNMENT) +
-           (projected > 0 ? attn_dense_bytes(embedding->compute, threads) : 0);
+           attn_round_up(last, ATTN_ALIGNMENT) + (projected > 0 ? attn_dense_bytes(embedding->compute, threads) : 0);
 }
 
 /* ---- indices ---- */
@@ -91,6 +94,12 @@ static void add_row(const attn_embedding *embedding, const attn_tensor *table, s
         attn_number_add(to, embedding->compute, f, attn_number_get(work, embedding->compute, f));
 }
 
+static void add_position(const attn_embedding *embedding, const attn_embedding_input *input, size_t i, char *work,
+                         char *to)
+{
+    add_row(embedding, &embedding->positions, input->positions != NULL ? (size_t)input->positions[i] : i, work, to);
+}
+
 static void embed_row(const struct embed_run *run, size_t i, char *work)
 {
     const attn_embedding *embedding = run->embedding;
@@ -103,8 +112,8 @@ static void embed_row(const struct embed_run *run, size_t i, char *work)
         memcpy(to, (const char *)input->vectors->data + i * bytes, bytes);
     if (embedding->types.data != NULL)
         add_row(embedding, &embedding->types, input->types != NULL ? (size_t)input->types[i] : 0, work, to);
-    if (embedding->positions.data != NULL)
-        add_row(embedding, &embedding->positions, input->positions != NULL ? (size_t)input->positions[i] : i, work, to);
+    if (embedding->positions.data != NULL && !embedding->positions_last)
+        add_position(embedding, input, i, work, to);
 }
 
 static void embed_task(void *argument, size_t index, size_t worker)
@@ -114,6 +123,19 @@ static void embed_task(void *argument, size_t index, size_t worker)
     char *work = run->row + worker * run->d * attn_dtype_bytes(run->embedding->compute);
     for (size_t i = index * TASK_ROWS; i < end; i++)
         embed_row(run, i, work);
+}
+
+/* Adds the positions to rows of their width. */
+static attn_status add_positions(const attn_embedding *embedding, const attn_embedding_input *input, attn_arena *arena,
+                                 const attn_tensor *rows, attn_error *err)
+{
+    const size_t width = rows->shape[1], element = attn_dtype_bytes(embedding->compute);
+    char *work = attn_arena_take(arena, width, element);
+    if (work == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the embeddings");
+    for (size_t i = 0; i < input->count; i++)
+        add_position(embedding, input, i, work, (char *)rows->data + i * width * element);
+    return ATTN_OK;
 }
 
 static attn_status embed(const attn_embedding *embedding, const attn_embedding_input *input,
@@ -128,11 +150,12 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
     const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
     attn_tensor normed;
     attn_status status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &normed, err);
-    if (status != ATTN_OK || embedding->projection.weight == NULL) {
-        *output = normed;
-        return status;
-    }
-    return attn_dense(&embedding->projection, embedding->layout, &normed, runtime, arena, output, err);
+    *output = normed;
+    if (status == ATTN_OK && embedding->projection.weight != NULL)
+        status = attn_dense(&embedding->projection, embedding->layout, &normed, runtime, arena, output, err);
+    if (status == ATTN_OK && embedding->positions_last && embedding->positions.data != NULL)
+        status = add_positions(embedding, input, arena, output, err);
+    return status;
 }
 
 attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,

@@ -88,6 +88,32 @@ START_TEST(norm_and_projection_follow_the_sum)
 }
 END_TEST
 
+START_TEST(last_positions_are_added_behind_the_projection)
+{
+    const attn_tensor weight = random_table(OUT, D, 4);
+    attn_embedding embedding = {.compute = ATTN_F32,
+                                .words = random_table(WORDS, D, 1),
+                                .projection = {&weight, NULL},
+                                .layout = ATTN_LAYOUT_OUT_IN};
+    attn_embedding_input input = {TOKENS, IDS, NULL, PLACES, NULL};
+    attn_tensor projected, output;
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &projected, &err), ATTN_OK);
+    embedding.positions = random_table(ROWS, OUT, 2);
+    embedding.positions_last = true;
+    ck_assert_uint_eq(attn_embedding_width(&embedding), OUT);
+    for (int is_counted = 0; is_counted < 2; is_counted++) {
+        input.positions = is_counted ? PLACES : NULL;
+        ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+        for (size_t i = 0; i < TOKENS; i++)
+            for (size_t o = 0; o < OUT; o++)
+                ck_assert_double_eq_tol(number(&output, i, o),
+                                        number(&projected, i, o) +
+                                            number(&embedding.positions, is_counted ? (size_t)PLACES[i] : i, o),
+                                        1e-6);
+    }
+}
+END_TEST
+
 START_TEST(tables_of_16_bits_are_widened_row_by_row)
 {
     attn_tensor wide = random_table(WORDS, D, 1), narrow = wide;
@@ -164,6 +190,8 @@ START_TEST(an_embedding_fits_the_bytes_that_it_says)
     const attn_embedding embedding = {.compute = ATTN_F32,
                                       .words = random_table(WORDS, D, 1),
                                       .norm = {ATTN_NORM_RMS, 1e-5, {NULL, NULL}},
+                                      .positions = random_table(ROWS, OUT, 2),
+                                      .positions_last = true,
                                       .projection = {&weight, NULL},
                                       .layout = ATTN_LAYOUT_OUT_IN};
     const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
@@ -277,6 +305,7 @@ CHECK_MAIN("model")
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, an_embedding_is_the_sum_of_its_rows);
     tcase_add_test(tests, norm_and_projection_follow_the_sum);
+    tcase_add_test(tests, last_positions_are_added_behind_the_projection);
     tcase_add_test(tests, tables_of_16_bits_are_widened_row_by_row);
     tcase_add_test(tests, vectors_stand_for_the_rows_of_words);
     tcase_add_test(tests, an_index_without_a_row_is_named);
