@@ -171,6 +171,17 @@ attn_status architecture_resolve(const struct architecture *architecture, const 
 
 /* ---- what a configuration may ask for ---- */
 
+attn_status architecture_complete(const struct architecture *architecture, json_t *config, attn_error *err)
+{
+    json_t *defaults = NULL;
+    attn_status status =
+        architecture_resolve(architecture, config, json_object_get(architecture->entry, "defaults"), &defaults, err);
+    if (status == ATTN_OK && defaults != NULL)
+        (void)json_object_update_missing(config, defaults);
+    json_decref(defaults);
+    return status;
+}
+
 /* Whether the value is the needed one, or one of the list. A member that is absent asks for nothing. */
 static bool is_met(const json_t *config, const json_t *value, const json_t *needed)
 {

@@ -30,6 +30,11 @@ attn_status architecture_resolve(const struct architecture *architecture, const 
                                  json_t **resolved, attn_error *err);
 
 /*
+ * Adds those "defaults" of the entry that the configuration lacks. They are what transformers takes for an absent member.
+ */
+attn_status architecture_complete(const struct architecture *architecture, json_t *config, attn_error *err);
+
+/*
  * Checks the "requires" of the table and of the entry: {"member": value}, or a list of values. A member that the
  * configuration has must have such a value. ATTN_ERR_VALUE with a sentence that names the member.
  */

@@ -148,7 +148,7 @@ static void drop_blocks(json_t *modules)
 }
 
 /* *modules is a new reference. */
-static attn_status choose_modules(const json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
+static attn_status choose_modules(json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
                                   bool *is_unknown, attn_error *err)
 {
     const char *type = json_string_value(json_object_get(config, "model_type"));
@@ -164,6 +164,8 @@ static attn_status choose_modules(const json_t *config, json_t *mapping, attn_ar
     if (*is_unknown)
         status = fail_type(architecture.table, type ? type : "", arena, err);
     else
+        status = architecture_complete(&architecture, config, err);
+    if (status == ATTN_OK)
         status =
             architecture_resolve(&architecture, config, json_object_get(architecture.entry, "modules"), modules, err);
     architecture_close(&architecture);

@@ -151,12 +151,13 @@ static attn_status fail_type(const json_t *table, const char *type, attn_arena *
 }
 
 /* Makes all choices by the configuration, and builds the model by what is then left of the entry. */
-static attn_status read_by(const struct architecture *architecture, struct model_builder *builder)
+static attn_status read_by(const struct architecture *architecture, json_t *config, struct model_builder *builder)
 {
-    const json_t *config = builder->reader.config;
     attn_error *err = builder->reader.err;
     json_t *entry = NULL;
-    attn_status status = architecture_check(architecture, config, err);
+    attn_status status = architecture_complete(architecture, config, err);
+    if (status == ATTN_OK)
+        status = architecture_check(architecture, config, err);
     if (status == ATTN_OK)
         status = architecture_resolve(architecture, config, architecture->entry, &entry, err);
     builder->entry = entry;
@@ -167,7 +168,8 @@ static attn_status read_by(const struct architecture *architecture, struct model
 }
 
 /* Reads the model of that type by its entry in the table. */
-static attn_status read_type(const struct architecture *architecture, const char *type, struct model_builder *builder)
+static attn_status read_type(const struct architecture *architecture, const char *type, json_t *config,
+                             struct model_builder *builder)
 {
     const char *what = architecture_refused(architecture->table, type);
     if (what != NULL)
@@ -175,7 +177,7 @@ static attn_status read_type(const struct architecture *architecture, const char
                          "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
     if (json_object_get(architecture->entry, "model") == NULL)
         return fail_type(architecture->table, type, builder->reader.arena, builder->reader.err);
-    return read_by(architecture, builder);
+    return read_by(architecture, config, builder);
 }
 
 attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *arena, struct checkpoint_model *model,
@@ -195,7 +197,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
     builder.reader.config = config;
     if (status == ATTN_OK) {
         struct architecture architecture = architecture_open(type != NULL ? type : "", trees);
-        status = read_type(&architecture, type != NULL ? type : "", &builder);
+        status = read_type(&architecture, type != NULL ? type : "", config, &builder);
         architecture_close(&architecture);
     }
     json_decref(config);

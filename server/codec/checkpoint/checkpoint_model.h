@@ -17,13 +17,15 @@
  *              rows. "gain_offset": 1 among weights means gains of 1 + w in the file.
  *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "ignored"}
  *              layers     how many; groups: how many of them have weights of their own, the others share them
- *              embedding  {"words", "scale", "positions": {"table" or "sinusoidal", "first", "counts"}, "types", "norm",
- *                         "projection", "patches"}
+ *              embedding  {"words", "scale", "positions": {"table" or "sinusoidal", "first", "counts", "last"}, "types",
+ *                         "norm", "projection", "patches"}; "last": positions are added behind the projection
  *              norm       {"type", "eps", "weights"}; likewise every norm
+ *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap", "of"}
  *              ignored    patterns of tensors that a file may have beside the model
  *              Names of tensors stand behind the prefix of the modules, or behind a shorter one.
  *   "refused"  beside the entries: the types that attnd cannot run, by what they are
+ *   "defaults" values of members that a configuration may lack (architecture.h)
  *   "requires" values of the configuration without which attnd cannot run such a model (architecture.h)
  *   "$by"      choices by the configuration, anywhere (architecture.h)
  */

@@ -27,6 +27,7 @@ struct model_embedding {
     size_t first; /* the row of the first position */
     struct model_norm norm;
     attn_tensor projection, projection_bias; /* (width, d), layout out_in */
+    bool positions_last;                     /* positions are (rows, width), and are added behind the projection */
     /* Of images instead of words: */
     attn_tensor kernel, kernel_bias; /* (d, channels, patch, patch) */
     attn_tensor leading;             /* (rows, d): class token, distillation token */
@@ -50,6 +51,7 @@ struct model_stack {
     struct model_block *blocks;
     size_t block_count;
     struct model_norm norm; /* behind the last layer */
+    bool norm_in_hidden;    /* "hidden" of the last layer is behind the norm */
 };
 
 /* As attn_prediction_head (attn/model.h), on the last stack. */

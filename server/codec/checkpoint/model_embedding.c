@@ -36,6 +36,8 @@ static attn_status make_positions(struct model_reader *reader, const json_t *tem
             data[p * width + j] = (float)sin(angle);
             data[p * width + sines + j] = (float)cos(angle);
         }
+    if (model_is_true(reader, template, "behind")) /* the row of padding, as fairseq has it */
+        memset(data + (first - 1) * width, 0, width * sizeof *data);
     reader->table.copied_bytes += rows * width * sizeof *data;
     *positions = attn_tensor_view(data, ATTN_F32, 2, (size_t[]){rows, width});
     return ATTN_OK;
@@ -124,21 +126,24 @@ attn_status model_read_embedding(struct model_reader *reader, const json_t *temp
                                  size_t *width)
 {
     json_t *types = json_object_get(template, "types"), *words = json_object_get(template, "words");
-    const json_t *patches = json_object_get(template, "patches");
-    *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1)};
+    const json_t *patches = json_object_get(template, "patches"), *positions = json_object_get(template, "positions");
+    *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
+                                          .positions_last = json_is_true(json_object_get(positions, "last"))};
     attn_status status = patches != NULL ? read_patches(reader, patches, embedding)
                                          : model_take_table(reader, words, 0, &embedding->words);
     *width = patches != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
-    if (status == ATTN_OK)
-        status = read_positions(reader, json_object_get(template, "positions"), *width, embedding);
+    if (status == ATTN_OK && !embedding->positions_last)
+        status = read_positions(reader, positions, *width, embedding);
     if (status == ATTN_OK && patches != NULL)
-        status = check_image(reader, json_object_get(json_object_get(template, "positions"), "table"), embedding);
+        status = check_image(reader, json_object_get(positions, "table"), embedding);
     if (status == ATTN_OK && types != NULL)
         status = model_take_table(reader, types, *width, &embedding->types);
     if (status == ATTN_OK)
         status = model_read_norm(reader, json_object_get(template, "norm"), &embedding->norm);
     if (status == ATTN_OK)
         status = model_check_norm(reader, &embedding->norm, *width);
-    return status == ATTN_OK ? read_projection(reader, json_object_get(template, "projection"), width, embedding)
-                             : status;
+    if (status == ATTN_OK)
+        status = read_projection(reader, json_object_get(template, "projection"), width, embedding);
+    return status == ATTN_OK && embedding->positions_last ? read_positions(reader, positions, *width, embedding)
+                                                          : status;
 }

@@ -26,6 +26,13 @@ static attn_status take_output(struct model_reader *reader, const json_t *templa
     return model_take(reader, json_object_get(template, "output"), "", NULL, output, &found);
 }
 
+/* Whether the names say that there may be no such part. */
+static bool may_lack(const json_t *names)
+{
+    const char *last = json_string_value(json_array_get(names, json_array_size(names) - 1));
+    return last != NULL && last[0] == '\0';
+}
+
 struct tensors {
     attn_tensor dense, dense_bias, output, output_bias;
     struct model_norm norm;
@@ -38,7 +45,7 @@ static attn_status take_head(struct model_reader *reader, const json_t *template
     bool found;
     *head = (struct tensors){.norm.type = ATTN_NORM_NONE};
     attn_status status = dense != NULL ? model_take_pair(reader, dense, &head->dense, &head->dense_bias) : ATTN_OK;
-    if (status != ATTN_OK || (dense != NULL && head->dense.data == NULL))
+    if (status != ATTN_OK || (dense != NULL && head->dense.data == NULL && !may_lack(dense)))
         return status;
     status = take_output(reader, template, words, &head->output);
     if (status == ATTN_OK && head->output.data != NULL)

@@ -85,9 +85,10 @@ attn_status model_take(struct model_reader *reader, json_t *names, const char *s
     *found = false;
     for (size_t i = 0; i < count && !*found && status == ATTN_OK; i++) {
         const char *name = json_string_value(json_is_array(names) ? json_array_get(names, i) : names);
-        if (name != NULL)
-            status = try_name(reader, name, suffix, tensor, found);
-        if (name != NULL && status == ATTN_OK && !*found && other != NULL)
+        if (name == NULL || name[0] == '\0')
+            continue;
+        status = try_name(reader, name, suffix, tensor, found);
+        if (status == ATTN_OK && !*found && other != NULL)
             status = try_name(reader, name, other, tensor, found);
     }
     return status == ATTN_OK && *found ? tensor_align(&reader->table, tensor, reader->err) : status;

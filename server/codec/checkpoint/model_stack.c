@@ -61,14 +61,15 @@ static bool repeat_block(const struct model_stack *stack, const char *path, stru
     return false;
 }
 
-/* Removes from a copy of a module's template the weights that the block names anew. */
+/* Removes from a copy of a module's template the weights that the block names anew. A number names no weight. */
 static void drop_overridden(json_t *module, const json_t *block)
 {
-    json_t *weights = json_copy(json_object_get(module, "weights")), *ignored;
+    json_t *weights = json_copy(json_object_get(module, "weights")), *named;
     const char *name;
-    json_object_foreach(json_object_get(block, "weights"), name, ignored)
+    json_object_foreach(json_object_get(block, "weights"), name, named)
     {
-        (void)json_object_del(weights, name); /* fails when the module has no such weight */
+        if (!json_is_number(named))
+            (void)json_object_del(weights, name); /* fails when the module has no such weight */
     }
     (void)json_object_set_new(module, "weights", weights);
 }
@@ -172,5 +173,6 @@ attn_status model_make_stack(struct model_builder *builder, const char *name, co
         status = check_widths(builder, stack, *width);
     if (status == ATTN_OK)
         status = model_read_norm(reader, json_object_get(template, "norm"), &stack->norm);
+    stack->norm_in_hidden = !json_is_false(json_object_get(template, "norm_in_hidden"));
     return status == ATTN_OK ? model_check_norm(reader, &stack->norm, *width) : status;
 }

@@ -83,6 +83,7 @@ def decoders():
     yield "smollm3", llama_like("smollm3", no_rope_layers=[1, 0])
     yield "stablelm", llama_like("stablelm", layer_norm=True, head=True, partial_rotary_factor=0.5)
     yield "stablelm_parallel", llama_like("stablelm", norms=("input_layernorm",), layer_norm=True, head=True,
+                                          partial_rotary_factor=0.5,
                                           use_parallel_residual=True)
     yield "granite", llama_like("granite", tie_word_embeddings=True, embedding_multiplier=12.0, attention_multiplier=0.2,
                                 residual_multiplier=0.5, logits_scaling=8.0)

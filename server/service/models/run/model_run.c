@@ -35,12 +35,7 @@ static attn_status put_hidden(const struct stack_run *run, const attn_tensor *hi
     return model_job_fail_cancelled(run->job);
 }
 
-static bool is_of_images(const struct model_stack *stack)
-{
-    return stack->embedding.kernel.data != NULL;
-}
-
-/* Shows the output of a layer. The last one is shown behind the final norm, but for images, as transformers does. */
+/* Shows the output of a layer. The last one is shown behind the final norm, if transformers does so. */
 static attn_status show_layer(const struct stack_run *run, size_t layer, const attn_tensor *hidden)
 {
     struct model_job *job = run->job;
@@ -53,7 +48,7 @@ static attn_status show_layer(const struct stack_run *run, size_t layer, const a
     attn_tensor normed;
     attn_status status = model_norm(job, run->stack, hidden, &normed);
     if (status == ATTN_OK)
-        status = put_hidden(run, is_last && !is_of_images(run->stack) ? &normed : hidden, place + 1);
+        status = put_hidden(run, is_last && run->stack->norm_in_hidden ? &normed : hidden, place + 1);
     if (status == ATTN_OK && has_lens)
         status = model_predict(job, &normed, place, run->item, &job->lens, NULL);
     attn_arena_release(job->arena, mark);
