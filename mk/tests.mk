@@ -96,8 +96,9 @@ examples: all ## run the programs of examples/, the C one against an installed l
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ATTN_SHARED; skipped without)
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
 
-conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+conformance: $(BUILD)/attnd ## the same and models, and write docs/conformance.md from what came of it
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
+	$(Q)python3 tests/others/models/run.py --attnd $(BUILD)/attnd --report docs/conformance.md
 
 demo-model: ## score the trained model of examples/train_demo on held-out sentences (NumPy; no server)
 	$(Q)python3 tests/others/demo_model/run.py $(OR_SKIPPED)

@@ -2,16 +2,23 @@
 """
 run.py: whole models against recorded answers: maps of every layer, hidden states, logits, and what is read from maps.
 
-    run.py --attnd PROGRAM [--only WORD]
+    run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
-Each folder here is a model with its inputs and with the answers of transformers in float64. There are more in the folder
-that ATTN_SHARED names. Models are random: they compute something, and mean nothing.
+Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds/ have no
+weights, which follow from the names of their tensors (made_weights.py). There are more models in the folder that
+ATTN_SHARED names. Models are random: they compute something, and mean nothing.
+
+kinds/ was recorded with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of Falcon,
+which its eager attention adds twice, was added once, as its other attention does.
+
+--report writes the section "Whole models" of FILE, which is its last one: for each model the largest differences.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -19,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 sys.dont_write_bytecode = True
 
+import made_weights  # noqa: E402
 import tensor_file  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
@@ -60,13 +68,24 @@ def read(path):
 
 
 def folders():
-    """The models of this folder, and those of the shared folder that are not here."""
+    """The models of this folder and of kinds/, and those of the shared folder that are not here."""
     shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
-    for parent in (HERE, shared):
+    for parent in (HERE, HERE / "kinds", shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
             found.setdefault(path.parent.name, path.parent)
     return found
+
+
+def prepare(folder, to):
+    """The model as attnd reads it."""
+    if (folder / "model.safetensors").exists() or (folder / "model.safetensors.index.json").exists():
+        to.symlink_to(folder)
+        return
+    shapes = json.loads((folder / "cases.json").read_text())["tensors"]
+    to.mkdir()
+    shutil.copy(folder / "config.json", to)
+    (to / "model.safetensors").write_bytes(tensor_file.write(made_weights.tensors(shapes)))
 
 
 # ---- requests ----
@@ -78,7 +97,8 @@ def inputs_of(case, folder):
         pixels = read(folder / "inputs.safetensors")[case["pixel_values"]]
         return {"pixels": {"shape": pixels.shape, "data": pixels.numbers}}
     if "text" not in case and "batch" not in case:
-        return {"ids": case["input_ids"]}
+        target = {"target_ids": case["decoder_input_ids"]} if "decoder_input_ids" in case else {}
+        return {"ids": case["input_ids"], **target}
     inputs = {"text": case.get("batch", case.get("text"))}
     if "pair" in case:
         inputs["pair"] = case["pair"]
@@ -96,27 +116,33 @@ def ask(client, model, inputs, **options):
             {name: json.loads(text) for name, text in texts.items()})
 
 
-def lengths_of(mask):
-    return [sum(row) for row in mask]
+def places_of(mask):
+    """The places of the tokens of each item that the mask does not hide."""
+    return [[place for place, is_real in enumerate(row) if is_real] for row in mask]
 
 
 # ---- comparison ----
 
 
 def compare(name, got, expected, rows, columns, tolerance):
-    """Two (…, rows, columns) tensors of one item, where only the first rows and columns are real."""
+    """
+    The largest difference of two (…, rows, columns) tensors of one item. rows and columns are the places of real tokens in the
+    recorded one; what attnd answers has no padding before them.
+    """
     height, width = expected.shape[-2], expected.shape[-1]
-    planes = len(expected.numbers) // (height * width)
+    planes, largest = len(expected.numbers) // (height * width), 0
     for plane in range(planes):
-        for i in range(rows):
-            for j in range(columns):
+        for i, row in enumerate(rows):
+            for j, column in enumerate(columns):
                 here = got.numbers[(plane * got.shape[-2] + i) * got.shape[-1] + j]
-                there = expected.numbers[(plane * height + i) * width + j]
+                there = expected.numbers[(plane * height + row) * width + column]
                 assert abs(here - there) <= tolerance, f"{name}[{plane},{i},{j}] is {here}, expected {there}"
+                largest = max(largest, abs(here - there))
+    return largest
 
 
 def compare_output(case, name, got, expected):
-    """One recorded output with what the answer has under our name, without its axis of layers."""
+    """The largest difference of one recorded output from what the answer has under our name, without its axis of layers."""
     kind = name.partition(".")[0]
     _, of_decoder, keys_of_decoder = NAMES[kind]
     tolerance = MAPS if "attention" in kind else STATES
@@ -124,14 +150,16 @@ def compare_output(case, name, got, expected):
         expected, got = (Tensor([t.shape[0], 1, t.shape[1]], t.numbers) for t in (expected, got))
     has_decoder = "decoder_input_ids" in case
     of_decoder = has_decoder if of_decoder is None else of_decoder
-    lengths = {False: lengths_of(case["attention_mask"]) if "attention_mask" in case else None,
-               True: lengths_of(case["decoder_attention_mask"]) if has_decoder else None}
+    places = {False: places_of(case["attention_mask"]) if "attention_mask" in case else None,
+              True: places_of(case["decoder_attention_mask"]) if has_decoder else None}
+    largest = 0
     for item in range(expected.shape[0]):
-        rows = lengths[of_decoder][item] if lengths[of_decoder] else expected.shape[-2]
-        columns = expected.shape[-1]
-        if keys_of_decoder is not None and lengths[keys_of_decoder]:
-            columns = lengths[keys_of_decoder][item]
-        compare(f"{name} item {item}", got.at(item), expected.at(item), rows, columns, tolerance)
+        rows = places[of_decoder][item] if places[of_decoder] else range(expected.shape[-2])
+        columns = range(expected.shape[-1])
+        if keys_of_decoder is not None and places[keys_of_decoder]:
+            columns = places[keys_of_decoder][item]
+        largest = max(largest, compare(f"{name} item {item}", got.at(item), expected.at(item), rows, columns, tolerance))
+    return largest
 
 
 def real(rows, mask):
@@ -153,23 +181,50 @@ def compare_tokens(case, texts):
 # ---- tests ----
 
 
-def recorded_case(model, folder, case):
+class Row:
+    """A model in the report."""
+
+    def __init__(self, model, folder):
+        about = json.loads((folder / "cases.json").read_text()).get("about", "")
+        self.kind, self.model, self.about = json.loads((folder / "config.json").read_text())["model_type"], model, about
+        self.tests, self.passed, self.largest = [], 0, {"maps": None, "states": None, "logits": None}
+
+    def see(self, kind, difference):
+        group = "maps" if "attention" in kind else "logits" if kind == "logits" else "states"
+        self.largest[group] = max(self.largest[group] or 0, difference)
+
+    def test(self, test):
+        """Counts when the test passes."""
+        def counted(client):
+            test(client)
+            self.passed += 1
+        counted.__name__ = test.__name__
+        self.tests.append(counted)
+        return counted
+
+    def line(self):
+        numbers = ["" if number is None else f"{number:.1e}" for number in self.largest.values()]
+        return f"| {self.kind} | {self.model} | {self.about} | {len(self.tests)} | {self.passed} | {' | '.join(numbers)} |"
+
+
+def recorded_case(row, folder, case):
     """A test of one recorded case."""
     def test(client):
         recorded = read(folder / "outputs.safetensors")
         wanted = ["attention", "hidden", "output"]
         wanted += ["logits"] if "logits" in case["outputs"] else []
         options = {} if case.get("options", {}).get("add_special_tokens", True) else {"special_tokens": False}
-        outputs, texts = ask(client, model, inputs_of(case, folder), **{"return": wanted, **options})
+        outputs, texts = ask(client, row.model, inputs_of(case, folder), **{"return": wanted, **options})
         for name in case["outputs"]:
             kind, _, layer = name.partition(".")
             if kind not in NAMES:
                 continue
             got = outputs[NAMES[kind][0]]
-            compare_output(case, name, got.at(int(layer)) if layer else got, recorded[f"{case['name']}/{name}"])
+            expected = recorded[f"{case['name']}/{name}"]
+            row.see(kind, compare_output(case, name, got.at(int(layer)) if layer else got, expected))
         if "input_ids" in case:
             compare_tokens(case, texts)
-    test.__name__ = f"{model}: {case['name']}"
+    test.__name__ = f"{row.model}: {case['name']}"
     return test
 
 
@@ -186,13 +241,13 @@ def analysis_case(model, folder, case, entry, recorded):
         outputs, _ = ask(client, model, ids, **{"return": ["rollout", "contribution"]})
         for kind, ours in (("rollout", "rollout"), ("weighted_norm", "contribution")):
             for layer, expected in enumerate(all_of(kind)):
-                compare(f"{kind} {layer}", outputs[ours].at(layer, 0), expected, n, n, ANALYSIS)
+                compare(f"{kind} {layer}", outputs[ours].at(layer, 0), expected, range(n), range(n), ANALYSIS)
         ablated = recorded.get(f"{name}/ablated_last_hidden_state")
         for layer in range(ablated.shape[0] if ablated else 0):
             for head in range(ablated.shape[1]):
                 outputs, _ = ask(client, model, ids, **{"return": ["output"], "ablate": [[layer, head]]})
                 expected = ablated.at(layer, head)
-                compare(f"ablated {layer},{head}", outputs["output"].at(0), expected, n, expected.shape[-1], STATES)
+                compare(f"ablated {layer},{head}", outputs["output"].at(0), expected, range(n), range(expected.shape[-1]), STATES)
         if "logit_lens_top5" in entry:
             outputs, _ = ask(client, model, ids, **{"return": ["logit_lens"]})
             layers = outputs["logit_lens.ids"].shape[0]
@@ -221,33 +276,58 @@ def labels_case(model, case):
     return test
 
 
-def tests_of(model, folder):
+def tests_of(row, folder):
     cases = json.loads((folder / "cases.json").read_text())["cases"]
-    # Padding on the left is for programs that pad; here each item of a batch runs alone.
-    tests = [recorded_case(model, folder, case) for case in cases if case["outputs"] and case["name"] != "batch_left"]
-    tests += [labels_case(model, case) for case in cases if "input_ids" in case and case["outputs"]][:1]
+    tests = [recorded_case(row, folder, case) for case in cases if case["outputs"]]
     if (folder / "analysis.json").exists():
         recorded = read(folder / "analysis.safetensors")
         by_name = {case["name"]: case for case in cases}
-        tests += [analysis_case(model, folder, by_name[entry["case"]], entry, recorded)
+        tests += [analysis_case(row.model, folder, by_name[entry["case"]], entry, recorded)
                   for entry in json.loads((folder / "analysis.json").read_text())["cases"]]
-    return tests
+    labels = [labels_case(row.model, case) for case in cases if "tokens" in case and case["outputs"]][:1]
+    return [row.test(test) for test in tests] + labels
+
+
+# ---- report ----
+
+TITLE = "## Whole models"
+INTRODUCTION = f"""
+Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
+float64 with eager attention. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
+{STATES:g}. The last three columns are the largest differences. Models with a text about them are in
+`tests/others/models/kinds`. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
+members for which transformers has a default.
+
+| model_type | model | what it has | cases | passed | maps | states | logits |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def write_report(path, rows):
+    before = path.read_text().partition(TITLE)[0].rstrip()
+    lines = [row.line() for row in sorted(rows, key=lambda row: (row.kind, row.model))]
+    total = f"| all | {len(rows)} models | | {sum(len(row.tests) for row in rows)} | {sum(row.passed for row in rows)} | | | |"
+    path.write_text(f"{before}\n\n{TITLE}\n{INTRODUCTION}" + "\n".join([*lines, total]) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().split("\n", maxsplit=1)[0])
     parser.add_argument("--attnd", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--report", type=pathlib.Path, help="the file whose last section is to be written")
     options = parser.parse_args()
-    found = folders()
+    found = {name: folder for name, folder in folders().items() if (folder / "outputs.safetensors").exists()}
+    rows = {name: Row(name, folder) for name, folder in found.items()}
     with tempfile.TemporaryDirectory() as parent:
         for name, folder in found.items():
-            (pathlib.Path(parent) / name).symlink_to(folder)
+            prepare(folder, pathlib.Path(parent) / name)
         with Server(options.attnd, environment={"ATTND_MODELS": parent}) as server:
             client = server.client()
-            tests = [test for name, folder in found.items() if (folder / "outputs.safetensors").exists()
-                     for test in tests_of(name, folder)]
-            return conclude("models", *run_tests(tests, lambda test: test(client), options.only))
+            tests = [test for name, folder in found.items() for test in tests_of(rows[name], folder)]
+            counts = run_tests(tests, lambda test: test(client), options.only)
+    if options.report:
+        write_report(options.report, list(rows.values()))
+    return conclude("models", *counts)
 
 
 if __name__ == "__main__":
