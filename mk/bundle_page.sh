@@ -39,6 +39,8 @@ fi
 
 policy="default-src 'none'; script-src 'sha256-$(hash_of "$target/script.js")'"
 policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"
+# A worker is made of a text of the script itself.
+grep -q 'new Worker(' "$target/script.js" && policy="$policy; worker-src blob:"
 policy="$policy; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 printf "%s; frame-ancestors 'none'" "$policy" > "$target/page.policy"
 

@@ -5,7 +5,7 @@
  *
  * @typedef {ReturnType<typeof createApp>} App
  */
-import { compute, requestToSend } from "./exchange/api.js";
+import { compute, firstPicture, requestToSend } from "./exchange/api.js";
 import { checkRun, isQuickToCheck } from "./exchange/checks.js";
 import { cssColour, download, field, h } from "./dom.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./panels/exporting.js";
@@ -361,9 +361,15 @@ function computeOn(store, app) {
     clearTimeout(retrying);
     const mine = (running = new AbortController());
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
+    let isHere = false;
+    firstPicture(given, head, mine.signal).then(
+      (matrix) => matrix && !isHere && !mine.signal.aborted && app.stage?.showFirst(matrix),
+      () => {}, // the answer itself says what is wrong
+    );
     try {
       const answer = await compute(given, head, mine.signal);
       if (mine.signal.aborted) return;
+      isHere = true;
       const { view } = store.state,
         [batch, heads] = (answer.thumbs ?? answer.outputs.attention)?.shape ?? [1, 1];
       store.set({

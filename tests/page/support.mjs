@@ -85,7 +85,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
     page.on("request", (request) => {
         const isOwn = request.url().startsWith(stage.url + "/") || /^(data|blob|file):/.test(request.url());
         if (!isOwn) wrong.push("asked " + request.url());
-        page.asked.push(`${request.method()} ${new URL(request.url()).pathname}`);
+        if (!request.url().startsWith("blob:")) page.asked.push(`${request.method()} ${new URL(request.url()).pathname}`);
     });
     await page.goto(path.includes(":") ? path : stage.url + path);
     await ready(page).catch((problem) => {

@@ -7,7 +7,7 @@
  *            elapsed: number, timing: string, skipped: string[], thumbs?: Tensor, onlyHead?: number}} Answer
  *          thumbs are the reduced maps of all heads where outputs has those of one
  */
-import { tensorFrom } from "../request/tensor.js";
+import { matrixOf, tensorFrom } from "../request/tensor.js";
 import { modelOf } from "../request/reference.js";
 import { LAYER } from "../request/presets.js";
 import { ownRequest, pathOf } from "./layers.js";
@@ -141,6 +141,18 @@ function answerHere(given) {
   return { outputs, effective: { scale: model.scale, compute: "float64" }, diagnostics: {} };
 }
 
+/** Of a large request: what has been fetched of each head, and the thumbnails of all. */
+const fetchedHeads = new WeakMap();
+/** Cells of the maps that are kept for going back to a head: 256 MiB of them. */
+const CELLS_KEPT = 1 << 26;
+
+function keepHead(given, head, answer) {
+  const heads = fetchedHeads.get(given) ?? fetchedHeads.set(given, new Map()).get(given),
+    most = Math.max(1, Math.floor(CELLS_KEPT / (mapCells(given) / headCount(given))));
+  heads.set(head, answer);
+  if (heads.size > most) heads.delete(heads.keys().next().value);
+}
+
 /**
  * @param {{endpoint: string, request: object}} given
  * @param {number} head the one to fetch where there is too much for all
@@ -151,13 +163,36 @@ export async function compute(given, head, signal) {
   const begun = performance.now();
   const since = () => performance.now() - begun;
   if (!hasServer()) return { ...answerHere(given), isLocal: true, elapsed: since(), timing: "", skipped: [] };
-  const whole = isOneHead(given) ? post(given, thumbsRequest(given), signal).then(readAnswer) : null;
+  const heads = fetchedHeads.get(given);
+  if (heads?.has(head)) return heads.get(head);
+  const whole = isOneHead(given) ? (heads?.values().next().value.thumbs ?? thumbsOf(given, signal)) : null;
   const { response, skipped } = await postAllowed(given, head, signal);
   const answer = await readAnswer(response);
   const timing = response.headers.get("Server-Timing") ?? "";
-  const part = whole ? { thumbs: (await whole).outputs.attention, onlyHead: head } : {};
-  return { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
+  const part = whole ? { thumbs: await whole, onlyHead: head } : {};
+  const found = { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
+  if (whole) keepHead(given, head, found);
+  return found;
 }
+
+/** From this many cells on, the whole map takes a while: a small picture of it comes first. */
+const FIRST_FROM = 1 << 22;
+const FIRST_SIDE = 512;
+
+/** The reduced map of a head, long before the whole one. @returns {Promise<import("../request/tensor.js").Matrix | null>} */
+export async function firstPicture(given, head, signal) {
+  const heads = headCount(given),
+    { options } = given.request;
+  if (!hasServer() || mapCells(given) / heads < FIRST_FROM || options?.heads || fetchedHeads.get(given)?.has(head)) return null;
+  const request = ownRequest(given);
+  const pool = { rows: FIRST_SIDE, cols: FIRST_SIDE, op: "max" },
+    wanted = { ...request.options, return: ["attention"], heads: [Math.min(head, heads - 1)], pool, dtype: "uint8" };
+  const { outputs } = await readAnswer(await ask(pathOf(given), { accept: SAFETENSORS, body: { ...request, options: wanted }, signal }));
+  return matrixOf(outputs.attention, 0, 0);
+}
+
+const thumbsOf = async (given, signal) =>
+  (await readAnswer(await post(given, thumbsRequest(given), signal))).outputs.attention;
 
 /** Thumbnails of another kept layer that is given the same. */
 export async function thumbsOfLayer(name, given, signal) {

@@ -11,6 +11,7 @@ import { labelAt, labelsFor } from "../request/steps.js";
 import { extentOfTensor } from "./strip.js";
 import { VIEW_CHOICES } from "../store.js";
 import { short } from "../request/tensor.js";
+import { drawThumb } from "./thumb.js";
 
 const TABLE_ROWS = 24,
   TABLE_COLS = 14;
@@ -42,7 +43,8 @@ export function createStage(app) {
     compare = createCompare(app);
   const title = h("h2", {}),
     random = h("p.random", {}, t("random"));
-  const body = h("div.body", { role: "tabpanel", id: "stage-body" }, map.element, links.element, table);
+  const first = h("canvas.first", { hidden: true, role: "img", "aria-label": t("stage.first") });
+  const body = h("div.body", { role: "tabpanel", id: "stage-body" }, first, map.element, links.element, table);
   const element = h(
     "section.stage",
     { "aria-label": t("stage") },
@@ -52,6 +54,13 @@ export function createStage(app) {
     readout,
     body,
   );
+
+  /** A small picture of what is on its way, in the place of what was there. @param {import("../request/tensor.js").Matrix} matrix */
+  function showFirst(matrix) {
+    drawThumb(first, matrix, scaleOf({ ...app.look(), range: "max" }, extentOf(matrix.data), true), 1024);
+    map.element.hidden = links.element.hidden = table.hidden = true;
+    first.hidden = false;
+  }
 
   function describe(row, col) {
     if (!map.sheet) return "";
@@ -160,6 +169,7 @@ export function createStage(app) {
       isMap = sheet.step.cols === "key";
     const isOpen = { map: true, links: isMap && mode !== "difference", table: true, layers: Boolean(run.given.layer) };
     const tab = isOpen[view.tab] ? view.tab : "map";
+    first.hidden = true;
     title.textContent = sheet.title;
     random.hidden = run.given.random !== "inputs";
     map.element.hidden = tab !== "map";
@@ -183,7 +193,7 @@ export function createStage(app) {
     if (tab === "links")
       links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
   }
-  return { element, update, map };
+  return { element, update, map, showFirst };
 }
 
 /** Arrow keys move between the tabs, as those of a real tab list do. */

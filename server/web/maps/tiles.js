@@ -4,7 +4,7 @@
  * A picture is an ImageBitmap, which the browser may keep where it composes. Hidden cells are transparent: what lies
  * below shows that there is no number.
  */
-import { indexOf } from "./colour.js";
+import { pictureOfBlock } from "./painter.js";
 
 export const TILE = 256;
 
@@ -100,7 +100,7 @@ export class Tiles {
   #begin(key, level, x, y, ready) {
     const { generation } = this;
     this.waiting.add(key);
-    createImageBitmap(this.#paint(level, x, y)).then((picture) => {
+    pictureOfBlock(this.#block(level, x, y)).then((picture) => {
       if (generation !== this.generation) {
         picture.close();
         return;
@@ -120,33 +120,24 @@ export class Tiles {
     }
   }
 
-  #paint(level, x, y) {
+  /** The numbers of a picture; where there is none to show, −∞. */
+  #block(level, x, y) {
     const { rows, cols, data } = this.level(level),
-      { scale } = this;
+      { table, low, high, isLog } = this.scale;
     const width = Math.min(TILE, cols - x * TILE),
-      height = Math.min(TILE, rows - y * TILE);
-    const image = new ImageData(width, height),
-      words = new Uint32Array(image.data.buffer);
-    const { table, low, isLog } = scale,
-      factor = 255 / (scale.high - low),
+      height = Math.min(TILE, rows - y * TILE),
+      values = new Float32Array(width * height),
       step = 2 ** level;
     for (let i = 0, to = 0; i < height; i++) {
-      let at = (y * TILE + i) * cols + x * TILE;
-      for (let j = 0; j < width; j++, at++, to++) {
-        const value = data[at];
-        if (value === 0 || value - value !== 0) {
-          const isGap = value === -Infinity || this.isHidden((y * TILE + i) * step, (x * TILE + j) * step);
-          if (!isGap) words[to] = table[indexOf(scale, Number.isNaN(value) ? 0 : value)];
-          continue;
-        }
-        if (isLog) {
-          words[to] = table[indexOf(scale, value)];
-        } else {
-          const place = (value - low) * factor;
-          words[to] = table[place <= 0 ? 0 : place >= 255 ? 255 : (place + 0.5) | 0];
-        }
+      const from = (y * TILE + i) * cols + x * TILE;
+      values.set(data.subarray(from, from + width), to);
+      for (let j = 0; j < width; j++, to++) {
+        const value = values[to];
+        if (value !== 0 && value - value === 0) continue;
+        if (value !== -Infinity && this.isHidden((y * TILE + i) * step, (x * TILE + j) * step)) values[to] = -Infinity;
+        else if (Number.isNaN(value)) values[to] = 0;
       }
     }
-    return image;
+    return { values, width, height, table, low, high, isLog };
   }
 }

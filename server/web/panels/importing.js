@@ -72,7 +72,7 @@ function caseOfJson(json) {
   if (json?.inputs) return caseOf(json.weights ? LAYER : BARE, checkedRequest(json));
   if (json?.outputs?.attention) return caseOfMap(tensorFrom(json.outputs.attention), true, json.tokens);
   if (json?.attention) return caseOfMap(tensorFrom(json.attention), true, json.tokens);
-  return caseOf(BARE, { inputs: { query: nestedOf(tensorFrom(json)) } });
+  return caseOf(BARE, { inputs: { query: jsonOfTensor(tensorFrom(json)) } });
 }
 
 /** Rows of fields; a quoted one may hold separators, quotes and ends of lines. */

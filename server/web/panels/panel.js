@@ -165,9 +165,19 @@ function textFields(app) {
   return { element, update };
 }
 
+/** Characters of a paste that a field still takes in without delay. */
+const PASTED_MAX = 1 << 16;
+
 function ownFields(app) {
   const { t } = app;
-  const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]" });
+  /** A field of megabytes holds up the page: what is pasted whole opens at once, and does not stand in the field. */
+  const paste = (event) => {
+    const pasted = event.clipboardData.getData("text/plain");
+    if (pasted.length < PASTED_MAX || text.value !== "") return;
+    event.preventDefault();
+    app.openText(pasted);
+  };
+  const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]", onpaste: paste });
   const file = h("input", {
     type: "file",
     accept: ".json,.csv,.tsv,.txt,.npy,.safetensors",

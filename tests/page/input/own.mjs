@@ -50,6 +50,28 @@ function npy(header, data) {
 const PNG = Buffer.from("89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de", "hex");
 
 export const cases = {
+    async "own: a large paste opens at once and holds nobody up, a small one stays in the field"(stage) {
+        const page = await openPage(stage),
+            area = page.getByLabel(/A request, an answer/);
+        const paste = (text) =>
+            area.evaluate((element, pasted) => {
+                const clipboardData = new DataTransfer();
+                clipboardData.setData("text/plain", pasted);
+                const begun = performance.now();
+                element.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData }));
+                return performance.now() - begun;
+            }, text);
+        await paste("[[1, 0], [0, 1]]");
+        await page.waitForTimeout(100);
+        assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+        const size = 600,
+            rows = Array.from({ length: size }, (_, i) => Array.from({ length: size }, (__, j) => Math.sin(i * 3 + j) / 7));
+        const held = await paste(JSON.stringify(rows));
+        await page.locator(".stage h2", { hasText: "600 × 600" }).waitFor();
+        assert.equal(await area.inputValue(), "");
+        await page.finish();
+        return `600 × 600 numbers held the page for ${held.toFixed(0)} ms`;
+    },
     async "own: CSV of weights and of masked scores comes back, with tokens and mask"(stage) {
         await inFolder(async (folder) => {
             const page = await openPage(stage);

@@ -57,17 +57,22 @@ const hover = () =>
 
 export const cases = {
     async "large: 4096 × 4096 pans and zooms, with few nodes and the right numbers"(stage) {
-        const page = await openPage(stage);
+        const page = await openPage(stage),
+            begun = performance.now();
         const [response] = await Promise.all([
             page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }),
             page.getByRole("combobox", { name: "Example" }).selectOption("large"),
         ]);
+        await page.waitForFunction(() => document.querySelector(".stage .first").checkVisibility(), null, { timeout: 60000 });
+        const picture = performance.now() - begun;
         assert.equal(response.status(), 200);
         await page.waitForFunction(
             () => document.querySelector(".stage h2").textContent.includes("4096 × 4096"),
             null,
             { timeout: 60000 },
         );
+        const numbers = performance.now() - begun;
+        assert.equal(await page.locator(".stage .first").isVisible(), false);
         await settled(page);
         await page.waitForTimeout(500);
         await page.locator("[role=gridcell]").focus(); // the wheel zooms a map that has the focus
@@ -78,7 +83,7 @@ export const cases = {
         const sums = (await page.locator(".checks dd").allTextContents()).join(" ");
         assert.match(sums, /0\.99999\d* … 1\.00000\d*/);
         await page.finish();
-        return `frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
+        return `first picture ${picture.toFixed(0)} ms and numbers ${numbers.toFixed(0)} ms after the choice; frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
     },
     async "large: of many heads one is fetched, the others are the server's thumbnails"(stage) {
         const page = await openPage(stage),
@@ -106,7 +111,17 @@ export const cases = {
             () => document.querySelector(".stage h2").textContent === "softmax · head 4 · 1024 × 1024",
         );
         await settled(page);
-        assert.deepEqual(asked.map(({ heads: only, pool }) => (only ? only[0] : pool.op)).sort(), [0, 4, "max", "max"]);
+        assert.deepEqual(asked.map(({ heads: only, pool }) => (only ? only[0] : pool.op)).sort(), [0, 4, "max"]);
+        await page.locator(".heads button").nth(0).click();
+        await page.waitForFunction(
+            () => document.querySelector(".stage h2").textContent === "softmax · head 0 · 1024 × 1024",
+        );
+        await page.locator(".heads button").nth(4).click();
+        await page.waitForFunction(
+            () => document.querySelector(".stage h2").textContent === "softmax · head 4 · 1024 × 1024",
+        );
+        await settled(page);
+        assert.equal(asked.length, 3, "a head that was here is not asked for again");
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
         const shown = await page.locator(".readout b").textContent();
         const [q0, ...others] = query.map((row) => row.slice(8, 10)),
@@ -114,6 +129,40 @@ export const cases = {
         const weight = Math.exp(dot(q0)) / [q0, ...others].reduce((sum, row) => sum + Math.exp(dot(row)), 0);
         assert.ok(Math.abs(Number(shown) - weight) < 1e-5 * weight, `${shown} instead of ${weight}`);
         await page.finish();
+    },
+    async "large: tiles are painted by a worker, and by the page where there is none, in the same colours"(stage) {
+        const pixels = async (page) => {
+            await choosePreset(page, "twelve");
+            await page.waitForTimeout(300);
+            return page.locator(".map .cells").evaluate((canvas) => {
+                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                let sum = 0;
+                for (let at = 0; at < data.length; at++) sum = (Math.imul(sum, 31) + data[at]) >>> 0;
+                return sum;
+            });
+        };
+        const page = await openPage(stage),
+            wanted = await pixels(page);
+        assert.equal(page.workers().length, 1);
+        await page.finish();
+        for (const withoutWorker of [
+            () => delete window.Worker,
+            () => {
+                window.Worker = class {
+                    postMessage() {
+                        setTimeout(() => this.onerror?.(new Event("error")));
+                    }
+                };
+            },
+        ]) {
+            const other = await openPage(stage, {}, "about:blank", async () => {});
+            await other.addInitScript(withoutWorker);
+            await other.goto(stage.url);
+            await settled(other);
+            assert.equal(await pixels(other), wanted);
+            assert.equal(other.workers().length, 0);
+            await other.finish();
+        }
     },
     async "large: times of the first picture, of hovering and of an edit"(stage) {
         const page = await openPage(stage),
