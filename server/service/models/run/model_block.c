@@ -58,10 +58,7 @@ static attn_status clip(struct model_job *job, const attn_selection *given, size
 /* The steps of the request that this block shows. */
 static uint32_t shown_steps(const struct model_block_run *run)
 {
-    uint32_t steps = 0;
-    for (int step = 0; step < ATTN_STEP_COUNT && run->place != SIZE_MAX; step++)
-        if (run->part->steps[step] != NULL)
-            steps |= BIT(step);
+    uint32_t steps = run->place != SIZE_MAX ? run->part->wanted : 0;
     if (run->queries.is_empty || run->keys.is_empty)
         for (int step = 0; step < ATTN_STEP_COUNT; step++)
             steps &= attn_step_has_keys((attn_step)step) ? ~BIT(step) : ~(uint32_t)0;

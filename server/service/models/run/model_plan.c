@@ -143,14 +143,11 @@ static const struct model_block *first_block(const struct model_job *job, const 
 /* A plan for the longest item with all steps of the request, which has the shapes of all its outputs. */
 static attn_status plan_longest(struct model_job *job, struct model_part *part, struct model_block_run *run)
 {
-    static struct model_output wanted; /* any output: the steps have none yet */
     const struct model_block *block = first_block(job, part);
     *run = (struct model_block_run){.job = job, .block = block, .part = part, .place = 0, .is_longest = true};
     if (block == NULL)
         return attn_fail(job->err, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
-    for (int step = 0; step < ATTN_STEP_COUNT; step++)
-        part->steps[step] =
-            job->request->common.request.options.want >> step & 1 && step != ATTN_STEP_OUTPUT ? &wanted : NULL;
+    part->wanted = job->request->common.request.options.want & ~((uint32_t)1 << ATTN_STEP_OUTPUT);
     return model_block_plan(run, part->longest_queries, part->longest_keys, true);
 }
 
@@ -171,7 +168,7 @@ static attn_status add_steps(struct model_job *job, struct model_part *part)
     if (status == ATTN_OK)
         status = plan_longest(job, part, &run);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++)
-        if (part->steps[step] != NULL)
+        if (part->wanted >> step & 1)
             status = add_step(job, part, &run, (attn_step)step);
     return status;
 }
