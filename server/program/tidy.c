@@ -12,8 +12,8 @@ void tidy_memory(struct tidying *tidying, attn_budget *budget, const struct metr
         tidying->known_bytes = bytes;
         attn_budget_trim(budget);
     }
-    if (memory_has_grown(&tidying->growth, in_use) || is_idle) {
+    if (memory_has_grown(&tidying->growth, in_use + attn_budget_spare_bytes(budget)) || is_idle) {
         memory_return_free_blocks();
-        memory_growth_is_dealt_with(&tidying->growth, attn_budget_bytes(budget));
+        memory_growth_is_dealt_with(&tidying->growth, attn_budget_bytes(budget) + attn_budget_spare_bytes(budget));
     }
 }

@@ -26,14 +26,16 @@ typedef struct {
  * counted, so that a request can always report that memory is used up. An eighth is reserved for arenas of at most
  * 256 KiB, so that large arenas leave room for small ones.
  *
- * A budget also caches blocks of finished arenas for new ones, until it is trimmed. These spare blocks do not count
- * against the limit. Together they have at most attn_budget_spare_limit_bytes.
+ * A budget also caches blocks of finished arenas for new ones, until it is trimmed, or until an arena needs their bytes
+ * of the limit. Together these spare blocks have at most attn_budget_spare_limit_bytes.
  */
 typedef struct attn_budget attn_budget;
 attn_budget *attn_budget_create(size_t limit_bytes);
 /* Call it after all arenas of the budget are destroyed. NULL is fine. */
 void attn_budget_destroy(attn_budget *budget);
-size_t attn_budget_bytes(const attn_budget *budget);
+/* The bytes that arenas have taken, without those of the spare blocks. */
+size_t attn_budget_bytes(attn_budget *budget);
+size_t attn_budget_spare_bytes(attn_budget *budget);
 size_t attn_budget_limit_bytes(const attn_budget *budget);
 /* The most bytes that a budget with that limit keeps in spare blocks. */
 size_t attn_budget_spare_limit_bytes(size_t limit_bytes);

@@ -85,9 +85,11 @@ static void chunk_free(attn_arena *arena, struct chunk *chunk)
     arena->bytes -= HEADER_BYTES + chunk->capacity;
     void *block = chunk->block;
     const size_t block_bytes = chunk->block_bytes;
-    attn_budget_give(arena->budget, chunk->taken_bytes);
-    if (block_bytes == 0 || !attn_budget_keep_spare(arena->budget, block, block_bytes))
-        free(block);
+    if (block_bytes > 0 && attn_budget_keep_spare(arena->budget, block, block_bytes))
+        return;
+    const size_t taken_bytes = chunk->taken_bytes;
+    free(block);
+    attn_budget_give(arena->budget, taken_bytes);
 }
 
 static void list_free(attn_arena *arena, struct chunk **list)
@@ -198,28 +200,20 @@ static struct chunk *take_block(size_t bytes, void **block)
     return *block != NULL ? (void *)((char *)*block + (aligned - at)) : NULL;
 }
 
-/*
- * Whether a block is too large for the heaps of the C library, and too small for huge pages. Huge pages return to the
- * system.
- */
+/* Whether a block is too large for the heaps of the C library. */
 static bool may_be_spare(size_t bytes)
 {
-    return bytes > CHUNK_BYTES_MAX && bytes < HUGE_PAGE_BYTES;
+    return bytes > CHUNK_BYTES_MAX;
 }
 
-static struct chunk *chunk_of_spare(attn_arena *arena, size_t bytes, bool is_small)
+static struct chunk *chunk_of_spare(attn_arena *arena, size_t bytes)
 {
     size_t block_bytes = bytes;
     void *block = may_be_spare(bytes) ? attn_budget_take_spare(arena->budget, &block_bytes) : NULL;
-    if (block == NULL)
-        return NULL;
     struct chunk *chunk = block;
-    if (attn_budget_take(arena->budget, block_bytes, is_small)) {
+    if (chunk != NULL)
         *chunk = (struct chunk){.block = block, .block_bytes = block_bytes, .taken_bytes = block_bytes};
-        return chunk;
-    }
-    free(block); /* the budget has no room for it */
-    return NULL;
+    return chunk;
 }
 
 static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_small)
@@ -245,7 +239,7 @@ static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_sm
 static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
 {
     const bool is_small = arena->bytes + bytes <= BUDGET_SMALL_BYTES;
-    struct chunk *chunk = chunk_of_spare(arena, bytes, is_small);
+    struct chunk *chunk = chunk_of_spare(arena, bytes);
     if (chunk == NULL)
         chunk = chunk_of_system(arena, bytes, is_small);
     if (chunk != NULL)

@@ -47,8 +47,8 @@ uint64_t memory_auto_bytes(void)
  */
 enum { PROCESS_BYTES = 24 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
 /*
- * Each share is 1/n of the memory beside the process itself. One half of the heap's share is for blocks that the budget
- * of requests keeps (arena.h), the other half for free blocks of the C library.
+ * Each share is 1/n of the memory beside the process itself. The heap's share is for free blocks of the C library. They
+ * are returned when they have grown by half of it, and may grow further until then.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };

@@ -67,7 +67,7 @@ static struct connection *standing_still(struct http_server *server, double now_
 
 static bool is_memory_wanted(const struct http_server *server, double now_ms)
 {
-    const attn_budget *budget = server->setup.budget;
+    attn_budget *budget = server->setup.budget;
     return budget != NULL && (now_ms - atomic_load(&server->memory_refused_ms) < CONNECTION_STILL_MS ||
                               attn_budget_bytes(budget) > attn_budget_limit_bytes(budget) / 8 * 7);
 }

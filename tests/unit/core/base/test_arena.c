@@ -338,6 +338,37 @@ START_TEST(what_arenas_leave_to_each_other_is_bounded)
 }
 END_TEST
 
+START_TEST(blocks_of_huge_pages_are_left_too)
+{
+    attn_budget *budget = attn_budget_create(64 * MIB);
+    take_and_leave(budget, 9 * MIB, 1);
+    ck_assert_uint_eq(attn_budget_bytes(budget), 0);
+    ck_assert_uint_ge(attn_budget_spare_bytes(budget), 9 * MIB);
+    take_and_leave(budget, 8 * MIB, 1); /* in the same block */
+    ck_assert_uint_lt(attn_budget_spare_bytes(budget), 10 * MIB);
+    attn_budget_trim(budget);
+    ck_assert_uint_eq(attn_budget_spare_bytes(budget), 0);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
+START_TEST(blocks_that_were_left_make_way_for_others)
+{
+    attn_budget *budget = attn_budget_create(32 * MIB);
+    const size_t before = allocated_bytes();
+    take_and_leave(budget, 6 * MIB, 1);
+    ck_assert_uint_ge(attn_budget_spare_bytes(budget), 6 * MIB);
+    attn_arena *arena = attn_arena_create_within(budget, 64 * MIB);
+    ck_assert_ptr_nonnull(attn_arena_take(arena, 20 * MIB, 1));
+    ck_assert_uint_ge(attn_budget_spare_bytes(budget), 6 * MIB); /* there was room for both */
+    ck_assert_ptr_nonnull(attn_arena_take(arena, 3 * MIB, 1));
+    ck_assert_uint_eq(attn_budget_spare_bytes(budget), 0);
+    ck_assert_uint_le(allocated_bytes() - before, 28 * MIB);
+    attn_arena_destroy(arena);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
 CHECK_MAIN("arena")
 {
     tcase_add_test(tests, blocks_are_aligned_and_do_not_overlap);
@@ -359,5 +390,7 @@ CHECK_MAIN("arena")
     tcase_add_test(tests, large_arenas_leave_a_share_of_the_budget_to_small_ones);
     tcase_add_test(tests, an_arena_takes_the_blocks_that_another_one_left);
     tcase_add_test(tests, what_arenas_leave_to_each_other_is_bounded);
+    tcase_add_test(tests, blocks_of_huge_pages_are_left_too);
+    tcase_add_test(tests, blocks_that_were_left_make_way_for_others);
     tcase_add_test(tests, an_arena_knows_that_its_own_ceiling_refused);
 }
