@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # compose.sh: docker/compose.yaml by podman-compose: three replicas behind the balancer, under load while one is killed
-# and while all are replaced. No request may fail for a client that keeps the rule for retries.
+# and while all are replaced. No request may fail for a client that keeps the rule for retries. Then one replica with a
+# model of one's own, as docs/models.md says.
 #
 # Needs root, podman-compose and what tests/images/image.sh needs; else it exits with 77 and says why.
 set -u
@@ -64,10 +65,22 @@ start() {
     return 1
 }
 
+# The two lines of docs/models.md, in a project of its own: one replica without the balancer.
+answers_from_a_model() {
+    local file=/run/attn/compose.yaml folder=$PWD/tests/others/models address
+    sed -e "s|^    - layers:/mnt/models:ro|&\n    - $folder:/models:ro|" \
+        -e 's|^    ATTND_LAYERS: /mnt/models|&\n    ATTND_MODELS: /models|' docker/compose.yaml > "$file"
+    podman-compose -p models -f "$file" up -d attnd-1 || return 1
+    address=$(podman inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' models_attnd-1_1)
+    url=http://$address:8080 await && curl -sf -o /dev/null -H 'Content-Type: application/json' \
+        -d '{"inputs": {"text": "a tree"}}' "http://$address:8080/v1/models/bert/attention"
+}
+
 check "three replicas start behind the balancer" start
 [ "$failed" = 0 ] || { conclude; exit; }
 check "no request fails" under_load 4 true
 check "no request fails while one replica is killed" under_load 8 kill_one
 check "no request fails while all are replaced, one after the other" under_load 40 replace_all
+check "it answers from a model of one's own" answers_from_a_model
 [ "$failed" = 0 ] || podman logs "$(container_of balancer)" 2>&1 | grep -v ' 200 ' | tail
 conclude

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # pod.sh: the Pod of docker/kubernetes with the overlay keys/ really run, by `podman kube play`: its settings, its keys, its
-# security context, its probes.
+# security context, its probes; and a model of one's own from a claim, as docs/models.md says.
 #
 # Needs root, kubectl (for kustomize), and what tests/images/image.sh needs, whose image it takes; else it exits with 77 and says why.
 # Not tried here: scheduling, services, autoscaling, network policies; they want a cluster.
@@ -25,7 +25,15 @@ enter_namespaces "$0" "$@"
 podman run --rm "$image" key tester compute > /run/attn/keys 2> /run/attn/key
 key=$(sed -n 's/^The key of .*: //p' /run/attn/key | tr -d '\r')
 kubectl create secret generic attnd-keys --from-file=/run/attn/keys --dry-run=client -o yaml > /run/attn/secret.yaml
-kubectl kustomize docker/kubernetes/overlays/keys | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
+# The overlay pvc/ says how a claim is mounted for layers; models want the same at /models.
+mkdir /run/attn/models
+sed -e 's/attnd-layers/attnd-models/' -e 's/name: layers/name: models/' -e 's|/mnt/models|/models|' -e '/ATTND_LAYERS_READONLY/,$d' \
+    -e 's/ATTND_LAYERS/ATTND_MODELS/' docker/kubernetes/overlays/pvc/layers.yaml > /run/attn/models/models.yaml
+printf '%s\n' "resources: [../../..$PWD/docker/kubernetes/overlays/keys]" 'patches: [{path: models.yaml}]' \
+    > /run/attn/models/kustomization.yaml
+podman volume create attnd-models >/dev/null
+cp -r tests/others/models/bert "$(podman volume inspect -f '{{.Mountpoint}}' attnd-models)"
+kubectl kustomize /run/attn/models | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
     sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
 
 verbose=1
@@ -63,6 +71,8 @@ ask() { # ask FLAG…: the status
 }
 check "it answers who has a key" is "$(ask -H "Authorization: Bearer $key")" 200
 check "it refuses who has none" is "$(ask)" 401
+check "it answers from the model of the claim" curl -sf -o /dev/null -H "Authorization: Bearer $key" \
+    -H "Content-Type: application/json" -d '{"inputs": {"text": "a tree"}}' "$url/v1/models/bert/attention"
 check "it runs as user 10001" is "$(status_of Uid)" 10001
 check "it has no capabilities" is "$(status_of CapEff)" 0000000000000000
 check "it can gain no privileges" is "$(status_of NoNewPrivs)" 1
