@@ -40,9 +40,10 @@ void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, 
 
 /*
  * The k largest of scores[0 .. count), best first, with their probabilities under a softmax over all. Equal scores: the
- * smaller index first. k <= count. Sums are taken in double.
+ * smaller index first. k <= count. Sums are taken in double. watch is asked whether the work is cancelled, and if so,
+ * words and probabilities are wrong; NULL: it is never cancelled.
  */
 void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
-                    double *probabilities);
+                    double *probabilities, const attn_runtime *watch);
 
 #endif

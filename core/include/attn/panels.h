@@ -30,8 +30,8 @@ size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const at
 
 /*
  * Writes attn_panels_bytes bytes, which must be above 0, for runtime->kernel. The threads of the runtime share the
- * work. For one kernel, the bytes depend on weight and layout alone. The threads ask the runtime before each panel
- * whether the work is cancelled: then panels are missing, and the caller must not use data.
+ * work. For one kernel, the bytes depend on weight and layout alone. The threads ask the runtime before each panel and
+ * within long ones whether the work is cancelled: then panels are missing, and the caller must not use data.
  */
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data);
 

@@ -443,11 +443,7 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     if (options->sinks != NULL)
         heads->lse_keys = step(run, ATTN_STEP_LSE_KEYS)->data;
     heads->grad_bias = gradient[ATTN_GRADIENT_MASK_BIAS].data;
-    if (!attn_invert_selection(&options->heads, d->heads, run->arena, &heads->job.head_slot) ||
-        !attn_invert_selection(&options->queries, d->q_len, run->arena, &heads->job.query_slot) ||
-        !attn_invert_selection(&options->keys, d->kv_len, run->arena, &heads->job.key_slot))
-        return no_memory(run, "the selection");
-    return ATTN_OK;
+    return attn_invert_selections(options, d, run->runtime, run->arena, &heads->job, run->err);
 }
 
 /* Computes the biases by distance again, and takes memory for their gradient. */

@@ -1,7 +1,7 @@
 /* panels.c: weights packed once, in the order in which a kernel multiplies with them. */
 #include "attn/panels.h"
 
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "gemm/gemm.h"
 #include "kernel/kernel.h"
@@ -41,8 +41,10 @@ size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const at
     return __builtin_mul_overflow(matrices_of(weight), each, &all) ? 0 : all;
 }
 
+enum { PACKED_FEATURES = 1 << 12 }; /* at once */
+
 struct packing {
-    const attn_kernel *kernel;
+    const attn_runtime *runtime;
     struct attn_gemm_block block;
     size_t panels; /* of a matrix */
     float *data;
@@ -51,19 +53,30 @@ struct packing {
 static void pack_one(void *argument, size_t index, size_t worker)
 {
     const struct packing *packing = argument;
-    const size_t width = packing->kernel->f32->panel_columns, matrix = index / packing->panels;
+    const attn_kernel *kernel = packing->runtime->kernel;
+    const size_t width = kernel->f32->panel_columns, matrix = index / packing->panels;
     struct attn_gemm_block block = packing->block;
     const size_t column = index % packing->panels * width;
     (void)worker;
     block.w = (const float *)block.w + matrix * block.inner * block.columns +
               column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
     block.columns = attn_min(block.columns - column, width);
-    packing->kernel->f32->pack_panel(&block, packing->data + index * width * block.inner);
+    float *data = packing->data + index * width * block.inner;
+    const size_t feature_stride = block.layout == ATTN_LAYOUT_IN_OUT ? block.w_stride : 1;
+    struct attn_pace pace = attn_pace_begin(packing->runtime);
+    for (size_t left = block.inner; left > 0; left -= block.inner) {
+        block.inner = attn_min(left, PACKED_FEATURES);
+        if (attn_pace_stops(&pace, block.inner * width))
+            return;
+        kernel->f32->pack_panel(&block, data);
+        block.w = (const float *)block.w + block.inner * feature_stride;
+        data += block.inner * width;
+    }
 }
 
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data)
 {
-    struct packing packing = {.kernel = runtime->kernel, .block = block_of(layout, weight), .data = data};
+    struct packing packing = {.runtime = runtime, .block = block_of(layout, weight), .data = data};
     packing.panels = panels_of(runtime->kernel, &packing.block);
     attn_spread(runtime, matrices_of(weight) * packing.panels, pack_one, &packing);
 }

@@ -6,6 +6,7 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "attention/starts.h"
+#include "base/pace.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
 #include "layer/contribution.h"
@@ -149,16 +150,41 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
 
-bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots)
+/*
+ * (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots is NULL when all items are
+ * selected.
+ */
+static attn_status invert(const attn_selection *selection, size_t dimension, attn_arena *arena,
+                          const attn_runtime *watch, const size_t **slots, attn_error *err)
 {
+    struct attn_pace pace = attn_pace_begin(watch);
     *slots = NULL;
     if (attn_selects_all(selection))
-        return true;
+        return ATTN_OK;
     size_t *slot_of = attn_arena_take(arena, dimension, sizeof *slot_of);
-    for (size_t i = 0; slot_of != NULL && i < dimension; i++)
+    if (slot_of == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the selection");
+    for (size_t i = 0; i < dimension; i++) {
+        if (attn_pace_stops(&pace, 1))
+            return attn_fail_stopped(err);
         slot_of[i] = SIZE_MAX;
-    for (size_t s = 0; slot_of != NULL && s < selection->count; s++)
+    }
+    for (size_t s = 0; s < selection->count; s++) {
+        if (attn_pace_stops(&pace, 1))
+            return attn_fail_stopped(err);
         slot_of[attn_selected(selection, s)] = s;
+    }
     *slots = slot_of;
-    return slot_of != NULL;
+    return ATTN_OK;
+}
+
+attn_status attn_invert_selections(const attn_options *options, const attn_dims *d, const attn_runtime *watch,
+                                   attn_arena *arena, struct attn_heads_job *job, attn_error *err)
+{
+    attn_status status = invert(&options->heads, d->heads, arena, watch, &job->head_slot, err);
+    if (status == ATTN_OK)
+        status = invert(&options->queries, d->q_len, arena, watch, &job->query_slot, err);
+    if (status == ATTN_OK)
+        status = invert(&options->keys, d->kv_len, arena, watch, &job->key_slot, err);
+    return status;
 }

@@ -24,9 +24,11 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 
 /*
- * (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots is NULL when all items are
- * selected. false: no memory.
+ * Takes memory for the places of the selected heads, queries and keys of a job. ATTN_ERR_CANCELLED if the watch says so;
+ * NULL: never.
  */
-bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots);
+ATTN_MUST_CHECK attn_status attn_invert_selections(const attn_options *options, const attn_dims *d,
+                                                   const attn_runtime *watch, attn_arena *arena,
+                                                   struct attn_heads_job *job, attn_error *err);
 
 #endif

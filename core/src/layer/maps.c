@@ -7,13 +7,6 @@
 
 /* ---- memory ---- */
 
-static attn_status invert(struct layer_run *run, const attn_selection *selection, size_t dimension,
-                          const size_t **slots)
-{
-    return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK
-                                                                          : layer_no_memory(run, "the selection");
-}
-
 static attn_status take_map(struct layer_run *run, attn_step step, int which)
 {
     if (!layer_wants(run, step))
@@ -73,8 +66,6 @@ static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
 
 attn_status attn_layer_take_maps(struct layer_run *run)
 {
-    const attn_dims *d = &run->plan->dims;
-    const attn_options *options = &run->request->options;
     attn_status status = take_maps(run);
     if (status == ATTN_OK)
         status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
@@ -85,11 +76,8 @@ attn_status attn_layer_take_maps(struct layer_run *run)
     if (status == ATTN_OK)
         status = take_rows(run, ATTN_STEP_SINK, &run->job.sink);
     if (status == ATTN_OK)
-        status = invert(run, &options->heads, d->heads, &run->job.head_slot);
-    if (status == ATTN_OK)
-        status = invert(run, &options->queries, d->q_len, &run->job.query_slot);
-    if (status == ATTN_OK)
-        status = invert(run, &options->keys, d->kv_len, &run->job.key_slot);
+        status = attn_invert_selections(&run->request->options, &run->plan->dims, run->runtime, run->arena, &run->job,
+                                        run->err);
     return status;
 }
 

@@ -4,36 +4,89 @@
 #include "attn/analysis.h"
 #include "base/float_mode.h"
 #include "base/number.h"
+#include "base/pace.h"
 
-/* Puts word into the list of the best so far, which has kept of them, best first. */
-static void keep(int64_t *words, double *scores, size_t kept, size_t k, int64_t word, double score)
+/* The best words so far, as a heap: the worst of them is first. */
+struct best {
+    int64_t *words;
+    double *scores;
+    size_t count;
+};
+
+/* Of words with equal scores, the later one is worse. */
+static bool is_worse(const struct best *best, size_t a, int64_t word, double score)
 {
-    size_t at = kept < k ? kept : k - 1;
-    for (; at > 0 && scores[at - 1] < score; at--) {
-        words[at] = words[at - 1];
-        scores[at] = scores[at - 1];
+    return best->scores[a] < score || (best->scores[a] == score && best->words[a] > word);
+}
+
+static void put(struct best *best, size_t at, int64_t word, double score)
+{
+    best->words[at] = word;
+    best->scores[at] = score;
+}
+
+static void add(struct best *best, int64_t word, double score)
+{
+    size_t at = best->count++;
+    for (; at > 0 && !is_worse(best, (at - 1) / 2, word, score); at = (at - 1) / 2)
+        put(best, at, best->words[(at - 1) / 2], best->scores[(at - 1) / 2]);
+    put(best, at, word, score);
+}
+
+/* Removes the worst word, and puts another one into the heap of what is left. */
+static void replace_worst(struct best *best, int64_t word, double score)
+{
+    size_t at = 0;
+    for (size_t child = 1; child < best->count; child = 2 * at + 1) {
+        if (child + 1 < best->count && is_worse(best, child + 1, best->words[child], best->scores[child]))
+            child++;
+        if (!is_worse(best, child, word, score))
+            break;
+        put(best, at, best->words[child], best->scores[child]);
+        at = child;
     }
-    words[at] = word;
-    scores[at] = score;
+    put(best, at, word, score);
+}
+
+/* Takes the worst word again and again, so that the best one is first in the end. */
+static void sort(struct best *best)
+{
+    while (best->count > 1) {
+        const int64_t worst = best->words[0];
+        const double score = best->scores[0];
+        const size_t last = --best->count;
+        replace_worst(best, best->words[last], best->scores[last]);
+        put(best, last, worst, score);
+    }
+}
+
+/* Replaces the scores of the best words, the first of which is the largest, by probabilities. */
+static void normalize(const void *scores, attn_dtype compute, size_t count, size_t k, double *best,
+                      struct attn_pace *pace)
+{
+    const double largest = k > 0 ? best[0] : 0;
+    double sum = 0;
+    for (size_t i = 0; i < count && !attn_pace_stops(pace, 1); i++)
+        sum += exp(attn_number_get(scores, compute, i) - largest);
+    for (size_t i = 0; i < k; i++)
+        best[i] = exp(best[i] - largest) / sum;
 }
 
 void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
-                    double *probabilities)
+                    double *probabilities, const attn_runtime *watch)
 {
     const uint64_t mode = attn_float_mode_enter();
-    size_t kept = 0;
-    for (size_t i = 0; i < count && k > 0; i++) {
+    struct best best = {words, probabilities, 0};
+    struct attn_pace pace = attn_pace_begin(watch);
+    for (size_t i = 0; i < count && k > 0 && !attn_pace_stops(&pace, 1); i++) {
         const double score = attn_number_get(scores, compute, i);
-        if (kept == k && !(score > probabilities[k - 1]))
-            continue;
-        keep(words, probabilities, kept, k, (int64_t)i, score);
-        kept += kept < k;
+        if (best.count < k)
+            add(&best, (int64_t)i, score);
+        else if (score > probabilities[0])
+            replace_worst(&best, (int64_t)i, score);
     }
-    double sum = 0;
-    const double largest = kept > 0 ? probabilities[0] : 0;
-    for (size_t i = 0; i < count; i++)
-        sum += exp(attn_number_get(scores, compute, i) - largest);
-    for (size_t i = 0; i < kept; i++)
-        probabilities[i] = exp(probabilities[i] - largest) / sum;
+    const size_t kept = best.count;
+    sort(&best);
+    normalize(scores, compute, count, kept, probabilities, &pace);
     attn_float_mode_leave(mode);
 }

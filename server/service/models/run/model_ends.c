@@ -302,7 +302,8 @@ static void find_words(void *argument, size_t index, size_t worker)
     if (model_job_is_cancelled(run->job))
         return;
     attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
-                   run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k);
+                   run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k,
+                   run->job->runtime);
 }
 
 /* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */

@@ -266,8 +266,60 @@ START_TEST(nothing_to_pack)
 }
 END_TEST
 
+static size_t looks, looks_allowed;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_allowed;
+}
+
+/* The same numbers in both layouts: feature f of column c is f * COLUMNS + c. */
+enum { FEATURES = 100001, COLUMNS = 5, PANEL_LOOKS = FEATURES * 8 / (1 << 17) /* a panel has 8 columns or more */ };
+
+static void expect_looks(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, float *data)
+{
+    const size_t width = kernel->f32->panel_columns;
+    attn_runtime runtime = attn_runtime_serial(kernel);
+    runtime.is_cancelled = look;
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_panels_write(&runtime, layout, weight, data);
+    ck_assert_uint_ge(looks, PANEL_LOOKS);
+    for (size_t i = 0; i < (size_t)FEATURES * COLUMNS; i++)
+        ck_assert(data[i / COLUMNS * width + i % COLUMNS] == (float)i);
+    looks = 0;
+    looks_allowed = 2;
+    attn_panels_write(&runtime, layout, weight, data);
+    ck_assert_uint_eq(looks, 3);
+}
+
+/* A panel is packed piece by piece, and each piece looks. */
+START_TEST(a_panel_of_many_features_looks)
+{
+    const bool is_in_out = _i == 0;
+    const attn_layout layout = is_in_out ? ATTN_LAYOUT_IN_OUT : ATTN_LAYOUT_OUT_IN;
+    float *numbers = malloc((size_t)FEATURES * COLUMNS * sizeof *numbers);
+    const size_t shape[] = {is_in_out ? FEATURES : COLUMNS, is_in_out ? COLUMNS : FEATURES};
+    const attn_tensor weight = attn_tensor_view(numbers, ATTN_F32, 2, shape);
+    const attn_kernel *kernel;
+    ck_assert_ptr_nonnull(numbers);
+    for (size_t i = 0; i < (size_t)FEATURES * COLUMNS; i++)
+        numbers[is_in_out ? i : i % COLUMNS * FEATURES + i / COLUMNS] = (float)i;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        const size_t bytes = attn_panels_bytes(kernel, layout, &weight);
+        float *data = bytes > 0 ? memory_of_nan(bytes) : NULL;
+        if (data != NULL)
+            expect_looks(kernel, layout, &weight, data);
+        free(data);
+    }
+    free(numbers);
+}
+END_TEST
+
 CHECK_MAIN("panels")
 {
+    tcase_add_loop_test(tests, a_panel_of_many_features_looks, 0, 2);
     tcase_add_loop_test(tests, separate_weights, 0, SIZES);
     tcase_add_loop_test(tests, a_matrix_a_head, 0, SIZES);
     tcase_add_loop_test(tests, fused_weights, 0, FUSED);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "check_main.h"
+#include "layer/layer_weigh.h"
 #include "plan_stage.h"
 #include "scene.h"
 
@@ -402,8 +403,35 @@ START_TEST(queries_may_be_aligned_behind_the_cache)
 }
 END_TEST
 
+/* Many queries, of which half are selected. */
+START_TEST(places_of_a_selection_look)
+{
+    enum { QUERIES = 1 << 20, FIRST = 1000, SELECTED = QUERIES / 2, LOOKS_MIN = (QUERIES + SELECTED) / (1 << 17) };
+    const attn_options options = {.queries = {.first = FIRST, .count = SELECTED}};
+    const attn_dims dims = {.heads = 1, .q_len = QUERIES, .kv_len = 1};
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    struct attn_heads_job job;
+    attn_arena *arena = attn_arena_create(64 << 20);
+    attn_error err;
+    ck_assert_ptr_nonnull(arena);
+    runtime.is_cancelled = look;
+    looks = 0;
+    looks_until_cancelled = INT_MAX;
+    ck_assert_int_eq(attn_invert_selections(&options, &dims, &runtime, arena, &job, &err), ATTN_OK);
+    ck_assert_int_ge(looks, LOOKS_MIN);
+    ck_assert_ptr_null(job.head_slot);
+    ck_assert_uint_eq(job.query_slot[FIRST - 1], SIZE_MAX);
+    ck_assert_uint_eq(job.query_slot[FIRST + 7], 7);
+    looks = looks_until_cancelled = 0;
+    ck_assert_int_eq(attn_invert_selections(&options, &dims, &runtime, arena, &job, &err), ATTN_ERR_CANCELLED);
+    ck_assert_int_eq(looks, 1);
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 CHECK_MAIN("plan")
 {
+    tcase_add_test(tests, places_of_a_selection_look);
     tcase_add_test(tests, every_step_is_found_by_its_name);
     tcase_add_test(tests, maps_are_the_steps_with_a_number_for_every_pair);
     tcase_add_test(tests, dimensions_of_attention_by_heads);

@@ -117,7 +117,7 @@ START_TEST(the_most_probable_words_come_first)
     static const double scores[6] = {0.5, 2, -1, 2, 1000, 3};
     int64_t words[3];
     double probabilities[3];
-    attn_top_words(scores, ATTN_F64, 4, 3, words, probabilities);
+    attn_top_words(scores, ATTN_F64, 4, 3, words, probabilities, NULL);
     double sum = 0;
     for (int i = 0; i < 4; i++)
         sum += exp(scores[i]);
@@ -126,9 +126,81 @@ START_TEST(the_most_probable_words_come_first)
         ck_assert_int_eq(words[i], expected[i]);
         ck_assert_double_eq_tol(probabilities[i], exp(scores[expected[i]]) / sum, 1e-15);
     }
-    attn_top_words(scores, ATTN_F64, 6, 1, words, probabilities);
+    attn_top_words(scores, ATTN_F64, 6, 1, words, probabilities, NULL);
     ck_assert_int_eq(words[0], 4);
     ck_assert_double_eq_tol(probabilities[0], 1, 1e-15);
+}
+END_TEST
+
+/* The same words as a search for the best of the rest, again and again; few values, so that many are equal. */
+START_TEST(words_are_those_of_a_plain_search)
+{
+    enum { COUNT = 300 };
+    static float scores[COUNT];
+    int64_t words[COUNT];
+    double probabilities[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        scores[i] = (float)(i * i * 7919 % 61);
+    for (size_t k = 0; k <= COUNT; k += 1 + k / 3) {
+        bool is_taken[COUNT] = {false};
+        attn_top_words(scores, ATTN_F32, COUNT, k, words, probabilities, NULL);
+        for (size_t n = 0; n < k; n++) {
+            size_t best = COUNT;
+            for (size_t i = 0; i < COUNT; i++)
+                if (!is_taken[i] && (best == COUNT || scores[i] > scores[best]))
+                    best = i;
+            is_taken[best] = true;
+            ck_assert_uint_eq((size_t)words[n], best);
+            ck_assert(n == 0 || probabilities[n] <= probabilities[n - 1]);
+        }
+    }
+}
+END_TEST
+
+/* Both passes over the scores. */
+START_TEST(a_search_for_words_looks)
+{
+    enum { WORDS = 1 << 19, K = 1000, PASS_LOOKS = WORDS / (1 << 16) - 1 };
+    float *scores = calloc(WORDS, sizeof *scores);
+    static int64_t words[K];
+    static double probabilities[K];
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = look;
+    ck_assert_ptr_nonnull(scores);
+    for (size_t i = 0; i < WORDS; i++)
+        scores[i] = (float)i;
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_top_words(scores, ATTN_F32, WORDS, K, words, probabilities, &runtime);
+    ck_assert_uint_ge(looks, 2 * PASS_LOOKS);
+    ck_assert_int_eq(words[0], WORDS - 1);
+    ck_assert_int_eq(words[K - 1], WORDS - K);
+    looks = looks_allowed = 0;
+    attn_top_words(scores, ATTN_F32, WORDS, K, words, probabilities, &runtime);
+    ck_assert_uint_le(looks, 2);
+    free(scores);
+}
+END_TEST
+
+/* A row of a thousand tokens is a million products. */
+START_TEST(a_row_of_a_rollout_looks)
+{
+    enum { MANY = 1024, ROW_LOOKS = MANY * MANY / (1 << 17) };
+    float *map = calloc((size_t)MANY * MANY, sizeof *map);
+    double *numbers = calloc((size_t)3 * MANY * MANY, sizeof *numbers);
+    double *before = numbers, *work = before + (size_t)MANY * MANY, *after = work + (size_t)MANY * MANY;
+    const attn_tensor maps = attn_tensor_view(map, ATTN_F32, 3, (const size_t[]){1, MANY, MANY});
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = look;
+    ck_assert(map != NULL && numbers != NULL);
+    looks = 0;
+    looks_allowed = ROW_LOOKS; /* so it ends in the first row */
+    attn_rollout_layer(&maps, before, work, after, &runtime);
+    ck_assert_double_eq(work[MANY - 1], 0);
+    ck_assert_double_eq(work[0], 0.5);
+    ck_assert_double_eq(work[MANY + 1], 0); /* the second row was not begun */
+    free(numbers);
+    free(map);
 }
 END_TEST
 
@@ -145,6 +217,9 @@ CHECK_MAIN("analysis")
     tcase_add_test(tests, roles_are_shares_of_the_attention);
     tcase_add_test(tests, a_role_that_no_query_has_is_no_number);
     tcase_add_test(tests, roles_of_many_tokens_look);
+    tcase_add_test(tests, words_are_those_of_a_plain_search);
+    tcase_add_test(tests, a_search_for_words_looks);
+    tcase_add_test(tests, a_row_of_a_rollout_looks);
     tcase_add_test(tests, the_most_probable_words_come_first);
     tcase_add_test(tests, every_role_has_a_name);
 }
