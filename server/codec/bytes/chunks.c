@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"
 
 enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 256 << 10 };
@@ -134,10 +135,15 @@ char *chunks_join(const struct chunks *chunks)
     char *text = chunks->is_ok ? attn_arena_take(chunks->arena, chunks->total_bytes + 1, 1) : NULL;
     if (text == NULL)
         return NULL;
+    struct pace pace = pace_begin(chunks->arena);
     char *to = text;
     for (const struct chunk *chunk = chunks->first; chunk != NULL; chunk = chunk->next) {
-        memcpy(to, chunk->data, chunk->length);
-        to += chunk->length;
+        for (size_t at = 0, some; at < chunk->length; at += some, to += some) {
+            some = chunk->length - at < PACE_BYTES ? chunk->length - at : PACE_BYTES;
+            if (pace_stops(&pace, some))
+                return NULL;
+            memcpy(to, chunk->data + at, some);
+        }
     }
     *to = '\0';
     return text;

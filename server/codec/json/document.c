@@ -43,27 +43,37 @@ static attn_status check_encoding(const struct skim *body, attn_error *err)
         what = "looks like UTF-16; JSON is UTF-8";
     if (!what)
         return ATTN_OK;
-    attn_status status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request %s", what);
-    skim_place(body, 0, err);
-    return status;
+    return skim_place(body, 0, attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request %s", what), err);
 }
 
-static attn_status check_bytes(const struct skim *body, const attn_arena *arena, attn_error *err)
+/* The first NUL byte; NULL without one, or when the request is cancelled, which the next reader reports. */
+static const char *find_nul(const struct skim *body)
+{
+    enum { LOOK_BYTES = 4 << 20 }; /* memchr reads some gigabytes in a second */
+    const char *nul = NULL;
+    for (size_t at = 0, some; at < body->body_length && nul == NULL; at += some) {
+        if (at > 0 && attn_arena_is_cancelled(body->arena))
+            return NULL;
+        some = body->body_length - at < LOOK_BYTES ? body->body_length - at : LOOK_BYTES;
+        nul = memchr(body->body + at, '\0', some);
+    }
+    return nul;
+}
+
+static attn_status check_bytes(const struct skim *body, attn_error *err)
 {
     attn_status status = check_encoding(body, err);
     if (status != ATTN_OK)
         return status;
-    const char *nul = body->body_length > 0 ? memchr(body->body, '\0', body->body_length) : NULL;
-    if (leading_space(body->body, body->body_length, arena) == body->body_length) {
+    const char *nul = find_nul(body);
+    if (leading_space(body->body, body->body_length, body->arena) == body->body_length) {
         status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request has no body; expected a JSON object with inputs");
-        skim_place(body, 0, err);
-        return status;
+        return skim_place(body, 0, status, err);
     }
     if (!nul)
         return ATTN_OK;
     status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: it holds a NUL byte");
-    skim_place(body, (size_t)(nul - body->body), err);
-    return status;
+    return skim_place(body, (size_t)(nul - body->body), status, err);
 }
 
 /*
@@ -136,15 +146,14 @@ static attn_status fail_parse(const struct skim *skim, const json_error_t *error
         status = fail_syntax(skim->body + at, skim->body + skim->body_length, error, err);
         break;
     }
-    skim_place(skim, at, err);
-    return status;
+    return skim_place(skim, at, status, err);
 }
 
 attn_status document_read(const char *text, size_t length, attn_arena *arena, struct document *document,
                           attn_error *err)
 {
-    *document = (struct document){.skim = {.body = text, .body_length = length}};
-    attn_status status = check_bytes(&document->skim, arena, err);
+    *document = (struct document){.skim = {.body = text, .body_length = length, .arena = arena}};
+    attn_status status = check_bytes(&document->skim, err);
     if (status == ATTN_OK)
         status = skim_body(text, length, JSON_TEXT_MAX, JSON_DEPTH_MAX, arena, &document->skim, err);
     if (status != ATTN_OK)

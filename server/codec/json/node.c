@@ -238,8 +238,7 @@ attn_status node_fail_memory(struct reading *reading, const struct node *node)
 
 attn_status node_place(struct reading *reading, const char *at)
 {
-    skim_place(reading->skim, (size_t)(at - reading->skim->body), reading->err);
-    return ATTN_ERR_SYNTAX;
+    return skim_place(reading->skim, (size_t)(at - reading->skim->body), ATTN_ERR_SYNTAX, reading->err);
 }
 
 static const struct member *find_member(const struct member *members, size_t count, const char *name)

@@ -51,8 +51,7 @@ static attn_status fail_memory(struct skimmer *s)
 static attn_status fail_syntax(struct skimmer *s, const char *at, const char *message)
 {
     attn_status status = attn_fail(s->err, ATTN_ERR_SYNTAX, NULL, "%s", message);
-    skim_place(s->skim, (size_t)(at - s->skim->body), s->err);
-    return status;
+    return s->is_stopped ? status : skim_place(s->skim, (size_t)(at - s->skim->body), status, s->err);
 }
 
 /* Makes room for one more item than count. Moved items leave their old memory in the arena. */
@@ -234,11 +233,22 @@ static const char *string_end(struct skimmer *s, const char *at)
     return at < s->end ? at + 1 : NULL;
 }
 
-static bool is_followed_by_colon(const char *at, const char *end)
+/* The first byte at or after at that is no white space. */
+static const char *space_end(struct skimmer *s, const char *at)
 {
-    while (at < end && is_space(*at))
-        at++;
-    return at < end && *at == ':';
+    const char *from = at, *stretch = at;
+    while (at == stretch && at < s->end && !stops(s, at > from ? PACE_BYTES : 0)) {
+        stretch = stretch_end(s, at);
+        while (at < stretch && is_space(*at))
+            at++;
+    }
+    return at;
+}
+
+static bool is_followed_by_colon(struct skimmer *s, const char *at)
+{
+    at = space_end(s, at);
+    return at < s->end && *at == ':';
 }
 
 /* Lifts a long string. Names of members stay, and so do strings with escapes or UTF-8, which jansson decodes. */
@@ -249,7 +259,7 @@ static attn_status skim_string(struct skimmer *s)
     if (!after)
         return fail_syntax(s, s->at, "the string that begins here has no end");
     size_t length = (size_t)(after - s->at);
-    if (length > SKIM_LONG_STRING && plain_end + 1 == after && !is_followed_by_colon(after, s->end))
+    if (length > SKIM_LONG_STRING && plain_end + 1 == after && !is_followed_by_colon(s, after))
         return lift(s, length, 0);
     const char *from = s->at;
     s->at = after;
@@ -258,12 +268,8 @@ static attn_status skim_string(struct skimmer *s)
 
 static attn_status skim_space(struct skimmer *s)
 {
-    const char *from = s->at, *stretch = s->at;
-    while (s->at == stretch && s->at < s->end && !stops(s, s->at > from ? PACE_BYTES : 0)) {
-        stretch = stretch_end(s, s->at);
-        while (s->at < stretch && is_space(*s->at))
-            s->at++;
-    }
+    const char *from = s->at;
+    s->at = space_end(s, from);
     size_t length = (size_t)(s->at - from);
     if (length <= SKIM_LONG_SPACE)
         return append(s, from, length);
@@ -278,9 +284,12 @@ static bool is_structure(char c)
 
 static attn_status skim_plain(struct skimmer *s)
 {
-    const char *from = s->at++;
-    while (s->at < s->end && !is_space(*s->at) && !is_structure(*s->at))
-        s->at++;
+    const char *from = s->at++, *stretch = s->at;
+    while (s->at == stretch && s->at < s->end && !stops(s, s->at > from + 1 ? PACE_BYTES : 0)) {
+        stretch = stretch_end(s, s->at);
+        while (s->at < stretch && !is_space(*s->at) && !is_structure(*s->at))
+            s->at++;
+    }
     return append(s, from, (size_t)(s->at - from));
 }
 
@@ -304,7 +313,7 @@ static attn_status skim_next(struct skimmer *s)
 attn_status skim_body(const char *body, size_t length, size_t text_max, size_t depth_max, attn_arena *arena,
                       struct skim *skim, attn_error *err)
 {
-    *skim = (struct skim){.body = body, .body_length = length};
+    *skim = (struct skim){.body = body, .body_length = length, .arena = arena};
     struct skimmer s = {.skim = skim,
                         .arena = arena,
                         .err = err,
@@ -335,14 +344,22 @@ size_t skim_body_offset(const struct skim *skim, size_t envelope_offset)
     return offset < skim->body_length ? offset : skim->body_length;
 }
 
-void skim_place(const struct skim *skim, size_t body_offset, attn_error *err)
+attn_status skim_place(const struct skim *skim, size_t body_offset, attn_status status, attn_error *err)
 {
+    const char *place = skim->body + body_offset, *line = skim->body;
+    struct pace pace = pace_begin(skim->arena);
+    size_t lines = 1;
     if (!err)
-        return;
-    const char *place = skim->body + body_offset;
-    const char *newline = body_offset > 0 ? memrchr(skim->body, '\n', body_offset) : NULL;
-    err->line = 1;
-    for (const char *at = skim->body; at < place; at++) /* the compiler compares many bytes at once */
-        err->line += *at == '\n';
-    err->column = (size_t)(place - (newline ? newline + 1 : skim->body)) + 1;
+        return status;
+    for (const char *at = skim->body, *stretch; at < place; at = stretch) {
+        stretch = place - at > PACE_BYTES ? at + PACE_BYTES : place;
+        if (pace_stops(&pace, (size_t)(stretch - at)))
+            return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the request was read");
+        const char *newline = memrchr(at, '\n', (size_t)(stretch - at));
+        for (line = newline ? newline + 1 : line; at < stretch; at++) /* the compiler compares many bytes at once */
+            lines += *at == '\n';
+    }
+    err->line = lines;
+    err->column = (size_t)(place - line) + 1;
+    return status;
 }

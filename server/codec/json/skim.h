@@ -35,7 +35,8 @@ struct skim_anchor {
 struct skim {
     const char *body;
     size_t body_length;
-    char *text; /* the envelope; not terminated */
+    const attn_arena *arena; /* has the watch; NULL: the work never stops */
+    char *text;              /* the envelope; not terminated */
     size_t length;
     struct lifted_text *lifted;
     size_t lifted_count;
@@ -56,7 +57,11 @@ ATTN_MUST_CHECK attn_status skim_body(const char *body, size_t length, size_t te
 /* Converts an offset in the envelope to the offset of the same byte in the body. */
 size_t skim_body_offset(const struct skim *skim, size_t envelope_offset);
 
-/* Fills line and column of *err with the place of body[offset]; err may be NULL. */
-void skim_place(const struct skim *skim, size_t body_offset, attn_error *err);
+/*
+ * Fills line and column of *err with the place of body[offset]; err may be NULL. Returns the status that it is given;
+ * ATTN_ERR_CANCELLED, with another message, if the request was cancelled before the place was found.
+ */
+ATTN_MUST_CHECK attn_status skim_place(const struct skim *skim, size_t body_offset, attn_status status,
+                                       attn_error *err);
 
 #endif

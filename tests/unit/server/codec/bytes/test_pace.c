@@ -11,6 +11,7 @@
 #include "check_main.h"
 #include "codec/bytes/coding.h"
 #include "codec/bytes/pace.h"
+#include "codec/json/document.h"
 #include "codec/json/json_tree.h"
 #include "codec/request/envelope_decode.h"
 
@@ -137,6 +138,7 @@ static const struct {
     {"{\"inputs\":{\"query\":[[1,\"", "\\\\", "\"]]}}", false},
     {"{\"inputs\":{\"query\":\"", "\\u00e7", "\"}}", false},
     {"{\"tokens\":\"", "a", "\"}", false},
+    {"{\"tokens\":", "a", "}", false},
 };
 
 static char *make_body(size_t i, size_t *length)
@@ -175,6 +177,81 @@ START_TEST(reading_a_body_looks)
     ck_assert_uint_le(looks, 4); /* it ends at once; further checks only ask for the reason */
     end();
     free(body);
+}
+END_TEST
+
+/* Spaces behind a long string are read for a colon first. */
+START_TEST(spaces_behind_a_string_look)
+{
+    enum { STRING = 2048 };
+    char *body = repeat(" ", 1);
+    attn_error err = {0};
+    struct skim skim;
+    memset(body, 'a', STRING);
+    body[0] = body[STRING - 1] = '"';
+    begin(SIZE_MAX);
+    ck_assert_int_eq(skim_body(body, BODY, STRING, 1, arena, &skim, &err), ATTN_OK);
+    ck_assert_uint_ge(looks, 2 * ((BODY - STRING) / PACE_BYTES));
+    end();
+    begin(2);
+    ck_assert_int_eq(skim_body(body, BODY, STRING, 1, arena, &skim, &err), ATTN_ERR_CANCELLED);
+    ck_assert_uint_eq(looks, 3);
+    end();
+    free(body);
+}
+END_TEST
+
+/* The lines before the place of an error are counted. */
+START_TEST(finding_a_place_looks)
+{
+    char *body = repeat("abc\n", 4);
+    attn_error err = {0};
+    begin(SIZE_MAX);
+    const struct skim skim = {.body = body, .body_length = BODY, .arena = arena};
+    ck_assert_int_eq(skim_place(&skim, BODY - 2, ATTN_ERR_SYNTAX, &err), ATTN_ERR_SYNTAX);
+    ck_assert_uint_eq(err.line, BODY / 4);
+    ck_assert_uint_eq(err.column, 3);
+    ck_assert_uint_ge(looks, BODY / PACE_BYTES - 1);
+    looks = 0;
+    looks_allowed = 2;
+    ck_assert_int_eq(skim_place(&skim, BODY - 2, ATTN_ERR_SYNTAX, &err), ATTN_ERR_CANCELLED);
+    ck_assert_uint_eq(looks, 3);
+    end();
+    free(body);
+}
+END_TEST
+
+/* A NUL byte at the end is found before the body is read. */
+START_TEST(finding_a_nul_looks)
+{
+    char *body = repeat(" ", 1);
+    attn_error err = {0};
+    struct document document;
+    body[BODY / 2 + 1] = '\0';
+    body[0] = '{';
+    begin(0);
+    ck_assert_int_eq(document_read(body, BODY, arena, &document, &err), ATTN_ERR_CANCELLED);
+    ck_assert_uint_le(looks, 2);
+    end();
+    free(body);
+}
+END_TEST
+
+START_TEST(joining_chunks_looks)
+{
+    char *text = repeat("a", 1);
+    begin(SIZE_MAX);
+    struct chunks chunks = chunks_begin(arena);
+    chunks_borrow(&chunks, text, BODY);
+    const char *joined = chunks_join(&chunks);
+    ck_assert_ptr_nonnull(joined);
+    ck_assert_uint_ge(looks, BODY / PACE_BYTES);
+    ck_assert_uint_eq(strlen(joined), BODY);
+    looks = looks_allowed = 0;
+    ck_assert_ptr_null(chunks_join(&chunks));
+    ck_assert_uint_eq(looks, 1);
+    end();
+    free(text);
 }
 END_TEST
 
@@ -339,6 +416,10 @@ CHECK_MAIN("pace")
     tcase_add_loop_test(tests, expanding_nothing_looks, 0, COUNT(empties));
     tcase_add_loop_test(tests, expanding_and_compressing_much_looks, 0, CODING_COUNT);
     tcase_add_loop_test(tests, reading_a_body_looks, 0, COUNT(bodies));
+    tcase_add_test(tests, spaces_behind_a_string_look);
+    tcase_add_test(tests, finding_a_place_looks);
+    tcase_add_test(tests, finding_a_nul_looks);
+    tcase_add_test(tests, joining_chunks_looks);
     tcase_add_loop_test(tests, reading_attached_tensors_looks, 0, COUNT(attachments));
     tcase_add_test(tests, reading_labels_looks);
     tcase_add_test(tests, making_a_tree_looks);

@@ -117,7 +117,8 @@ START_TEST(every_byte_of_the_envelope_leads_back_to_the_body)
         if (strchr("{}abcx\":,", c))
             ck_assert_int_eq(body[skim_body_offset(&skim, i)], c);
     }
-    skim_place(&skim, skim_body_offset(&skim, skim.length - 2), &err);
+    const size_t offset = skim_body_offset(&skim, skim.length - 2);
+    ck_assert_int_eq(skim_place(&skim, offset, ATTN_ERR_SYNTAX, &err), ATTN_ERR_SYNTAX);
     ck_assert_uint_eq(err.line, 2);
     ck_assert_uint_eq(err.column, 5);
 }
