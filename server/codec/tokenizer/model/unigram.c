@@ -155,7 +155,7 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
         return;
     /* From the end to the beginning, each ending is told where its successor begins. */
     uint32_t next = NOWHERE;
-    for (size_t at = end - begin; at > 0;) {
+    for (size_t at = end - begin; at > 0 && !draft_stops(run->draft, sizeof *endings);) {
         struct ending *ending = &endings[at];
         const uint32_t from = ending->begin;
         ending->begin = next;

@@ -51,11 +51,14 @@ attn_status vocabulary_add(struct vocabulary *vocabulary, struct text_span text,
     vocabulary->model_tokens += slot->id == VOCABULARY_NONE;
     *slot = (struct vocabulary_slot){sum, id};
     vocabulary->texts[id] = text;
+    vocabulary->longest = text.length > vocabulary->longest ? text.length : vocabulary->longest;
     return ATTN_OK;
 }
 
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t length)
 {
+    if (length > vocabulary->longest) /* a long text is not read for nothing */
+        return VOCABULARY_NONE;
     return find(vocabulary, hash(text, length), text, length)->id;
 }
 

@@ -21,6 +21,7 @@ struct vocabulary {
     struct vocabulary_slot *slots;
     uint32_t mask;         /* slots - 1 */
     uint32_t model_tokens; /* how many texts the table has; added tokens are not in it */
+    size_t longest;        /* bytes of the longest of these */
 };
 
 /* An empty vocabulary in arena, for that many tokens with ids below size. */

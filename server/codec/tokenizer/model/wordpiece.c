@@ -74,20 +74,19 @@ static size_t longest(const struct trie *trie, uint32_t node, struct draft *draf
 }
 
 /* Whether the piece has more than max characters. */
-static bool is_long(const char *text, size_t begin, size_t end, size_t max)
+static bool is_long(struct draft *draft, size_t begin, size_t end, size_t max)
 {
     size_t characters = 0;
-    for (size_t at = begin; at < end && characters <= max; at++)
-        characters += ((unsigned char)text[at] & 0xC0) != 0x80;
+    for (size_t at = begin; at < end && characters <= max && !draft_stops(draft, 1); at++)
+        characters += ((unsigned char)draft->text.bytes[at] & 0xC0) != 0x80;
     return characters > max;
 }
 
 static void tokenize(const void *model, struct model_run *run, size_t begin, size_t end)
 {
     const struct wordpiece *wordpiece = model;
-    const char *text = run->draft->text.bytes;
     const size_t first = run->count;
-    size_t at = is_long(text, begin, end, wordpiece->max_input_chars_per_word) ? SIZE_MAX : begin;
+    size_t at = is_long(run->draft, begin, end, wordpiece->max_input_chars_per_word) ? SIZE_MAX : begin;
     while (at < end && !draft_stops(run->draft, 1)) {
         uint32_t id = 0;
         const uint32_t node = at == begin ? TRIE_ROOT : wordpiece->continuation;

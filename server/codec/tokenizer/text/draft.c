@@ -301,64 +301,43 @@ void draft_add_matches(struct draft *draft, const struct piece *piece, const str
         draft_add_span(draft, last, piece->end, inverted);
 }
 
-/* Merges each match into the part before it. With a match before it, or none, it stays. Returns how many are left. */
-static size_t merge_with_previous(struct draft_span *spans, size_t count)
+/* Whether a part belongs to the one before it, as the behavior says. */
+static bool is_merged(enum draft_behavior behavior, const struct draft_span *before, const struct draft_span *span)
 {
+    switch (behavior) {
+    case DRAFT_MERGED_WITH_PREVIOUS: /* a match behind a match stays */
+        return span->is_match && !before->is_match;
+    case DRAFT_MERGED_WITH_NEXT:
+        return before->is_match && !span->is_match;
+    case DRAFT_CONTIGUOUS:
+        return before->is_match == span->is_match;
+    case DRAFT_REMOVED:
+    case DRAFT_ISOLATED:
+        break;
+    }
+    return false;
+}
+
+/* Merges parts of a piece with the ones before them. */
+static void merge_parts(struct draft *draft, enum draft_behavior behavior)
+{
+    struct draft_span *spans = draft->spans, before = {0};
     size_t kept = 0;
-    bool after_match = false;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < draft->span_count && !draft_stops(draft, sizeof *spans); i++) {
         const struct draft_span span = spans[i];
-        if (span.is_match && !after_match && kept > 0)
+        if (i > 0 && is_merged(behavior, &before, &span))
             spans[kept - 1].end = span.end;
         else
             spans[kept++] = span;
-        after_match = span.is_match;
+        before = span;
     }
-    return kept;
-}
-
-/* The same from the end. */
-static size_t merge_with_next(struct draft_span *spans, size_t count)
-{
-    size_t first = count; /* of the spans that are kept, at the end of the array */
-    bool before_match = false;
-    for (size_t i = count; i-- > 0;) {
-        const struct draft_span span = spans[i];
-        if (span.is_match && !before_match && first < count)
-            spans[first].begin = span.begin;
-        else
-            spans[--first] = span;
-        before_match = span.is_match;
-    }
-    memmove(spans, spans + first, (count - first) * sizeof *spans);
-    return count - first;
-}
-
-static size_t merge_alike(struct draft_span *spans, size_t count)
-{
-    size_t kept = 0;
-    bool after_match = false;
-    for (size_t i = 0; i < count; i++) {
-        const struct draft_span span = spans[i];
-        if (span.is_match == after_match && kept > 0)
-            spans[kept - 1].end = span.end;
-        else
-            spans[kept++] = span;
-        after_match = span.is_match;
-    }
-    return kept;
+    draft->span_count = kept;
 }
 
 static void add_parts(struct draft *draft, enum draft_behavior behavior)
 {
-    if (draft->span_count == 0)
-        return;
-    if (behavior == DRAFT_MERGED_WITH_PREVIOUS)
-        draft->span_count = merge_with_previous(draft->spans, draft->span_count);
-    else if (behavior == DRAFT_MERGED_WITH_NEXT)
-        draft->span_count = merge_with_next(draft->spans, draft->span_count);
-    else if (behavior == DRAFT_CONTIGUOUS)
-        draft->span_count = merge_alike(draft->spans, draft->span_count);
+    if (behavior != DRAFT_ISOLATED && behavior != DRAFT_REMOVED)
+        merge_parts(draft, behavior);
     for (size_t i = 0; i < draft->span_count && !draft_stops(draft, sizeof(struct piece)); i++) {
         const struct draft_span *span = &draft->spans[i];
         if (span->begin == span->end || (behavior == DRAFT_REMOVED && span->is_match))

@@ -562,6 +562,8 @@ static const struct {
     {"\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}", "a", 180},
     {"\"added_tokens\":[{\"id\":12,\"content\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"}]", "a", 500},
     {"\"post_processor\":{\"type\":\"ByteLevel\"},\"pre_tokenizer\":{\"type\":\"Punctuation\"}", ".", 2000},
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"}", ".", 4000},
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}", ".", 700},
 };
 
 START_TEST(every_step_looks)
