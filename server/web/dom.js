@@ -115,10 +115,11 @@ export function sizeCanvas(canvas, width, height) {
 }
 
 /** An element without content, to ask the browser for colours by. */
-const probe = h("i.probe", { "aria-hidden": "true" });
+let probe = null;
 
 /** The value of a custom property as the page has it now. */
 export function cssColour(name) {
+  probe ??= h("i.probe", { "aria-hidden": "true" });
   if (!probe.isConnected) document.body.append(probe);
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;

@@ -2,13 +2,14 @@
  * lab.js: the laboratory: one computation with all its steps, what is asked of it, and what can be said of it.
  */
 import { h } from "./dom.js";
+import { createExpected } from "./expected/results.js";
 import { createStage } from "./maps/stage.js";
 import { createHeads, createStrip } from "./maps/strip.js";
 import { createPanel } from "./panels/panel.js";
 import { createCell, createChecks } from "./panels/rail.js";
 
 /** The sections beside the map, from the top. */
-const RAIL = [createHeads, createCell, createChecks];
+const RAIL = [createExpected, createHeads, createCell, createChecks];
 
 /** @param {import("./main.js").App} app */
 export function createLab(app) {

@@ -12,6 +12,7 @@
  * @property {boolean} isBusy
  * @property {boolean} isRefused what is shown is not what given asks for
  * @property {{given: object, answer: object} | null} kept run A of a comparison
+ * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} [expected]
  * @property {object} view
  */
 

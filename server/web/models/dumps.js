@@ -4,7 +4,7 @@
  *
  * @typedef {import("./textrun.js").TextRun} TextRun
  */
-import { npyFrom } from "../panels/importing.js";
+import { npyFrom } from "../request/reading.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { countOf, tensorFrom } from "../request/tensor.js";
 import { Problem } from "../texts.js";
@@ -118,7 +118,7 @@ function dumpOfTensors(buffer, name) {
 // ---- NPZ: NumPy's arrays in a zip ------------------------------------------------------------------------------------
 
 /** The files of a zip, by its central directory. @param {ArrayBuffer} buffer */
-async function unzipped(buffer) {
+export async function unzipped(buffer) {
   const view = new DataView(buffer),
     files = new Map();
   let end = buffer.byteLength - 22;
@@ -173,7 +173,7 @@ async function dumpOfNpz(buffer, name) {
 
 // --------------------------------------------------------------------------------------------------------------------
 
-const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
+export const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
 
 /** @param {File} file @returns {Promise<TextRun | null>} null: something else @throws {Problem} */
 export async function dumpOf(file) {

@@ -1,11 +1,11 @@
 /**
  * importing.js: what people paste or drop, made a request of the interface.
  */
-import { numberOf } from "../dom.js";
 import { BARE, LAYER } from "../request/presets.js";
 import { checkedRequest } from "../request/request.js";
+import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
 import { requestFrom, safetensorsFrom } from "../request/safetensors.js";
-import { base64OfBytes, countOf, nestedOf, numbersOfBytes, tensorFrom } from "../request/tensor.js";
+import { base64OfBytes, nestedOf, tensorFrom } from "../request/tensor.js";
 import { Problem } from "../texts.js";
 
 const caseOf = (endpoint, request) => ({ id: "", endpoint, request });
@@ -16,7 +16,7 @@ const NESTED_MAX = 1 << 16;
 const word = (value) => (Number.isFinite(value) ? value : String(value));
 
 /** @param {import("../request/tensor.js").Tensor} tensor */
-function jsonOfTensor({ shape, data }) {
+export function jsonOfTensor({ shape, data }) {
   if (data.length <= NESTED_MAX) return nestedOf({ shape, data }, word);
   const bytes = new Uint8Array(Float32Array.from(data).buffer);
   return { shape, dtype: "float32", base64: base64OfBytes(bytes) };
@@ -75,54 +75,10 @@ function caseOfJson(json) {
   return caseOf(BARE, { inputs: { query: jsonOfTensor(tensorFrom(json)) } });
 }
 
-/** Rows of fields; a quoted one may hold separators, quotes and ends of lines. */
-function linesOf(text, separator) {
-  const lines = [[]],
-    field = new RegExp(
-      `(?:"([^"]*(?:""[^"]*)*)"|([^${separator}\\r\\n]*))(${separator}|\\r\\n?|\\n|$)`,
-      "gy",
-    );
-  for (const [, quoted, plain, end] of text.matchAll(field)) {
-    const found = quoted === undefined ? plain.trim() : quoted.replace(/""/g, '"');
-    lines.at(-1).push(found.replace(/^'(?=[=+@\t-])/, "")); // put there against spreadsheets
-    if (end === "") break;
-    if (end !== separator) lines.push([]);
-  }
-  return lines.filter((line) => line.some((found) => found !== ""));
-}
-
-/** What this page writes into the first field of a map: then its names may be numbers, and an empty field is masked. */
-const MAP_CORNER = /^(.+): query\\key$/;
-
-/** Rows of numbers; a first line and a first column without numbers are names. */
-function caseOfCsv(text) {
-  let lines = linesOf(text, text.includes("\t") ? "\t" : text.includes(";") ? ";" : ",");
-  if (lines.length === 0) throw new Problem("own.empty");
-  const [[corner, ...columns]] = lines,
-    isNumber = (found) => !Number.isNaN(numberOf(found));
-  const [, step] = MAP_CORNER.exec(corner) ?? [],
-    hasHead = lines.length > 1 && (step !== undefined || corner === "" || !columns.every(isNumber));
-  if (hasHead) lines = lines.slice(1);
-  const hasNames = (hasHead && (step !== undefined || corner === "")) || lines.every(([first]) => !isNumber(first));
-  const rows = lines.map(([first]) => first),
-    cells = lines.map((line) => line.slice(hasNames ? 1 : 0));
-  const numbers = cells.flatMap((line, at) => {
-    const row = at + (hasHead ? 2 : 1);
-    if (line.length !== cells[0].length) throw new Problem("own.ragged", { row });
-    return line.map((found) => {
-      if (found !== "" && !isNumber(found)) throw new Problem("own.number", { text: found.slice(0, 24), row });
-      return numberOf(found);
-    });
-  });
-  if (numbers.length === 0) throw new Problem("own.empty");
-  const tensor = { shape: [cells.length, cells[0].length], data: Float64Array.from(numbers) };
-  return caseOfTable(tensor, step, hasNames ? rows : null, hasHead ? columns : null);
-}
-
 const SCORES = ["scores", "scaled", "masked"];
 
 /** A table with gaps is a map, as this page exports one; what is no map is one row of features for each token. */
-function caseOfTable(tensor, step, rows, columns) {
+function caseOfTable(tensor, { step, rows, columns }) {
   const hasGaps = tensor.data.some(Number.isNaN);
   const isPlain = step === undefined && !hasGaps;
   if (!isPlain && SCORES.includes(step)) return caseOfMap(tensor, false, { query: rows, key: columns });
@@ -130,26 +86,6 @@ function caseOfTable(tensor, step, rows, columns) {
   if (hasGaps && step === undefined) throw new Problem("own.gap");
   const query = jsonOfTensor({ shape: tensor.shape, data: tensor.data.map((value) => value || 0) });
   return caseOf(BARE, { inputs: { query }, ...(rows ? { tokens: { query: rows } } : {}) });
-}
-
-const NPY_TYPES = { "<f8": "float64", "<f4": "float32", "<f2": "float16", "<i8": "int64", "<i4": "int32", "|u1": "uint8", "|b1": "bool" };
-
-const isNpy = (bytes) => String.fromCharCode(...bytes.subarray(0, 6)) === "\x93NUMPY";
-
-/** @param {ArrayBuffer} buffer NumPy's file format, any version @returns {import("../request/tensor.js").Tensor} */
-export function npyFrom(buffer) {
-  const view = new DataView(buffer),
-    isFirst = view.getUint8(6) === 1,
-    start = isFirst ? 10 : 12;
-  const end = start + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true));
-  const header = new TextDecoder().decode(new Uint8Array(buffer).subarray(start, end));
-  const dtype = NPY_TYPES[/'descr': *'([^']+)'/.exec(header)?.[1]],
-    sizes = /'shape': *\(([\d, ]*)\)/.exec(header)?.[1] ?? "";
-  const shape = sizes.split(",").filter((size) => size.trim() !== "").map(Number);
-  if (!dtype || shape.length < 2 || /'fortran_order': *True/.test(header)) throw new Problem("own.npy");
-  const data = numbersOfBytes(new Uint8Array(buffer).subarray(end), dtype);
-  if (data.length !== countOf(shape)) throw new Problem("own.npy");
-  return { shape, data };
 }
 
 function caseOfNpy(tensor) {
@@ -172,18 +108,10 @@ function caseOfSafetensors(buffer) {
 
 /** @returns {import("../request/presets.js").Case} or throws what is wrong with it */
 export function caseOfText(text) {
-  const start = text.trimStart()[0];
-  return start === "{" || start === "[" ? caseOfJson(JSON.parse(text)) : caseOfCsv(text);
-}
-
-function textOf(bytes, name) {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    if (!text.includes("\0")) return text;
-  } catch {
-    // Said below.
-  }
-  throw new Problem("own.binary", { name });
+  const { json, found } = readText(text);
+  if (found.length === 0) return caseOfJson(json);
+  const [{ tensor, table }] = found;
+  return table ? caseOfTable(tensor, table) : caseOf(BARE, { inputs: { query: jsonOfTensor(tensor) } });
 }
 
 /** @param {File} file */
@@ -191,5 +119,5 @@ export async function caseOfFile(file) {
   const buffer = await file.arrayBuffer(),
     bytes = new Uint8Array(buffer);
   if (file.name.endsWith(".safetensors")) return caseOfSafetensors(buffer);
-  return isNpy(bytes) ? caseOfNpy(npyFrom(buffer)) : caseOfText(textOf(bytes, file.name));
+  return isNpy(bytes) ? caseOfNpy(npyFrom(buffer)) : caseOfText(textOfBytes(bytes, file.name));
 }

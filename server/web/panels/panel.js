@@ -2,6 +2,7 @@
  * panel.js: the request: text, options, masks, and a place to bring one's own.
  */
 import { choice, field, h, numberField, numberOf } from "../dom.js";
+import { createUses } from "../expected/expecting.js";
 import { shapeOf } from "../exchange/api.js";
 import { caseOver, inputsOfText } from "../exchange/layers.js";
 import { LAYER, layerOfText } from "../request/presets.js";
@@ -169,22 +170,23 @@ function textFields(app) {
 const PASTED_MAX = 1 << 16;
 
 function ownFields(app) {
-  const { t } = app;
+  const { t } = app,
+    uses = createUses(app);
   /** A field of megabytes holds up the page: what is pasted whole opens at once, and does not stand in the field. */
   const paste = (event) => {
     const pasted = event.clipboardData.getData("text/plain");
     if (pasted.length < PASTED_MAX || text.value !== "") return;
     event.preventDefault();
-    app.openText(pasted);
+    uses.takeText(pasted);
   };
   const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]", onpaste: paste });
   const file = h("input", {
     type: "file",
-    accept: ".json,.csv,.tsv,.txt,.npy,.safetensors",
+    accept: ".json,.csv,.tsv,.txt,.npy,.npz,.safetensors",
     tabindex: "-1",
     "aria-hidden": "true",
     hidden: true,
-    onchange: () => file.files[0] && app.openFile(file.files[0]),
+    onchange: () => file.files[0] && uses.takeFile(file.files[0]),
   });
   const open = h("button", { type: "button", onclick: () => file.click() }, t("own.file"));
   const element = h(
@@ -192,10 +194,11 @@ function ownFields(app) {
     {},
     h("h2", {}, t("own")),
     field(t("own.label"), text),
+    uses.element,
     h(
       "div.row",
       {},
-      h("button", { type: "button", onclick: () => app.openText(text.value) }, t("own.use")),
+      h("button", { type: "button", onclick: () => uses.takeText(text.value) }, t("own.use")),
       open,
       file,
     ),

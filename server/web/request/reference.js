@@ -12,6 +12,7 @@
  * @property {{gain: number[], shift: number[]}} [affine] of the norm
  * @property {Masks} masks
  * @property {number} scale
+ * @property {Tensor} [scaled] the context times the factors of heads
  * @property {number} [softcap]
  * @property {number[]} [sinks]
  * @property {PositionBias} positions
@@ -304,10 +305,22 @@ export function modelOf(request, isLayer, given, isSparse = false) {
   model.sinks = options.sinks && Array.from(tensorFrom(options.sinks).data);
   model.headScale = options.head_scale && Array.from(tensorFrom(options.head_scale).data);
   model.positions = new PositionBias(options, model.size.heads);
-  if (isSparse) return model;
+  return isSparse ? model : completeModel(model, request, given);
+}
+
+/**
+ * What follows from q, k and v.
+ * @param {Model} model with steps up to q and k
+ * @param {{attention?: (model: Model) => void, context?: (model: Model) => void}} [change] what puts other numbers in the
+ *        place of those of the equation, as soon as they are there
+ * @returns {Model} the same
+ */
+export function completeModel(model, request, given, change = {}) {
   attend(model);
-  drop(model, options, given);
+  change.attention?.(model);
+  drop(model, request.options ?? {}, given);
   mix(model);
+  change.context?.(model);
   finish(model, request);
   return model;
 }

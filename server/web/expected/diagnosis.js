@@ -1,0 +1,74 @@
+/**
+ * diagnosis.js: which of the usual suspects explains expected values that a run does not have.
+ *
+ * Nothing is said unless a suspect leaves clearly less of the difference than there was.
+ *
+ * @typedef {{id: string, of: string, left: number, before: number}} Cause left and before are largest differences
+ */
+import { isQuickToCheck } from "../exchange/checks.js";
+import { mapCells } from "../exchange/api.js";
+import { modelOf } from "../request/reference.js";
+import { LAYER } from "../request/presets.js";
+import { tensorIn } from "../request/steps.js";
+import { apart, roundingOf } from "./differences.js";
+import { placingOf } from "./matching.js";
+import { suspectsFor } from "./suspects.js";
+
+/** An explanation leaves at most this part of the difference, and this of that again as part of the values. */
+const CLEARLY = 0.1;
+
+/** Rounding differs a little from one implementation to the next: sums are added in another order. */
+const CLEARLY_ROUNDED = 0.35;
+
+const CELLS_MOST = 1 << 17;
+
+/** @returns {{part: number, most: number}} root mean square as part of the expected one, and largest difference */
+function residualOf(model, lines, run) {
+  let part = 0,
+    most = 0;
+  for (const { given, step } of lines) {
+    const own = model.steps[step.id],
+      placing = placingOf(given, step, run, given.view);
+    if (!own || own.data.length !== tensorIn(step, run).data.length) return { part: Infinity, most: Infinity };
+    let between = 0,
+      size = 0;
+    given.tensor.data.forEach((expected, n) => {
+      const here = apart(step.id, own.data[placing.at(n)], expected);
+      most = Math.max(most, here);
+      between += Math.max(0, here - roundingOf(given)) ** 2;
+      if (here - here === 0 && Number.isFinite(own.data[placing.at(n)])) size += expected * expected;
+    });
+    part = Math.max(part, Math.sqrt(between / (size || 1)));
+  }
+  return { part, most };
+}
+
+const isRounding = (id) => id.endsWith("float16");
+
+const pause = () => new Promise((resolve) => setTimeout(resolve));
+
+/**
+ * @param {import("./differences.js").Line[]} lines
+ * @param {{given: any, answer: any}} run
+ * @param {() => boolean} isOld whether nobody waits any more
+ * @returns {Promise<Cause | null>}
+ */
+export async function causeOf(lines, run, isOld = () => false) {
+  const { given, answer } = run,
+    computed = lines.filter(({ step }) => !step.path);
+  const isLarge = !isQuickToCheck(given) || mapCells(given) > CELLS_MOST;
+  if (isLarge || answer.onlyHead !== undefined || computed.every(({ outside }) => outside === 0)) return null;
+  const before = residualOf(modelOf(given.request, given.endpoint === LAYER, answer.outputs), computed, run);
+  let best = null,
+    least = Infinity;
+  for (const { id, of = "", make } of suspectsFor(given, answer.outputs)) {
+    await pause();
+    if (isOld()) return null;
+    const { part, most } = residualOf(make(), computed, run);
+    const isClear = part <= (isRounding(id) ? CLEARLY_ROUNDED : CLEARLY) * Math.min(before.part, CLEARLY);
+    if (!isClear || part >= least) continue;
+    best = { id, of, left: most, before: before.most };
+    least = part;
+  }
+  return best;
+}

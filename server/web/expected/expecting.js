@@ -1,0 +1,122 @@
+/**
+ * expecting.js: what people bring, used as they say: as a request of its own, as a part of the present one, or as the
+ * values that a step should have.
+ *
+ * @typedef {import("../request/reading.js").Found} Found
+ */
+import { choice, field } from "../dom.js";
+import { isZip, unzipped } from "../models/dumps.js";
+import { jsonOfTensor } from "../panels/importing.js";
+import { LAYER } from "../request/presets.js";
+import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
+import { safetensorsFrom } from "../request/safetensors.js";
+import { nestedOf, tensorFrom } from "../request/tensor.js";
+import { setIn } from "../store.js";
+import { Problem } from "../texts.js";
+import { USUAL_TOLERANCE } from "./differences.js";
+import { guessedStep, stepNamed } from "./matching.js";
+import { stepsIn } from "../request/steps.js";
+
+/** Places of a request for one tensor, with what the page calls them. */
+const PLACES = {
+  "in.query": ["X", ["inputs", "query"]],
+  "in.key": ["X key", ["inputs", "key"]],
+  "in.value": ["X value", ["inputs", "value"]],
+  "w.query": ["W_Q", ["weights", "query", "weight"]],
+  "w.key": ["W_K", ["weights", "key", "weight"]],
+  "w.value": ["W_V", ["weights", "value", "weight"]],
+  "w.output": ["W_O", ["weights", "output", "weight"]],
+};
+
+const foundOf = (name, tensor) => ({ name, tensor, digits: 0 });
+
+/** An answer of the server, or any object of tensors; what is none is left out. @returns {Found[]} */
+function foundInJson(json) {
+  if (Array.isArray(json)) return [foundOf("", tensorFrom(json))];
+  const isTensor = (value) => (Array.isArray(value) && value.length > 0) || Array.isArray(value?.shape);
+  const members = Object.entries(json.outputs ?? json).filter(([, value]) => isTensor(value));
+  return members.map(([name, value]) => foundOf(name, tensorFrom(value)));
+}
+
+/** @param {string} text @returns {Found[]} */
+export function foundInText(text) {
+  const { json, found } = readText(text),
+    all = json === undefined ? found : foundInJson(json);
+  if (all.length === 0) throw new Problem("own.empty");
+  return all;
+}
+
+const withNames = (tensors) => Object.entries(tensors).map(([name, tensor]) => foundOf(name, tensor));
+
+/** @param {File} file @returns {Promise<Found[]>} a tensor without a name has the file's */
+export async function foundInFile(file) {
+  const buffer = await file.arrayBuffer(),
+    bytes = new Uint8Array(buffer),
+    name = file.name.replace(/\.\w+$/, "");
+  if (file.name.endsWith(".safetensors")) return withNames(safetensorsFrom(buffer).tensors);
+  if (isZip(bytes)) {
+    const arrays = Array.from(await unzipped(buffer)).filter(([, content]) => isNpy(new Uint8Array(content)));
+    return arrays.map(([entry, content]) => foundOf(entry.replace(/\.npy$/, ""), npyFrom(content)));
+  }
+  if (isNpy(bytes)) return [foundOf(name, npyFrom(buffer))];
+  return foundInText(textOfBytes(bytes, file.name)).map((one) => ({ ...one, name: one.name || name }));
+}
+
+/** Values of a step take the place of those that it had. */
+export function expectValues(app, found) {
+  if (!app.store.state.answer) return;
+  const { run, view } = app.seen(),
+    steps = stepsIn(run),
+    before = app.store.state.expected;
+  const values = found.flatMap((one) => {
+    const step = guessedStep(one, run, view),
+      isNamed = step === stepNamed(one.name, steps);
+    return step ? [{ ...one, step: step.id, isNamed, view: { batch: view.batch, head: view.head } }] : [];
+  });
+  if (values.length === 0)
+    throw new Problem("expected.fits", { shape: found.map(({ tensor }) => tensor.shape.join(" × ")).join(", ") });
+  const kept = (before?.values ?? []).filter((one) => !values.some(({ step }) => step === one.step));
+  app.store.set({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
+}
+
+/** Zeros and ones say who may attend; other numbers are added to the scores. */
+function maskOf({ tensor }) {
+  const isAttend = tensor.data.every((value) => value === 0 || value === 1);
+  return isAttend ? ["attend", nestedOf(tensor, Boolean)] : ["bias", jsonOfTensor(tensor)];
+}
+
+function putIn(app, place, [found]) {
+  const { given } = app.store.state,
+    [name, mask] = place === "mask" ? maskOf(found) : [],
+    path = name ? ["masks", name] : PLACES[place][1];
+  const request = setIn(given.request, path, mask ?? jsonOfTensor(found.tensor));
+  app.store.edit({ ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request });
+}
+
+/** The choice of what one's data is, and what is done with it. @param {import("../main.js").App} app */
+export function createUses(app) {
+  const { t } = app;
+  const uses = [
+    ["request", t("expected.request")],
+    ["values", t("expected.values")],
+    ...Object.entries(PLACES).map(([id, [label]]) => [id, label]),
+    ["mask", t("expected.mask")],
+  ];
+  const select = choice(uses, "request", () => {});
+  const used = (whole, read) => async (source) => {
+    if (select.value === "request") return whole(source);
+    try {
+      const found = await read(source);
+      if (select.value === "values") expectValues(app, found);
+      else putIn(app, select.value, found);
+      app.notify("");
+    } catch (problem) {
+      app.cannotUse(problem);
+    }
+  };
+  return {
+    element: field(t("expected.as"), select),
+    takeText: used((text) => app.openText(text), foundInText),
+    takeFile: used((file) => app.openFile(file), foundInFile),
+  };
+}

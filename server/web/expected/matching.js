@@ -1,0 +1,121 @@
+/**
+ * matching.js: which step of a run expected values are of, by their name and shape, and which cell is which.
+ *
+ * @typedef {import("../request/tensor.js").Tensor} Tensor
+ * @typedef {{name: string, tensor: Tensor, digits: number}} Found
+ * @typedef {{at: (n: number) => number, count: number}} Placing at gives the index in the run's tensor of the n-th value
+ */
+import { groupSize, stepsIn, tensorIn } from "../request/steps.js";
+import { countOf } from "../request/tensor.js";
+
+/** What steps are called elsewhere, in small letters without anything between them. */
+const ALIASES = {
+  attention: ["attn", "attnweights", "attentionweights", "attnprobs", "probs", "softmax", "a", "p"],
+  scores: ["score", "logits", "qk", "qkt", "energy"],
+  scaled: ["scaledscores"],
+  masked: ["maskedscores"],
+  context: ["contextlayer", "ctx", "av"],
+  concat: ["concatenated", "merged"],
+  output: ["out", "attnoutput", "y", "o"],
+  q: ["queries"],
+  k: ["keys"],
+  v: ["values"],
+  "in.query": ["x", "inputsquery"],
+  "in.key": ["inputskey"],
+  "in.value": ["inputsvalue"],
+  "w.query": ["wq", "weightsqueryweight"],
+  "w.key": ["wk", "weightskeyweight"],
+  "w.value": ["wv", "weightsvalueweight"],
+  "w.output": ["wo", "weightsoutputweight"],
+};
+
+/** What an answer also has, and the page has no step for. */
+const NO_STEPS = ["mask", "lse", "entropy"];
+
+const plainName = (name) => name.toLowerCase().replace(/^outputs\./, "").replace(/\.npy$/, "").replace(/[^\p{L}\d]/gu, "");
+
+/** @returns {import("../request/steps.js").Step | undefined} */
+export function stepNamed(name, steps) {
+  const plain = plainName(name);
+  return steps.find(({ id }) => plainName(id) === plain || ALIASES[id]?.includes(plain));
+}
+
+const squeezed = (shape) => shape.filter((size) => size !== 1).join();
+
+/** Where the part of a tensor begins that a head and a batch item see. */
+function startOf(own, rank, step, run, { batch, head }) {
+  const lead = own.slice(0, own.length - rank),
+    size = countOf(own.slice(own.length - rank));
+  const h = step.perHead === "kv" ? Math.floor(head / groupSize(run.answer.outputs)) : head;
+  if (lead.length === 2) return (batch * lead[1] + h) * size;
+  return (step.path?.[0] === "weights" ? h : batch) * size;
+}
+
+/**
+ * The whole tensor; heads beside each other instead of one below the other; or the part that is looked at.
+ * @returns {Placing | null} null: the shape fits in no way
+ */
+export function placingOf(found, step, run, view) {
+  const own = tensorIn(step, run).shape,
+    { shape } = found.tensor,
+    count = countOf(shape);
+  if (squeezed(shape) === squeezed(own)) return { at: (n) => n, count };
+  const [batch, heads, length, d] = own;
+  const beside = [[batch, length, heads, d], [batch, length, heads * d]].map(squeezed);
+  if (own.length === 4 && beside.includes(squeezed(shape)))
+    return {
+      at: (n) => {
+        const b = Math.floor(n / (length * heads * d)),
+          i = Math.floor(n / (heads * d)) % length;
+        return ((b * heads + (Math.floor(n / d) % heads)) * length + i) * d + (n % d);
+      },
+      count,
+    };
+  const rank = shape.length;
+  if (rank < 2 || rank >= own.length || String(own.slice(-rank)) !== String(shape)) return null;
+  const start = startOf(own, rank, step, run, view);
+  return { at: (n) => start + n, count };
+}
+
+function looksLikeWeights({ shape, data }) {
+  const cols = shape.at(-1) ?? 1;
+  for (let from = 0; from < data.length; from += cols) {
+    let sum = 0;
+    for (const value of data.subarray(from, from + cols)) {
+      if (!(value >= 0)) return false;
+      sum += value;
+    }
+    if (Math.abs(sum - 1) > 1e-2) return false;
+  }
+  return true;
+}
+
+/** Sum of squares of what lies between, over cells where both are finite. */
+function distance(found, placing, own) {
+  let sum = 0;
+  for (let n = 0; n < placing.count; n++) {
+    const between = found.tensor.data[n] - own.data[placing.at(n)];
+    if (between - between === 0) sum += between * between;
+  }
+  return sum;
+}
+
+/** @returns {import("../request/steps.js").Step[]} those that the values have the shape of */
+export const stepsThatFit = (found, run, view) => stepsIn(run).filter((step) => placingOf(found, step, run, view));
+
+/**
+ * By the name, else weights and masked scores by how they look, else the nearest of those that fit.
+ * @returns {import("../request/steps.js").Step | undefined}
+ */
+export function guessedStep(found, run, view) {
+  if (NO_STEPS.includes(plainName(found.name))) return undefined;
+  const steps = stepsThatFit(found, run, view),
+    named = stepNamed(found.name, steps);
+  if (named) return named;
+  const computed = steps.filter(({ path }) => !path),
+    ofId = (id) => computed.find((step) => step.id === id);
+  if (found.tensor.data.includes(-Infinity) && ofId("masked")) return ofId("masked");
+  if (ofId("attention") && looksLikeWeights(found.tensor)) return ofId("attention");
+  const apart = new Map(computed.map((step) => [step, distance(found, placingOf(found, step, run, view), tensorIn(step, run))]));
+  return computed.sort((a, b) => apart.get(a) - apart.get(b))[0] ?? steps[0];
+}

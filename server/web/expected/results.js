@@ -1,0 +1,141 @@
+/**
+ * results.js: beside the map: expected values of steps, how far the run is from them, where, and why.
+ */
+import { bdi, choice, h, numberField } from "../dom.js";
+import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
+import { short } from "../request/tensor.js";
+import { causeOf } from "./diagnosis.js";
+import { cellAt, linesFor } from "./differences.js";
+import { stepsThatFit } from "./matching.js";
+
+/** A difference for people. */
+const sized = (value) => (value === 0 ? "0" : short(value, 2));
+
+const LABELLED = { query: "", key: "", feature: "d" };
+
+/** @param {import("../main.js").App} app */
+export function createExpected(app) {
+  const { t, store } = app;
+  const change = (patch) => store.set({ expected: { ...store.state.expected, ...patch } });
+  const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }), { isNeeded: true, step: 1e-3 });
+  const rtol = tolerance("rtol"),
+    atol = tolerance("atol");
+  const remove = h("button.link", { type: "button", onclick: () => store.set({ expected: null }) }, t("expected.remove"));
+  const verdict = h("p.verdict", { role: "status" }),
+    body = h("tbody", {}),
+    cause = h("p.cause", { role: "status" }),
+    note = h("p.note", {});
+  const heads = [t("expected.step"), t("expected.absolute"), t("expected.relative"), t("expected.worst")];
+  const table = h(
+    "table.terms",
+    {},
+    h("caption.spoken", {}, t("expected.values")),
+    h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))),
+    body,
+  );
+  const limits = h("div.row", {}, h("label.field", {}, h("span", {}, "rtol"), rtol.element), h("label.field", {}, h("span", {}, "atol"), atol.element));
+  const parts = [h("div.head", {}, h("h2", {}, t("expected.title")), remove), verdict, cause, table, limits, note],
+    element = h("section.expected", { hidden: true });
+
+  const nameOf = (kind, at, length, view, request) => {
+    const labels = labelsFor(kind, request, view, length);
+    return labels ? labelAt(labels, at) : LABELLED[kind] + at;
+  };
+
+  /** "it → animal, head 2". */
+  function placeOf(line, run) {
+    const cell = cellAt(line, run),
+      { shape } = tensorIn(line.step, run),
+      view = { batch: cell.batch };
+    const names = [
+      bdi(nameOf(line.step.rows, cell.row, shape.at(-2) ?? 1, view, run.given.request)),
+      " → ",
+      bdi(nameOf(line.step.cols, cell.col, shape.at(-1), view, run.given.request)),
+    ];
+    if (cell.hasHead) names.push(`, ${t("head")} ${cell.head}`);
+    return names;
+  }
+
+  const open = (line, run) => {
+    const { row, col, head, batch, hasHead } = cellAt(line, run),
+      { view } = store.state;
+    const compare = view.compare === "difference" ? "now" : view.compare;
+    store.look({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
+  };
+
+  /** Where the name has not decided, people may. */
+  function stepCell(line, run, view) {
+    const { given, step } = line,
+      fitting = given.isNamed ? [] : stepsThatFit(given, run, view);
+    if (fitting.length < 2) return step.label;
+    const take = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id } : one)) });
+    return choice(fitting.map(({ id, label }) => [id, label]), step.id, take, { "aria-label": t("expected.step") });
+  }
+
+  function lineRow(line, run, view) {
+    const cell = cellAt(line, run);
+    const worst = h(
+      "button",
+      { type: "button", onclick: () => open(line, run), disabled: line.absolute === 0 },
+      h("span.spoken", {}, `${line.step.label}: `, placeOf(line, run)),
+      h("span", { "aria-hidden": "true" }, line.absolute === 0 ? "–" : `${cell.row}, ${cell.col}`),
+    );
+    return h(
+      line.outside > 0 ? "tr.outside" : "tr",
+      {},
+      h("th", { scope: "row" }, stepCell(line, run, view)),
+      h("td", {}, sized(line.absolute)),
+      h("td", {}, sized(line.relative)),
+      h("td", {}, worst),
+    );
+  }
+
+  function sayVerdict(lines, run) {
+    const first = lines.find(({ outside }) => outside > 0);
+    verdict.className = "verdict " + (lines.length === 0 ? "open" : first ? "bad" : "good");
+    if (!first) {
+      verdict.textContent = lines.length === 0 ? t("expected.none") : t("expected.good", { n: lines.length });
+      return;
+    }
+    verdict.replaceChildren(
+      t("expected.first", { step: first.step.label, n: first.outside, all: first.count }),
+      " ",
+      h("button.link", { type: "button", onclick: () => open(first, run) }, placeOf(first, run)),
+      " ",
+      t("expected.cell", { own: short(first.own, 5), expected: short(first.expected, 5) }),
+    );
+  }
+
+  let drawn = [];
+
+  async function sayCause(lines, run) {
+    cause.hidden = true;
+    const mine = drawn,
+      found = await causeOf(lines, run, () => mine !== drawn).catch(() => null);
+    if (mine !== drawn || !found) return;
+    const why = t("expected.cause." + found.id, { of: found.of }).trim();
+    cause.replaceChildren(h("b", {}, why), " ", t("expected.left", { left: sized(found.left), before: sized(found.before) }));
+    cause.hidden = false;
+  }
+
+  function update(state) {
+    const { expected } = state;
+    if (element.hidden !== !expected) element.replaceChildren(...(expected ? parts : []));
+    element.hidden = !expected;
+    if (!expected || !state.answer) return;
+    const { run, view } = app.seen(),
+      key = [expected, run.answer];
+    rtol.update(expected.rtol);
+    atol.update(expected.atol);
+    if (key.every((part, at) => part === drawn[at])) return;
+    drawn = key;
+    const lines = linesFor(expected.values, run, expected),
+      digits = Math.max(...expected.values.map((one) => one.digits));
+    note.hidden = digits === 0;
+    note.textContent = t("expected.digits", { digits });
+    body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
+    sayVerdict(lines, run);
+    sayCause(lines, run);
+  }
+  return { element, update };
+}

@@ -1,0 +1,303 @@
+/**
+ * suspects.js: what implementations of attention usually get wrong, each computed as they would compute it.
+ *
+ * @typedef {import("../request/reference.js").Model} Model
+ * @typedef {{id: string, of?: string, make: () => Model}} Suspect of: what it is about, where there are several
+ */
+import { joinHeads } from "../request/linear.js";
+import { Masks } from "../request/masks.js";
+import { LAYER } from "../request/presets.js";
+import { completeModel, modelOf } from "../request/reference.js";
+import { tensorFrom } from "../request/tensor.js";
+import { roundersOf } from "./rounding.js";
+
+/** What all of them start from. */
+class Case {
+  /** @param {{request: any, endpoint: string}} given @param {Record<string, object>} outputs of the server, for its dropout */
+  constructor({ request, endpoint }, outputs) {
+    this.request = request;
+    this.isLayer = endpoint === LAYER;
+    this.outputs = outputs;
+    this.model = this.#begin(request);
+  }
+  #begin = (request) => modelOf(request, this.isLayer, undefined, true);
+
+  /** Another request. */
+  asked = (patch) => () => {
+    const request = { ...this.request, ...patch };
+    return completeModel(this.#begin(request), request, this.outputs);
+  };
+  /** Another computation of the same. */
+  worked = (prepare, change) => () => {
+    const model = this.#begin(this.request);
+    prepare(model);
+    return completeModel(model, this.request, this.outputs, change);
+  };
+}
+
+// ---- scale ---------------------------------------------------------------------------------------------------------
+
+function scales({ request, model, asked }) {
+  const { dK, heads } = model.size,
+    usual = 1 / Math.sqrt(dK);
+  /** @type {[string, number][]} */
+  const found = [
+    ["scaleNone", 1],
+    ["scaleUsual", usual],
+    ["scaleWidth", 1 / Math.sqrt(heads * dK)],
+    ["scaleTwice", usual * model.scale],
+  ];
+  const different = found.filter(([, scale], n) => scale !== model.scale && found.findIndex(([, one]) => one === scale) === n);
+  return different.map(([id, scale]) => ({ id, make: asked({ options: { ...request.options, scale } }) }));
+}
+
+// ---- masks ---------------------------------------------------------------------------------------------------------
+
+const finite = (value) => (value === -Infinity ? 0 : value);
+
+/** The rules of a request with another answer to what is hidden. */
+const withHidden = (rules, hiddenBy) => ({
+  hiddenBy,
+  bias: (...at) => finite(rules.bias(...at)),
+  offset: (b) => rules.offset(b),
+});
+
+const openMasks = (model) => {
+  model.masks = withHidden(model.masks, () => null);
+};
+
+/** @returns {boolean[]} for every cell of every map whether it is hidden */
+function hiddenCells({ size: { batch, heads, qLen, kvLen } }, rules) {
+  return Array.from({ length: batch * heads * qLen * kvLen }, (_, n) => {
+    const row = Math.floor(n / kvLen),
+      map = Math.floor(row / qLen);
+    return rules.hiddenBy(Math.floor(map / heads), map % heads, row % qLen, n % kvLen) !== null;
+  });
+}
+
+/** Weights, or scores, times 0 where a key is hidden. */
+const closeAfter = (name, hidden) => (model) => {
+  model.steps[name].data.forEach((_, n, data) => {
+    if (hidden[n]) data[n] = 0;
+  });
+};
+
+/** 0 / 0, where the server gives 0. */
+const emptyRowsNaN = (model) => {
+  const { data } = model.steps.attention,
+    { kvLen } = model.size;
+  for (let from = 0; from < data.length; from += kvLen)
+    if (data.subarray(from, from + kvLen).every((value) => value === 0)) data.fill(NaN, from, from + kvLen);
+};
+
+const flipped = (json) => {
+  const { shape, data } = tensorFrom(json);
+  return { shape, data: data.map((value) => Number(!value)) };
+};
+
+function masks({ request, model, asked, worked }) {
+  const rules = model.masks,
+    given = request.masks ?? {},
+    { qLen, kvLen } = model.size,
+    hidden = hiddenCells(model, rules);
+  const found = [],
+    withMasks = (more) => asked({ masks: { ...given, ...more } });
+  if (hidden.includes(true)) {
+    const zeroed = closeAfter("masked", hidden);
+    const invert = (one) => {
+      one.masks = withHidden(rules, (...at) => (rules.hiddenBy(...at) === null ? "attend" : null));
+    };
+    found.push({ id: "maskAfter", make: worked(openMasks, { attention: closeAfter("attention", hidden) }) });
+    found.push({ id: "maskInverted", make: worked(invert) });
+    found.push({ id: "maskNone", make: worked(openMasks) });
+    found.push({ id: "maskNaN", make: worked(() => {}, { attention: emptyRowsNaN }) });
+    if (!model.sinks)
+      found.push({
+        id: "maskZero",
+        make: worked(openMasks, {
+          attention: (one) => {
+            zeroed(one);
+            softmaxOf(one, "key");
+          },
+        }),
+      });
+    for (const name of ["attend", "padding"])
+      if (given[name] !== undefined) found.push({ id: "maskInverted", of: name, make: withMasks({ [name]: flipped(given[name]) }) });
+  }
+  const align = (name) => ({ causal: { ...(typeof given.causal === "object" ? given.causal : {}), align: name } });
+  if (!given.causal) found.push({ id: "causalAdded", make: withMasks({ causal: true }) });
+  else if (qLen !== kvLen) {
+    const isBottom = rules.offset(0) !== new Masks({ ...given, ...align("top_left") }, qLen, kvLen).offset(0);
+    found.push({ id: isBottom ? "causalTop" : "causalBottom", make: withMasks(align(isBottom ? "top_left" : "bottom_right")) });
+  }
+  return found;
+}
+
+// ---- softmax -------------------------------------------------------------------------------------------------------
+
+/** The softmax of the masked scores once more: of each row, or of each column. */
+function softmaxOf({ steps, size: { qLen, kvLen } }, over) {
+  const [count, lines, step, stride] = over === "key" ? [kvLen, qLen, 1, kvLen] : [qLen, kvLen, kvLen, 1];
+  const { data } = steps.masked;
+  for (let map = 0; map < data.length; map += qLen * kvLen)
+    for (let line = 0; line < lines; line++) {
+      const from = map + line * stride;
+      let top = -Infinity,
+        sum = 0;
+      for (let n = 0; n < count; n++) top = Math.max(top, data[from + n * step]);
+      for (let n = 0; n < count; n++) sum += top === -Infinity ? 0 : Math.exp(data[from + n * step] - top);
+      for (let n = 0; n < count; n++)
+        steps.attention.data[from + n * step] = sum === 0 ? 0 : Math.exp(data[from + n * step] - top) / sum;
+    }
+}
+
+const softmaxes = ({ model, worked }) =>
+  model.sinks ? [] : [{ id: "softmaxQueries", make: worked(() => {}, { attention: (one) => softmaxOf(one, "query") }) }];
+
+// ---- keys and heads ------------------------------------------------------------------------------------------------
+
+/** The numbers of K, in their order, taken as (d, len) and not as (len, d). */
+function keysAsTheyLie({ shape, data }) {
+  const [batch, heads, length, d] = shape,
+    out = new Float64Array(data.length);
+  for (let map = 0; map < batch * heads; map++)
+    for (let j = 0; j < length; j++)
+      for (let c = 0; c < d; c++) out[(map * length + j) * d + c] = data[(map * d + c) * length + j];
+  return { shape, data: out };
+}
+
+function keys({ model, worked }) {
+  const { kvLen, dK } = model.size;
+  if (kvLen === 1 || dK === 1) return [];
+  const before = model.steps.k_rotated;
+  const make = worked((one) => {
+    one.steps.k_rotated = keysAsTheyLie(one.steps.k_rotated ?? one.steps.k);
+  });
+  const put = () => {
+    const made = make();
+    if (before) made.steps.k_rotated = before;
+    else delete made.steps.k_rotated;
+    return made;
+  };
+  return [{ id: kvLen === dK ? "keysPlain" : "keysReshaped", make: put }];
+}
+
+/** Feature c of a head stands at c · heads + head. */
+function interleaved({ shape, data }, isBack) {
+  const [batch, heads, length, d] = shape,
+    out = new Float64Array(data.length);
+  for (let b = 0, at = 0; b < batch; b++)
+    for (let h = 0; h < heads; h++)
+      for (let i = 0; i < length; i++)
+        for (let c = 0; c < d; c++, at++) {
+          const flat = (b * length + i) * heads * d + c * heads + h;
+          if (isBack) out[flat] = data[at];
+          else out[at] = joinedAt(data, shape, b, i, c * heads + h);
+        }
+  return out;
+}
+
+/** What stands at a feature when heads stand side by side. */
+const joinedAt = (data, [, heads, length, d], b, i, feature) =>
+  data[((b * heads + Math.floor(feature / d)) * length + i) * d + (feature % d)];
+
+const HEADS = ["q", "k", "v"];
+
+function headSplits({ model, request, worked }) {
+  const isGiven = model.inputs.query.shape.length === 4;
+  if (model.size.heads === 1 || isGiven) return [];
+  const join = (write) => ({
+    context: (one) => {
+      one.steps.concat = { shape: one.steps.concat.shape, data: write(one.scaled) };
+    },
+  });
+  const split = (read) => (one) => {
+    for (const name of HEADS) one.steps[name] = { shape: one.steps[name].shape, data: read(one.steps[name]) };
+  };
+  const asItLies = join(({ data }) => data.slice());
+  const found = [{ id: "headsJoined", make: worked(() => {}, asItLies) }];
+  if (request.options?.rope) return found;
+  return [
+    ...found,
+    { id: "headsInterleaved", make: worked(split((one) => interleaved(one, false)), join((one) => interleaved(one, true))) },
+    { id: "headsReshaped", make: worked(split((one) => joinHeads(one).data), asItLies) },
+    { id: "headsReshaped", make: worked(split((one) => joinHeads(one).data)) },
+  ];
+}
+
+// ---- weights, positions --------------------------------------------------------------------------------------------
+
+const WEIGHT_LABELS = { query: "W_Q", key: "W_K", value: "W_V", output: "W_O" };
+
+function turned(json) {
+  const { shape, data } = tensorFrom(json.weight),
+    [size] = shape;
+  return { ...json, weight: { shape, data: data.map((_, at) => data[(at % size) * size + Math.floor(at / size)]) } };
+}
+
+function transposed({ request, asked }) {
+  const { weights = {} } = request;
+  const square = Object.keys(WEIGHT_LABELS).filter((name) => {
+    const shape = weights[name]?.weight ? tensorFrom(weights[name].weight).shape : [];
+    return shape.length === 2 && shape[0] === shape[1];
+  });
+  const suspect = (names) => ({
+    id: "transposed",
+    of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
+    make: asked({ weights: { ...weights, ...Object.fromEntries(names.map((name) => [name, turned(weights[name])])) } }),
+  });
+  return [...square.map((name) => suspect([name])), ...(square.length > 1 ? [suspect(square)] : [])];
+}
+
+function rotations({ request, asked }) {
+  const { rope } = request.options ?? {};
+  if (!rope) return [];
+  const layout = (rope.layout ?? "half").startsWith("interleaved") ? "half" : "interleaved";
+  return [{ id: "rope", make: asked({ options: { ...request.options, rope: { ...rope, layout } } }) }];
+}
+
+// ---- types of two bytes --------------------------------------------------------------------------------------------
+
+const ofTensors = (members, change) =>
+  Object.fromEntries(Object.entries(members).map(([name, json]) => [name, Array.isArray(json) || json?.shape ? change(json) : json]));
+
+/** Everything that is kept is rounded; sums and exponentials are not. */
+function roundedModel({ request, isLayer, outputs }, round) {
+  const ofTensor = ({ shape, data }) => ({ shape, data: Float64Array.from(data, round) }),
+    ofJson = (json) => ofTensor(tensorFrom(json));
+  const weights = Object.fromEntries(
+    Object.entries(request.weights ?? {}).map(([name, one]) => [name, typeof one === "object" ? ofTensors(one, ofJson) : one]),
+  );
+  const asked = { ...request, inputs: ofTensors(request.inputs, ofJson), ...(request.weights ? { weights } : {}) },
+    model = modelOf(asked, isLayer, undefined, true);
+  const roundSteps = (names) => {
+    for (const name of names) if (model.steps[name]) model.steps[name] = ofTensor(model.steps[name]);
+  };
+  roundSteps(["q", "k", "v", "q_rotated", "k_rotated"]);
+  const attention = () => {
+    const { scaled, masked } = model.steps,
+      added = masked.data.map((value, at) => value - scaled.data[at]);
+    roundSteps(["scores"]);
+    if (!model.softcap) model.steps.scaled = { shape: scaled.shape, data: model.steps.scores.data.map((value) => value * model.scale) };
+    roundSteps(["scaled"]);
+    model.steps.masked = { shape: masked.shape, data: added.map((value, at) => round(value + model.steps.scaled.data[at])) };
+    if (!model.sinks) softmaxOf(model, "key");
+    roundSteps(["attention"]);
+  };
+  const context = () => {
+    roundSteps(["context", "concat"]);
+    model.scaled = ofTensor(model.scaled);
+  };
+  completeModel(model, asked, outputs, { attention, context });
+  roundSteps(["projected", "residual", "output"]);
+  return model;
+}
+
+const roundings = (one) => roundersOf().map(({ id, round }) => ({ id, make: () => roundedModel(one, round) }));
+
+/** @returns {Suspect[]} those that this request can have */
+export function suspectsFor(given, outputs) {
+  const one = new Case(given, outputs);
+  if (one.model.unknown.length > 0) return [];
+  return [scales, masks, softmaxes, keys, headSplits, transposed, rotations, roundings].flatMap((make) => make(one));
+}
