@@ -27,6 +27,11 @@ export function h(what, attributes = {}, ...children) {
 /** A token: its direction is its own, whatever stands around it. */
 export const bdi = (text) => h("bdi", {}, text === "" ? "∅" : text);
 
+/** "W_Q" with its index below the line; as text it stays what it was. */
+export function symbol(text) {
+  return text.split(/(_\w+)/).map((part) => (part[0] === "_" ? h("sub", {}, h("span.under", {}, "_"), part.slice(1)) : part));
+}
+
 /** A labelled control; label is a text or an element. */
 export function field(label, control, note) {
   return h("label.field", {}, h("span", {}, label), control, note && h("small", {}, note));

@@ -11,19 +11,24 @@ import { cssColour, download, field, h } from "./dom.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./panels/exporting.js";
 import { createHeader } from "./panels/header.js";
 import { caseOfFile, caseOfText } from "./panels/importing.js";
-import { caseOver, fetchLayer, inputsFor, listLayers } from "./exchange/layers.js";
+import { caseOver, fetchLayer, inputsFor, inputsOfText, listLayers, ownRequest } from "./exchange/layers.js";
 import { fetchTexts } from "./exchange/files.js";
-import { MODES, OPENERS } from "./modes.js";
+import { caseOfModel } from "./models/case.js";
+import { EXAMPLES, exampleCase, exampleOf } from "./models/examples.js";
+import { ENTRANCES, MODES, OPENERS } from "./modes.js";
 import { presetCase } from "./request/presets.js";
 import { hiddenIn, seenIn, tensorSeen } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
+import { withSentence } from "./request/sentence.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
 /** Edits that come faster than this are computed together. */
 const DEBOUNCE_MS = 30;
 const BUSY_AFTER_MS = 200;
+/** How long it is said that something has worked. */
+const TOAST_MS = 5000;
 /** A large check begins once the picture is there. */
 const CHECK_AFTER_MS = 50;
 
@@ -36,7 +41,8 @@ const REMEMBER_MS = 300;
 const REMEMBERED = "attnd";
 const REMEMBERED_MOST = 1 << 23;
 
-const FIRST = "sentence";
+const FIRST = "demo.referent",
+  WITHOUT_MODEL = "sentence";
 
 /** What a browser keeps for this page; one that keeps nothing is as good. */
 const memory = {
@@ -56,10 +62,10 @@ const memory = {
   },
 };
 
-function createApp(store) {
+function createApp(store, language) {
   const app = {
     store,
-    language: languageFrom(memory.get("language") ?? navigator.language),
+    language,
     theme: memory.get("theme") ?? "auto",
     isAsking: false,
     /** @type {import("./exchange/layers.js").Facts[]} */
@@ -68,7 +74,8 @@ function createApp(store) {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
   const notice = h("div.notice", { role: "alert" });
-  const main = h("main", {});
+  const toast = h("p.toast", { role: "status", hidden: true });
+  const main = h("main#main", { tabindex: "-1" });
   let header = null,
     modes = {};
 
@@ -83,12 +90,15 @@ function createApp(store) {
 
   // ---- what buttons do -------------------------------------------------------------------------------------------
 
-  app.openCase = (given) => {
+  /** Another example is an entry of the browser's history; a page that is turned in a lesson is not. */
+  app.openCase = (given, isSameEntry = false) => {
     const { palette, models } = store.state.view;
+    if (!isSameEntry) app.beforeEntry?.();
     store.edit(given);
     store.look({ ...USUAL_VIEW, palette, models, ...given.view, compare: "now", paint: false });
   };
-  app.openPreset = (id) => app.openCase(presetCase(id));
+  app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
+  app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.look({ mode }));
   app.openStep = (step) => store.look({ step });
   app.keep = () => {
     const { shown, answer, check } = store.state;
@@ -96,7 +106,10 @@ function createApp(store) {
   };
   /** A of a link, computed again. */
   app.keepAnew = async ({ keptGiven, view }) => {
-    if (!keptGiven) return;
+    if (!keptGiven) {
+      store.set({ kept: null });
+      return;
+    }
     const answer = await compute(keptGiven, view.head);
     store.set({ kept: { given: keptGiven, answer, check: checkRun({ given: keptGiven, answer }) } });
   };
@@ -122,6 +135,7 @@ function createApp(store) {
       app.cannotUse(problem);
     }
   };
+  const openExample = opened((id) => exampleCase(id, app.language));
   /** Of a real layer's many keys none gets much: colours up to the largest weight show more. */
   app.openLayer = async (name, view = { range: "max" }) => {
     try {
@@ -132,6 +146,22 @@ function createApp(store) {
       app.cannotUse(problem);
     }
   };
+  let typing = 0;
+  /** The same with another sentence, as it is typed: what is looked at stays, and what was overtaken is dropped. */
+  app.openSentence = async (text, numbers) => {
+    const mine = ++typing,
+      { given, view } = store.state;
+    try {
+      const made = await caseOfSentence(given, text, view, numbers);
+      if (mine !== typing) return;
+      store.edit(made, "sentence");
+      if (made.view?.row !== undefined) store.look({ row: made.view.row, col: made.view.col });
+      app.notify("");
+    } catch (problem) {
+      if (mine === typing) app.cannotUse(problem);
+    }
+  };
+  app.openSource = (text) => app.openSentence(text, null);
   app.openText = opened(caseOfText);
   const openRequest = opened(caseOfFile);
   app.openFile = async (file) => {
@@ -148,8 +178,18 @@ function createApp(store) {
     app.notify(app.t("own.wrong", { why: problem instanceof Problem ? app.t(problem.key, problem.values) : problem.message }));
 
   app.notify = (...content) => {
-    notice.replaceChildren(...content);
+    const close = h("button.icon.close", { type: "button", "aria-label": app.t("close"), onclick: () => app.notify("") }, "×");
     notice.hidden = content.length === 0 || content[0] === "";
+    notice.replaceChildren(...(notice.hidden ? [] : [h("div", {}, ...content), close]));
+  };
+
+  let fading = 0;
+  /** What has worked is said for a moment, in nobody's way. */
+  app.toast = (text) => {
+    toast.textContent = text;
+    toast.hidden = false;
+    clearTimeout(fading);
+    fading = setTimeout(() => (toast.hidden = true), TOAST_MS);
   };
 
   /** A server with keys wants one: asked for here, and what was refused is computed then. */
@@ -201,10 +241,10 @@ function createApp(store) {
     return true;
   };
 
-  app.copyText = async (text) => {
+  app.copyText = async (text, done = "copied") => {
     try {
       await navigator.clipboard.writeText(text);
-      app.say(app.t("copied"));
+      app.toast(app.t(done));
       app.notify("");
     } catch {
       const area = h("textarea", { rows: 4, readonly: true, "aria-label": app.t("copy") });
@@ -227,8 +267,7 @@ function createApp(store) {
       return;
     }
     history.replaceState(null, "", hash);
-    await app.copyText(location.href);
-    app.notify(app.t("share.done"));
+    await app.copyText(location.href, "share.done");
   };
 
   /** A file says which of two runs it holds. */
@@ -282,8 +321,8 @@ function createApp(store) {
     document.title = "attnd · " + app.t("title");
     header = createHeader(app);
     modes = Object.fromEntries(Object.entries(MODES).map(([id, create]) => [id, create(app)]));
-    document.querySelector("header")?.remove();
-    document.body.prepend(header.element, notice, main, spoken);
+    for (const old of document.querySelectorAll("header, .skip")) old.remove();
+    document.body.prepend(h("a.skip", { href: "#main" }, app.t("skip")), header.element, notice, main, toast, spoken);
     app.setAsking(app.isAsking);
     app.update(store.state);
   };
@@ -296,9 +335,11 @@ function createApp(store) {
 
   app.update = (state) => {
     if (!header) return;
-    const open = modes[state.view.mode];
+    const { view } = state,
+      open = modes[view.mode];
     header.update(state);
     if (main.firstChild !== open.element) main.replaceChildren(open.element);
+    if (view.mode !== "story") delete document.documentElement.dataset.present;
     open.update(state);
   };
   return app;
@@ -414,20 +455,38 @@ function computeOn(store, app) {
  * The address always holds what is asked for and how it is looked at, so that reloading loses nothing. What is too long
  * for an address is kept beside it, by the browser, for this entry of its history.
  */
-function rememberOn(store) {
+function rememberOn(store, app) {
   let timer = 0,
-    last = textOfState(store.state);
-  const put = (kept, hash) => history.replaceState(kept, "", hash || location.pathname + location.search);
+    last = textOfState(store.state),
+    left = null;
+  const put = async (text, isNew) => {
+    const hash = await hashOf(text),
+      kept = hash || text.length > REMEMBERED_MOST ? null : { [REMEMBERED]: text };
+    history[isNew ? "pushState" : "replaceState"](kept, "", hash || location.pathname + location.search);
+  };
 
-  async function save() {
+  /** One at a time: an entry is not put before the one that it follows. */
+  let saving = Promise.resolve();
+  const save = () => {
     timer = 0;
-    const text = textOfState(store.state);
+    saving = saving.then(saveNow);
+  };
+  async function saveNow() {
+    const before = left,
+      text = textOfState(store.state);
+    left = null;
+    if (before !== null && before !== last) await put(before, false);
     if (text === last) return;
     last = text;
-    const hash = await hashOf(text);
-    if (text !== last) return;
-    put(hash || text.length > REMEMBERED_MOST ? null : { [REMEMBERED]: text }, hash);
+    await put(text, before !== null && before !== text);
   }
+  app.beforeEntry = () => {
+    left ??= textOfState(store.state);
+  };
+  app.cameBack = () => {
+    left = null;
+    last = textOfState(store.state);
+  };
   store.listen(() => {
     if (timer === 0) timer = setTimeout(save, REMEMBER_MS);
   });
@@ -490,42 +549,72 @@ function rememberedState() {
   return typeof text === "string" ? stateOf(JSON.parse(text)) : null;
 }
 
-/** @returns {Promise<{given: object, view: object, keptGiven?: object | null, problem?: Error}>} */
-async function firstState() {
-  const usual = () => ({ given: presetCase(FIRST), view: USUAL_VIEW });
+/** Options and masks besides those of the layer; masks that are written for a number of tokens hold for no other. */
+function ownOf(given) {
+  const { masks, options } = ownRequest(given),
+    { attend, bias, padding, key_lengths, query_lengths, documents, blocks, ...rules } = masks ?? {};
+  return { masks: rules, options };
+}
+
+/** A sentence in the place of the one that a case has. @returns {Promise<import("./request/presets.js").Case>} */
+async function caseOfSentence(given, text, view, numbers) {
+  const { source, layer, request } = given,
+    { tokens } = request;
+  if (source) {
+    const word = tokens.query[view.row] ?? "";
+    return exampleOf(await caseOfModel({ ...source, text }, { head: view.head, word, layer, ...ownOf(given) }));
+  }
+  if (!layer) return withSentence(given, text, view, numbers);
+  return { ...caseOver(layer, { ...inputsOfText(layer, text, numbers.seed), ...ownOf(given) }), seed: numbers.seed };
+}
+
+/** What the page shows where nothing else is asked for: a head that has learned something, where the server has it. */
+async function usualState(language) {
+  const plain = presetCase(WITHOUT_MODEL);
+  const given = hasServer() ? await exampleCase(FIRST, language).catch(() => plain) : plain;
+  return { given, view: { ...USUAL_VIEW, ...given.view } };
+}
+
+/** @returns {Promise<{given: object, view: object, keptGiven?: object | null, lesson?: any, problem?: Error}>} */
+async function firstState(language) {
   try {
     const before = (await rememberedState()) ?? (await stateOfHash(location.hash));
-    return before ?? (await embeddedState()) ?? usual();
+    return before ?? (await embeddedState()) ?? (await usualState(language));
   } catch (problem) {
-    return { ...usual(), problem };
+    return { ...(await usualState(language)), problem };
   }
 }
 
 async function start() {
-  const { given, view, keptGiven, problem } = await firstState();
+  const language = languageFrom(memory.get("language") ?? navigator.language);
+  const texts = fetchTexts(language);
+  const { given, view, keptGiven, lesson, problem } = await firstState(language);
   const store = new Store({
     given,
     shown: given,
     answer: null,
     check: null,
     kept: null,
+    lesson: lesson ?? null,
     isBusy: false,
     isRefused: false,
     view,
   });
-  const app = createApp(store);
+  const app = createApp(store, language);
   computeOn(store, app); // the server works while the page is built
-  if (!(await fetchTexts(app.language))) app.language = ownLanguage();
+  if (!(await texts)) app.language = ownLanguage();
   app.build();
   if (problem) app.cannotUse(problem);
   takeDrops(app);
   takeKeys(store);
-  window.addEventListener("hashchange", async () => {
+  window.addEventListener("popstate", async ({ state }) => {
     try {
-      const found = await stateOfHash(location.hash);
-      if (!found) return;
+      const text = state?.[REMEMBERED],
+        before = text ? await stateOf(JSON.parse(text)) : await stateOfHash(location.hash);
+      const found = before ?? (await usualState(app.language));
       store.edit(found.given);
-      store.look(found.view);
+      store.set({ view: found.view, lesson: before?.lesson ?? store.state.lesson });
+      app.cameBack?.();
       await app.keepAnew(found);
     } catch (problem) {
       app.cannotUse(problem);
@@ -533,7 +622,7 @@ async function start() {
     }
   });
   if (keptGiven) await app.keepAnew({ keptGiven, view }).catch(app.cannotUse);
-  rememberOn(store);
+  rememberOn(store, app);
   await app.findLayers();
 }
 

@@ -8,12 +8,16 @@
  */
 import { createLab } from "./lab.js";
 import { createModels, openDump } from "./models/models.js";
+import { createStory, openLessonFile, openStory } from "./story/story.js";
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} in the order of the bar; the names are also in store.js */
-export const MODES = { lab: createLab, models: createModels };
+export const MODES = { story: createStory, lab: createLab, models: createModels };
+
+/** What opens a mode that needs more than to be looked at. @type {Record<string, (app: import("./main.js").App) => void>} */
+export const ENTRANCES = { story: openStory };
 
 /**
  * What takes a dropped or opened file that is no request: true where it did.
  * @type {((app: import("./main.js").App, file: File) => Promise<boolean>)[]}
  */
-export const OPENERS = [openDump];
+export const OPENERS = [openLessonFile, openDump];

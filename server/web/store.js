@@ -13,12 +13,16 @@
  * @property {boolean} isRefused what is shown is not what given asks for
  * @property {{given: object, answer: object} | null} kept run A of a comparison
  * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} [expected]
+ * @property {import("./story/lesson.js").Lesson | null} lesson one that a teacher has opened
  * @property {object} view
  */
 
 /** What is looked at; only what differs from here is shared in a link. */
 export const USUAL_VIEW = {
   mode: "lab",
+  lesson: "hand",
+  page: 0,
+  present: "off",
   batch: 0,
   head: 0,
   step: "attention",
@@ -39,7 +43,9 @@ export const USUAL_VIEW = {
 
 /** The values of a view that are one of a few. */
 export const VIEW_CHOICES = {
-  mode: ["lab", "models"],
+  mode: ["story", "lab", "models"],
+  lesson: ["hand", "masks", "cross", "own"],
+  present: ["off", "on"],
   tab: ["map", "links", "table", "layers"],
   palette: ["viridis", "cividis", "grey"],
   range: ["full", "max", "log"],

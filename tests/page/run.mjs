@@ -28,6 +28,8 @@ const LANES = [
     ],
     [
         "models/dumps",
+        "shown/opening",
+        "shown/story",
         "shown/presets",
         "input/accessibility",
         "shown/layers",

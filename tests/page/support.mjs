@@ -8,6 +8,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateRawSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const START_MS = 20000;
@@ -53,6 +54,12 @@ export const startBrowser = (executablePath) =>
         ],
     });
 
+/** @param {object} content @returns {string} the address of a state, as the page writes it */
+export const addressOf = (content) => "/#v1=" + deflateRawSync(JSON.stringify(content)).toString("base64url");
+
+/** Twelve words through four heads of seeded numbers. */
+export const SENTENCE = addressOf({ preset: "sentence" });
+
 /** What every page is watched for. */
 const WATCH = () => {
     window.violations = [];
@@ -67,7 +74,7 @@ const WATCH = () => {
  * @param {object} [options] of the context
  * @param {(page: object) => Promise<void>} [ready] resolves when the page can be used
  */
-export async function openPage(stage, options = {}, path = "/", ready = settled) {
+export async function openPage(stage, options = {}, path = SENTENCE, ready = settled) {
     const context = await stage.browser.newContext({
         viewport: { width: 1280, height: 900 },
         locale: "en-GB",

@@ -3,8 +3,11 @@
  */
 import { base64OfBytes, bytesOfBase64 } from "../request/tensor.js";
 import { caseOver, fetchLayer, ownRequest } from "./layers.js";
+import { caseOfModel } from "../models/case.js";
+import { exampleOf } from "../models/examples.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
 import { checkedRequest } from "../request/request.js";
+import { checkedLesson } from "../story/lesson.js";
 import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";
 
@@ -48,9 +51,15 @@ export function viewFromShared(given) {
   return view;
 }
 
-/** A preset that nobody has edited goes by its name, a kept layer too; anything else whole. */
-const contentOfCase = ({ id, endpoint, layer, request, random, ...given }) =>
-  id ? { preset: id } : { endpoint, layer: layer?.name, random, request: ownRequest({ ...given, layer, request }) };
+/** A preset that nobody has edited goes by its name, a text in a model and a kept layer too; anything else whole. */
+function contentOfCase({ id, endpoint, layer, request, random, seed, source, ...given }) {
+  const own = ownRequest({ ...given, layer, request });
+  if (source?.inputs === request.inputs) {
+    const { model, module, layer: at, text } = source;
+    return { source: { model, module, layer: at, text }, request: { masks: own.masks, options: own.options } };
+  }
+  return id && PRESETS.includes(id) ? { preset: id } : { endpoint, layer: layer?.name, random, seed, request: own };
+}
 
 /** Requests are written out once, however often the view changes. */
 const caseTexts = new WeakMap();
@@ -61,9 +70,9 @@ function textOfCase(given) {
 }
 
 /** @returns {string} all that brings back what is seen, as JSON */
-export function textOfState({ given, kept, view }) {
+export function textOfState({ given, kept, lesson, view }) {
   const shared = JSON.stringify(viewToShare(view));
-  return `${textOfCase(given).slice(0, -1)},"view":${shared}${kept ? `,"kept":${textOfCase(kept.given)}` : ""}}`;
+  return `${textOfCase(given).slice(0, -1)},"view":${shared}${kept ? `,"kept":${textOfCase(kept.given)}` : ""}${lesson ? `,"lesson":${JSON.stringify(lesson)}` : ""}}`;
 }
 
 /** @param {string} text of a state @returns {Promise<string | null>} null: too long for an address */
@@ -92,23 +101,25 @@ export async function stateOfHash(hash) {
 }
 
 /** @returns {Promise<import("../request/presets.js").Case>} @throws {Problem} where it names what there is not */
-async function caseOfContent({ preset, endpoint, layer, request: shared, random: drawn }) {
+async function caseOfContent({ preset, endpoint, layer, request: shared, random: drawn, seed, source }) {
   if (PRESETS.includes(preset)) return presetCase(preset);
+  if (source) return exampleOf(await caseOfModel(source, { masks: shared?.masks, options: shared?.options }));
   if (shared === undefined) throw new Problem("share.broken");
   const request = checkedRequest(shared),
     random = drawn === "all" || drawn === "inputs" ? drawn : undefined;
   if (layer !== undefined) return caseOver(await fetchLayer(layer), { ...request, random });
   if (endpoint !== LAYER && endpoint !== BARE) throw new Problem("share.endpoint", { name: endpoint });
-  return { id: "", endpoint, request, random };
+  return { id: "", endpoint, request, random, seed: Number.isSafeInteger(seed) ? seed : undefined };
 }
 
 /**
  * @param {any} content as textOfState and pageWith write it
- * @returns {Promise<{given: object, view: object, keptGiven: object | null}>} keptGiven is to be computed too
+ * @returns {Promise<{given: object, view: object, keptGiven: object | null, lesson: object | null}>} keptGiven is to be computed too
  */
 export async function stateOf(content) {
   const given = await caseOfContent(content),
     keptGiven = content.kept ? await caseOfContent(content.kept) : null;
   const view = viewFromShared({ ...given.view, ...content.view });
-  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven };
+  const lesson = content.lesson ? checkedLesson(content.lesson) : null;
+  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven, lesson };
 }

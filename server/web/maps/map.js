@@ -21,6 +21,10 @@ const TILES_A_FRAME = 2;
 /** Slanted lines of text are nearer to each other than their beginnings. */
 const SLANTED_APART = 18;
 const HATCH_CELLS = 40000;
+/** A wide map leaves room for what stands beside it. */
+const ROOMY = 560;
+/** Free below a map that ends with the window. */
+const BELOW = 14;
 /** A press that moves less, in CSS pixels, is a tap. */
 const STILL = 4;
 
@@ -32,7 +36,11 @@ const STILL = 4;
  * @property {string[] | null} colLabels
  * @property {string} rowPrefix before a number in the place of a label
  * @property {string} colPrefix
+ * @property {string} rowAxis what rows are
+ * @property {string} colAxis
+ * @property {number} beside width that is to stay free beside the map, where there is enough
  * @property {boolean} hasTotals
+ * @property {boolean} hasHidden whether a mask hides cells
  * @property {(i: number, j: number) => boolean} isHidden
  * @property {string} title
  * @property {string} fileTitle of pictures
@@ -46,7 +54,8 @@ const STILL = 4;
 
 export class MapView {
   /**
-   * @param {{onhover: Function, onselect: Function, onpaint: Function, onkey: Function, describe: Function}} hooks
+   * @param {{onhover: Function, onselect: Function, onpaint: Function, onkey: Function, describe: Function,
+   *          onlayout?: (used: {width: number, top: number}) => void}} hooks
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -147,29 +156,34 @@ export class MapView {
       return Math.min(LABEL_MAX, Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width))));
     };
     this.rowLabelWidth = widest(sheet.rowLabels, sheet.rowPrefix, matrix.rows);
+    const axis = Math.ceil(context.measureText(sheet.rowAxis + " ↓").width);
+    this.rowLabelWidth = Math.max(this.rowLabelWidth, axis);
     this.colLabelWidth = widest(sheet.colLabels, sheet.colPrefix, matrix.cols);
     const slanted = Math.ceil(this.colLabelWidth * 0.72) + 14;
-    this.origin = { x: this.rowLabelWidth + 12, y: Math.max(26, slanted) };
+    this.origin = { x: this.rowLabelWidth + 12, y: Math.max(36, slanted) };
     const right = Math.max(sheet.hasTotals ? TOTAL_WIDTH : 8, Math.min(slanted, 60));
     const bottom = sheet.hasTotals ? TOTAL_HEIGHT : 8;
-    const most = Math.max(320, Math.min(window.innerHeight * 0.72, 720));
+    const above = this.element.getBoundingClientRect().top + window.scrollY;
+    const isSeen = above < window.innerHeight / 2,
+      most = Math.max(320, isSeen ? Math.min(window.innerHeight - above - BELOW, 960) : Math.min(window.innerHeight * 0.72, 720));
     this.view.place(
-      Math.max(40, width - this.origin.x - right),
+      Math.max(40, width - this.origin.x - right - (width > ROOMY ? sheet.beside : 0)),
       most - this.origin.y - bottom,
       matrix.rows,
       matrix.cols,
     );
-    return { width, height: this.origin.y + this.view.plotHeight + bottom };
+    return { width, height: this.origin.y + this.view.plotHeight + bottom, right };
   }
 
   #drawNow() {
     this.isDirty = false;
-    const { width, height } = this.#layOut(this.cells.getContext("2d"));
+    const { width, height, right } = this.#layOut(this.cells.getContext("2d"));
     this.size = { width, height };
     const context = sizeCanvas(this.cells, width, height);
     if (this.element.style.height !== height + "px") this.element.style.height = height + "px";
     // One finger scrolls the page past a map that is shown whole; two never zoom the page here.
     this.element.style.touchAction = this.sheet.isPainting || this.view.zoom > 1 ? "none" : "pan-x pan-y";
+    this.hooks.onlayout?.({ width: this.origin.x + this.view.plotWidth + right, top: this.origin.y });
     this.colours = this.#colours();
     context.save();
     context.translate(this.origin.x, this.origin.y);
@@ -178,6 +192,7 @@ export class MapView {
     this.#drawValues(context);
     this.#drawRowLabels(context);
     this.#drawColLabels(context);
+    this.#drawAxes(context);
     if (this.sheet.hasTotals) this.#drawTotals(context);
     context.restore();
     this.#drawMark();
@@ -340,6 +355,21 @@ export class MapView {
     context.font = `${isMarked ? "600 " : ""}12px ${FONT}`;
     const text = labels ? labels[at] : prefix + at;
     this.text = text.length > 24 ? text.slice(0, 23) + "…" : text;
+  }
+
+  /** In the corner: what goes down, what goes across, and that the totals are sums. */
+  #drawAxes(context) {
+    const { sheet, view, origin } = this;
+    context.font = `italic 12px ${FONT}`;
+    context.fillStyle = this.colours.muted;
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    context.fillText(`${sheet.colAxis} →`, -8, -origin.y + 9, origin.x - 10);
+    context.fillText(`${sheet.rowAxis} ↓`, -8, -9, origin.x - 10);
+    if (!sheet.hasTotals) return;
+    context.fillText("Σ", -8, view.plotHeight + 16);
+    context.textAlign = "left";
+    context.fillText("Σ", view.plotWidth + 20, -9);
   }
 
   #drawTotals(context) {

@@ -1,8 +1,10 @@
 /**
  * stage.js: the one large view: a matrix as a map, as links, or as a table.
  */
+import { createRowBars } from "./bars.js";
 import { extentOf, scaleOf } from "./colour.js";
 import { bdi, choice, h, numberField } from "../dom.js";
+import { roleOf, swapOf } from "../models/examples.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
 import { MapView } from "./map.js";
@@ -32,7 +34,9 @@ export function createStage(app) {
     },
     onpaint: (row, col, isFirst) => app.paint(row, col, isFirst),
     onkey: (key, row, col) => app.cellKey(key, row, col),
+    onlayout: (used) => bars.place(used, map.element.clientWidth),
   });
+  const bars = createBars(app, (col) => map.moveTo(map.focus.row, col));
   const links = new LinksView({ onselect: (row) => store.look({ row }) });
   const layers = new LayersView(app);
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
@@ -42,16 +46,19 @@ export function createStage(app) {
   const tabs = createTabs(app),
     compare = createCompare(app);
   const title = h("h2", {}),
+    words = h("p.words", {}),
+    role = h("p.role", {}),
     random = h("p.random", {}, t("random"));
   const first = h("canvas.first", { hidden: true, role: "img", "aria-label": t("stage.first") });
-  const body = h("div.body", { role: "tabpanel", id: "stage-body" }, first, map.element, links.element, table);
+  const body = h("div.body", { role: "tabpanel", id: "stage-body" }, first, map.element, bars.element, links.element, table);
   const element = h(
     "section.stage",
     { "aria-label": t("stage") },
     h("div.head", {}, title, compare.element, tabs.element),
-    h("div.tools", {}, legend.element, mapTools.element, linkTools.element),
+    words,
+    role,
     random,
-    readout,
+    h("div.tools", {}, readout, legend.element, mapTools.element, linkTools.element),
     body,
   );
 
@@ -79,7 +86,22 @@ export function createStage(app) {
       h("span.arrow", {}, " → "),
       bdi(map.colName(col)),
       h("b", {}, value),
-      h("small", {}, `[${row}, ${col}]`),
+      h("small", { title: t("place") }, `[${row}, ${col}]`),
+    );
+  }
+
+  const placeOf = ({ source, layer }) => (source ? `${source.model}, ${t("layer.number", { n: source.layer })}` : layer?.name);
+
+  /** Which head of a model this is, and a word that sends it elsewhere. */
+  function showRole({ run, view, step }) {
+    const found = step.perHead ? roleOf(run.given, view.head) : "",
+      swap = found === "demo.referent" && swapOf(run.given);
+    role.hidden = !run.given.source;
+    const write = swap && h("button.link", { type: "button", onclick: () => app.openSource(swap.text) }, bdi(swap.to));
+    const facts = { layer: run.given.source?.layer, head: view.head };
+    role.replaceChildren(
+      ...(role.hidden ? [] : [h("b", {}, t("role.head", facts)), " ", found ? t("role." + found) : t("role.none")]),
+      ...(write ? [" ", t("role.try", { from: swap.from }), " ", write, "."] : []),
     );
   }
 
@@ -92,7 +114,7 @@ export function createStage(app) {
       isWeight = step.isWeight && mode !== "difference";
     const extent = mode === "difference" ? extentOf(matrix.data) : extentOfTensor(tensorSeen(seen));
     const head = step.perHead && `${t("head")} ${view.head}`,
-      title = [name, run.given.layer?.name, step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
+      title = [name, placeOf(run.given), step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
     return {
       matrix,
       isHidden: hiddenSeen(seen, matrix),
@@ -100,6 +122,9 @@ export function createStage(app) {
       colLabels: labelsFor(step.cols, request, view, matrix.cols),
       rowPrefix: PREFIX[step.rows],
       colPrefix: PREFIX[step.cols],
+      rowAxis: t("axis." + step.rows),
+      colAxis: t("axis." + step.cols),
+      beside: isWeight && matrix.cols <= BARS_SHOWN ? BARS_LEAST : 0,
       isWeight,
       extent,
       scale: scaleOf(app.look(), extent, isWeight),
@@ -109,6 +134,7 @@ export function createStage(app) {
       corner: step.cols === "key" ? `${mode === "difference" ? name : step.id}: query\\key` : "",
       key: [step.id, mode].join(),
       step,
+      hasHidden: step.cols === "key" && (run.answer.outputs.mask?.data.includes(0) ?? Boolean(request.masks)),
       isPainting: view.paint && mode === "now" && step.cols === "key",
     };
   }
@@ -171,6 +197,8 @@ export function createStage(app) {
     const tab = isOpen[view.tab] ? view.tab : "map";
     first.hidden = true;
     title.textContent = sheet.title;
+    words.textContent = t("words." + sheet.step.id);
+    showRole(seen);
     random.hidden = run.given.random !== "inputs";
     map.element.hidden = tab !== "map";
     links.element.hidden = tab !== "links";
@@ -188,12 +216,55 @@ export function createStage(app) {
       map.focus = { row: Math.min(view.row, sheet.matrix.rows - 1), col: Math.min(view.col, sheet.matrix.cols - 1) };
     map.show(sheet);
     showReadout(map.hovered);
+    bars.update(sheet, map, tab === "map");
     showLayers({ shown: run.given, view }, tab === "layers");
     if (tab === "table") drawTable(sheet);
     if (tab === "links")
       links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
   }
   return { element, update, map, showFirst };
+}
+
+/** So much room beside the map is worth using. */
+const BARS_LEAST = 200,
+  BARS_MOST = 420,
+  BARS_SHOWN = 24;
+
+/** The weights of the chosen row, beside the map, where there is room. @param {import("../main.js").App} app */
+function createBars({ t }, moveTo) {
+  const title = h("h3", {}),
+    bars = createRowBars(moveTo),
+    element = h("div.bars", {}, title, bars.element);
+  let isWanted = false,
+    hasRoom = false;
+  const show = () => {
+    element.hidden = !isWanted || !hasRoom;
+  };
+
+  function place({ width, top }, whole) {
+    hasRoom = whole - width >= BARS_LEAST;
+    element.style.left = width + "px";
+    element.style.top = top - 28 + "px";
+    element.style.width = Math.min(BARS_MOST, whole - width) + "px";
+    show();
+  }
+
+  function update({ matrix, isWeight, isHidden }, map, isMap) {
+    isWanted = isMap && isWeight && matrix.cols <= BARS_SHOWN;
+    show();
+    if (!isWanted) return;
+    const { row, col } = map.focus,
+      [before, after] = t("bars", { word: "\n" }).split("\n"),
+      cols = Array.from({ length: matrix.cols }, (_, at) => at);
+    title.replaceChildren(before, bdi(map.rowName(row)), after);
+    bars.update({
+      names: cols.map((at) => map.colName(at)),
+      values: cols.map((at) => matrix.data[row * matrix.cols + at]),
+      hidden: cols.map((at) => isHidden(row, at)),
+      chosen: col,
+    });
+  }
+  return { element, place, update };
 }
 
 /** Arrow keys move between the tabs, as those of a real tab list do. */
@@ -259,9 +330,9 @@ function createMapTools(app, map) {
     store.look({ paint: wanted });
   };
   const paint = h(
-    "button",
-    { type: "button", title: t("paint.how"), onclick: toggle },
-    t("paint"),
+    "button.icon",
+    { type: "button", title: `${t("paint")}. ${t("paint.how")}`, "aria-label": t("paint"), onclick: toggle },
+    "✎",
   );
   const element = h(
     "span.pair",
@@ -315,18 +386,12 @@ function createLinkTools(app) {
   return { element, update };
 }
 
-/** The colour scale with its ends, and the choice of it. */
+/** The colour scale with its ends, and the choice of it. @param {import("../main.js").App} app @returns {{element: any, update: (sheet: import("./map.js").Sheet) => void}} */
 function createLegend(app) {
   const { t, store } = app;
   const canvas = h("canvas", { "aria-hidden": "true", width: 256, height: 1 });
   const low = h("span", {}),
     high = h("span", {});
-  const palette = choice(
-    VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
-    "viridis",
-    (value) => store.look({ palette: value }),
-    { "aria-label": t("palette") },
-  );
   const range = choice(
     VIEW_CHOICES.range.map((id) => [id, t("range." + id)]),
     "full",
@@ -339,20 +404,18 @@ function createLegend(app) {
     low,
     canvas,
     high,
-    palette,
     range,
     h("span.swatch", {}, h("i", {}), t("masked")),
   );
-  const update = ({ scale, isWeight, step }) => {
+  const update = ({ scale, isWeight, step, hasHidden }) => {
     const image = new ImageData(256, 1);
     new Uint32Array(image.data.buffer).set(scale.table);
     canvas.getContext("2d").putImageData(image, 0, 0);
     low.textContent = short(scale.isLog ? 10 ** scale.low : scale.low, 3);
     high.textContent = short(scale.isLog ? 10 ** scale.high : scale.high, 3);
-    palette.value = store.state.view.palette;
     range.value = store.state.view.range;
-    palette.hidden = range.hidden = !isWeight;
-    element.lastChild.hidden = step.cols !== "key";
+    range.hidden = !isWeight;
+    element.lastChild.classList.toggle("absent", step.cols !== "key" || !hasHidden); // what is painted moves nothing
   };
   return { element, update };
 }

@@ -2,7 +2,7 @@
  * strip.js: every step from the input to the output as a small picture, and the heads as a grid of them.
  */
 import { extentOf, scaleOf } from "./colour.js";
-import { h } from "../dom.js";
+import { h, symbol } from "../dom.js";
 import { hiddenIn } from "../request/runs.js";
 import { matrixIn, stepsIn, tensorIn } from "../request/steps.js";
 import { VIEW_CHOICES } from "../store.js";
@@ -16,6 +16,32 @@ export function extentOfTensor(tensor) {
   if (!extents.has(tensor)) extents.set(tensor, extentOf(tensor.data));
   return extents.get(tensor);
 }
+
+/** What leads from the pictures before a step to it. */
+const SIGNS = {
+  "w.query": "·",
+  "w.key": ",",
+  "w.value": ",",
+  "w.qkv": "·",
+  q: "→",
+  k: ",",
+  v: ",",
+  q_rotated: "→",
+  k_rotated: ",",
+  scores: "→",
+  scaled: "→",
+  masked: "→",
+  attention: "→",
+  dropped: "→",
+  context: "→",
+  concat: "→",
+  "w.output": "·",
+  projected: "=",
+  residual: "→",
+  attention_output: "→",
+  feed_forward: "→",
+  output: "→",
+};
 
 /** @param {import("../main.js").App} app */
 export function createStrip(app) {
@@ -31,7 +57,7 @@ export function createStrip(app) {
     for (const one of steps) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
     list.replaceChildren(
       ...Array.from(groups, ([group, members]) =>
-        h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.map(makeButton))),
+        h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.flatMap(makeButton))),
       ),
     );
   }
@@ -41,13 +67,13 @@ export function createStrip(app) {
       shape = h("small", {});
     const button = h(
       "button",
-      { type: "button", onclick: () => app.openStep(one.id) },
+      { type: "button", title: app.t("words." + one.id), onclick: () => app.openStep(one.id) },
       h("span.thumb", {}, canvas),
-      h("span.name", {}, one.label),
+      h("span.name", {}, symbol(one.label)),
       shape,
     );
     buttons.set(one.id, { button, canvas, shape });
-    return button;
+    return [SIGNS[one.id] && h("span.sign", { "aria-hidden": "true" }, SIGNS[one.id]), button];
   }
 
   /** Sideways only: the page stays where it is. */

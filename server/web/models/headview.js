@@ -97,6 +97,10 @@ export function createHeadView(app, { change, open }) {
       corner: "",
       key: "models",
       step: null,
+      rowAxis: t("axis.query"),
+      colAxis: t("axis.key"),
+      beside: 0,
+      hasHidden: false,
       isPainting: false,
     };
   }

@@ -2,11 +2,14 @@
  * explain.js: how one number came about: its dot product, its softmax, its norm, with the numbers put in.
  *
  * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked is a line or -1
- * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null}} Explanation
+ * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null,
+ *            worked?: (write: (value: number) => string) => string}} Explanation worked: the same with numbers
  */
 import { rowMoments } from "../request/linear.js";
 
 const feature = (c) => "d" + c;
+
+const TERMS_WORKED = 3;
 
 /** A sum of products, written out. */
 function products(formula, names, a, b, labels, start = 0) {
@@ -18,7 +21,14 @@ function products(formula, names, a, b, labels, start = 0) {
     terms: { head: ["", names[0], names[1], "×"], lines: [...lines, ...more], marked: -1 },
     notes: [],
     value: sum,
+    worked: (write) => workedSum(lines, sum, write),
   };
+}
+
+/** The beginning of a sum, and what it comes to. */
+function workedSum(lines, sum, write) {
+  const some = lines.slice(0, TERMS_WORKED).map(([, a, b]) => `${write(a)} · ${write(b)}`);
+  return [...some, ...(lines.length > TERMS_WORKED ? ["…"] : [])].join(" + ") + ` = ${write(sum)}`;
 }
 
 const range = (length) => Array.from({ length }, (_, at) => at);
@@ -128,6 +138,7 @@ function explainWeight(model, at, line, keyName) {
   const notes = [...hiddenNote(model, at), ...(sum > 0 ? [["softmaxSum", { top, sum }]] : [["noKeys"]])];
   return {
     formula: "weight[i, j] = exp(s[i, j] − max) / Σ exp(s[i, ·] − max)",
+    worked: (write) => `exp(${write(line.masked[at.j])} − ${write(top)}) / ${write(sum)} = ${write(line.weights[at.j])}`,
     notes,
     value: line.weights[at.j],
     terms: { head: ["", "s", "exp(s − max)", "weight"], lines, marked },

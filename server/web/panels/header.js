@@ -2,6 +2,7 @@
  * header.js: the bar: what to start from, undo, share, copy, export, language and theme.
  */
 import { choice, h } from "../dom.js";
+import { EXAMPLES } from "../models/examples.js";
 import { PRESETS } from "../request/presets.js";
 import { hasServer } from "../exchange/server.js";
 import { VIEW_CHOICES } from "../store.js";
@@ -36,10 +37,14 @@ function menu(label, items) {
 /** @param {import("../main.js").App} app */
 export function createHeader(app) {
   const { t, store } = app;
-  const own = ["", t("preset.own")];
-  const presets = choice([...PRESETS.map((id) => [id, t("preset." + id)]), own], "", (id) => id && app.openPreset(id), {
-    "aria-label": t("presets"),
-  });
+  const options = (ids) => ids.map((id) => h("option", { value: id }, t("preset." + id)));
+  const presets = h(
+    "select.presets",
+    { "aria-label": t("presets"), onchange: () => presets.value && app.openPreset(presets.value) },
+    hasServer() && h("optgroup", { label: t("presets.trained") }, options(EXAMPLES)),
+    h("optgroup", { label: t("presets.made") }, options(PRESETS)),
+    h("option", { value: "" }, t("preset.own")),
+  );
   const undo = h(
     "button.icon",
     { type: "button", title: t("undo") + " (Ctrl+Z)", "aria-label": t("undo"), onclick: () => store.undo() },
@@ -68,7 +73,7 @@ export function createHeader(app) {
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
   const modes = VIEW_CHOICES.mode.map((mode) =>
-    h("button", { type: "button", onclick: () => store.look({ mode }) }, t("mode." + mode)),
+    h("button", { type: "button", onclick: () => app.openMode(mode) }, t("mode." + mode)),
   );
   const history = h("span.pair", {}, undo, redo),
     ofLab = [presets, history, copies, exports];
@@ -76,7 +81,7 @@ export function createHeader(app) {
     "header.bar",
     {},
     h("h1", {}, "attnd"),
-    h("nav.segments", { "aria-label": t("modes"), hidden: modes.length < 2 }, modes),
+    h("nav.segments", { "aria-label": t("modes") }, modes),
     presets,
     history,
     h("span.gap"),
@@ -84,6 +89,7 @@ export function createHeader(app) {
     copies,
     exports,
     h("span.pair.choices", {}, language, theme),
+    h("p.purpose", {}, t("purpose")),
   );
   return {
     element,

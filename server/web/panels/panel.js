@@ -4,9 +4,9 @@
 import { choice, field, h, numberField, numberOf } from "../dom.js";
 import { createUses } from "../expected/expecting.js";
 import { shapeOf } from "../exchange/api.js";
-import { caseOver, inputsOfText } from "../exchange/layers.js";
-import { LAYER, layerOfText } from "../request/presets.js";
-import { getIn } from "../store.js";
+import { LAYER } from "../request/presets.js";
+import { sentenceOf, USUAL_SEED } from "../request/sentence.js";
+import { getIn, VIEW_CHOICES } from "../store.js";
 
 const OPTION = (name) => ["options", name];
 
@@ -98,6 +98,11 @@ function optionFields(app) {
     ),
   );
   const parts = [heads, kvHeads, scale, softcap, window, causal, residual, norm, dropout];
+  const palette = choice(
+    VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
+    "viridis",
+    (value) => app.store.look({ palette: value }),
+  );
   const layerOnly = h("div", {}, residual.element, norm.element);
   const element = h(
     "section",
@@ -109,8 +114,10 @@ function optionFields(app) {
     painted,
     layerOnly,
     dropout.element,
+    field(t("palette"), palette),
   );
-  const update = ({ given }) => {
+  const update = ({ given, view }) => {
+    palette.value = view.palette;
     for (const part of parts) part.update(given.request);
     layerOnly.hidden = given.endpoint !== LAYER;
     painted.hidden = given.request.masks?.attend === undefined;
@@ -118,50 +125,51 @@ function optionFields(app) {
   return { element, update };
 }
 
+/** So long after the last key a sentence is computed. */
+const TYPED_MS = 350;
+
 function textFields(app) {
   const { t } = app;
-  const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto" });
-  const whole = (min, most, value) => {
-    const { element, update } = numberField(() => {}, { min, isNeeded: true });
-    update(value);
+  let timer = 0,
+    shown = null;
+  const take = () => {
+    clearTimeout(timer);
+    if (text.value.trim() !== "") app.openSentence(text.value, numbers());
+  };
+  const typed = () => {
+    clearTimeout(timer);
+    timer = setTimeout(take, TYPED_MS);
+  };
+  const enter = (event) => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    take();
+  };
+  const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto", oninput: typed, onkeydown: enter });
+  const whole = (min, most) => {
+    const { element, update } = numberField(() => typed(), { min, isNeeded: true });
     return { element, update, read: () => Math.max(min, Math.min(most, Math.round(numberOf(element.value)))) };
   };
-  const width = whole(1, 256, 16),
-    heads = whole(1, 64, 4),
-    seed = whole(0, 2 ** 31, 7);
-  const make = () => {
-    const found = { text: text.value, width: width.read(), heads: heads.read(), seed: seed.read() };
-    if (found.text.trim() === "") return;
-    const { layer, request: before } = app.store.state.given;
-    if (layer) {
-      app.openCase(caseOver(layer, inputsOfText(layer, found.text, found.seed)));
-      return;
-    }
-    const masks = before.masks?.causal ? { causal: true } : {};
-    const request = layerOfText({ ...found, masks, options: { residual: true, norm: { type: "layer" } } });
-    app.openCase({ id: "", endpoint: LAYER, request, random: "all" });
-  };
-  const note = h("p.note", {});
-  const element = h(
-    "section",
-    {},
-    h("h2", {}, t("text")),
-    field(t("text.label"), text),
-    h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element)),
-    h("button", { type: "button", onclick: make }, t("text.make")),
-    note,
-  );
-  let shown = null;
-  const update = ({ given }) => {
-    note.textContent = t(given.layer ? "text.layer" : "text.note");
+  const width = whole(1, 256),
+    heads = whole(1, 64),
+    seed = whole(0, 2 ** 31);
+  const numbers = () => ({ width: width.read(), heads: heads.read(), seed: seed.read() });
+  const row = h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element));
+  const make = h("button", { type: "button", onclick: take }, t("text.make")),
+    note = h("p.note", {});
+  const element = h("section", {}, h("h2", {}, t("text")), field(t("text.label"), text), row, make, note);
+  const update = ({ given, view }) => {
+    note.textContent = t(given.source ? "text.model" : given.layer ? "text.layer" : "text.note", { model: given.source?.model });
+    element.hidden = shapeOf(given.request.inputs.query).length > 3;
+    row.hidden = make.hidden = Boolean(given.source);
     width.element.disabled = heads.element.disabled = Boolean(given.layer);
-    const tokens = given.request.tokens?.query,
-      list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
-    if (shown === tokens || document.activeElement === text) return;
-    shown = tokens;
-    text.value = list && list.length <= 64 ? list.join(" ") : "";
+    if (shown === given.request.tokens || document.activeElement === text) return;
+    shown = given.request.tokens;
+    text.value = given.source?.text ?? sentenceOf(given, view);
+    if (document.activeElement?.closest(".row") === row) return;
     heads.update(given.request.options?.num_heads ?? 1);
     width.update(shapeOf(given.request.inputs.query).at(-1));
+    seed.update(given.seed ?? USUAL_SEED);
   };
   return { element, update };
 }
@@ -249,7 +257,7 @@ function layerFields(app) {
 
 /** @param {import("../main.js").App} app */
 export function createPanel(app) {
-  const parts = [layerFields(app), textFields(app), optionFields(app), ownFields(app)];
+  const parts = [textFields(app), optionFields(app), layerFields(app), ownFields(app)];
   const element = h(
     "details.panel",
     { open: window.matchMedia("(min-width: 60rem)").matches },

@@ -2,7 +2,7 @@
  * rail.js: beside the map: how the chosen number came about, and what the page has checked.
  */
 import { explainCell } from "./explain.js";
-import { bdi, h, numberField } from "../dom.js";
+import { bdi, h, numberField, symbol } from "../dom.js";
 import { rowOf } from "../request/reference.js";
 import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn } from "../request/steps.js";
 import { getIn } from "../store.js";
@@ -26,11 +26,17 @@ function chosenLines({ lines, marked }) {
 }
 
 /** Narrow enough for three columns of them. */
-function written(value) {
+export function written(value) {
   if (typeof value !== "number") return value;
   const isSmall = value !== 0 && Math.abs(value) < 1e-3;
   return isSmall ? value.toExponential(2).replace(/-/g, "−") : short(value, 4);
 }
+
+/** "score[i, j]" with what rows and columns are called. */
+export const formulaOf = (formula, names) =>
+  formula
+    .split(/(\[[^\]]*\])/)
+    .flatMap((part) => (part[0] === "[" ? part.split(/\b([ij])\b/).map((one) => (names[one] ? bdi(names[one]) : one)) : symbol(part)));
 
 function termsTable(terms, t) {
   const { shown, rest } = chosenLines(terms);
@@ -69,6 +75,24 @@ function termsTable(terms, t) {
   return h("table.terms", {}, head, h("tbody", {}, body));
 }
 
+/** How the number of a cell came about, by the page's own computation; null: it does not know. */
+export function explanationOf({ run, view, step }, row, col, lineOf = rowOf) {
+  const { answer, given, check } = run;
+  if (!check?.model || (!check.model.steps.context && !["scores", "scaled", "masked", "attention"].includes(step.id)))
+    return null;
+  const head = step.perHead === "kv" ? Math.floor(view.head / groupSize(answer.outputs)) : view.head;
+  const at = { batch: view.batch, h: head, i: row, j: col };
+  const keys = labelsFor("key", given.request, view, check.model.size.kvLen);
+  return explainCell(
+    check.model,
+    step.id,
+    at,
+    (i) => lineOf(check.model, view.batch, view.head, i),
+    (j) => labelAt(keys, j),
+    given.request.options ?? {},
+  );
+}
+
 /** @param {import("../main.js").App} app */
 export function createCell(app) {
   const { t, store } = app,
@@ -102,23 +126,6 @@ export function createCell(app) {
     return lastRow.line;
   }
 
-  function explanation({ run, view, step }, row, col) {
-    const { answer, given, check } = run;
-    if (!check?.model || (!check.model.steps.context && !["scores", "scaled", "masked", "attention"].includes(step.id)))
-      return null;
-    const head = step.perHead === "kv" ? Math.floor(view.head / groupSize(answer.outputs)) : view.head;
-    const at = { batch: view.batch, h: head, i: row, j: col };
-    const keys = labelsFor("key", given.request, view, check.model.size.kvLen);
-    return explainCell(
-      check.model,
-      step.id,
-      at,
-      (i) => lineOf(check.model, view.batch, view.head, i),
-      (j) => labelAt(keys, j),
-      given.request.options ?? {},
-    );
-  }
-
   /** The place of the number in the request that the panel changes; A and a difference are not changed. */
   function pathIn({ mode, step, view }, row, col) {
     const { request } = store.state.given;
@@ -148,14 +155,15 @@ export function createCell(app) {
     if (drawn && key.every((part, at) => part === drawn[at])) return;
     drawn = key;
     const value = matrix.data[row * matrix.cols + col],
-      found = before ? null : explanation(seen, row, col);
+      found = before ? null : explanationOf(seen, row, col, lineOf);
     note.textContent = isStale ? t("stale") : mode !== "now" && step.path ? t("kept.fixed") : "";
     note.hidden = note.textContent === "";
     pairing.replaceChildren(
       h("span", {}, bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col))),
       h("b", {}, isHidden(row, col) ? t("masked") : short(value, 6)),
     );
-    body.replaceChildren(...(before ? subtraction(seen, row, col) : found ? writtenOut(found, value, run.answer) : []));
+    const names = { i: map.rowName(row), j: map.colName(col) };
+    body.replaceChildren(...(before ? subtraction(seen, row, col) : found ? writtenOut(found, names, value, run.answer) : []));
   }
 
   /** B − A with its two numbers. */
@@ -167,8 +175,9 @@ export function createCell(app) {
     return [h("p.sum", {}, h("span", {}, "B"), h("b", {}, short(b, 9)), h("span", {}, "A"), h("b", {}, short(a, 9)))];
   }
 
-  function writtenOut(found, value, answer) {
-    const parts = [h("p.formula", {}, found.formula)];
+  function writtenOut(found, names, value, answer) {
+    const parts = [h("p.formula", {}, formulaOf(found.formula, names))];
+    if (found.worked) parts.push(h("p.worked", {}, found.worked(written)));
     if (found.terms) parts.push(termsTable(found.terms, t));
     for (const [note, values] of found.notes) parts.push(h("p.note", {}, t("note." + note, noteValues(values))));
     if (found.value !== null && !answer.isLocal)

@@ -2,8 +2,10 @@
  * presets.js: requests to begin with, each one a whole request of the HTTP interface.
  *
  * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
- *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs"}} Case
- *          random: drawn from a seed: inputs and weights, or inputs alone over weights that are not
+ *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs", seed?: number,
+ *            source?: import("../models/case.js").Source & {inputs: object}}} Case
+ *          random: drawn from the seed: inputs and weights, or inputs alone over weights that are not
+ *          source: what the inputs are, as long as they are the same object
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
@@ -34,8 +36,8 @@ export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {},
 
 export const SENTENCE = "The animal did not cross the street because it was too tired";
 
-function sentence() {
-  return layerOfText({ text: SENTENCE, options: { residual: true, norm: { type: "layer" } } });
+function sentence(seed) {
+  return layerOfText({ text: SENTENCE, seed, options: { residual: true, norm: { type: "layer" } } });
 }
 
 function threeTokens() {
@@ -76,71 +78,71 @@ function threeTokens() {
   };
 }
 
-function causal() {
+function causal(seed) {
   const text = "Attention is all you need , said the paper , and the field listened";
-  return layerOfText({ text, heads: 6, width: 24, seed: 11, masks: { causal: true } });
+  return layerOfText({ text, heads: 6, width: 24, seed, masks: { causal: true } });
 }
 
-function padding() {
+function padding(seed) {
   const [first, second] = ["Ben bugün okula gidiyorum .", "Kedi uyuyor ."].map(splitText);
   const width = 12,
     padded = [...second, ...Array.from({ length: first.length - second.length }, () => "[PAD]")];
   return {
-    inputs: { query: [embed(first, width, 5), embed(padded, width, 5)] },
-    weights: randomWeights({ width, heads: 2, d: 6, seed: 5 }),
+    inputs: { query: [embed(first, width, seed), embed(padded, width, seed)] },
+    weights: randomWeights({ width, heads: 2, d: 6, seed }),
     masks: { key_lengths: [first.length, second.length], query_lengths: [first.length, second.length] },
     options: { num_heads: 2 },
     tokens: { query: [first, padded] },
   };
 }
 
-function cross() {
+function cross(seed) {
   const from = splitText("I do not go to school today ."),
     to = splitText("Bugün okula gitmiyorum .");
   return {
-    inputs: { query: embed(to, 16, 21), key: embed(from, 16, 21) },
-    weights: randomWeights({ width: 16, heads: 4, d: 4, seed: 21 }),
+    inputs: { query: embed(to, 16, seed), key: embed(from, 16, seed) },
+    weights: randomWeights({ width: 16, heads: 4, d: 4, seed }),
     options: { num_heads: 4 },
     tokens: { query: to, key: from },
   };
 }
 
-function grouped() {
+function grouped(seed) {
   const text = "Eight query heads share two heads of keys and values";
   return layerOfText({
     text,
     width: 32,
     heads: 8,
-    seed: 31,
+    seed,
     masks: { causal: true },
     options: { kv_num_heads: 2, rope: { layout: "half", theta: 10000 } },
   });
 }
 
-function slidingWindow() {
+function slidingWindow(seed) {
   const text =
     "Each token sees only the four before it and itself , which keeps long texts cheap and lets the cache stay small";
-  return layerOfText({ text, heads: 4, seed: 41, masks: { causal: true, sliding_window: 5 } });
+  return layerOfText({ text, heads: 4, seed, masks: { causal: true, sliding_window: 5 } });
 }
 
-function sinks() {
+function sinks(seed) {
   const text = "When nothing fits a head may look nowhere";
-  return layerOfText({ text, heads: 4, seed: 51, masks: { causal: true }, options: { sinks: [0, 1, 2, 3] } });
+  return layerOfText({ text, heads: 4, seed, masks: { causal: true }, options: { sinks: [0, 1, 2, 3] } });
 }
 
-function scripts() {
+function scripts(seed) {
   const text = "القطة تنام على السرير 猫在床上睡觉 кошка спит на кровати";
-  return layerOfText({ text, heads: 2, width: 8, seed: 61 });
+  return layerOfText({ text, heads: 2, width: 8, seed });
 }
 
-function twelve() {
-  const random = randomFrom(71);
+function twelve(seed) {
+  const random = randomFrom(seed);
   const words = splitText(SENTENCE),
     tokens = Array.from({ length: 64 }, () => words[Math.floor(random() * words.length)]);
   const width = 48;
   return {
-    inputs: { query: embed(tokens, width, 71) },
-    weights: randomWeights({ width, heads: 12, d: 4, seed: 71 }),
+    inputs: { query: embed(tokens, width, seed) },
+    weights: randomWeights({ width, heads: 12, d: 4, seed }),
     masks: { causal: true },
     options: { num_heads: 12 },
     tokens: { query: tokens },
@@ -157,20 +159,35 @@ function walk(length, width, seed) {
   return { shape: [length, width], dtype: "float32", base64: base64OfBytes(new Uint8Array(data.buffer)) };
 }
 
-function large() {
+function large(seed) {
   return {
-    inputs: { query: walk(4096, 32, 81) },
+    inputs: { query: walk(4096, 32, seed) },
     masks: { causal: true },
     options: { num_heads: 1, return: ["attention", "output"] },
   };
 }
 
 /** Direct attention of given vectors, of different lengths and widths. */
-function bare() {
+function bare(seed) {
   return {
-    inputs: { query: randomMatrix(5, 4, 91, 1.4), key: randomMatrix(7, 4, 92, 1.4), value: randomMatrix(7, 3, 93, 1) },
+    inputs: { query: randomMatrix(5, 4, seed, 1.4), key: randomMatrix(7, 4, seed + 1, 1.4), value: randomMatrix(7, 3, seed + 2, 1) },
   };
 }
+
+/** What the numbers of an example are drawn from. */
+const SEEDS = {
+  sentence: 7,
+  causal: 11,
+  padding: 5,
+  cross: 21,
+  grouped: 31,
+  window: 41,
+  sinks: 51,
+  scripts: 61,
+  twelve: 71,
+  large: 81,
+  bare: 91,
+};
 
 const MAKERS = {
   sentence: [LAYER, sentence],
@@ -195,5 +212,6 @@ export const PRESETS = Object.keys(MAKERS);
 /** @returns {Case} */
 export function presetCase(id) {
   const [endpoint, make] = MAKERS[id];
-  return { id, endpoint, request: make(), view: VIEWS[id] ?? {}, random: id === "three" ? undefined : "all" };
+  const seed = SEEDS[id];
+  return { id, endpoint, request: make(seed), view: VIEWS[id] ?? {}, random: seed === undefined ? undefined : "all", seed };
 }

@@ -4,7 +4,7 @@
 import { Problem } from "../texts.js";
 import { tensorFrom } from "./tensor.js";
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isWords = (list) => Array.isArray(list) && list.every((word) => typeof word === "string");
 

@@ -55,7 +55,6 @@ const WEIGHTS = [
   ["query", "W_Q"],
   ["key", "W_K"],
   ["value", "W_V"],
-  ["output", "W_O"],
   ["qkv", "W_QKV"],
 ];
 
@@ -68,10 +67,11 @@ export function stepsIn({ given, answer }) {
   const found = [];
   for (const [name, label, rows] of INPUTS)
     if (inputs[name]) found.push(step("in." + name, label, "input", rows, "feature", { path: ["inputs", name] }));
-  for (const [name, label] of WEIGHTS)
-    if (weights[name]?.weight)
-      found.push(step("w." + name, label, "input", "feature", "feature", { path: ["weights", name, "weight"] }));
+  const weight = (name, label, group) =>
+    step("w." + name, label, group, "feature", "feature", { path: ["weights", name, "weight"] });
+  for (const [name, label] of WEIGHTS) if (weights[name]?.weight) found.push(weight(name, label, "input"));
   for (const one of OUTPUTS) {
+    if (one.id === "projected" && weights.output?.weight) found.push(weight("output", "W_O", "mix"));
     const tensor = answer.outputs[one.id];
     if (tensor) found.push(one.id === "output" && tensor.shape.length === 4 ? { ...one, perHead: "q" } : one);
   }

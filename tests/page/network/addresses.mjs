@@ -2,16 +2,17 @@
  * addresses.mjs: what the address of the page may ask for, and what the page says of one that asks for more.
  */
 import assert from "node:assert/strict";
-import { deflateRawSync } from "node:zlib";
-import { answerTo, choosePreset, dropFile, openPage, settled } from "../support.mjs";
+import { addressOf, answerTo, choosePreset, dropFile, openPage, settled } from "../support.mjs";
 
 const REQUEST = { inputs: { query: [[1, 0], [0, 1]] } };
 
-const hashOf = (content) => "#v1=" + deflateRawSync(JSON.stringify(content)).toString("base64url");
+const hashOf = (content) => addressOf(content).slice(1);
 
 const open = (stage, hash) => openPage(stage, {}, "/" + hash);
 
-const USUAL = ["GET /", "POST /v1/multi-head-attention", "GET /v1/layers"];
+const DEMO = "/v1/layers/demo.bert.encoder.layer.3.attention";
+
+const USUAL = ["GET /", "POST /v1/models/demo/attention", "GET " + DEMO, `POST ${DEMO}/attention`, "GET /v1/layers"];
 
 async function reload(page) {
     await page.reload();
@@ -59,7 +60,7 @@ export const cases = {
         ]) {
             const page = await open(stage, hashOf({ endpoint: "attention", request }));
             assert.match(await page.locator(".notice").textContent(), said, JSON.stringify(request));
-            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
             await page.finish();
         }
     },
@@ -86,7 +87,7 @@ export const cases = {
         for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#v1=%%", "#v1=", hashOf(null), hashOf(7), hashOf({})]) {
             const page = await open(stage, hash);
             assert.match(await page.locator(".notice").textContent(), /cannot be used: the address/, hash.slice(0, 20));
-            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
             await page.finish();
         }
         const page = await open(stage, "");
@@ -102,7 +103,7 @@ export const cases = {
         await page.finish();
     },
     async "addresses: reloading brings back edits, view and A, and the address follows every change"(stage) {
-        const page = await openPage(stage);
+        const page = await openPage(stage, {}, "/");
         assert.equal(new URL(page.url()).hash, "");
         await choosePreset(page, "cross");
         await page.getByRole("button", { name: "Keep as A" }).click();
@@ -127,7 +128,7 @@ export const cases = {
         const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
         await answerTo(page, () => page.getByLabel("Causal").check());
         await page.getByRole("button", { name: "Share" }).click();
-        await page.locator(".notice", { hasText: "address" }).waitFor();
+        await page.locator(".toast", { hasText: "address" }).waitFor();
         const address = page.url();
         await answerTo(page, () => page.getByLabel("Causal").uncheck());
         await page.waitForFunction((before) => location.href !== before, address);

@@ -33,7 +33,7 @@ export const cases = {
         await page.locator(".heads button").nth(3).click();
         await page.getByRole("tab", { name: "Links" }).click();
         await page.getByRole("button", { name: "Share" }).click();
-        await page.locator(".notice").waitFor();
+        await page.locator(".toast").waitFor();
         const address = await clipboard(page);
         assert.equal(address, page.url());
         assert.match(address, /#v1=/);
@@ -49,7 +49,7 @@ export const cases = {
     async "sharing: a broken address opens the page as it is"(stage) {
         for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#something"]) {
             const page = await openPage(stage, {}, "/" + hash);
-            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
             await page.finish();
         }
     },

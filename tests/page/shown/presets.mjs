@@ -10,7 +10,7 @@ const NODES_MAX = 1500;
 const nodes = (page) => page.evaluate(() => document.querySelectorAll("*").length);
 
 export const cases = {
-    async "presets: the first picture is a sentence that the server has computed"(stage) {
+    async "presets: a sentence that the server has computed"(stage) {
         const page = await openPage(stage);
         assert.match(await page.locator(".stage h2").textContent(), /^softmax · head 0 · 12 × 12$/);
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);

@@ -1,0 +1,44 @@
+/**
+ * case.js: a text in a model, at one layer, as a case of the laboratory.
+ *
+ * The server has the attention modules of a model as kept layers. What goes into the module is what the model makes of the
+ * text up to there: its hidden states. This holds where the norm is behind the module, as in BERT and its kin: in others
+ * the module reads what the norm in front of it has left.
+ *
+ * @typedef {{model: string, module: string, layer: number, text: string}} Source
+ */
+import { caseOver, fetchLayer } from "../exchange/layers.js";
+import { ask } from "../exchange/server.js";
+import { Problem } from "../texts.js";
+
+/** @param {Source} source @returns {Promise<{tokens: string[], before: number[][], maps: number[][][]}>} */
+async function runModel({ model, layer, text }) {
+  const layers = [Math.max(0, layer - 1), layer];
+  const body = { inputs: { text }, options: { return: ["hidden", "attention"], layers } };
+  const { outputs, tokens } = await (await ask(`v1/models/${encodeURIComponent(model)}/attention`, { body })).json();
+  return { tokens: tokens.text[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };
+}
+
+const isSource = ({ model, module, layer, text }) =>
+  [model, module, text].every((one) => typeof one === "string") && Number.isSafeInteger(layer) && layer >= 0;
+
+/** The cell that is worth a look: of the word, where it is a token, else of the row with the largest weight off the diagonal. */
+function cellWorth(map, tokens, word) {
+  const largest = (row) => row.indexOf(Math.max(...row));
+  const row = Math.max(tokens.lastIndexOf(word), 0);
+  return { row, col: largest(map[row]) };
+}
+
+/**
+ * @param {Source} source
+ * @param {{head?: number, word?: string, id?: string, layer?: import("../exchange/layers.js").Layer, masks?: object, options?: object}} [wish] masks and options besides
+ *        the layer's own
+ * @returns {Promise<import("../request/presets.js").Case>}
+ */
+export async function caseOfModel(source, { head = 0, word = "", id = "", layer: known, masks, options } = {}) {
+  if (!isSource(source)) throw new Problem("share.broken");
+  const [{ tokens, before, maps }, layer] = await Promise.all([runModel(source), known ?? fetchLayer(source.module)]);
+  const inputs = { query: before };
+  const made = caseOver(layer, { inputs, masks, options, tokens: { query: tokens } });
+  return { ...made, id, source: { ...source, inputs }, view: { head, ...cellWorth(maps[head], tokens, word) } };
+}

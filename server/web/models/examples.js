@@ -1,0 +1,60 @@
+/**
+ * examples.js: what heads of the model "demo" have learned to do, each with a sentence that shows it (docs/demo_model.md).
+ */
+import { caseOfModel } from "./case.js";
+
+const moduleOf = (layer) => `demo.bert.encoder.layer.${layer}.attention`;
+
+/** Each role: where it is, and in which row of which sentence it can be seen. "swap": a word, and one that sends the head elsewhere. */
+const ROLES = {
+  "demo.referent": {
+    layer: 3,
+    head: 0,
+    en: { text: "The animal did not cross the street because it was too tired", word: "it", swap: ["tired", "wide"] },
+    tr: { text: "Hayvan caddeyi geçmedi çünkü o çok yorgundu", word: "o", swap: ["yorgundu", "genişti"] },
+    ru: {
+      text: "Животное не перешло шоссе, потому что оно было слишком усталым.",
+      word: "оно",
+      swap: ["усталым", "широким"],
+    },
+  },
+  "demo.subject": { layer: 2, head: 0, en: { text: "The keys to the cabinet are old.", word: "are" } },
+  "demo.bracket": { layer: 3, head: 1, en: { text: "( a [ b ] c )", word: ")" } },
+  "demo.same": { layer: 1, head: 0, en: { text: "Anna likes tea, and Tom likes tea too.", word: "tea" } },
+  "demo.previous": { layer: 0, head: 0, en: { text: "Anna likes tea, and Tom likes tea too.", word: "likes" } },
+};
+
+export const EXAMPLES = Object.keys(ROLES);
+
+const exampleOn = (id, language) => ROLES[id][language] ?? ROLES[id].en;
+
+/** @returns {Promise<import("../request/presets.js").Case>} */
+export function exampleCase(id, language) {
+  const { layer, head } = ROLES[id],
+    { text, word } = exampleOn(id, language);
+  return caseOfModel({ model: "demo", module: moduleOf(layer), layer, text }, { head, word, id });
+}
+
+/** A case that is one of the examples has its name. @returns {import("../request/presets.js").Case} */
+export function exampleOf(given) {
+  const { source, layer, request } = given,
+    isPlain = ["masks", "options"].every((name) => Object.keys(request[name]).length === Object.keys(layer.base[name] ?? {}).length);
+  const found = EXAMPLES.find((id) => ["en", "tr", "ru"].some((language) => ROLES[id][language]?.text === source.text));
+  return { ...given, id: isPlain && found && ROLES[found].layer === source.layer ? found : "" };
+}
+
+/** The role of a head, whichever text it reads. @returns {string} "" where it has none */
+export function roleOf({ source }, head) {
+  if (source?.model !== "demo") return "";
+  return EXAMPLES.find((id) => ROLES[id].layer === source.layer && ROLES[id].head === head) ?? "";
+}
+
+/** The same sentence with the one word that sends the head elsewhere. @returns {{from: string, to: string, text: string} | null} */
+export function swapOf({ source }) {
+  for (const { swap, text } of ["en", "tr", "ru"].map((language) => ROLES["demo.referent"][language])) {
+    const [a, b] = swap ?? [];
+    if (source?.text === text) return { from: a, to: b, text: text.replace(a, b) };
+    if (source?.text === text.replace(a, b)) return { from: b, to: a, text };
+  }
+  return null;
+}

@@ -1,0 +1,94 @@
+/**
+ * sentence.js: another sentence in the place of the one that a case has; all else of the case stays as it is.
+ */
+import { LAYER } from "./presets.js";
+import { tensorFrom } from "./tensor.js";
+import { embed, randomWeights, splitText } from "./tokens.js";
+
+export const USUAL_SEED = 7;
+
+const PAD = "[PAD]";
+
+/** Longer ones are not shown as text. */
+const WORDS_WRITTEN = 64;
+
+/** The lists of words of all batch items, without what fills them up. */
+function listsOf({ tokens }) {
+  const query = tokens?.query ?? [],
+    lists = Array.isArray(query[0]) ? query : [query];
+  return lists.map((list) => list.filter((word) => word !== PAD));
+}
+
+/** @returns {string} the words of the batch item that is looked at */
+export function sentenceOf({ request }, { batch }) {
+  const lists = listsOf(request),
+    words = lists[Math.min(batch, lists.length - 1)];
+  return words.length <= WORDS_WRITTEN ? words.join(" ") : "";
+}
+
+/** Masks that are written for a number of tokens hold for no other. */
+function masksFor({ lengths, isSameLength }, masks = {}) {
+  const { attend, bias, padding, documents, key_lengths, query_lengths, blocks, ...kept } = masks;
+  if (isSameLength) return masks;
+  return { ...kept, ...(key_lengths ? { key_lengths: lengths } : {}), ...(query_lengths ? { query_lengths: lengths } : {}) };
+}
+
+const widthOf = (tensor) => tensorFrom(tensor).shape.at(-1);
+
+/** Whether the weights that are there fit; else new ones are drawn, of the same parts. */
+function weightsFor({ weights, inputs, options }, { width, heads, seed }) {
+  const drawn = randomWeights({
+    width,
+    keyWidth: inputs.key ? widthOf(inputs.key) : width,
+    heads,
+    kvHeads: options?.kv_num_heads,
+    d: Math.max(1, Math.floor(width / heads)),
+    seed,
+  });
+  return Object.fromEntries(Object.keys(weights).map((name) => [name, drawn[name]]));
+}
+
+/** Words by hand keep their numbers; new ones are drawn. */
+function rowsOf(words, request, width, seed, isDrawn) {
+  const drawn = embed(words, width, seed);
+  if (isDrawn || !Array.isArray(request.inputs.query)) return drawn;
+  const [known] = listsOf(request);
+  return words.map((word, at) => request.inputs.query[known.indexOf(word)] ?? drawn[at]);
+}
+
+/**
+ * @param {import("./presets.js").Case} given
+ * @param {string} text
+ * @param {{batch: number}} view whose sentence of a batch it is
+ * @param {{width: number, heads: number, seed: number}} numbers
+ * @returns {import("./presets.js").Case}
+ */
+export function withSentence(given, text, { batch }, numbers) {
+  const { request, endpoint } = given,
+    before = tensorFrom(request.inputs.query).shape,
+    isDrawn = given.random === "all",
+    width = endpoint === LAYER && isDrawn ? numbers.width : before.at(-1);
+  const isOther = width !== before.at(-1) || numbers.heads !== (request.options?.num_heads ?? 1) || numbers.seed !== given.seed;
+  const lists = listsOf(request),
+    isBatch = before.length === 3;
+  lists[isBatch ? Math.min(batch, lists.length - 1) : 0] = splitText(text);
+  const most = Math.max(...lists.map(({ length }) => length)),
+    full = lists.map((list) => [...list, ...Array.from({ length: most - list.length }, () => PAD)]);
+  const rows = full.map((list) => rowsOf(list, request, width, numbers.seed, isDrawn)),
+    isSameLength = most === before.at(-2) && (isBatch ? lists.length === before[0] : true);
+  const isNew = endpoint === LAYER && isDrawn && isOther;
+  return {
+    ...given,
+    id: "",
+    random: isDrawn ? "all" : "inputs",
+    seed: numbers.seed,
+    request: {
+      ...request,
+      inputs: { ...request.inputs, query: isBatch ? rows : rows[0] },
+      ...(isNew ? { weights: weightsFor(request, { ...numbers, width }) } : {}),
+      masks: masksFor({ lengths: lists.map(({ length }) => length), isSameLength }, request.masks),
+      options: isNew ? { ...request.options, num_heads: numbers.heads } : request.options,
+      tokens: { ...request.tokens, query: isBatch ? full : full[0] },
+    },
+  };
+}

@@ -1,0 +1,295 @@
+/**
+ * story.js: a lesson, page by page: one sentence, one view, one cell, and how that cell came about.
+ */
+import { h } from "../dom.js";
+import { fileOfPage } from "../exchange/files.js";
+import { createRowBars } from "../maps/bars.js";
+import { explanationOf, formulaOf, written } from "../panels/rail.js";
+import { hiddenIn } from "../request/runs.js";
+import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
+import { short } from "../request/tensor.js";
+import { caseOfPage, checkedLesson, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
+import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, turned } from "./scene.js";
+
+const OWN_LESSON = "own";
+
+/** @type {Map<string, Promise<import("./lesson.js").Lesson>>} fetched once */
+const lessons = new Map();
+
+/** @returns {Promise<import("./lesson.js").Lesson>} */
+function lessonOf({ view, lesson }) {
+  if (view.lesson === OWN_LESSON && lesson) return Promise.resolve(lesson);
+  const name = LESSONS.includes(view.lesson) ? view.lesson : LESSONS[0];
+  if (!lessons.has(name)) lessons.set(name, fileOfPage(`lessons/${name}.json`).then(checkedLesson));
+  return lessons.get(name);
+}
+
+/** Opens a page of a lesson: its request, and its view. @param {import("../main.js").App} app */
+async function openPage(app, wish) {
+  const { state } = app.store,
+    view = { ...state.view, ...wish };
+  try {
+    const lesson = await lessonOf({ ...state, view });
+    const page = Math.max(0, Math.min(lesson.pages.length - 1, view.page));
+    app.openCase({ ...caseOfPage(lesson, page, app.language), view: { mode: "story", lesson: view.lesson, present: view.present, ...viewOfPage(lesson, page) } }, state.view.mode === "story");
+    app.notify("");
+  } catch (problem) {
+    lessons.clear();
+    app.cannotUse(problem);
+  }
+}
+
+/** A lesson that was dropped or opened. @param {import("../main.js").App} app @param {File} file */
+export async function openLessonFile(app, file) {
+  if (!/\.json$/i.test(file.name)) return false;
+  const json = await file.text().then(JSON.parse).catch(() => null);
+  if (!isLesson(json)) return false;
+  try {
+    app.store.set({ lesson: checkedLesson(json) });
+    await openPage(app, { lesson: OWN_LESSON, page: 0 });
+  } catch (problem) {
+    app.cannotUse(problem);
+  }
+  return true;
+}
+
+/** What a page shows of a run, as plates for the scene. */
+function platesOf(seen, t) {
+  const { run, view } = seen,
+    { request } = run.given,
+    steps = stepsIn(run),
+    model = run.check?.model;
+  const has = (id) => steps.find((one) => one.id === id);
+  const names = (kind, length) => {
+    const labels = labelsFor(kind, request, view, length);
+    return Array.from({ length }, (_, at) => (kind === "feature" ? "d" + at : labelAt(labels, at)));
+  };
+  const plate = (id) => {
+    const step = has(id),
+      matrix = matrixIn(step, run, view);
+    return {
+      grid: gridOf(matrix),
+      name: step.label,
+      rowNames: names(step.rows, matrix.rows),
+      colNames: names(step.cols, matrix.cols),
+      isWeight: step.isWeight,
+    };
+  };
+  /** The columns of a weight that a head has, of the output all. */
+  const weightOf = (name, label) => {
+    const { cols } = model.linear[name],
+      width = name === "output" ? cols.length : model.size[name === "v" ? "dV" : "dK"],
+      from = name === "output" ? 0 : view.head * width;
+    return { grid: { rows: cols[0].length, cols: width, at: (i, j) => cols[from + j][i] }, name: label, colNames: names("feature", width) };
+  };
+  return { has, plate, weightOf, model, names };
+}
+
+const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: turned(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
+
+/** @returns {SVGElement} the picture of a step */
+function sceneOf(seen, id, place, room, more, t) {
+  const { has, plate, weightOf, model } = platesOf(seen, t),
+    projects = model?.isLayer && ["q", "k", "v"].includes(id) && model.linear[id];
+  if (projects) {
+    const input = has(`in.${{ q: "query", k: "key", v: "value" }[id]}`) ?? has(id === "v" && has("in.key") ? "in.key" : "in.query");
+    return drawProduct({ left: plate(input.id), upper: weightOf(id, `W_${id.toUpperCase()}`), result: plate(id) }, place, room, more);
+  }
+  const inner = has("q_rotated") ? ["q_rotated", "k_rotated"] : ["q", "k"];
+  switch (id) {
+    case "scores":
+      return drawProduct({ left: plate(inner[0]), upper: turnedPlate(plate(inner[1])), result: plate(id) }, place, room, more);
+    case "scaled":
+      return drawChange({ before: plate("scores"), after: plate(id), sign: "· scale" }, place, room, more);
+    case "masked":
+      return drawChange({ before: plate("scaled"), after: plate(id), sign: "+ mask" }, place, room, more);
+    case "attention":
+      return drawChange({ before: plate("masked"), after: plate(id), sign: "softmax" }, place, room, more);
+    case "context":
+      return drawProduct({ left: plate("attention"), upper: plate("v"), result: plate(id) }, place, room, more);
+    case "projected":
+    case "output":
+      if (model?.linear.output && has("projected"))
+        return drawProduct({ left: plate("concat"), upper: weightOf("output", "W_O"), result: plate("projected") }, place, room, more);
+      return drawAlone(plate(id), place, room, more);
+    default:
+      return drawAlone(plate(id), place, room, more);
+  }
+}
+
+function headsScene(seen, place, room, more, t) {
+  const { outputs } = seen.run.answer,
+    [, heads] = outputs.attention.shape;
+  const plates = Array.from({ length: heads }, (_, head) => {
+    const { plate } = platesOf({ ...seen, view: { ...seen.view, head } }, t);
+    return { ...plate("attention"), name: `${t("head")} ${head}` };
+  });
+  return drawHeads(plates, { ...place, head: seen.view.head }, room, more);
+}
+
+/** @param {import("../main.js").App} app @returns {import("../modes.js").Mode} */
+export function createStory(app) {
+  const { t, store } = app;
+  const button = (label, text, action, kind = "button.icon") =>
+    h(kind, { type: "button", title: label, "aria-label": label, onclick: action }, text);
+  const choose = h("select", { "aria-label": t("story.lesson"), onchange: () => openPage(app, { lesson: choose.value, page: 0 }) });
+  const present = h("button", { type: "button", onclick: () => presentNow(store.state.view.present !== "on") }, t("story.present"));
+  const toLab = h("button", { type: "button", onclick: () => store.look({ mode: "lab" }) }, t("story.lab"));
+  const say = h("p.say", { "aria-live": "polite" }),
+    where = h("p.worked", {}),
+    formula = h("p.formula", {}),
+    scene = h("div.scene", { tabindex: "0", role: "group", "aria-label": t("story.cell"), onkeydown: (event) => moveCell(event) }),
+    bars = createRowBars((col) => store.look({ col })),
+    scale = h("input", { type: "range", min: 0, max: 2, step: 0.01, oninput: () => store.editRequest(["options", "scale"], Number(scale.value), "scale") }),
+    scaleValue = h("output", {}),
+    scaleField = h("label.scale", {}, t("scale"), scale, scaleValue),
+    row = h("div.story-row", {}, scaleField, bars.element);
+  const turn = (way) => openPage(app, { page: store.state.view.page + way });
+  const back = button(t("story.back"), "◀", () => turn(-1)),
+    next = button(t("story.next"), "▶", () => turn(1)),
+    dots = h("ol.dots", {}),
+    count = h("span.count", {});
+  const element = h(
+    "section.story",
+    { "aria-label": t("mode.story") },
+    h("div.story-head", {}, choose, h("span.gap"), toLab, present),
+    say,
+    h("div.story-body", {}, scene, h("div.story-side", {}, where, formula, row)),
+    h("div.player", {}, back, dots, next, count),
+  );
+  let shown = null,
+    lesson = null;
+
+  function presentNow(isOn) {
+    store.look({ present: isOn ? "on" : "off" });
+    const { fullscreenElement } = document;
+    if (isOn && !fullscreenElement) document.documentElement.requestFullscreen?.().catch(() => {});
+    if (!isOn && fullscreenElement) document.exitFullscreen();
+  }
+
+  function moveCell(event) {
+    const way = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!way || !shown) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const { row: i, col: j } = shown.place;
+    place(Math.max(0, Math.min(shown.rows - 1, i + way[0])), Math.max(0, Math.min(shown.cols - 1, j + way[1])));
+  }
+
+  const place = (i, j, head = store.state.view.head) => {
+    store.look({ row: i, col: j, head });
+  };
+
+  function onKey(event) {
+    if (!element.isConnected || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const last = (lesson?.pages.length ?? 1) - 1,
+      isButton = event.target.tagName === "BUTTON";
+    const pages = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1, Home: -last, End: last, ...(isButton ? {} : { " ": 1 }) };
+    if (pages[event.key]) turn(pages[event.key]);
+    else if (event.key === "p") presentNow(store.state.view.present !== "on");
+    else if (event.key === "Escape" && store.state.view.present === "on") presentNow(false);
+    else return;
+    event.preventDefault();
+  }
+  app.storyKeys?.abort();
+  app.storyKeys = new AbortController();
+  document.addEventListener("keydown", onKey, { signal: app.storyKeys.signal });
+  new ResizeObserver(() => element.isConnected && shown && draw(store.state)).observe(scene);
+
+  function showLessons({ view, lesson: own }) {
+    const known = [...LESSONS.map((id) => [id, t("lesson." + id)]), ...(own ? [[OWN_LESSON, inLanguage(own.title, app.language)]] : [])];
+    choose.replaceChildren(...known.map(([id, text]) => h("option", { value: id }, text)));
+    choose.value = view.lesson;
+    present.setAttribute("aria-pressed", String(view.present === "on"));
+  }
+
+  function showPages({ view }) {
+    const { pages } = lesson;
+    say.textContent = inLanguage(pages[view.page].say, app.language);
+    back.disabled = view.page === 0;
+    next.disabled = view.page === pages.length - 1;
+    count.textContent = `${view.page + 1} / ${pages.length}`;
+    dots.replaceChildren(
+      ...pages.map((page, at) => {
+        const label = `${at + 1}. ${inLanguage(page.say, app.language)}`;
+        const dot = button(label, "", () => openPage(app, { page: at }), "button.dot");
+        if (at === view.page) dot.setAttribute("aria-current", "step");
+        if (at < view.page) dot.classList.add("past");
+        return h("li", {}, dot);
+      }),
+    );
+  }
+
+  function draw(state) {
+    const seen = app.seen(),
+      page = lesson.pages[state.view.page],
+      step = stepsIn(seen.run).find(({ id }) => id === page.step) ?? seen.step,
+      matrix = matrixIn(step, seen.run, seen.view);
+    const at = { row: Math.min(state.view.row, matrix.rows - 1), col: Math.min(state.view.col, matrix.cols - 1) };
+    shown = { place: at, rows: matrix.rows, cols: matrix.cols };
+    const room = { width: scene.clientWidth - 8, height: scene.clientHeight - 8 },
+      more = { look: { ...app.look(), palette: "viridis", range: "full" }, choose: place };
+    if (room.width > 40 && room.height > 40)
+      scene.replaceChildren(page.step === "heads" ? headsScene(seen, at, room, more, t) : sceneOf(seen, step.id, at, room, more, t));
+    showArithmetic({ ...seen, step }, at, matrix);
+    showRow(seen, page, at);
+  }
+
+  function showArithmetic(seen, { row: i, col: j }, matrix) {
+    const { run, view, step } = seen,
+      value = matrix.data[i * matrix.cols + j];
+    const name = (kind, index, length) => (kind === "feature" ? "d" + index : labelAt(labelsFor(kind, run.given.request, view, length), index));
+    const names = { i: name(step.rows, i, matrix.rows), j: name(step.cols, j, matrix.cols) };
+    const found = explanationOf(seen, i, j);
+    where.textContent = found?.worked ? `${names.i} · ${names.j} = ${found.worked(written)}` : `${names.i} · ${names.j} = ${short(value, 4)}`;
+    formula.hidden = !found;
+    formula.replaceChildren(...(found ? formulaOf(found.formula, names) : []));
+    scene.setAttribute("aria-label", `${t("story.cell")} ${where.textContent}`);
+  }
+
+  function showRow({ run, view }, page, { row: i, col }) {
+    const isRow = page.scale || ["scaled", "masked", "attention", "heads"].includes(page.step),
+      tensor = run.answer.outputs.attention;
+    row.hidden = !isRow || !tensor;
+    if (row.hidden) return;
+    const map = matrixIn({ ...stepsIn(run).find(({ id }) => id === "attention") }, run, view),
+      isHidden = hiddenIn(run, view, view.head),
+      labels = labelsFor("key", run.given.request, view, map.cols),
+      keys = Array.from({ length: map.cols }, (_, j) => j);
+    bars.update({
+      names: keys.map((j) => labelAt(labels, j)),
+      values: keys.map((j) => map.data[i * map.cols + j]),
+      hidden: keys.map((j) => isHidden(i, j)),
+      chosen: col,
+    });
+    scaleField.hidden = !page.scale;
+    const now = run.answer.effective?.scale ?? 1;
+    scaleValue.textContent = short(now, 3);
+    if (document.activeElement !== scale) scale.value = String(now);
+  }
+
+  /** What is left of the window. */
+  function fit() {
+    const top = element.getBoundingClientRect().top + window.scrollY;
+    element.style.height = Math.max(360, window.innerHeight - top - 18) + "px";
+  }
+  window.addEventListener("resize", () => element.isConnected && fit());
+
+  async function update(state) {
+    document.documentElement.dataset.present = state.view.present;
+    showLessons(state);
+    const found = await lessonOf(state).catch((problem) => (lessons.clear(), app.cannotUse(problem), null));
+    if (!found || store.state.view.mode !== "story") return;
+    lesson = found;
+    const now = store.state;
+    if (!lesson.pages[now.view.page]) return;
+    showPages(now);
+    fit();
+    if (now.answer) draw(now);
+  }
+  return { element, update };
+}
+
+/** @param {import("../main.js").App} app */
+export const openStory = (app) => openPage(app, {});
