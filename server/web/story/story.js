@@ -272,7 +272,7 @@ export function createStory(app) {
   /** What is left of the window. */
   function fit() {
     const top = element.getBoundingClientRect().top + window.scrollY;
-    element.style.height = Math.max(360, window.innerHeight - top - 18) + "px";
+    element.style.height = Math.max(360, window.innerHeight - top - 24) + "px";
   }
   window.addEventListener("resize", () => element.isConnected && fit());
 
