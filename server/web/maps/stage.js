@@ -46,7 +46,7 @@ export function createStage(app) {
   const tabs = createTabs(app),
     compare = createCompare(app);
   const title = h("h2", {}),
-    words = h("p.words", {}),
+    words = h("p.in-words", {}),
     role = h("p.role", {}),
     random = h("p.random", {}, t("random"));
   const first = h("canvas.first", { hidden: true, role: "img", "aria-label": t("stage.first") });

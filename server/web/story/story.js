@@ -213,7 +213,7 @@ export function createStory(app) {
     dots.replaceChildren(
       ...pages.map((page, at) => {
         const label = `${at + 1}. ${inLanguage(page.say, app.language)}`;
-        const dot = button(label, "", () => openPage(app, { page: at }), "button.dot");
+        const dot = button(label, "", () => openPage(app, { page: at }), "button.turn");
         if (at === view.page) dot.setAttribute("aria-current", "step");
         if (at < view.page) dot.classList.add("past");
         return h("li", {}, dot);

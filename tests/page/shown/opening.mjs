@@ -127,7 +127,7 @@ export const cases = {
         const page = await open(stage);
         for (const button of await page.locator(".strip button").all()) {
             await button.click();
-            assert.equal(await page.locator(".words").textContent(), await button.getAttribute("title"));
+            assert.equal(await page.locator(".in-words").textContent(), await button.getAttribute("title"));
         }
         assert.match(await page.locator(".strip").textContent(), /X.*·W_Q.*,W_K.*→Q.*→QKᵀ.*→softmax.*→A V.*·W_O.*=· W_O.*output/);
         await page.finish();

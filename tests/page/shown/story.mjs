@@ -23,7 +23,7 @@ const said = (page, text) =>
     page.waitForFunction((wanted) => document.querySelector(".say").textContent === wanted, text);
 
 const turnTo = async (page, lesson, at, language = "en") => {
-    await page.locator(".dot").nth(at).click();
+    await page.locator(".turn").nth(at).click();
     await said(page, lesson.pages[at].say[language]);
 };
 
@@ -135,8 +135,10 @@ export const cases = {
         ]) {
             const page = await openStory(stage, { reducedMotion });
             await turnTo(page, LESSONS[0], 2);
-            await page.locator(".beam").first().waitFor({ state: "attached" });
-            assert.equal(await page.locator(".beam").first().evaluate((one) => getComputedStyle(one).animationName), name);
+            await page.waitForFunction((wanted) => {
+                const beam = document.querySelector(".beam");
+                return beam && getComputedStyle(beam).animationName === wanted;
+            }, name);
             await page.finish();
         }
     },
