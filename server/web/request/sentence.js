@@ -28,9 +28,13 @@ export function sentenceOf({ request }, { batch }) {
 
 /** Masks that are written for a number of tokens hold for no other. */
 function masksFor({ lengths, isSameLength }, masks = {}) {
-  const { attend, bias, padding, documents, key_lengths, query_lengths, blocks, ...kept } = masks;
-  if (isSameLength) return masks;
-  return { ...kept, ...(key_lengths ? { key_lengths: lengths } : {}), ...(query_lengths ? { query_lengths: lengths } : {}) };
+  const { attend, bias, padding, documents, blocks, ...free } = masks,
+    kept = isSameLength ? masks : free;
+  return {
+    ...kept,
+    ...(masks.key_lengths ? { key_lengths: lengths } : {}),
+    ...(masks.query_lengths ? { query_lengths: lengths } : {}),
+  };
 }
 
 const widthOf = (tensor) => tensorFrom(tensor).shape.at(-1);

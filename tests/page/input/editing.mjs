@@ -233,4 +233,25 @@ export const cases = {
         assert.equal(request.inputs.query.length, 4);
         await page.finish();
     },
+    async "editing: another sentence keeps the kind of the example"(stage) {
+        const page = await openPage(stage);
+        for (const [preset, text, kept] of [
+            ["cross", "Okula gidiyorum .", ({ inputs, weights, tokens }) => [inputs.key.length, tokens.key[0], weights.query.weight.length]],
+            ["grouped", "Two heads", ({ masks, options }) => [masks, options.kv_num_heads, options.rope]],
+            ["window", "Only five", ({ masks, options }) => [masks, options.num_heads]],
+            ["three", "okula gidiyorum", ({ weights, masks }) => [weights, masks]],
+        ]) {
+            const { request: before } = await choosePreset(page, preset);
+            const { request, response } = await answerTo(page, () => page.getByLabel("Sentence").fill(text));
+            assert.equal(response.status(), 200, preset);
+            assert.deepEqual(kept(request), kept(before), preset);
+            assert.deepEqual(request.tokens.query, text.split(" "), preset);
+            if (preset === "three") assert.deepEqual(request.inputs.query, before.inputs.query.slice(1));
+        }
+        await choosePreset(page, "padding");
+        const { request } = await answerTo(page, () => page.getByLabel("Sentence").fill("Kedi çok uyuyor ."));
+        assert.deepEqual(request.masks.key_lengths, [5, 4]);
+        assert.deepEqual(request.tokens.query[1], ["Kedi", "çok", "uyuyor", ".", "[PAD]"]);
+        await page.finish();
+    },
 };

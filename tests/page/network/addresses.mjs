@@ -163,4 +163,24 @@ export const cases = {
         assert.match(await page.locator(".stage h2").textContent(), /3 × 3/);
         await page.finish();
     },
+    async "addresses: Back and Forward go through the examples that were opened, with what was done to them"(stage) {
+        const page = await openPage(stage, {}, "/"),
+            title = (text) => page.locator(".stage h2", { hasText: text }).waitFor();
+        const saved = (before) => page.waitForFunction((hash) => location.hash !== hash, before);
+        await choosePreset(page, "three");
+        await saved("");
+        await answerTo(page, () => page.getByLabel("Causal").uncheck());
+        await choosePreset(page, "cross");
+        await page.waitForTimeout(1000);
+        await page.goBack();
+        await title("3 × 3");
+        assert.equal(await page.getByLabel("Causal").isChecked(), false);
+        await page.goBack();
+        await title("14 × 14");
+        await page.goForward();
+        await title("3 × 3");
+        await page.goForward();
+        await title("4 × 8");
+        await page.finish();
+    },
 };
