@@ -73,7 +73,7 @@ export function createHeader(app) {
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
   const modes = VIEW_CHOICES.mode.map((mode) =>
-    h("button", { type: "button", onclick: () => app.openMode(mode) }, t("mode." + mode)),
+    h("button", { type: "button", hidden: mode === "story" && !hasServer(), onclick: () => app.openMode(mode) }, t("mode." + mode)),
   );
   const history = h("span.pair", {}, undo, redo),
     ofLab = [presets, history, copies, exports];

@@ -156,7 +156,7 @@ export const cases = {
         await headCell(page).focus();
         await page.keyboard.press("Enter");
         await page.locator(".stage h2", { hasText: "softmax · head 1 · 5 × 5" }).waitFor();
-        await page.locator("header nav button").nth(1).click();
+        await page.locator("header nav button").nth(2).click();
         await page.locator(".model-form select").first().selectOption("demo");
         await page.locator(".model-form button.main").click();
         await page.locator(".grid-box .note", { hasText: "4 layers × 4 heads, 14 tokens" }).waitFor();
@@ -188,7 +188,7 @@ export const cases = {
             const page = await openPage(stage),
                 path = await exported(page, "This page (HTML)", folder);
             const copy = await openPage(stage, {}, pathToFileURL(path).href);
-            await copy.locator("header nav button").nth(1).click();
+            await copy.locator("header nav button").nth(2).click();
             await copy.getByText("no model runs here", { exact: false }).waitFor();
             await dropFile(copy, "heads.safetensors", FORMS["heads.safetensors"]);
             await showsMaps(copy, "heads.safetensors");

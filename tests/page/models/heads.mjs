@@ -217,7 +217,7 @@ export const cases = {
         await page.waitForFunction(() => document.querySelector(".verdict.good"));
         await settled(page);
         assert.match(await page.locator(".lab .readout").textContent(), /^it → animal0\.99999/);
-        await page.locator("header nav button").nth(1).click();
+        await page.locator("header nav button").nth(2).click();
         await computed(page);
         assert.equal(await sentence(page).inputValue(), SENTENCE);
         await page.finish();

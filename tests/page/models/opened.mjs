@@ -22,7 +22,7 @@ export async function computed(page) {
 
 export async function openModels(stage, options = {}, path = "/") {
     const page = await openPage(stage, options, path, settled);
-    await page.locator("header nav button").nth(1).click();
+    await page.locator("header nav button").nth(2).click();
     await computed(page);
     return page;
 }

@@ -14,7 +14,7 @@ export const cases = {
         writeModel(join(folder, "large"), { layers: 12, heads: 12, width: 96, longest: 512 });
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const page = await openPage({ ...stage, url: server.url });
-        await page.locator("header nav button").nth(1).click();
+        await page.locator("header nav button").nth(2).click();
         await computed(page);
         await page.locator(".model-form select").first().selectOption("large");
         await computed(page);
