@@ -9,7 +9,7 @@ import { hiddenIn } from "../request/runs.js";
 import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
 import { short } from "../request/tensor.js";
 import { caseOfPage, checkedLesson, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
-import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, turned } from "./scene.js";
+import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScene } from "./scene.js";
 
 const OWN_LESSON = "own";
 
@@ -85,7 +85,7 @@ function platesOf(seen, t) {
   return { has, plate, weightOf, model, names };
 }
 
-const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: turned(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
+const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: transposedOfScene(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
 
 /** @returns {SVGElement} the picture of a step */
 function sceneOf(seen, id, place, room, more, t) {

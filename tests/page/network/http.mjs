@@ -8,7 +8,7 @@ import { gunzipSync } from "node:zlib";
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 /** What a slow line waits for. The page has the words of one language; those of another are a file of their own. */
-const GZIPPED_MAX = 90 * 1024;
+const GZIPPED_MAX = 100 * 1024;
 
 /** Without the courtesies of fetch, which decompresses and follows. */
 function get(url, headers = {}, method = "GET", path = "/") {
