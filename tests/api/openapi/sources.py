@@ -60,7 +60,14 @@ class Decoder:
         text = table.group(2) if table else tables.get(named.group(0)) if named else None
         self.members = entries(text) if text else None
         self.variants = {name: {member for member, _, _ in entries(rows)} for name, rows in TABLE.findall(body)}
-        self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
+        self.words = words_of(words.group(1)) if words else None
+
+
+def words_of(text):
+    """The words between the braces; activations are a list of the core, and "none" is no word of it."""
+    if "ATTN_ACTIVATION_LIST" in text:
+        return set(re.findall(r'X\(ATTN_ACTIVATION_\w+, "(\w+)"\)', read(STEPS))) - {"none"}
+    return set(re.findall(r'"(\w+)"', text))
 
 
 def entries(table):

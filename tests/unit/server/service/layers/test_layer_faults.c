@@ -177,7 +177,8 @@ START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
 #endif
     ck_assert_int_eq(adopt_file(keeper, "a", &right), ATTN_OK);
     ck_assert_int_eq(put("a").refusal, CALL_CONFLICT); /* nobody can change it */
-    ck_assert_int_eq(put("b").status, ATTN_OK);
+    ck_assert_int_eq(put("b").status, ATTN_OK);        /* of the two places, "a" takes none */
+    ck_assert_int_eq(put("d").status, ATTN_OK);
     ck_assert_int_eq(put("c").refusal, CALL_STORE_FULL);
     ck_assert_int_eq(remove_layer("b").status, ATTN_OK);
     layer_keeper_rescan(keeper);
