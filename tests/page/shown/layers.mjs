@@ -130,7 +130,7 @@ export const cases = {
             await choose(page, "model.2");
             const { request, answer } = await answerTo(page, () => page.getByLabel("softcap").fill("2"));
             await page.getByRole("button", { name: "Share" }).click();
-            await page.locator(".notice").waitFor();
+            await page.locator(".toast").waitFor();
             const other = await page.context().newPage();
             const asked = other.waitForRequest((r) => r.url().endsWith("/v1/layers/model.2/attention"));
             await other.goto(await page.evaluate(() => navigator.clipboard.readText()));
@@ -161,7 +161,7 @@ export const cases = {
             const page = await openPage(own);
             await choose(page, "model.2");
             await page.getByRole("button", { name: "Share" }).click();
-            await page.locator(".notice").waitFor();
+            await page.locator(".toast").waitFor();
             address = new URL(page.url()).hash;
             await page.finish();
         });
