@@ -167,7 +167,7 @@ export const cases = {
         });
         const page = await openPage(stage, {}, "/" + address);
         assert.match(await page.locator(".notice").textContent(), /cannot be used.*model\.2/);
-        assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+        assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
         await page.finish();
     },
     async "layers: several as a grid, each asked for once; one opens by click and by keyboard"(stage) {
