@@ -55,16 +55,28 @@ const hover = () =>
         return times;
     })();
 
+/* The picture and the numbers are asked for at once: it may come after them, and be gone before a test has seen it. */
+const noteFirstPicture = () => {
+    const begun = performance.now();
+    new MutationObserver(() => {
+        if (document.querySelector(".stage .first").checkVisibility())
+            window.firstPictureAfter ??= performance.now() - begun;
+    }).observe(document.querySelector(".stage"), { subtree: true, childList: true, attributes: true });
+};
+
 export const cases = {
     async "large: 4096 × 4096 pans and zooms, with few nodes and the right numbers"(stage) {
         const page = await openPage(stage),
-            begun = performance.now();
+            pooled = [];
+        await page.evaluate(noteFirstPicture);
+        page.on("request", (request) => {
+            if (request.url().includes("/v1/")) pooled.push(request.postDataJSON().options.pool?.rows);
+        });
+        const begun = performance.now();
         const [response] = await Promise.all([
             page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }),
             page.getByRole("combobox", { name: "Example" }).selectOption("large"),
         ]);
-        await page.waitForFunction(() => document.querySelector(".stage .first").checkVisibility(), null, { timeout: 60000 });
-        const picture = performance.now() - begun;
         assert.equal(response.status(), 200);
         await page.waitForFunction(
             () => document.querySelector(".stage h2").textContent.includes("4096 × 4096"),
@@ -73,6 +85,8 @@ export const cases = {
         );
         const numbers = performance.now() - begun;
         assert.equal(await page.locator(".stage .first").isVisible(), false);
+        const picture = await page.evaluate(() => window.firstPictureAfter);
+        assert.ok(pooled.includes(512), `pooled to ${pooled}`);
         await settled(page);
         await page.waitForTimeout(500);
         await page.locator("[role=gridcell]").focus(); // the wheel zooms a map that has the focus
@@ -83,7 +97,7 @@ export const cases = {
         const sums = (await page.locator(".checks dd").allTextContents()).join(" ");
         assert.match(sums, /0\.99999\d* … 1\.00000\d*/);
         await page.finish();
-        return `first picture ${picture.toFixed(0)} ms and numbers ${numbers.toFixed(0)} ms after the choice; frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
+        return `first picture ${picture?.toFixed(0) ?? "not before the numbers,"} ms and numbers ${numbers.toFixed(0)} ms after the choice; frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
     },
     async "large: of many heads one is fetched, the others are the server's thumbnails"(stage) {
         const page = await openPage(stage),
