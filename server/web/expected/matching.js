@@ -8,7 +8,7 @@
 import { groupSize, stepsIn, tensorIn } from "../request/steps.js";
 import { countOf } from "../request/tensor.js";
 
-/** What steps are called elsewhere, in small letters without anything between them. */
+/** Other names of steps, in small letters, without spaces and signs. */
 const ALIASES = {
   attention: ["attn", "attnweights", "attentionweights", "attnprobs", "probs", "softmax", "a", "p"],
   scores: ["score", "logits", "qk", "qkt", "energy"],

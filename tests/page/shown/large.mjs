@@ -97,7 +97,7 @@ export const cases = {
         const sums = (await page.locator(".checks dd").allTextContents()).join(" ");
         assert.match(sums, /0\.99999\d* … 1\.00000\d*/);
         await page.finish();
-        return `first picture ${picture?.toFixed(0) ?? "not before the numbers,"} ms and numbers ${numbers.toFixed(0)} ms after the choice; frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
+        return `first picture ${picture ? `${picture.toFixed(0)} ms` : "none"} and numbers ${numbers.toFixed(0)} ms after the choice; frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
     },
     async "large: of many heads one is fetched, the others are the server's thumbnails"(stage) {
         const page = await openPage(stage),
