@@ -11,12 +11,15 @@ MODE ?= release
 BUILD ?= build/$(MODE)
 Q := $(if $(filter 1,$(V)),,@)
 VERSION := $(shell cat VERSION)
-SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+# What may break programs that are linked: before 1.0 a minor version, later a major one.
+SOVERSION := $(if $(filter 0.%,$(VERSION)),$(basename $(VERSION)),$(firstword $(subst ., ,$(VERSION))))
 
 include mk/packages.mk
 include mk/compile.mk
 
-CORE_SRC := $(sort $(shell find core/src -name '*.c' 2>/dev/null))
+# The kernels take the compiler longest, so they come first.
+KERNEL_SRC := $(wildcard core/src/kernel/units/*_f*.c)
+CORE_SRC := $(KERNEL_SRC) $(filter-out $(KERNEL_SRC),$(sort $(shell find core/src -name '*.c' 2>/dev/null)))
 SERVER_SRC := $(sort $(shell find server -name '*.c' 2>/dev/null))
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 
@@ -29,6 +32,9 @@ SHARED := $(BUILD)/libattn.so.$(VERSION)
 PROCESSORS = $(shell env -u OMP_NUM_THREADS nproc)
 # All processors, unless make was called with -j.
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(PROCESSORS))
+# A recipe that begins with $(call step,WHAT) is counted and told when mk/build.sh calls make.
+step = $(if $(STEPS),$(eval STEP += x)mk/progress.sh $(words $(STEP)) $(STEPS) $(1) && )
+build = +$(Q)mk/build.sh $(BUILD)/command '$(1)' $(MAKE) --no-print-directory $(jobs)
 
 ##@ Every day
 
@@ -40,8 +46,7 @@ all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the lib
 run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
 	$(Q)mk/check_port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"
 	$(Q)mk/install_packages.sh $(RUN_PACKAGES)
-	$(Q)[ -e $(BUILD)/attnd ] || echo "building: a minute or two of one processor"
-	+$(Q)$(MAKE) --no-print-directory $(jobs) all
+	$(call build,server)
 	$(Q)exec $(BUILD)/attnd
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
@@ -54,18 +59,19 @@ help: ## this list
 	@awk -F':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile $(addprefix mk/,tests.mk lint.mk install.mk bench.mk release.mk)
 
 # This file changes with the command, so that another compiler or another flag rebuilds everything.
-$(BUILD)/command: FORCE
+command := $(strip $(COMPILE) $(LINK) $(LDFLAGS) $(SOVERSION))
+same = $(if $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x),,same)
+$(BUILD)/command: $(if $(call same,$(command),$(file <$(BUILD)/command)),,FORCE)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null || \
 	    { echo "missing (by Debian's names): $$(mk/missing_packages.sh $(RUN_PACKAGES)); on Debian 'make deps' installs them" >&2; exit 1; }
-	$(Q)echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' | cmp -s - $@ || \
-	    echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' > $@
+	$(Q)echo '$(subst ','\'',$(command))' > $@
 
 $(BUILD)/%.o: CPPFLAGS_OF = $(call cppflags_of,$<)
 $(BUILD)/%.o: CFLAGS_OF = $(call cflags_of,$<)
 $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
-	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
+	$(Q)$(call step,compiling $<)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -76,7 +82,7 @@ $(BUILD)/libattn.map: $(PUBLIC_HEADERS) mk/exported_symbols.awk
 	$(Q)awk -f mk/exported_symbols.awk $(PUBLIC_HEADERS) > $@
 
 $(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
-	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
+	$(Q)$(call step,linking $@)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
 	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
 
 # A program that links OpenBLAS's archive would include the kernels for complex numbers, which are half of OpenBLAS.
@@ -87,8 +93,12 @@ $(BUILD)/unused_kernels.c: mk/unused_kernels.sh
 $(BUILD)/unused_kernels.o: $(BUILD)/unused_kernels.c
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
-	$(Q)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+.PHONY: server
+server: $(BUILD)/attnd
+	@:
+
+$(BUILD)/attnd: $(BUILD)/libattn.a $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o)
+	$(Q)$(call step,linking $@)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $(filter %.o,$^) $< $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 include mk/embedded.mk mk/tests.mk mk/bench.mk mk/lint.mk mk/install.mk mk/release.mk
 

@@ -4,6 +4,7 @@
 #   page.html, page.html.gz           the page
 #   page.tag, page.html.gz.tag        their entity tags, in quotes
 #   page.policy                       the Content-Security-Policy: hashes instead of 'unsafe-inline'
+#   parts/NAME.json                   a script that the page fetches when it is needed, as a text in JSON
 #
 # A page with texts has those of one language in it, texts/en.json.
 #
@@ -28,16 +29,23 @@ tag_of() {
     printf '"%s"' "$(sha256sum "$1" | cut -c 1-32)"
 }
 
-awk -v main=main.js -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
+rm -rf "$target/parts"
+mkdir "$target/parts"
+awk -v main=main.js -v folder="$source" -v parts="$target/parts" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
 find "$source" -mindepth 2 -name '*.css' | LC_ALL=C sort | xargs cat "$source/style.css" |
     awk '!/^ *\/\*.*\*\/$/ && !/^$/' > "$target/style.css"
 sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :
-if grep -qi '</script\|<!--' "$target/script.js" "$target/texts.json" || grep -qi '</style' "$target/style.css"; then
+if grep -qi '</script\|<!--' "$target/script.js" "$target/texts.json" "$target/parts" -r || grep -qi '</style' "$target/style.css"; then
     echo "bundle_page.sh: a module, a text or the style would end its own element" >&2
     exit 1
 fi
 
 policy="default-src 'none'; script-src 'sha256-$(hash_of "$target/script.js")'"
+for part in "$target"/parts/*.js; do
+    [ -f "$part" ] || continue
+    policy="$policy 'sha256-$(hash_of "$part")'"
+    awk 'BEGIN { printf "\"" } { gsub(/[\\"]/, "\\\\&"); printf "%s\\n", $0 } END { print "\"" }' "$part" > "${part%.js}.json"
+done
 policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"
 # A worker is made of a text of the script itself.
 grep -q 'new Worker(' "$target/script.js" && policy="$policy; worker-src blob:"
@@ -51,7 +59,7 @@ awk -v policy="$policy" -v style="$target/style.css" -v script="$target/script.j
             print line
     }
     /<!-- style -->/ { printf "<style>"; put(style); print "</style>"; next }
-    /<!-- script -->/ { printf "<script type=\"module\">"; put(script); print "</script>"; next }
+    /<!-- script -->/ { printf "<script>"; put(script); print "</script>"; next }
     /<!-- texts -->/ { printf "<script type=\"application/json\" id=\"texts\" lang=\"en\">"; put(texts); print "</script>"; next }
     { gsub(/<!-- policy -->/, policy); print }' "$source/index.html" > "$target/page.html"
 gzip -9nc "$target/page.html" > "$target/page.html.gz.new"

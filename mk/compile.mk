@@ -23,7 +23,8 @@ LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
 # No -Ofast and no -ffast-math: they turn isnan into 0, and masks are infinities.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wcast-qual -Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wdouble-promotion -Wimplicit-fallthrough
-MODE_FLAGS_release := -O3 -g -fstack-protector-strong
+# -g1 has functions and lines for backtraces. Full debug information takes the compiler a third longer; CFLAGS=-g asks for it.
+MODE_FLAGS_release := -O3 -g1 -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 # Two warnings crash gcc 12 without optimisation.
@@ -63,6 +64,7 @@ CFLAGS_avx2_f32.c := -mavx2 -mfma
 CFLAGS_avx2_f64.c := $(CFLAGS_avx2_f32.c)
 CFLAGS_avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 CFLAGS_avx512_f64.c := $(CFLAGS_avx512_f32.c)
+CFLAGS_avx512_bf16.c := $(CFLAGS_avx512_f32.c) -mavx512bf16
 endif
 # bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
 CFLAGS_bench/machine.c := -ffp-contract=fast

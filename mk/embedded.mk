@@ -2,14 +2,31 @@
 
 PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs
-CPPFLAGS_pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\" \
+CPPFLAGS_pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI=\"$(BUILD)/server/openapi.json\" \
 	-I$(PAGE)
 
-$(filter %/pages.o,$(SERVER_OBJ)): server/openapi.json $(addprefix $(BUILD)/server/,openapi.json.gz web/page.html.gz web/files.inc docs/page.html.gz)
+$(filter %/pages.o,$(SERVER_OBJ)): $(addprefix $(BUILD)/server/,openapi.json openapi.json.gz web/page.html.gz web/files.inc docs/page.html.gz)
 $(filter %/architecture.o,$(SERVER_OBJ)): $(shell find server -name architectures.json 2>/dev/null)
 $(filter %/demo_model.o,$(SERVER_OBJ)): $(wildcard examples/train_demo/model/*)
 
-$(BUILD)/server/openapi.json.gz: server/openapi.json
+# The OpenAPI document: a text that people write, filled in by a program that runs the decoders of requests. RUN is what
+# runs a program that was built for another machine. To run the decoders here is no test of them.
+UNCOUNTED_in_coverage := GCOV_PREFIX=$(BUILD)/uncounted
+OPENAPI_SRC := $(wildcard mk/openapi/*.c)
+SOURCES += $(OPENAPI_SRC)
+# In the places of these functions, the program has its own (mk/openapi/forms.c).
+OPENAPI_WRAPPED := $(addprefix node_,string check_members $(addprefix decode_,members list bool number positive integer seed word)) \
+	$(addprefix decode_,tensor scores bias reals flags flags_or_one counts counts_or_one lengths ids) short_form_spell
+OPENAPI_OBJ := $(call obj,$(OPENAPI_SRC)) $(filter $(addprefix $(BUILD)/server/,base/% codec/% config/%),$(SERVER_OBJ))
+
+$(BUILD)/openapi: $(OPENAPI_OBJ) $(BUILD)/libattn.a
+	$(Q)$(call step,linking $@)$(LINK) $(addprefix -Wl$(comma)--wrap=,$(OPENAPI_WRAPPED)) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+$(BUILD)/server/openapi.json: server/openapi.source.json $(BUILD)/openapi VERSION
+	$(Q)mkdir -p $(@D)
+	$(Q)$(UNCOUNTED_in_$(MODE)) $(RUN) $(BUILD)/openapi $< > $@
+
+$(BUILD)/server/openapi.json.gz: $(BUILD)/server/openapi.json
 	$(Q)mkdir -p $(@D)
 	$(Q)gzip -9nc $< > $@
 
@@ -17,7 +34,7 @@ sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -nam
 $(PAGE)/page.html.gz: $(call sources_of_page,web)
 	$(Q)mk/bundle_page.sh server/web $(PAGE)
 
-$(PAGE)/files.inc: $(wildcard server/web/*/*.json) mk/pack_files.sh
+$(PAGE)/files.inc: $(wildcard server/web/*/*.json) $(PAGE)/page.html.gz server/web/modules/attention.d.ts mk/pack_files.sh mk/bundle_library.sh
 	$(Q)mkdir -p $(@D)
 	$(Q)mk/pack_files.sh server/web $(PAGE)
 

@@ -5,7 +5,7 @@
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,\
            $(sort $(shell find core/src server tests bench -name node_modules -prune -o -name '*.h' -print 2>/dev/null)))
 # The parts of a kernel (*.inc.h) compile only within a kernel's unit.
-FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h) $(wildcard examples/*.c)
+FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h core/src/kernel/*/*.inc.h) $(wildcard examples/*.c)
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_SERVER) \
@@ -33,7 +33,7 @@ compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"director
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)
 
 tidy: compile_commands.json ## clang-tidy over the core and the server
-	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) $(OPENAPI_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
 
 # Built without optimisation, so that every branch is a branch of the source.
 COVERED_TESTS := check replay cases protocol layer-tests ops openapi vectors torture

@@ -4,7 +4,7 @@
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev libutf8proc-dev libpcre2-dev \
                 fonts-dejavu-core fonts-wqy-microhei curl
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 python3-numpy nodejs strace procps \
+TEST_PACKAGES := $(RUN_PACKAGES) g++ check libsubunit-dev libcurl4-gnutls-dev python3 python3-numpy nodejs strace procps \
                  openssl
 
 # Further packages of some targets. Before it builds, make checks the packages of the requested targets.
@@ -22,7 +22,7 @@ NEEDS_fuzz-targets := clang
 NEEDS_bench-peers := npm
 NEEDS_dist := git
 $(foreach t,layers replay cases layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench \
-    bench-json bench-models bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
+    bench-check bench-aims bench-json bench-models bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
 
 needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))
 missing := $(if $(needed),$(if $(filter deps test,$(MAKECMDGOALS)),,$(shell mk/missing_packages.sh $(needed))))

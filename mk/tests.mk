@@ -20,9 +20,9 @@ unknown_checks := $(foreach word,$(CHECK),$(if $(filter %/test_$(word),$(TEST_BI
 $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unknown_checks))))
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
-SUITES := check replay cases layer-tests model-tests protocol ops openapi examples install-test packages-test hardening readme \
-          vectors demo-model models
-.PHONY: $(SUITES) fuzz-programs
+SUITES := check replay cases words layer-tests model-tests protocol ops openapi examples install-test packages-test hardening readme \
+          vectors demo-model models bench-check
+.PHONY: $(SUITES) fuzz-programs built-for-tests
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
 OR_SKIPPED := || [ $$? -eq 77 ]
@@ -35,9 +35,11 @@ dry_run = $(findstring n,$(firstword -$(MAKEFLAGS)))
 
 test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
-	$(Q)[ -e $(BUILD)/attnd ] || echo "building the server and its tests: some minutes of one processor"
-	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
+	$(call build,built-for-tests)
 	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory -k $(SUITES)
+
+built-for-tests: all $(TEST_BIN) $(REPLAY_BIN)
+	@:
 
 # tests/support/server/failing_take.h replaces these calls.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
@@ -49,10 +51,10 @@ LDFLAGS_test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
 LDFLAGS_test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
 
 $(CORE_TEST_BIN): %: %.o $(CORE_SUPPORT_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_CORE) $(LDLIBS) -o $@
+	$(Q)$(call step,linking $@)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(filter-out $(CORE_TEST_BIN),$(TEST_BIN)): %: %.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+	$(Q)$(call step,linking $@)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
 run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
@@ -71,6 +73,9 @@ cases: $(BUILD)/attnd ## end-to-end: post tests/api/cases to a server and compar
 	$(Q)python3 tests/api/cases/run.py --attnd $(BUILD)/attnd
 	$(Q)python3 tests/api/formats/run.py --attnd $(BUILD)/attnd
 
+words: $(BUILD)/attnd ## hold a server against the habits of its users: short forms, words of other systems, usual mistakes
+	$(Q)python3 tests/api/words/run.py --attnd $(BUILD)/attnd
+
 KILLS ?= 20
 layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
 	$(Q)python3 tests/api/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
@@ -84,11 +89,16 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
 	$(Q)python3 tests/api/ops/run.py --attnd $(BUILD)/attnd
 
-openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
+openapi: $(BUILD)/attnd ## hold the OpenAPI document against itself, the sources and a server
 	$(Q)python3 tests/api/openapi/run.py --attnd $(BUILD)/attnd
 
-readme: $(BUILD)/attnd ## run the commands of README.md and docs/models.md, and compare what they print
-	$(Q)for page in README.md docs/models.md; do python3 tests/api/readme/run.py --attnd $(BUILD)/attnd $$page || exit 1; done
+openapi-clients: $(BUILD)/attnd ## generate clients from the OpenAPI document, compile them and compute with each (npm)
+	$(Q)tests/others/generators/run.sh $(BUILD)/attnd $(OR_SKIPPED)
+
+readme: $(BUILD)/attnd ## run the commands of README.md, docs/ and the tutorial, and compare what they print
+	$(Q)for page in README.md docs/requests.md docs/models.md; do python3 tests/api/readme/run.py --attnd $(BUILD)/attnd $$page || exit 1; done
+	$(Q)python3 tests/api/readme/tutorial.py --attnd $(BUILD)/attnd
+	$(Q)tests/api/readme/links.py
 
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
@@ -118,7 +128,7 @@ hardening: all ## what the program and the library have against overwritten stac
 # Each fuzz target links with libFuzzer in MODE=fuzz, and in other modes with a driver that replays the corpus.
 $(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
     $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+	$(Q)$(call step,linking $@)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(BUILD)/tests/fuzz/scan_lines: $(BUILD)/tests/fuzz/scan_lines.o $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
@@ -126,12 +136,21 @@ $(BUILD)/tests/fuzz/scan_lines: $(BUILD)/tests/fuzz/scan_lines.o $(SERVER_OBJ) $
 replay: $(REPLAY_BIN) $(BUILD)/tests/fuzz/scan_lines ## what fuzzing keeps in tests/fuzz/corpus; the scanner beside Python's json
 	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
 	$(Q)python3 tests/fuzz/scanner.py $(BUILD)/tests/fuzz/scan_lines
-	$(Q)python3 tests/fuzz/members.py
+	$(Q)python3 tests/fuzz/members.py --document $(BUILD)/server/openapi.json
 
 ##@ Longer tests
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/page/run.sh $(BUILD)/attnd $(PAGE_TESTS) $(OR_SKIPPED)
+
+test-firefox: $(BUILD)/attnd ## try the page in Debian's firefox-esr, installed when missing
+	$(Q)tests/page/firefox/run.sh $(BUILD)/attnd $(OR_SKIPPED)
+
+clients: $(BUILD)/attnd ## try clients/js and clients/python against a server (npm's packages, NumPy, chromium)
+	$(Q)python3 tests/clients/run.py --attnd $(BUILD)/attnd
+
+client-types: $(BUILD)/attnd ## renew the types of requests in clients/js from the server's /openapi.json
+	$(Q)python3 tests/clients/renew_types.py --attnd $(BUILD)/attnd
 
 load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skipped without root
 	$(Q)python3 tests/faults/memory.py --attnd $(BUILD)/attnd $(OR_SKIPPED)
