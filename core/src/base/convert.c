@@ -5,6 +5,7 @@
 
 #include "attn/tensor.h"
 #include "base/float_mode.h"
+#include "base/number.h"
 #include "base/size.h"
 
 static bool is_float(attn_dtype dtype)
@@ -300,32 +301,6 @@ static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *f
     return ATTN_OK;
 }
 
-/*
- * Half precision to single, which is exact. A product by a power of two shifts the exponent, and is exact for subnormal
- * numbers, too; infinity and NaN keep the highest exponent. There is no branch, so that the compiler vectorises the
- * loop.
- */
-static float single_of_f16(uint16_t half)
-{
-    const uint32_t magnitude = (uint32_t)(half & 0x7FFF) << 13;
-    float value;
-    uint32_t bits;
-    memcpy(&value, &magnitude, sizeof value);
-    value *= 0x1p112f;
-    memcpy(&bits, &value, sizeof bits);
-    bits |= (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0u) | (uint32_t)(half & 0x8000) << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float single_of_bf16(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Every request with 16-bit weights takes this path. */
 static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, size_t count)
 {
@@ -333,12 +308,12 @@ static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, 
     if (from_dtype == ATTN_F16)
         for (size_t i = 0; i < count; i++) {
             memcpy(&half, from + i * sizeof half, sizeof half);
-            to[i] = single_of_f16(half);
+            to[i] = attn_single_of_f16(half);
         }
     else
         for (size_t i = 0; i < count; i++) {
             memcpy(&half, from + i * sizeof half, sizeof half);
-            to[i] = single_of_bf16(half);
+            to[i] = attn_single_of_bf16(half);
         }
 }
 

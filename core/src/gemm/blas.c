@@ -37,7 +37,7 @@ void attn_blas_multiply_add_transposed(attn_dtype dtype, size_t rows, size_t col
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1.0, x, ldx, w, ldw, 1.0, y, ldy);
 }
 
-void attn_blas_prepare(void)
+void attn_blas_use_one_thread(void)
 {
     float x[16] = {0}, y[16] = {0};
     openblas_set_num_threads(1);

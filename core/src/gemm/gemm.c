@@ -31,7 +31,7 @@ struct products_run {
     attn_dtype compute;
     attn_layout layout;
     const attn_runtime *runtime;
-    attn_multiply *multiply; /* the kernel's */
+    attn_multiply *multiply; /* the kernel's; NULL: the BLAS is faster */
     size_t cache_ways;
     char *scratch;
 };
@@ -118,11 +118,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
  */
 static void divide(const struct products_run *run, struct attn_product *p)
 {
-    const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
-    p->by_kernel =
-        run->multiply != NULL &&
-        !(is_transposed && p->rows <= attn_kernel_of(run->runtime->kernel, run->compute)->blas_up_to_rows_out_in);
-    if (p->by_kernel) {
+    if (run->multiply != NULL) {
         const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, GEMM_ROWS);
         p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), GEMM_ROW_UNIT);
         p->row_blocks = attn_ceil_div(rows, p->block_rows);
@@ -156,7 +152,7 @@ static void product_task(void *argument, size_t index, size_t worker)
     const struct attn_product *p = find_product(run, index);
     const size_t part = index - p->first_task;
     const size_t column_block = part % p->column_blocks, row_block = part / p->column_blocks;
-    if (p->by_kernel) {
+    if (run->multiply != NULL) {
         const size_t row = row_block * p->block_rows, rows = attn_min(p->batch * p->rows - row, p->block_rows);
         kernel_block(run, p, row, rows, column_block,
                      run->scratch + worker * attn_products_scratch_bytes(run->compute));

@@ -19,7 +19,6 @@ struct attn_product {
     char *y;
     size_t batch, rows, columns, inner, w_stride, y_stride, skip;
     /* filled in by attn_products_run */
-    bool by_kernel;
     size_t block_rows, block_columns, row_blocks, column_blocks, first_task;
 };
 

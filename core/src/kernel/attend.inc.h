@@ -15,6 +15,9 @@
 #ifndef ATTN_KERNEL_ATTEND_INC_H
 #define ATTN_KERNEL_ATTEND_INC_H
 
+#if REAL_BITS == 32
+#include "kernel/bf16.inc.h"
+#endif
 #include "kernel/decode.inc.h"
 #include "kernel/matmul.inc.h"
 #include "kernel/softmax.inc.h"
@@ -32,8 +35,42 @@ static void compute_scores(struct task *task, const struct tile *tile, REAL scal
         decode_scores(task, tile, scale);
         return;
     }
+#if REAL_BITS == 32
+    if (task->job->bf16_products) {
+        pack_bf16_block(task, tile);
+        score_bf16_tile(task, tile, scale);
+        return;
+    }
+#endif
     pack_block(task, tile);
     score_tile(task, tile, scale);
+}
+
+static void pack_queries(struct task *task, const struct tile *tile)
+{
+#if REAL_BITS == 32
+    if (task->job->bf16_products) {
+        pack_bf16_queries(task, tile);
+        return;
+    }
+#endif
+    pack_last_queries(task, tile);
+}
+
+/* o = alpha o + p v for all rows of the tile. */
+static void compute_context(struct task *task, const struct tile *tile)
+{
+    if (task->job->is_decode) {
+        decode_context(task, tile);
+        return;
+    }
+#if REAL_BITS == 32
+    if (task->job->bf16_products) {
+        context_bf16_tile(task, tile);
+        return;
+    }
+#endif
+    context_tile(task, tile);
 }
 
 static bool wants_scores(const struct attn_heads_job *job)
@@ -73,11 +110,8 @@ static void attend_tile(struct task *task, struct tile tile, REAL *max_abs)
     for (size_t r = 0; r < tile.rows; r += group_rows) {
         const struct tile part = tile_of_row(task, &tile, r);
         softmax_group(task, &part, r, attn_min(tile.rows - r, group_rows), max_abs);
-        if (!task->job->is_decode)
-            context_group(task, &tile, r);
     }
-    if (task->job->is_decode)
-        decode_context(task, &tile);
+    compute_context(task, &tile);
     add_non_finite_values(task, &tile);
 }
 
@@ -190,7 +224,7 @@ static void recompute_row(struct task *task, size_t row, const struct row_total 
     const size_t columns = task->v_columns, at = row * columns;
     struct tile tile = {.row0 = row, .rows = 1};
     uint8_t non_finite[TILE_KEYS];
-    task->span[0] = attn_mask_span(job->mask, task->b, position_of(task, row).i);
+    task->span[row] = attn_mask_span(job->mask, task->b, position_of(task, row).i);
     memset(task->o + at, 0, columns * sizeof(REAL));
     memset(task->o_low + at, 0, columns * sizeof(REAL));
     memset(task->part, 0, columns * sizeof(REAL));
@@ -246,6 +280,13 @@ static bool divide_row(const REAL *o, const REAL *o_low, const struct row_total 
     return sum_lanes(check) == 0;
 }
 
+static REAL *context_row(const struct task *task, size_t row)
+{
+    const struct attn_operand *context = &task->job->context;
+    const struct position position = position_of(task, row);
+    return (REAL *)(uintptr_t)head_of(context, task->b, position.h) + (ptrdiff_t)position.i * context->row_stride;
+}
+
 static void finish_row(struct task *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
@@ -254,8 +295,7 @@ static void finish_row(struct task *task, size_t row)
     const bool sees = task->row_sees_key[row] != 0;
     const struct row_total end = total_of_row(task, row);
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
-    REAL *to = (REAL *)(uintptr_t)head_of(&job->context, task->b, position.h) +
-               (ptrdiff_t)position.i * job->context.row_stride;
+    REAL *to = context_row(task, row);
     if (!sees)
         memset(to, 0, job->d_v * sizeof(REAL));
     else if (!divide_row(o, o_low, &end, job->d_v, to) && !(task->row_sees_key[row] & SEES_NON_FINITE) &&
@@ -270,15 +310,26 @@ static void finish_row(struct task *task, size_t row)
     }
 }
 
+/* Prefetches the queries and the results of a tile of rows, while keys and values are packed. */
+static void prefetch_tile(const struct task *task, const struct tile *tile)
+{
+    const struct attn_heads_job *job = task->job;
+    for (size_t r = 0; r < tile->rows; r++)
+        prefetch_row(query_row(task, tile, r), job->d_k * sizeof(REAL));
+    for (size_t r = 0; r < tile->rows; r++)
+        for (size_t d = 0; d < job->d_v; d += ATTN_ALIGNMENT / sizeof(REAL))
+            __builtin_prefetch(context_row(task, tile->row0 + r) + d, 1);
+}
+
 /* One tile of rows against keys first_key … end_key, which fit the pack unless this is decoding. */
 static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
     struct tile tile = {.row0 = row0, .rows = attn_min(task->rows - row0, TILE_ROWS)};
-    if (!job->is_decode)
-        pack_last_queries(task, &tile);
-    for (size_t r = 0; r < tile.rows; r++)
-        task->span[r] = attn_mask_span(job->mask, task->b, position_of(task, row0 + r).i);
+    if (!job->is_decode) {
+        prefetch_tile(task, &tile);
+        pack_queries(task, &tile);
+    }
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
         if (job->is_decode && job_is_cancelled(job))
             return;

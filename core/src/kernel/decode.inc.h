@@ -36,16 +36,16 @@ enum {
     VALUES_WIDTH = 8,                 /* the most vectors of features that are summed at a time */
 };
 
-/* The sum of q[d] k[d] in each lane, over whole vectors of features. */
-ALWAYS_INLINE vec dot_vectors(const REAL *q, const REAL *k, size_t features)
+/* The sum of q[d] k[d] in each lane, over whole vectors of features; k begins at number at. */
+ALWAYS_INLINE vec dot_vectors(const REAL *q, const void *k, ptrdiff_t at, size_t features, const attn_dtype dtype)
 {
     vec sum = {0};
     size_t d = 0;
     for (; features - d >= DOT_VECTORS * LANES; d += DOT_VECTORS * LANES)
         UNROLLED_FOR (w, DOT_VECTORS)
-            sum = fma_vec(load(q + d + w * LANES), load(k + d + w * LANES), sum);
+            sum = fma_vec(load(q + d + w * LANES), load_as(k, at + (ptrdiff_t)d + w * LANES, dtype), sum);
     for (; d < features; d += LANES)
-        sum = fma_vec(load(q + d), load(k + d), sum);
+        sum = fma_vec(load(q + d), load_as(k, at + (ptrdiff_t)d, dtype), sum);
     return sum;
 }
 
@@ -70,15 +70,16 @@ ALWAYS_INLINE vec reduce_lanes(const vec *partial)
 }
 
 /* q k_j over whole vectors of features, in lane j for LANES keys. */
-ALWAYS_INLINE vec dot_lanes(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t features)
+ALWAYS_INLINE vec dot_lanes(const REAL *q, const void *k, ptrdiff_t at, ptrdiff_t k_stride, size_t features,
+                            const attn_dtype dtype)
 {
     vec partial[LANES / DOT_KEYS];
     UNROLLED_FOR (n, LANES / DOT_KEYS) {
         vec sum[DOT_KEYS];
         UNROLLED_FOR (j, DOT_KEYS)
-            sum[j] = dot_vectors(q, k + j * k_stride, features);
+            sum[j] = dot_vectors(q, k, at + j * k_stride, features, dtype);
         partial[n] = reduce_keys(sum);
-        k += DOT_KEYS * k_stride;
+        at += DOT_KEYS * k_stride;
     }
     return reduce_lanes(partial);
 }
@@ -88,48 +89,64 @@ ALWAYS_INLINE vec dot_lanes(const REAL *q, const REAL *k, ptrdiff_t k_stride, si
  * For keys in memory the bounds are variable: then the compiler reads the keys in the order of their addresses, which
  * the hardware prefetcher follows.
  */
-static inline vec dot_cached_lanes(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t features)
+ALWAYS_INLINE vec dot_cached_lanes(const REAL *q, const void *k, ptrdiff_t at, ptrdiff_t k_stride, size_t features,
+                                   const attn_dtype dtype)
 {
     if (features == 4 * LANES)
-        return dot_lanes(q, k, k_stride, 4 * LANES);
+        return dot_lanes(q, k, at, k_stride, 4 * LANES, dtype);
     if (features == 8 * LANES)
-        return dot_lanes(q, k, k_stride, 8 * LANES);
-    return dot_lanes(q, k, k_stride, features);
+        return dot_lanes(q, k, at, k_stride, 8 * LANES, dtype);
+    return dot_lanes(q, k, at, k_stride, features, dtype);
 }
 
 /* q k_j for LANES keys: runs of RUN_FEATURES, then one by one the features behind the last whole vector. */
-static vec score_keys(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, bool is_cached)
+ALWAYS_INLINE vec score_keys_as(const REAL *q, const void *k, ptrdiff_t k_stride, size_t d_k, bool is_cached,
+                                const attn_dtype dtype)
 {
     const size_t whole = d_k / LANES * LANES;
     vec all = {0};
     for (size_t d = 0; d < whole; d += RUN_FEATURES) {
         const size_t features = attn_min(whole - d, RUN_FEATURES);
-        all += is_cached ? dot_cached_lanes(q + d, k + d, k_stride, features)
-                         : dot_lanes(q + d, k + d, k_stride, features);
+        all += is_cached ? dot_cached_lanes(q + d, k, (ptrdiff_t)d, k_stride, features, dtype)
+                         : dot_lanes(q + d, k, (ptrdiff_t)d, k_stride, features, dtype);
     }
     for (size_t d = whole; d < d_k; d++) {
         vec feature;
         for (int j = 0; j < LANES; j++)
-            feature[j] = k[j * k_stride + (ptrdiff_t)d];
+            feature[j] = number_as(k, j * k_stride + (ptrdiff_t)d, dtype);
         all = fma_scalar(q[d], feature, all);
     }
     return all;
 }
 
+/* The same for keys of one type. */
+static vec score_keys(const REAL *q, const void *k, ptrdiff_t k_stride, size_t d_k, bool is_cached, attn_dtype dtype)
+{
+#if REAL_BITS == 32
+    if (dtype == ATTN_BF16)
+        return score_keys_as(q, k, k_stride, d_k, is_cached, ATTN_BF16);
+    if (dtype == ATTN_F16)
+        return score_keys_as(q, k, k_stride, d_k, is_cached, ATTN_F16);
+#endif
+    (void)dtype;
+    return score_keys_as(q, k, k_stride, d_k, is_cached, KERNEL_TYPE);
+}
+
 /*
- * Scores of one row for at most LANES keys from … end; k is key 0. If they are fewer than LANES, they are computed with
- * the keys before them, or one by one. A score has the same bits in every lane.
+ * Scores of one row for at most LANES keys from … end of segment, which k begins with. If they are fewer than LANES,
+ * they are computed with the keys before them, or one by one. A score has the same bits in every lane.
  */
-static inline void decode_score_row(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, size_t from,
+static inline void decode_score_row(const REAL *q, const struct rows *k, size_t d_k, attn_span segment, size_t from,
                                     size_t end, bool is_cached, REAL scale, REAL *s)
 {
-    if (end >= LANES) {
+    if (end - segment.from >= LANES) {
         const size_t first = attn_min(from, end - LANES);
-        store(s + first, scale * score_keys(q, k + (ptrdiff_t)first * k_stride, k_stride, d_k, is_cached));
+        const void *key = row_at(k, (ptrdiff_t)(first - segment.from));
+        store(s + first, scale * score_keys(q, key, k->stride, d_k, is_cached, k->dtype));
         return;
     }
     for (size_t c = from; c < end; c++)
-        s[c] = (scale * score_keys(q, k + (ptrdiff_t)c * k_stride, 0, d_k, is_cached))[0];
+        s[c] = (scale * score_keys(q, row_at(k, (ptrdiff_t)(c - segment.from)), 0, d_k, is_cached, k->dtype))[0];
 }
 
 static const REAL *decode_query(const struct task *task, size_t row)
@@ -138,25 +155,40 @@ static const REAL *decode_query(const struct task *task, size_t row)
     return head_of(&task->job->q, task->b, position.h) + (ptrdiff_t)position.i * task->job->q.row_stride;
 }
 
+/* The columns of the tile whose keys lie in one segment with the key of column. */
+static inline attn_span segment_in_tile(const struct task *task, const struct tile *tile, size_t column)
+{
+    const attn_span segment = segment_of(&task->keys, tile->key0 + column);
+    return (attn_span){segment.from > tile->key0 ? segment.from - tile->key0 : 0,
+                       attn_min(segment.to - tile->key0, tile->keys)};
+}
+
 /* Scores of the tile times scale: LANES keys for all rows at a time. Keys behind the last have 0. */
 static void decode_scores(struct task *task, const struct tile *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k, end = attn_min(tile->to, tile->keys);
-    const ptrdiff_t k_stride = task->job->k.row_stride;
-    const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride, *q[DECODE_ROWS];
+    const REAL *q[DECODE_ROWS];
     for (size_t r = 0; r < tile->rows; r++)
         q[r] = decode_query(task, tile->row0 + r);
-    for (size_t from = tile->from; from < end; from += LANES)
+    for (size_t from = tile->from, to; from < end; from = to) {
+        const attn_span segment = segment_in_tile(task, tile, from);
+        const struct rows k = rows_from(&task->keys, tile->key0 + segment.from);
+        to = attn_min(from + LANES, attn_min(segment.to, end));
         for (size_t r = 0; r < tile->rows; r++)
-            decode_score_row(q[r], k, k_stride, d_k, from, attn_min(from + LANES, end), r > 0, scale,
-                             task->s + r * TILE_STRIDE);
+            decode_score_row(q[r], &k, d_k, segment, from, to, r > 0, scale, task->s + r * TILE_STRIDE);
+    }
     for (size_t r = 0; r < tile->rows && end < tile->to; r++)
         memset(task->s + r * TILE_STRIDE + end, 0, (tile->to - end) * sizeof(REAL));
 }
 
 /* n numbers, fewer than LANES, padded with 0. */
-static inline vec load_partial(const REAL *from, size_t n)
+ALWAYS_INLINE vec load_partial(const void *from, size_t n, const attn_dtype dtype)
 {
+    if (dtype != KERNEL_TYPE) {
+        uint16_t halves[LANES] = {0};
+        memcpy(halves, from, n * sizeof *halves);
+        return load_as(halves, 0, dtype);
+    }
 #if defined(__AVX512F__) && REAL_BITS == 32
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
 #elif defined(__AVX512F__)
@@ -174,10 +206,11 @@ static inline vec load_partial(const REAL *from, size_t n)
  * key from; skipped: keys to leave out, NULL: none; features: LANES, or the features of a head that is narrower than a
  * vector.
  */
-ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v_stride, size_t from, size_t end,
+ALWAYS_INLINE void decode_context_tile(const REAL *p, const void *v, ptrdiff_t v_stride, size_t from, size_t end,
                                        const uint8_t *skipped, bool is_first, REAL *part, size_t columns,
-                                       const int rows, const int width, size_t features)
+                                       const int rows, const int width, size_t features, const attn_dtype dtype)
 {
+    const char *value = v;
     vec all[DECODE_TILE_ROWS][VALUES_WIDTH], sum[DECODE_TILE_ROWS][VALUES_WIDTH];
     UNROLLED_FOR (r, rows)
         UNROLLED_FOR (w, width)
@@ -187,11 +220,12 @@ ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v
         UNROLLED_FOR (r, rows)
             UNROLLED_FOR (w, width)
                 sum[r][w] = (vec){0};
-        for (; j < sum_end; j++, v += v_stride) {
+        for (; j < sum_end; j++, value += v_stride * (ptrdiff_t)bytes_of(dtype)) {
             if (skipped != NULL && skipped[j])
                 continue;
             UNROLLED_FOR (w, width) {
-                const vec x = features < LANES ? load_partial(v, features) : load(v + w * LANES);
+                const vec x =
+                    features < LANES ? load_partial(value, features, dtype) : load_as(value, w * LANES, dtype);
                 UNROLLED_FOR (r, rows)
                     sum[r][w] = fma_scalar(p[(size_t)r * TILE_STRIDE + j], x, sum[r][w]);
             }
@@ -205,45 +239,73 @@ ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v
             store(part + (size_t)r * columns + w * LANES, all[r][w]);
 }
 
+/* Number at of the value of key from of the run. */
+static inline const void *value_at(const struct rows *v, size_t key, size_t at)
+{
+    return (const char *)row_at(v, (ptrdiff_t)key) + at * bytes_of(v->dtype);
+}
+
 /* The same for rows rows of the tile from r on into task->part: the features that are whole vectors. */
-ALWAYS_INLINE void decode_context_vectors(const struct task *task, const struct tile *tile, size_t r, size_t from,
-                                          size_t end, const uint8_t *skipped, bool is_first, const int rows)
+ALWAYS_INLINE void decode_context_vectors(const struct task *task, const struct rows *v, size_t first, size_t r,
+                                          size_t from, size_t end, const uint8_t *skipped, const int rows,
+                                          const attn_dtype dtype)
 {
     const size_t d_v = task->job->d_v, columns = task->v_columns;
-    const ptrdiff_t v_stride = task->job->v.row_stride;
-    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
+    const REAL *p = task->s + r * TILE_STRIDE;
+    const bool is_first = from == first;
     REAL *part = task->part;
     size_t d = 0;
     for (; rows == 1 && d_v - d >= 8 * LANES; d += 8 * LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, 1, 8, LANES);
+        decode_context_tile(p, value_at(v, from - first, d), v->stride, from, end, skipped, is_first, part + d, columns,
+                            1, 8, LANES, dtype);
     for (; d_v - d >= 4 * LANES; d += 4 * LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, rows, 4, LANES);
+        decode_context_tile(p, value_at(v, from - first, d), v->stride, from, end, skipped, is_first, part + d, columns,
+                            rows, 4, LANES, dtype);
     for (; d_v - d >= LANES; d += LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, rows, 1, LANES);
+        decode_context_tile(p, value_at(v, from - first, d), v->stride, from, end, skipped, is_first, part + d, columns,
+                            rows, 1, LANES, dtype);
 }
 
 /*
  * The same for all features. task->part is overwritten. Long values are processed SUM_KEYS keys at a time, so that they
- * stay in the cache.
+ * stay in the cache. v is the value of key from.
  */
-ALWAYS_INLINE void decode_context_run(const struct task *task, const struct tile *tile, size_t r, size_t from,
-                                      size_t end, const uint8_t *skipped, const int rows)
+ALWAYS_INLINE void decode_context_run_as(const struct task *task, const struct rows *v, size_t r, size_t from,
+                                         size_t end, const uint8_t *skipped, const int rows, const attn_dtype dtype)
 {
     const size_t d_v = task->job->d_v, columns = task->v_columns;
-    const ptrdiff_t v_stride = task->job->v.row_stride;
-    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
+    const REAL *p = task->s + r * TILE_STRIDE;
     if (d_v < LANES) {
-        decode_context_tile(p, v, v_stride, from, end, skipped, true, task->part, columns, rows, 1, d_v);
+        decode_context_tile(p, v->data, v->stride, from, end, skipped, true, task->part, columns, rows, 1, d_v, dtype);
         return;
     }
     const size_t step = d_v > 8 * LANES ? SUM_KEYS : RUN_KEYS;
     for (size_t at = from, to; at < end; at = to) {
         to = attn_min(end, at / step * step + step);
-        decode_context_vectors(task, tile, r, at, to, skipped, at == from, rows);
+        decode_context_vectors(task, v, from, r, at, to, skipped, rows, dtype);
     }
     if (d_v % LANES != 0) /* the last LANES features: some are computed twice, with the same bits */
-        decode_context_tile(p, v + d_v - LANES, v_stride, from, end, skipped, true, task->part + d_v - LANES, columns,
-                            rows, 1, LANES);
+        decode_context_tile(p, value_at(v, 0, d_v - LANES), v->stride, from, end, skipped, true,
+                            task->part + d_v - LANES, columns, rows, 1, LANES, dtype);
+}
+
+/* The same for a run of the tile, whose values are of one type, or gathered from both segments. */
+ALWAYS_INLINE void decode_context_run(const struct task *task, const struct tile *tile, size_t r, size_t from,
+                                      size_t end, const uint8_t *skipped, const int rows)
+{
+    const struct rows v =
+        rows_together(&task->values, tile->key0 + from, tile->key0 + end, task->job->d_v, task->gathered);
+#if REAL_BITS == 32
+    if (v.dtype == ATTN_BF16) {
+        decode_context_run_as(task, &v, r, from, end, skipped, rows, ATTN_BF16);
+        return;
+    }
+    if (v.dtype == ATTN_F16) {
+        decode_context_run_as(task, &v, r, from, end, skipped, rows, ATTN_F16);
+        return;
+    }
+#endif
+    decode_context_run_as(task, &v, r, from, end, skipped, rows, KERNEL_TYPE);
 }
 
 /* Marks the keys from … end of the tile whose values are not finite; returns whether there is one. */
@@ -252,7 +314,7 @@ static bool find_non_finite_values(const struct task *task, const struct tile *t
 {
     uint8_t any = 0;
     for (size_t j = from; j < end; j++) {
-        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
+        const REAL *v = wide_row(&task->values, tile->key0 + j, task->job->d_v, task->gathered);
         non_finite[j] = !all_finite(v, task->job->d_v);
         any |= non_finite[j];
     }

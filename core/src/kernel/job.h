@@ -4,8 +4,9 @@
 #ifndef ATTN_KERNEL_JOB_H
 #define ATTN_KERNEL_JOB_H
 
-#include "attn/mask.h"
 #include "attn/plan.h"
+#include "base/number.h"
+#include "mask/resolved.h"
 
 enum {
     TILE_ROWS = 48,  /* query rows per tile: a multiple of the rows of every register tile */
@@ -20,7 +21,7 @@ enum {
     DECODE_ROWS = 8,                 /* up to this many queries are computed without packing: decoding */
     SPLIT_KEYS = 4 * TILE_KEYS,      /* keys per task in decoding: the bits of a result depend on it too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows per task: keys are packed once for all of them */
-    PACK_BYTES = 1 << 20,            /* limit of the packed keys, and of the packed values */
+    PACK_BYTES = 1 << 18,            /* limit of the packed keys, and of the packed values: both stay in L2 */
 };
 
 /* The maps that a kernel can write while it computes. */
@@ -54,6 +55,7 @@ static inline size_t attn_distance_bias_row(const struct attn_distance_bias *bia
 /* (batch, heads, rows, features) with contiguous features; strides in elements. */
 struct attn_operand {
     const void *data;
+    attn_dtype dtype;
     ptrdiff_t batch_stride, head_stride, row_stride;
 };
 
@@ -64,11 +66,49 @@ static inline size_t attn_operand_at(const struct attn_operand *operand, size_t 
                     (ptrdiff_t)row * operand->row_stride);
 }
 
+/* The features of one row: of the compute type, or of 16 bits where that is float32. */
+struct attn_vector {
+    const void *data;
+    attn_dtype dtype;
+};
+
+static inline struct attn_vector attn_operand_row(const struct attn_operand *operand, size_t b, size_t h, size_t row)
+{
+    const size_t at = attn_operand_at(operand, b, h, row) * attn_dtype_bytes(operand->dtype);
+    return (struct attn_vector){(const char *)operand->data + at, operand->dtype};
+}
+
+/* Copies count numbers, converted to the compute type. */
+static inline void attn_vector_read(struct attn_vector from, attn_dtype compute, size_t count, void *to)
+{
+    if (from.dtype == compute)
+        memcpy(to, from.data, count * attn_dtype_bytes(compute));
+    else
+        for (size_t n = 0; n < count; n++)
+            attn_number_put(to, compute, n, attn_number_get(from.data, from.dtype, n));
+}
+
+/* Keys or values in two segments: rows of the cache, which are read where they lie, and behind them the added rows. */
+struct attn_keys {
+    size_t past_len; /* 0: there is no cache */
+    struct attn_operand past, added;
+};
+
+/* Row j of all, which begin with the cache. */
+static inline struct attn_vector attn_keys_row(const struct attn_keys *keys, size_t b, size_t h, size_t j)
+{
+    return j < keys->past_len ? attn_operand_row(&keys->past, b, h, j)
+                              : attn_operand_row(&keys->added, b, h, j - keys->past_len);
+}
+
 /* Attention over all batch items and heads, as the kernels see it. Tasks write the results and read all else. */
 struct attn_heads_job {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
     attn_dtype compute;
-    struct attn_operand q, k, v;
+    bool bf16_products; /* q, k, v and weights are rounded to bfloat16 for the products */
+    struct attn_operand q;
+    struct attn_keys k, v;
+    bool gathers;                /* keys or values are in two segments, or of 16 bits */
     struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
     const attn_mask *mask;
     double scale, softcap; /* softcap 0: none */
@@ -99,6 +139,39 @@ struct attn_heads_job {
     size_t pack_keys; /* keys that are packed at a time: a multiple of TILE_KEYS */
     bool (*is_cancelled)(void *context);
     void *cancel_context;
+};
+
+/* ---- linear and performer ---- */
+
+enum {
+    FEATURE_TILE = 2 * TILE_ROWS,      /* keys whose features are computed together */
+    FEATURE_SPLIT = 10 * FEATURE_TILE, /* keys per block of sums if all queries end at the same key, else a tile */
+    FEATURE_ROW_UNIT = 24,             /* a multiple of the rows of every register tile */
+    FEATURE_QUERIES = 4 * TILE_ROWS,   /* queries per task */
+    FEATURE_SLICE = 1024,              /* numbers of the sums per task of prefix sums */
+};
+
+/* The keys of a batch item. The bits of a result depend on its blocks. */
+struct attn_feature_item {
+    size_t end, first_seen;    /* keys before end are read; the first of them that padding does not hide */
+    size_t block_keys, blocks; /* blocks of sums */
+};
+
+/* Attention by feature maps over all heads, as the kernels see it. Numbers are of the compute type. */
+struct attn_feature_job {
+    const struct attn_heads_job *heads;
+    const attn_mechanism *mechanism;
+    const struct attn_feature_item *item; /* (batch) */
+    bool is_running;                      /* the mask is a range from key 0 for every query, and padding */
+    size_t m, m_padded;                   /* features of phi; to FEATURE_ROW_UNIT */
+    size_t columns, q_stride, phi_stride; /* d_v, d_k and m, padded */
+    size_t tiles, blocks, sums_stride;    /* of FEATURE_TILE keys; blocks and their numbers of an item, at most */
+    const uint8_t *is_seen; /* (batch, kv_heads, kv_len): whether any query may attend to the key; NULL: all are read */
+    const void *projection; /* performer: (m_padded, d_k), times sqrt(|scale|) */
+    void *projection_panels; /* the same, packed */
+    void *phi;               /* (batch, kv_heads, tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
+    void *largest;           /* performer: (batch, kv_heads, tiles): the largest number of a tile */
+    void *sums;              /* is_running: (batch, kv_heads, blocks, sums_stride) */
 };
 
 #endif

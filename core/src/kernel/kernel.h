@@ -42,6 +42,54 @@ struct attn_backward_row {
     double gain;           /* factor of the weights that dropout keeps */
 };
 
+/* Units of the rows and columns of buffers of the backward pass: whole register tiles and whole vectors. */
+enum { BACKWARD_ROW_UNIT = 12, BACKWARD_COLUMN_UNIT = 16 };
+
+/*
+ * A product of the backward pass: y = a b, or y += a b. a is (rows, inner), or (inner, rows) if it is transposed; b is
+ * (inner, columns), and y is (rows, columns). Strides are elements between rows. The buffer of a has whole units of
+ * rows, those of b and y have whole units of columns: what is beyond rows and columns is read and does not matter. y is
+ * written up to a whole unit of columns.
+ */
+struct attn_backward_product {
+    const void *a, *b;
+    void *y;
+    size_t rows, columns, inner, a_stride, b_stride, y_stride;
+    bool a_is_transposed, adds;
+};
+
+/*
+ * Rows of an operand, and their copy for the products. A row with a number that is not finite is marked, and its copy is
+ * zeros.
+ */
+struct attn_backward_rows {
+    const char *original;
+    ptrdiff_t original_stride;
+    size_t count, features;
+    char *copy;
+    size_t stride;          /* of the copy */
+    uint8_t *is_non_finite; /* of each row */
+    bool any_non_finite;
+};
+
+/* to = factor times the sum of parts rows of n numbers, stride apart, which is computed in double. */
+struct attn_backward_sum {
+    const void *from;
+    void *to;
+    size_t parts, stride, n;
+    double factor;
+};
+
+struct attn_kernel_backward {
+    void (*row)(const struct attn_backward_row *row);
+    void (*multiply)(const struct attn_backward_product *product);
+    void (*pack)(struct attn_backward_rows *rows); /* copies and marks */
+    /* transposed (features, count) = the copy, both in whole units of columns */
+    void (*transpose)(const struct attn_backward_rows *rows, void *transposed, size_t stride);
+    void (*sum)(const struct attn_backward_sum *sum);
+    double (*dot)(const void *x, const void *y, size_t n); /* summed in double */
+};
+
 /* Sums over the weights p of a row. */
 struct attn_weight_row {
     float sum, moment, largest; /* of p, p ln p, p */
@@ -82,17 +130,139 @@ typedef void attn_pack_panel(const struct attn_gemm_block *block, float *data);
  */
 typedef void attn_activate(attn_activation activation, size_t n, const void *x, const void *times, void *y);
 
+/*
+ * y[row] = norm(x[row]) for rows of d numbers; y may be x. gain and shift have d numbers, NULL: 1 and 0. Sums are taken
+ * in double for both types.
+ *
+ *     LayerNorm(x) = (x - mean) / sqrt(variance + eps) * gain + shift      Ba, Kiros, Hinton, 2016, arXiv:1607.06450
+ *     RMSNorm(x)   = x / sqrt(mean of squares + eps) * gain + shift        Zhang, Sennrich, 2019, arXiv:1910.07467
+ *     L2Norm(x)    = x / max(|x|, eps) * gain + shift                      torch.nn.functional.normalize
+ */
+struct attn_row_norm {
+    attn_norm_type type;
+    size_t d;
+    double eps;
+    const void *gain, *shift;
+};
+
+static inline struct attn_row_norm attn_row_norm_of(attn_norm_type type, const attn_affine *affine, double eps,
+                                                    size_t d)
+{
+    return (struct attn_row_norm){.type = type,
+                                  .d = d,
+                                  .eps = eps,
+                                  .gain = affine->weight == NULL ? NULL : affine->weight->data,
+                                  .shift = affine->bias == NULL ? NULL : affine->bias->data};
+}
+
+typedef void attn_norm_rows(const struct attn_row_norm *norm, size_t rows, const void *x, void *y);
+
+/*
+ * The backward pass of one row, with z = (x - centre) r and y = z gain + shift:
+ *
+ *     dz = dy gain        gain += dy z        shift += dy
+ *     dx = r (dz - mean(dz) - z mean(dz z))       without mean(dz) for RMSNorm
+ *     dx = r (dz - z sum(dz z))                   for L2Norm; r dz where |x| is below eps, and 0 where both are 0
+ *
+ * A row of grad_y that is all 0 gives 0 and adds nothing, even if its x is NaN.
+ */
+struct attn_norm_gradient_row {
+    const void *x, *grad_y;
+    void *grad_x;         /* may be grad_y; NULL: not wanted */
+    double *gain, *shift; /* d sums, which are added to */
+};
+
+typedef void attn_norm_row_back(const struct attn_row_norm *norm, const struct attn_norm_gradient_row *row);
+
+/*
+ * The output gate: gated = concat * sigmoid(gate) for heads of d_v numbers; gate has d_gate numbers per head, d_v or 1.
+ * gated may be concat.
+ */
+typedef void attn_gate_heads(size_t heads, size_t d_v, size_t d_gate, const void *concat, const void *gate,
+                             void *gated);
+
+/*
+ * The backward pass, with s = sigmoid(gate): grad_concat = grad_gated s, and grad_gate = grad_gated concat s (1 - s),
+ * summed in double over the features that share a gate. Where grad_gated is 0, both are 0, even if gate or concat is NaN.
+ * grad_concat may be grad_gated. Either may be NULL: not wanted.
+ */
+struct attn_gate_gradient {
+    size_t heads, d_v, d_gate;
+    const void *concat, *gate, *grad_gated;
+    void *grad_concat, *grad_gate;
+};
+
+typedef void attn_gate_heads_back(const struct attn_gate_gradient *gradient);
+
+/*
+ * y = residual + scale * dropout(x). residual NULL: 0; keep NULL: without dropout, else decisions, each of which
+ * multiplies by gain or gives 0. y may be x or residual.
+ */
+struct attn_branch_sum {
+    const void *x, *residual;
+    const uint8_t *keep;
+    double gain, scale;
+    void *y;
+};
+
+typedef void attn_add_branch(const struct attn_branch_sum *sum, size_t n);
+
+/* mean[i] = the mean of the n numbers x[row * stride + i] over the rows, summed in double. */
+typedef void attn_mean_rows(size_t rows, size_t stride, size_t n, const void *x, void *mean);
+
+/*
+ * Rotates x into y, for one head of d features; the first dim features take part (attn/rope.h). cosines and sines have
+ * dim / 2 numbers. y must not overlap x. inverse applies the transpose, which is also the backward pass (a factor within
+ * cosines and sines is multiplied again, not divided out).
+ */
+struct attn_rotation {
+    attn_rope_layout layout;
+    size_t d, dim;
+    bool inverse;
+};
+
+typedef void attn_rotate(const struct attn_rotation *rotation, const void *cosines, const void *sines, const void *x,
+                         void *y);
+
+/*
+ * keep[n] = whether elements first + n of the stream are kept, 0 <= n < count: with probability 1 - p each, 0 <= p <= 1.
+ * An element is dropped when its word is below p 2^32 (formulas/philox.h).
+ */
+typedef void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep);
+
+/* y = factor * |weight| * norm for n numbers, and 0 where the weight is 0, whatever the norm. */
+typedef void attn_weigh_norms(size_t n, const void *weights, const double *norms, double factor, void *y);
+
+/* A task of attention by feature maps (kernel/features/). scratch has feature_scratch_bytes, aligned to ATTN_ALIGNMENT. */
+typedef void attn_feature_task(const struct attn_feature_job *job, size_t index, void *scratch);
+
 /* The functions of a kernel in one type. */
 struct attn_kernel_type {
     attn_attend_task *attend;
     attn_attend_task *merge; /* decoding: merges the splits of head t of batch * heads, after all tasks; same scratch */
     size_t (*scratch_bytes)(const struct attn_heads_job *job);
     size_t (*partials_bytes)(const struct attn_heads_job *job); /* decoding: size of job->partials */
-    void (*backward_row)(const struct attn_backward_row *row);
+    struct attn_kernel_backward backward;
     attn_multiply *multiply;
     attn_activate *activate;
-    bool multiplies_faster;        /* than the BLAS on the same CPU */
-    size_t blas_up_to_rows_out_in; /* with weights in the layout out_in, the BLAS is faster up to this many rows */
+    attn_norm_rows *norm;
+    attn_norm_row_back *norm_back;
+    attn_gate_heads *gate;
+    attn_gate_heads_back *gate_back;
+    attn_add_branch *add_branch;
+    attn_mean_rows *mean;
+    attn_weigh_norms *weigh_norms;
+    attn_rotate *rotate;
+    attn_dropout_keep *dropout_keep;
+    double (*sum_squares)(size_t n, const void *x); /* in double for both types */
+    /* The stages of attention by feature maps. Tasks: */
+    attn_feature_task *map_keys;        /* performer: batch * kv_heads * tiles */
+    attn_feature_task *sum_keys;        /* batch * kv_heads * blocks */
+    attn_feature_task *prefix_sums;     /* batch * kv_heads * slices of FEATURE_SLICE numbers of sums_stride */
+    attn_feature_task *attend_features; /* batch * heads * blocks of FEATURE_QUERIES */
+    void (*pack_projection)(const struct attn_feature_job *job); /* performer: before all stages */
+    size_t (*feature_scratch_bytes)(const struct attn_feature_job *job);
+    bool multiplies_faster; /* than the BLAS on the same CPU */
     /* The exp of the softmax, for the tests: n numbers in place, n a multiple of 64. */
     void (*exp)(void *x, size_t n);
     /* In float only: */
@@ -116,7 +286,7 @@ static inline const struct attn_kernel_type *attn_kernel_of(const attn_kernel *k
 extern const struct attn_kernel_type attn_kernel_portable_f32, attn_kernel_portable_f64;
 #if defined(__x86_64__)
 extern const struct attn_kernel_type attn_kernel_avx2_f32, attn_kernel_avx2_f64;
-extern const struct attn_kernel_type attn_kernel_avx512_f32, attn_kernel_avx512_f64;
+extern const struct attn_kernel_type attn_kernel_avx512_f32, attn_kernel_avx512_f64, attn_kernel_avx512_bf16;
 #elif defined(__aarch64__)
 extern const struct attn_kernel_type attn_kernel_neon_f32, attn_kernel_neon_f64;
 #endif

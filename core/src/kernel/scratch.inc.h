@@ -9,11 +9,13 @@
 #include "attn/arena.h"
 #include "base/size.h"
 #include "kernel/job.h"
+#include "kernel/segments.inc.h"
 #include "kernel/vector.inc.h"
 
 enum {
-    PANEL = 2 * LANES,          /* columns of a register tile */
-    PANELS = TILE_KEYS / PANEL, /* per tile */
+    REGISTER_VECTORS = 2,             /* per row of a register tile */
+    PANEL = REGISTER_VECTORS * LANES, /* columns of a register tile */
+    PANELS = TILE_KEYS / PANEL,       /* per tile */
     /* rows whose softmax is computed together, rounded up to whole vectors */
     SOFTMAX_ROWS = ((REGISTER_ROWS > DECODE_ROWS ? REGISTER_ROWS : DECODE_ROWS) + LANES - 1) / LANES * LANES,
     DECODE_TILE_ROWS = VECTOR_BYTES == 64 ? 4 : 2, /* in decoding: rows that share each loaded value */
@@ -22,6 +24,8 @@ enum {
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
 static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
+
+enum { BF16_RUN = 128 }; /* keys whose weights are rounded to bfloat16 at a time: their values stay in the L1 cache */
 
 enum { SEES_KEY = 1, SEES_NON_FINITE = 2 };
 
@@ -32,11 +36,14 @@ struct task {
     size_t first_key, end_key;    /* its keys */
     size_t v_columns;             /* d_v rounded up to whole vectors */
     size_t key_blocks;            /* tiles of keys of the whole job */
-    const REAL *q_head, *k_head, *v_head;
+    const REAL *q_head;
+    struct head_rows keys, values;
+    REAL *gathered; /* rows of 16 bits, widened, and rows that lie in both segments */
     /* per row of the task: output, maximum and sum of the online softmax, as attend.inc.h names them */
     REAL *o, *m, *l, *entropy_sum;
     REAL *o_low, *l_low; /* the rounding errors of o and l, by compensated summation */
     REAL *block_max;     /* (row, key block): the maximum that was subtracted in the block; NULL: no weights are kept */
+    attn_span *span;     /* keys of each row */
     uint8_t *row_sees_key; /* SEES_KEY, with SEES_NON_FINITE if the value of a seen key is not finite; 0: sees none */
     bool skips_hidden;     /* decoding: values of hidden keys are no longer read, because one was not finite */
     size_t capped, saturated; /* counts of scores with a softcap, for the diagnostics */
@@ -45,13 +52,13 @@ struct task {
     REAL *k_pack, *v_pack;
     uint8_t *block_is_packed, *key_is_non_finite; /* non_finite: its value is not */
     size_t *block_non_finite_keys;
-    REAL *part; /* partial sums of o: REGISTER_ROWS rows, in decoding DECODE_TILE_ROWS */
+    REAL *part;                         /* partial sums of o: TILE_ROWS rows, in decoding DECODE_TILE_ROWS */
+    uint16_t *q_bf16, *k_bf16, *p_bf16; /* of bf16.inc.h: the rows of a tile, LANES keys, a run of a row group */
     /* of one tile */
     REAL *q_pack; /* the last group of REGISTER_ROWS rows, when it is not full */
     REAL *s, *alpha;
-    uint8_t *allow;  /* (TILE_ROWS, TILE_KEYS): the mask, where spans do not describe it */
-    uint8_t *keep;   /* one row: which weights dropout keeps */
-    attn_span *span; /* keys of each row */
+    uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the mask, where spans do not describe it */
+    uint8_t *keep;  /* one row: which weights dropout keeps */
     /* per group of REGISTER_ROWS rows: whether any row sees any key of each panel, and the columns from the first such
        panel to the last */
     uint8_t *panel_is_seen;
@@ -62,6 +69,14 @@ struct task {
 struct tile {
     size_t row0, rows, key0, keys, from, to;
 };
+
+/* The columns of the tile within a span of keys; empty or reversed if there are none. */
+static inline attn_span columns_of_span(const struct tile *tile, attn_span span)
+{
+    const size_t from = span.from > tile->key0 ? span.from - tile->key0 : 0;
+    const size_t to = span.to > tile->key0 ? span.to - tile->key0 : 0;
+    return (attn_span){attn_max(from, tile->from), attn_min(to, attn_min(tile->to, tile->keys))};
+}
 
 /* ---- scratch memory ---- */
 
@@ -77,6 +92,11 @@ static bool wants_weights(const struct attn_heads_job *job)
 {
     return job->map[MAP_ATTENTION].data != NULL || job->map[MAP_DROPPED].data != NULL ||
            job->map[MAP_MEAN_SOURCE].data != NULL;
+}
+
+static bool wants_maps(const struct attn_heads_job *job)
+{
+    return wants_weights(job) || job->map[MAP_MASKED].data != NULL;
 }
 
 /*
@@ -118,7 +138,6 @@ static size_t lay_out_tile(struct task *task, size_t rows, char *scratch)
     task->alpha = carve(scratch, &used, rows + SOFTMAX_ROWS, sizeof(REAL));
     task->allow = carve(scratch, &used, rows * TILE_KEYS, 1);
     task->keep = carve(scratch, &used, TILE_KEYS, 1);
-    task->span = carve(scratch, &used, rows, sizeof(attn_span));
     task->panel_is_seen = carve(scratch, &used, rows / REGISTER_ROWS + 1, TILE_KEYS / PANEL);
     task->reach = carve(scratch, &used, rows / REGISTER_ROWS + 1, sizeof(attn_span));
     return used;
@@ -136,6 +155,23 @@ static size_t lay_out_pack(const struct attn_heads_job *job, struct task *task, 
     return used;
 }
 
+/* At most LANES keys, or a run of values. */
+static size_t gathered_numbers(const struct attn_heads_job *job)
+{
+    return job->gathers ? attn_max(LANES * job->d_k, RUN_KEYS * job->d_v) : 0;
+}
+
+/* A row of bfloat16 extends to whole vectors. So do the packed pairs, which need no more memory than in float. */
+static size_t lay_out_bf16(const struct attn_heads_job *job, struct task *task, char *scratch)
+{
+    const size_t features = attn_round_up(job->d_k, LANES);
+    size_t used = 0;
+    task->q_bf16 = carve(scratch, &used, TILE_ROWS * features, sizeof(uint16_t));
+    task->k_bf16 = carve(scratch, &used, LANES * features, sizeof(uint16_t));
+    task->p_bf16 = carve(scratch, &used, REGISTER_ROWS * BF16_RUN, sizeof(uint16_t));
+    return used;
+}
+
 static char *offset(char *memory, size_t used)
 {
     return memory == NULL ? NULL : memory + used;
@@ -146,8 +182,11 @@ static size_t lay_out(const struct attn_heads_job *job, struct task *task, char 
 {
     set_sizes(job, task);
     size_t used = lay_out_tile(task, job->is_decode ? DECODE_ROWS : TILE_ROWS, scratch);
-    const size_t part_rows = job->is_decode ? DECODE_TILE_ROWS : REGISTER_ROWS;
+    task->span = carve(scratch, &used, job->is_decode ? DECODE_ROWS : attn_round_up(job->chunk_rows, TILE_ROWS),
+                       sizeof(attn_span));
+    const size_t part_rows = job->is_decode ? DECODE_TILE_ROWS : TILE_ROWS;
     task->part = carve(scratch, &used, part_rows * task->v_columns, sizeof(REAL));
+    task->gathered = carve(scratch, &used, gathered_numbers(job), sizeof(REAL));
     if (job->is_decode) {
         task->key_is_non_finite = carve(scratch, &used, TILE_KEYS, 1);
         task->block_non_finite_keys = carve(scratch, &used, 1, sizeof(size_t));
@@ -155,6 +194,7 @@ static size_t lay_out(const struct attn_heads_job *job, struct task *task, char 
     }
     size_t rows = attn_round_up(job->chunk_rows, TILE_ROWS);
     used += lay_out_pack(job, task, offset(scratch, used));
+    used += job->bf16_products ? lay_out_bf16(job, task, offset(scratch, used)) : 0;
     used += lay_out_rows(task, rows, offset(scratch, used));
     used += lay_out_block_max(job, task, rows, offset(scratch, used));
     return used;
@@ -209,8 +249,8 @@ static void find_head(const struct attn_heads_job *job, struct task *task, size_
     task->h = head % job->heads;
     size_t kv_head = task->h / (job->heads / job->kv_heads);
     task->q_head = head_of(&job->q, task->b, task->h);
-    task->k_head = head_of(&job->k, task->b, kv_head);
-    task->v_head = head_of(&job->v, task->b, kv_head);
+    task->keys = rows_of_head(&job->k, task->b, kv_head);
+    task->values = rows_of_head(&job->v, task->b, kv_head);
 }
 
 /* The head and the query of a row of the task. */
@@ -229,7 +269,8 @@ static struct position position_of(const struct task *task, size_t row)
 static void begin_task(struct task *task, const struct attn_heads_job *job, size_t t, char *scratch)
 {
     lay_out(job, task, scratch);
-    const size_t tasks = job->is_decode ? job->splits : job->chunks, part = t % tasks;
+    const size_t tasks = job->is_decode ? job->splits : job->chunks;
+    const size_t part = tasks - 1 - t % tasks; /* under a causal mask the last part takes longest, so it comes first */
     find_head(job, task, t / tasks * job->heads_together);
     task->rows = decode_task_rows(job);
     task->end_key = job->kv_len;
@@ -245,6 +286,8 @@ static void begin_task(struct task *task, const struct attn_heads_job *job, size
     memset(task->o, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->o_low, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->row_sees_key, 0, rows);
+    for (size_t r = 0; r < task->rows; r++)
+        task->span[r] = attn_mask_span(job->mask, task->b, position_of(task, r).i);
     for (size_t r = 0; r < rows; r++) {
         task->m[r] = -(REAL)INFINITY;
         task->l[r] = task->l_low[r] = task->entropy_sum[r] = 0;

@@ -6,6 +6,7 @@
 #define ATTN_KERNEL_SOFTMAX_INC_H
 
 #include "formulas/philox.h"
+#include "kernel/dropout.inc.h"
 #include "kernel/scratch.inc.h"
 
 /* ---- the mask of a tile ---- */
@@ -17,8 +18,8 @@ static bool allow_row(struct task *task, const struct tile *tile, size_t r)
     const size_t end = attn_min(tile->to, tile->keys);
     uint8_t *allow = task->allow + r * TILE_KEYS;
     memset(allow + end, 0, tile->to - end);
-    return attn_mask_row(task->job->mask, task->job->compute, task->b, position.h, position.i, task->span[r],
-                         tile->key0 + tile->from, tile->key0 + end, allow + tile->from);
+    return attn_mask_row(task->job->mask, task->job->compute, task->b, position.h, position.i,
+                         task->span[tile->row0 + r], tile->key0 + tile->from, tile->key0 + end, allow + tile->from);
 }
 
 /* The smallest range of whole panels that has the spans of rows first … end; empty if none reaches the tile. */
@@ -26,7 +27,7 @@ static attn_span reach_of_rows(const struct task *task, const struct tile *tile,
 {
     size_t from = tile->keys, to = 0;
     for (size_t r = first; r < end; r++) {
-        attn_span span = task->span[r];
+        attn_span span = task->span[tile->row0 + r];
         size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
         size_t t = attn_min(span.to > tile->key0 ? span.to - tile->key0 : 0, tile->keys);
         if (f >= t)
@@ -114,7 +115,7 @@ static bool find_allowed(struct task *task, struct tile *tile)
     const attn_mask *mask = task->job->mask;
     if (!attn_mask_has_lookup(mask)) {
         for (size_t r = 0; r < tile->rows; r++)
-            if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)
+            if (task->span[tile->row0 + r].from < tile->key0 + tile->keys && task->span[tile->row0 + r].to > tile->key0)
                 task->row_sees_key[tile->row0 + r] |= SEES_KEY;
         find_seen_panels(task, tile);
         return true;
@@ -138,7 +139,7 @@ static void mask_row(struct task *task, const struct tile *tile, size_t r, REAL 
 {
     const REAL hidden = -(REAL)INFINITY;
     if (!attn_mask_has_lookup(task->job->mask)) {
-        attn_span span = task->span[r];
+        attn_span span = task->span[tile->row0 + r];
         size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
         size_t t = span.to > tile->key0 ? span.to - tile->key0 : 0;
         for (size_t c = tile->from; c < tile->to && c < f; c++)
@@ -181,6 +182,8 @@ static void keep_cell(const struct task *task, REAL *row, size_t j, REAL value)
 /* Keeps x[column] for columns from … to of row r, and fill for the rest of the tile. x NULL: fill for all. */
 static void keep_row(const struct task *task, const struct tile *tile, int which, size_t r, const REAL *x, REAL fill)
 {
+    if (task->job->map[which].data == NULL)
+        return;
     REAL *row = map_row(task, which, position_of(task, tile->row0 + r));
     if (row == NULL)
         return;
@@ -215,6 +218,8 @@ static void keep_seen_row(const struct task *task, const struct tile *tile, int 
 
 static void keep_hidden_tile(const struct task *task, const struct tile *tile)
 {
+    if (!wants_maps(task->job))
+        return;
     for (size_t r = 0; r < tile->rows; r++) {
         keep_row(task, tile, MAP_MASKED, r, NULL, -(REAL)INFINITY);
         keep_row(task, tile, MAP_ATTENTION, r, NULL, 0);
@@ -247,18 +252,36 @@ static REAL max_of(const REAL *x, size_t n, REAL *max_abs)
     return max_lane(m);
 }
 
-/* Returns the largest x, and the smallest in *low. */
-static REAL min_max(const REAL *x, size_t n, REAL *low)
+/* All ones in the lanes of columns c … c + LANES that are in seen. */
+static inline ivec lanes_of_span(size_t c, attn_span seen)
 {
-    vec high[2], least[2];
-    high[0] = high[1] = splat(-(REAL)INFINITY);
-    least[0] = least[1] = splat((REAL)INFINITY);
-    for (size_t c = 0; c < n; c += PANEL)
+    static const INTEGER lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    ivec column;
+    memcpy(&column, lanes, sizeof column);
+    column += (INTEGER)c;
+    return (column >= (INTEGER)seen.from) & (column < (INTEGER)seen.to);
+}
+
+/* x = -infinity in the columns of the tile that are not in seen. Returns the largest x, and the smallest seen in *low. */
+static REAL hide_and_measure(REAL *x, const struct tile *tile, attn_span seen, REAL *low)
+{
+    const vec infinity = splat((REAL)INFINITY);
+    vec high[2] = {-infinity, -infinity}, least[2] = {infinity, infinity};
+    for (size_t c = tile->from; c < tile->to; c += PANEL) {
+        const bool is_edge = c < seen.from || c + PANEL > seen.to;
         for (int half = 0; half < 2; half++) {
-            const vec y = load(x + c + (size_t)half * LANES);
+            REAL *at = x + c + (size_t)half * LANES;
+            vec y = load(at), y_low = y;
+            if (is_edge) {
+                const ivec is_seen = lanes_of_span(c + (size_t)half * LANES, seen);
+                y_low = blend(is_seen, y, infinity);
+                y = blend(is_seen, y, -infinity);
+                store(at, y);
+            }
             high[half] = max_vec(y, high[half]);
-            least[half] = min_vec(y, least[half]);
+            least[half] = min_vec(y_low, least[half]);
         }
+    }
     *low = -max_lane(-min_vec(least[0], least[1]));
     return max_lane(max_vec(high[0], high[1]));
 }
@@ -291,7 +314,7 @@ static void add_mask_bias(const struct task *task, const struct tile *tile, size
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
-/* x = exp(x - m) in columns from … to of a tile. Returns the sum, added up in runs of RUN_KEYS. */
+/* x = exp(x - m) in columns from … to of a tile, for x <= m. Returns the sum, added up in runs of RUN_KEYS. */
 static REAL exponentiate(REAL *x, size_t from, size_t to, REAL m)
 {
     vec sum = {0};
@@ -299,7 +322,7 @@ static REAL exponentiate(REAL *x, size_t from, size_t to, REAL m)
         const size_t end = attn_min(to, c / RUN_KEYS * RUN_KEYS + RUN_KEYS);
         vec part = {0};
         for (; c < end; c += LANES) {
-            vec p = exp_vec(load(x + c) - m);
+            vec p = exp_up_to_highest(load(x + c) - m);
             store(x + c, p);
             part += p;
         }
@@ -339,11 +362,10 @@ static void drop_row(struct task *task, const struct tile *tile, size_t r, REAL 
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
     const struct position position = position_of(task, tile->row0 + r);
     uint64_t row = ((uint64_t)task->b * job->heads + position.h) * job->q_len + position.i;
-    size_t end = attn_min(tile->to, tile->keys);
-    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
-                      end - tile->from, task->keep);
-    for (size_t c = tile->from; c < end; c++)
-        x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
+    dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
+                 tile->to - tile->from, task->keep);
+    for (size_t c = tile->from; c < tile->to; c += LANES)
+        store(x + c, (vec)((ivec)(load(x + c) * gain) & mask_from_bytes(task->keep + (c - tile->from))));
 }
 
 /* Counts the scores that are not hidden, and those that the softcap c saturates: |x| >= c tanh 3, so |s| >= 3 c. */
@@ -362,13 +384,10 @@ static void count_capped(struct task *task, const REAL *x, size_t n)
     }
 }
 
-/* Whether the row sees every column of the tile, and its scores have neither softcap nor bias. */
-static bool is_plain_row(const struct task *task, const struct tile *tile, size_t r)
+/* Whether nothing but spans changes the scaled scores. */
+static bool has_plain_scores(const struct attn_heads_job *job)
 {
-    const struct attn_heads_job *job = task->job;
-    return !job->is_decode && job->softcap == 0 && !attn_mask_has_lookup(job->mask) &&
-           job->distance_bias.data == NULL && task->span[r].from <= tile->key0 + tile->from &&
-           task->span[r].to >= tile->key0 + tile->to;
+    return job->softcap == 0 && !attn_mask_has_lookup(job->mask) && job->distance_bias.data == NULL;
 }
 
 /* Masks the row and adds its biases. Returns the largest sum, and raises *max_abs to the largest |score|. */
@@ -376,14 +395,14 @@ static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t 
 {
     REAL *x = task->s + r * TILE_STRIDE, largest;
     const size_t n = tile->to - tile->from;
-    if (is_plain_row(task, tile, r)) {
-        REAL low, high = min_max(x + tile->from, n, &low);
-        if (high - low < (REAL)INFINITY) {
-            *max_abs = high > *max_abs ? high : *max_abs;
-            *max_abs = -low > *max_abs ? -low : *max_abs;
-            return high;
-        }
-        return max_of(x + tile->from, n, max_abs);
+    if (has_plain_scores(task->job)) {
+        const attn_span seen = columns_of_span(tile, task->span[tile->row0 + r]);
+        REAL low, high = hide_and_measure(x, tile, seen, &low);
+        if (!(high - low < (REAL)INFINITY))
+            return max_of(x + tile->from, n, max_abs);
+        *max_abs = high > *max_abs ? high : *max_abs;
+        *max_abs = -low > *max_abs ? -low : *max_abs;
+        return high;
     }
     mask_row(task, tile, r, x);
     if (task->job->softcap > 0)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX2__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -19,9 +19,8 @@
 
 /* An editor reads a part without its translation unit: then the part is the portable kernel in float. */
 #ifndef REAL
-#define VECTOR_BYTES     16
-#define REGISTER_ROWS    6
-#define REGISTER_VECTORS 2
+#define VECTOR_BYTES  16
+#define REGISTER_ROWS 6
 #include "kernel/f32.inc.h"
 #endif
 
@@ -202,7 +201,13 @@ static inline void add_row_compensated(REAL *sum, REAL *low, REAL alpha, const R
 /* All ones in lanes whose byte is not 0. */
 static inline ivec mask_from_bytes(const uint8_t *from)
 {
+#if defined(__AVX512F__) && REAL_BITS == 32
+    return (ivec)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)from)) != 0;
+#elif defined(__AVX2__) && REAL_BITS == 32
+    return (ivec)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)from)) != 0;
+#else
     return __builtin_convertvector(*(const byte_vec *)from, ivec) != 0;
+#endif
 }
 
 /* p 2^n for an integer n and p near 1: rounded once, even where the result is subnormal, infinite or 0. */
@@ -224,35 +229,34 @@ static inline vec ldexp_vec(vec p, vec n, ivec whole)
 /*
  * e^x to within about 1 ulp: exactly 1 at 0, 0 at -infinity, NaN at NaN. Cody and Waite, "Software Manual for the
  * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n by the exponent.
+ * exp_up_to_highest is for x <= EXP_HIGHEST, as in a softmax.
  */
 #if defined(__AVX512F__) && REAL_BITS == 32
 /*
  * A register holds the table 2^(i/16). So n counts sixteenths, r is smaller, and a third of the polynomial is enough:
  * Tang, "Table-driven implementation of the exponential function", 1989.
  */
-static inline vec exp_vec(vec x)
+static inline vec exp_up_to_highest(vec x)
 {
     const vec power = {
         0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f,  0x1.3dea64p+0f,
         0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
         0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f,
     };
-    x = max_vec(splat(EXP_LOWEST), x); /* in this order of arguments NaN stays NaN */
-    x = min_vec(splat(EXP_HIGHEST), x);
+    const __mmask16 is_not_0 = _mm512_cmp_ps_mask((__m512)x, (__m512)splat(EXP_LOWEST), _CMP_NLT_UQ); /* NaN is not */
     vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* the sum rounds to sixteenths */
     vec n = shifted - ROUNDING_SHIFT / 16;
     vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
     r = fma_scalar((REAL) - (LN2_LOW), n, r);
     vec p = fma_vec(fma_scalars(r, (REAL)(1.0 / 6), (REAL)0.5), r * r, r); /* e^r - 1 */
     vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* the lowest bits are n modulo 1 */
-    return (vec)_mm512_scalef_ps((__m512)fma_vec(two, p, two), (__m512)n); /* scalef rounds n down */
+    return (vec)_mm512_maskz_scalef_ps(is_not_0, (__m512)fma_vec(two, p, two), (__m512)n); /* scalef rounds n down */
 }
 #else
-static inline vec exp_vec(vec x)
+static inline vec exp_up_to_highest(vec x)
 {
     const REAL shift = ROUNDING_SHIFT;
-    x = max_vec(splat(EXP_LOWEST), x); /* in this order of arguments NaN stays NaN */
-    x = min_vec(splat(EXP_HIGHEST), x);
+    x = max_vec(splat(EXP_LOWEST), x);                                 /* in this order of arguments NaN stays NaN */
     vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to an integer */
     vec n = shifted - shift;
     ivec whole = (ivec)shifted - (ivec)splat(shift);
@@ -266,6 +270,11 @@ static inline vec exp_vec(vec x)
     return ldexp_vec(p, n, whole);
 }
 #endif
+
+static inline vec exp_vec(vec x)
+{
+    return exp_up_to_highest(min_vec(splat(EXP_HIGHEST), x)); /* in this order of arguments NaN stays NaN */
+}
 
 /* tanh is an odd function: it is computed for |x|. A polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
 static inline vec tanh_vec(vec x)

@@ -5,19 +5,21 @@
  * row and column, in the order of the features and in runs of GEMM_INNER. So no bit depends on which rows are computed
  * together, or on where blocks end.
  */
-#ifndef ATTN_KERNEL_GEMM_INC_H
-#define ATTN_KERNEL_GEMM_INC_H
+#ifndef ATTN_KERNEL_PRODUCTS_GEMM_INC_H
+#define ATTN_KERNEL_PRODUCTS_GEMM_INC_H
 
 #include "kernel/kernel.h"
 #include "kernel/matmul.inc.h"
 
 enum {
+    /* Of a register tile two vectors wide. Without sums of sums, AVX-512 has registers for twice as many rows. */
+    GEMM_TILE_ROWS = VECTOR_BYTES == 64 ? 2 * REGISTER_ROWS : REGISTER_ROWS,
     ROWS_AHEAD = 16, /* rows of W, prefetched into L2: each is read once from memory */
     FEATURES_AHEAD =
         16, /* features of a panel, prefetched into L1, which is too small for the panel and the rows of x */
     X_STRIDE = GEMM_INNER + LANES,
 };
-static_assert(GEMM_COLUMNS % PANEL == 0 && GEMM_ROW_UNIT % REGISTER_ROWS == 0 && GEMM_ROWS % GEMM_ROW_UNIT == 0,
+static_assert(GEMM_COLUMNS % PANEL == 0 && GEMM_ROW_UNIT % GEMM_TILE_ROWS == 0 && GEMM_ROWS % GEMM_ROW_UNIT == 0,
               "blocks are whole register tiles");
 static_assert(PANEL * GEMM_INNER + GEMM_ROWS * X_STRIDE <= GEMM_SCRATCH, "a panel and rows find room");
 
@@ -35,7 +37,7 @@ struct gemm_slice {
 ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, const int width, const bool is_unpacked,
                              REAL *restrict pack)
 {
-    vec sum[REGISTER_ROWS][8];
+    vec sum[GEMM_TILE_ROWS][8];
     UNROLLED_FOR (r, rows)
         UNROLLED_FOR (c, width)
             sum[r][c] = (vec){0};
@@ -43,7 +45,7 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
     const bool fetches = !is_unpacked && rows > 1; /* for one row the hardware prefetcher is enough */
     const size_t ahead_step = slice->ahead_step;
     const REAL *w = slice->w, *ahead = slice->ahead;
-    const REAL *x[(REGISTER_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
+    const REAL *x[(GEMM_TILE_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
     for (size_t d = 0; d < slice->features; d++, w += w_stride, ahead += ahead_step) {
@@ -83,16 +85,16 @@ static struct gemm_slice rows_after(const struct gemm_slice *slice, size_t rows)
     return later;
 }
 
-/* A panel times up to REGISTER_ROWS rows: a whole register tile, or smaller ones. */
+/* A panel times up to GEMM_TILE_ROWS rows: a whole register tile, or smaller ones. */
 ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const bool is_unpacked)
 {
     struct gemm_slice part = *slice;
-    if (rows == REGISTER_ROWS) {
-        gemm_tile(slice, REGISTER_ROWS, 2, is_unpacked, NULL);
+    if (rows == GEMM_TILE_ROWS) {
+        gemm_tile(slice, GEMM_TILE_ROWS, 2, is_unpacked, NULL);
         return;
     }
-    for (; REGISTER_ROWS > 8 && rows >= 8; rows -= 8, part = rows_after(&part, 8))
-        gemm_tile(&part, REGISTER_ROWS > 8 ? 8 : 1, 2, is_unpacked, NULL);
+    for (; GEMM_TILE_ROWS > 8 && rows >= 8; rows -= 8, part = rows_after(&part, 8))
+        gemm_tile(&part, GEMM_TILE_ROWS > 8 ? 8 : 1, 2, is_unpacked, NULL);
     for (; rows >= 4; rows -= 4, part = rows_after(&part, 4))
         gemm_tile(&part, 4, 2, is_unpacked, NULL);
     for (; rows >= 2; rows -= 2, part = rows_after(&part, 2))
@@ -104,7 +106,7 @@ ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const 
 /* The same for a panel of which y has columns columns, from column skip on: computed beside y, then copied. */
 static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, size_t columns)
 {
-    REAL tile[REGISTER_ROWS * PANEL] = {0}, bias[PANEL] = {0};
+    REAL tile[GEMM_TILE_ROWS * PANEL] = {0}, bias[PANEL] = {0};
     REAL *const part = tile + skip;
     struct gemm_slice beside = *slice;
     beside.y = tile;
@@ -139,24 +141,24 @@ static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size
 /* A packed panel times rows rows. y has columns columns of the panel, from column skip on. */
 static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip, size_t columns)
 {
-    for (size_t row = 0; row < rows; row += REGISTER_ROWS) {
-        const size_t tile_rows = attn_min(rows - row, REGISTER_ROWS);
+    for (size_t row = 0; row < rows; row += GEMM_TILE_ROWS) {
+        const size_t tile_rows = attn_min(rows - row, GEMM_TILE_ROWS);
         if (columns == PANEL)
             gemm_rows(&slice, tile_rows, false);
         else
             gemm_edge(&slice, tile_rows, skip, columns);
         slice.ahead += slice.features * slice.ahead_step;
-        slice = rows_after(&slice, REGISTER_ROWS);
+        slice = rows_after(&slice, GEMM_TILE_ROWS);
     }
 }
 
 /* A panel of W that is not packed: the product of the first rows packs it on the way, where the layout allows. */
 static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t columns, REAL *pack)
 {
-    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= REGISTER_ROWS) {
-        gemm_tile(&slice, REGISTER_ROWS, 2, true, pack);
-        rows -= REGISTER_ROWS;
-        slice = rows_after(&slice, REGISTER_ROWS);
+    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS) {
+        gemm_tile(&slice, GEMM_TILE_ROWS, 2, true, pack);
+        rows -= GEMM_TILE_ROWS;
+        slice = rows_after(&slice, GEMM_TILE_ROWS);
     } else {
         pack_weight(&slice, layout, columns, pack);
     }
@@ -170,7 +172,7 @@ static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, siz
  */
 static void avoid_aliasing(struct gemm_slice *slice, size_t rows, size_t ways, REAL *to)
 {
-    if (slice->x_stride * sizeof(REAL) % 4096 != 0 || ways >= REGISTER_ROWS)
+    if (slice->x_stride * sizeof(REAL) % 4096 != 0 || ways >= GEMM_TILE_ROWS)
         return;
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * X_STRIDE, slice->x + r * slice->x_stride, slice->features * sizeof(REAL));
@@ -213,7 +215,7 @@ static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_b
 {
     const size_t end = block->skip + block->columns;
     slice.w = (const REAL *)block->panels + first * PANEL;
-    slice.ahead_step = (PANEL * REGISTER_ROWS + block->rows - 1) / block->rows;
+    slice.ahead_step = (PANEL * GEMM_TILE_ROWS + block->rows - 1) / block->rows;
     for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
         const size_t columns = attn_min(end - column, PANEL) - skip;
         slice.ahead = next_panel(block, first, slice.features, column, end);
@@ -246,7 +248,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         return;
     }
     size_t column = 0;
-    if (is_in_out && block->rows < REGISTER_ROWS) {
+    if (is_in_out && block->rows < GEMM_TILE_ROWS) {
         column = gemv_rows(slice, block->rows, block->columns);
         slice.w += column;
         slice.y += column;

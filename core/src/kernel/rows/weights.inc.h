@@ -3,8 +3,8 @@
  *
  * It reads as much memory as the softmax wrote, so it is vectorised too.
  */
-#ifndef ATTN_KERNEL_WEIGHTS_INC_H
-#define ATTN_KERNEL_WEIGHTS_INC_H
+#ifndef ATTN_KERNEL_ROWS_WEIGHTS_INC_H
+#define ATTN_KERNEL_ROWS_WEIGHTS_INC_H
 
 #include "kernel/kernel.h"
 #include "kernel/vector.inc.h"

@@ -4,8 +4,8 @@
  *
  *     s = scale x, c tanh(s / c), + bias     p = exp(s - lse)     dS = p (dP - delta)     dX = dS (1 - tanh^2)
  */
-#ifndef ATTN_KERNEL_BACKWARD_INC_H
-#define ATTN_KERNEL_BACKWARD_INC_H
+#ifndef ATTN_KERNEL_PRODUCTS_BACKWARD_INC_H
+#define ATTN_KERNEL_PRODUCTS_BACKWARD_INC_H
 
 #include "kernel/kernel.h"
 #include "kernel/vector.inc.h"

@@ -3,15 +3,13 @@
 #if !defined(__AVX512F__) || !defined(__AVX512VL__)
 #error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
 #endif
-#define UNIT                   attn_kernel_avx512_f32
-#define VECTOR_BYTES           64
-#define REGISTER_ROWS          12
-#define REGISTER_VECTORS       1 /* of 32 registers: 12 sums, 12 sums of sums, a vector of keys, a query */
-#define MULTIPLIES_FASTER      true
-#define BLAS_UP_TO_ROWS_OUT_IN 2
+#define UNIT              attn_kernel_avx512_f32
+#define VECTOR_BYTES      64
+#define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 12 sums of sums, 2 vectors of keys */
+#define MULTIPLIES_FASTER true
 #include "kernel/f32.inc.h"
 
-#include "kernel/instantiate.inc.h"
+#include "kernel/units/instantiate.inc.h"
 #else
 typedef int attn_kernel_avx512_f32_is_for_x86;
 #endif

@@ -19,6 +19,11 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+
+static bool has_avx512_bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 /* Slowest first. */
@@ -27,6 +32,7 @@ static const attn_kernel kernels[] = {
 #if defined(__x86_64__)
     {"avx2", has_avx2, &attn_kernel_avx2_f32, &attn_kernel_avx2_f64},
     {"avx512", has_avx512, &attn_kernel_avx512_f32, &attn_kernel_avx512_f64},
+    {"avx512_bf16", has_avx512_bf16, &attn_kernel_avx512_bf16, &attn_kernel_avx512_f64},
 #elif defined(__aarch64__)
     {"neon", runs_anywhere, &attn_kernel_neon_f32, &attn_kernel_neon_f64}, /* part of every AArch64 CPU */
 #endif

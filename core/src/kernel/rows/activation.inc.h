@@ -1,8 +1,8 @@
 /*
  * activation.inc.h: the activations of a feed-forward network, elementwise. Part of a kernel.
  */
-#ifndef ATTN_KERNEL_ACTIVATION_INC_H
-#define ATTN_KERNEL_ACTIVATION_INC_H
+#ifndef ATTN_KERNEL_ROWS_ACTIVATION_INC_H
+#define ATTN_KERNEL_ROWS_ACTIVATION_INC_H
 
 #include "kernel/kernel.h"
 #include "kernel/vector.inc.h"
@@ -15,28 +15,35 @@ static inline vec sigmoid_vec(vec x)
 
 /*
  * The normal distribution: Phi(-|x|) is e^(-x^2 / 2) times a function that hardly changes, and Phi(x) = 1 - Phi(-x). So
- * small results keep their digits, too. In float, that function is t P(t) with t = 1 / (1 + 0.3 |x|), as in Abramowitz,
- * Stegun, 1964, 7.1.26. P is a Chebyshev fit for |x| <= 14; Phi(-15) is 0 in float. Its error is 5e-9 of Phi.
+ * small results keep their digits, too. That function is t P with t = 1 / (1 + c |x|), as in Abramowitz, Stegun, 1964,
+ * 7.1.26, and P is a Chebyshev fit. In float it is a polynomial in t with c = 0.3, for |x| <= 14; Phi(-15) is 0 in float.
+ * Its error is 5e-9 of Phi. In double c is 0.2, |x| is at most 39, where Phi is 0, and the error is 1e-17. There the
+ * polynomial is in u = 1 - k |x| t, which goes from 1 to -1: t alone would lose digits of a small |x|.
  */
 static inline vec normal_vec(vec x)
 {
 #if REAL_BITS == 64
-    vec y = x;
-    for (int lane = 0; lane < LANES; lane++)
-        y[lane] = erfc(-x[lane] * 0.70710678118654752440) / 2;
-    return y;
+    static const REAL coefficient[] = {
+        -2.2937863485385516e-12, -3.4180959726983339e-11, 5.4184960252759534e-11,  4.3716321896236544e-10,
+        -6.9970517834157948e-10, -3.7466789601538684e-09, 6.9655851373885324e-09,  3.2062658438429735e-08,
+        -5.9025849674833508e-08, -3.1685246483098489e-07, 3.7129650729459806e-07,  3.5619703887307251e-06,
+        8.9422245550069264e-07,  -3.8645513201865606e-05, -1.0487029417147945e-04, 1.7254972401872283e-04,
+        2.2130755980400503e-03,  9.1945865951053337e-03,  2.5734013027088313e-02,  5.5443694420751271e-02,
+        9.6797979149959253e-02,  1.4024520173287323e-01,  1.7033792891176728e-01};
+    const vec a = min_vec(abs_vec(x), splat(39)), t = 1 / fma_scalars(a, 0.2, 1);
+    const vec u = fma_vec(a * -0.45128205128205128, t, splat(1));
 #else
     static const REAL coefficient[] = {-0.02091435973f, 0.1140402721f,  -0.2320384829f, 0.196940677f,  -0.08374254902f,
                                        0.09848074018f,  0.07758906438f, 0.1104051798f,  0.1195517632f, 0.1196876931f};
-    const vec a = min_vec(abs_vec(x), splat(15)), t = 1 / fma_scalars(a, 0.3f, 1);
+    const vec a = min_vec(abs_vec(x), splat(15)), t = 1 / fma_scalars(a, 0.3f, 1), u = t;
+#endif
     vec p = splat(coefficient[0]);
     for (size_t c = 1; c < sizeof coefficient / sizeof *coefficient; c++)
-        p = fma_vec(p, t, splat(coefficient[c]));
+        p = fma_vec(p, u, splat(coefficient[c]));
     /* e^(-a^2 / 2), with the rounding error of the square as a second factor where the CPU has fused multiply-add. */
     const vec square = a * a, low = fma_vec(a, a, -square);
-    const vec tail = exp_vec(square * -0.5f) * fma_vec(low, splat(-0.5f), splat(1)) * t * p;
+    const vec tail = exp_vec(square * (REAL)-0.5) * fma_vec(low, splat((REAL)-0.5), splat(1)) * t * p;
     return blend(x > 0, 1 - tail, tail);
-#endif
 }
 
 static inline vec act_vec(attn_activation activation, vec x)
@@ -60,6 +67,19 @@ static inline vec act_vec(attn_activation activation, vec x)
     return x;
 }
 
+/* The first n numbers of a vector, fewer than LANES; the others are 0. */
+static inline vec load_part(const REAL *from, size_t n)
+{
+    vec x = {0};
+    memcpy(&x, from, n * sizeof(REAL));
+    return x;
+}
+
+static inline void store_part(REAL *to, size_t n, vec x)
+{
+    memcpy(to, &x, n * sizeof(REAL));
+}
+
 ALWAYS_INLINE void activate_all(const attn_activation activation, size_t n, const REAL *x, const REAL *times, REAL *y)
 {
     size_t i = 0;
@@ -67,15 +87,8 @@ ALWAYS_INLINE void activate_all(const attn_activation activation, size_t n, cons
         const vec a = act_vec(activation, load(x + i));
         store(y + i, times == NULL ? a : a * load(times + i));
     }
-    if (i == n)
-        return;
-    REAL rest[LANES] = {0}, factor[LANES] = {0};
-    memcpy(rest, x + i, (n - i) * sizeof *rest);
-    if (times != NULL)
-        memcpy(factor, times + i, (n - i) * sizeof *factor);
-    const vec a = act_vec(activation, load(rest));
-    store(rest, times == NULL ? a : a * load(factor));
-    memcpy(y + i, rest, (n - i) * sizeof *rest);
+    const vec a = act_vec(activation, load_part(x + i, n - i));
+    store_part(y + i, n - i, times == NULL ? a : a * load_part(times + i, n - i));
 }
 
 /* A loop for each activation: the choice is outside of it. */

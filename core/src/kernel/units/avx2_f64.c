@@ -1,0 +1,15 @@
+/* avx2_f64.c: the kernel in double for x86-64 with AVX2 and FMA. */
+#if defined(__x86_64__)
+#if !defined(__AVX2__) || !defined(__FMA__)
+#error "compile this file with -mavx2 -mfma"
+#endif
+#define UNIT              attn_kernel_avx2_f64
+#define VECTOR_BYTES      32
+#define REGISTER_ROWS     6 /* of 16 registers: 12 sums, 2 vectors of keys, a query */
+#define MULTIPLIES_FASTER false
+#include "kernel/f64.inc.h"
+
+#include "kernel/units/instantiate.inc.h"
+#else
+typedef int attn_kernel_avx2_f64_is_for_x86;
+#endif

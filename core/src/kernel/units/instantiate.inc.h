@@ -1,0 +1,66 @@
+/*
+ * instantiate.inc.h: a kernel for one instruction set and one type. A translation unit (avx2_f32.c and its siblings)
+ * includes f32.inc.h or f64.inc.h and then this file. Before that it defines
+ *
+ *     UNIT                    the name of the table below
+ *     VECTOR_BYTES            the size of a vector register
+ *     REGISTER_ROWS           rows of a register tile, which is two vectors wide (matmul.inc.h)
+ *     MULTIPLIES_FASTER       whether the kernel multiplies by a weight faster than the BLAS
+ */
+#ifndef ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
+#define ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
+
+#include "kernel/attend.inc.h"
+#include "kernel/dropout.inc.h"
+#include "kernel/features/feature_queries.inc.h"
+#include "kernel/kernel.h"
+#include "kernel/products/backward.inc.h"
+#include "kernel/products/backward_product.inc.h"
+#include "kernel/products/gemm.inc.h"
+#include "kernel/rows/activation.inc.h"
+#include "kernel/rows/elementwise.inc.h"
+#include "kernel/rows/norm.inc.h"
+#include "kernel/rows/rotation.inc.h"
+#if REAL_BITS == 32
+#include "kernel/rows/weights.inc.h"
+#endif
+
+const struct attn_kernel_type UNIT = {
+    .attend = attend,
+    .merge = merge,
+    .scratch_bytes = scratch_bytes,
+    .partials_bytes = partials_bytes,
+    .backward = {.row = backward_row,
+                 .multiply = backward_multiply,
+                 .pack = backward_pack,
+                 .transpose = backward_transpose,
+                 .sum = backward_sum,
+                 .dot = backward_dot},
+    .multiply = multiply,
+    .activate = activate,
+    .norm = norm_rows,
+    .norm_back = norm_row_back,
+    .gate = gate_heads,
+    .gate_back = gate_heads_back,
+    .add_branch = add_branch,
+    .mean = mean_rows,
+    .weigh_norms = weigh_norms,
+    .rotate = rotate,
+    .dropout_keep = dropout_keep,
+    .sum_squares = square_row,
+    .map_keys = map_keys,
+    .sum_keys = sum_keys,
+    .prefix_sums = prefix_sums,
+    .attend_features = attend_features,
+    .pack_projection = pack_projection,
+    .feature_scratch_bytes = feature_scratch_bytes,
+    .multiplies_faster = MULTIPLIES_FASTER,
+    .exp = exp_all,
+#if REAL_BITS == 32
+    .weigh_row = weigh_row,
+    .pack_panel = pack_panel,
+    .panel_columns = PANEL,
+#endif
+};
+
+#endif
