@@ -7,6 +7,8 @@
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 
+ATTN_BEGIN_C
+
 /*
  * Attention rollout, one layer further:
  *
@@ -45,5 +47,7 @@ void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, 
  */
 void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
                     double *probabilities, const attn_runtime *watch);
+
+ATTN_END_C
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "attn/status.h"
 
+ATTN_BEGIN_C
+
 #define ATTN_ALIGNMENT 64 /* bytes: a cache line, and the widest vector */
 
 typedef struct attn_arena attn_arena;
@@ -80,5 +82,7 @@ void attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
  */
 void attn_arena_watch(attn_arena *arena, bool (*is_cancelled)(void *cancel_context), void *cancel_context);
 bool attn_arena_is_cancelled(const attn_arena *arena);
+
+ATTN_END_C
 
 #endif

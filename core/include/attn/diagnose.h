@@ -9,14 +9,18 @@
 
 #include "attn/multihead.h"
 
+ATTN_BEGIN_C
+
 /*
- * Fills in result->findings; result comes from attn_plan_run for plan and request. The time is proportional to the
+ * Fills in result->findings; result comes from attn_plan_run with plan and bindings. The time is proportional to the
  * output, plus the map "attention" or the step "entropy" where the request asked for one with all its keys. The threads
  * of the runtime share this work. The inputs are read only when the output is not finite. Memory comes from arena: 40
  * bytes per head and batch item. Returns ATTN_OK, or ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED with findings empty.
  */
-ATTN_MUST_CHECK attn_status attn_diagnose(const attn_plan *plan, const attn_request *request,
+ATTN_MUST_CHECK attn_status attn_diagnose(const attn_plan *plan, const attn_bindings *bindings,
                                           const attn_runtime *runtime, attn_arena *arena, attn_result *result,
                                           attn_error *err);
+
+ATTN_END_C
 
 #endif

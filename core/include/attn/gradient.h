@@ -27,6 +27,8 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 
+ATTN_BEGIN_C
+
 /*
  * The tensors and numbers that have a gradient: code, name (its path in a request, dots between members; "options.alibi"
  * means alibi_slopes). Each gradient has the shape of its tensor, which the request must give. When key defaults to
@@ -92,7 +94,7 @@ typedef struct {
 
 typedef struct {
     attn_plan forward; /* dimensions and masks; want, bytes and FLOPs are those of the forward pass that will run */
-    uint32_t want;     /* the steps that the request asked for */
+    attn_steps want;   /* the steps that the request asked for */
     uint64_t of;       /* what is computed; never 0 */
     attn_tensor gradient[ATTN_GRADIENT_COUNT]; /* shape and dtype of each; data NULL */
     size_t gradient_bytes[ATTN_GRADIENT_COUNT];
@@ -101,6 +103,7 @@ typedef struct {
     size_t scratch_bytes;           /* arena bytes per thread */
     attn_flops flops;               /* of forward and backward pass */
     double total_flops, time_flops; /* as in attn_plan */
+    const attn_tensor *grad_output; /* of the request; it must live as long as what forward.request points to */
 } attn_gradient_plan;
 
 /*
@@ -125,11 +128,13 @@ typedef struct {
 } attn_gradient_result;
 
 /*
- * Executes plan, forward and backward, on the request that the plan was made from. All memory comes from arena, and the
- * result stays in the arena. For threads, determinism and errors, the contract of attn_plan_run holds.
+ * Executes plan, forward and backward, on the data of its request or of bindings (NULL: none). All memory comes from
+ * arena, and the result stays in the arena. For threads, determinism and errors, the contract of attn_plan_run holds.
  */
-ATTN_MUST_CHECK attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
+ATTN_MUST_CHECK attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_bindings *bindings,
                                               const attn_runtime *runtime, attn_arena *arena,
                                               attn_gradient_result *result, attn_error *err);
+
+ATTN_END_C
 
 #endif

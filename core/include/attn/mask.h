@@ -20,8 +20,9 @@
 #ifndef ATTN_MASK_H
 #define ATTN_MASK_H
 
-#include "attn/runtime.h"
 #include "attn/tensor.h"
+
+ATTN_BEGIN_C
 
 /* Where query 0 stands: at kv_len - q_len, at 0, or behind the cache, at past_len (which attn_plan_make adds). */
 typedef enum { ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT, ATTN_ALIGN_PAST } attn_align;
@@ -90,77 +91,23 @@ typedef struct {
     attn_blocks blocks;
 } attn_masks;
 
-/* Masks resolved against the dimensions of one computation: made by attn_mask_resolve, read by everything after. */
+/* What the masks of a plan come to, which attn_plan_span and attn_plan_allows (plan.h) tell in full. */
 typedef struct {
-    size_t batch, heads, q_len, kv_len;
-    bool causal, has_window;
-    int64_t left, right;   /* of the window */
-    int64_t base_offset;   /* without offset[] */
-    const int64_t *offset; /* per batch item with offset_stride 0 or 1; NULL: base_offset alone */
-    size_t offset_stride;
-    const int64_t *kv_lengths, *q_lengths; /* NULL: none; the stride is 0 or 1 */
-    size_t kv_lengths_stride, q_lengths_stride;
-    const uint8_t *padding;
-    ptrdiff_t padding_stride[2]; /* b, j */
-    const uint8_t *attend;
-    ptrdiff_t attend_stride[4]; /* b, h, i, j */
-    const void *bias;
-    ptrdiff_t bias_stride[4];
-    const void *scores; /* inputs.scores, of the compute type, (batch, heads, q_len, kv_len) without gaps; NULL: none */
-    size_t bias_as_mask;                                          /* finite numbers of bias up to ATTN_BIAS_AS_MASK */
-    double bias_lowest;                                           /* the lowest finite one */
-    const int64_t *documents_query, *documents_key;               /* NULL: none */
-    ptrdiff_t documents_query_stride[2], documents_key_stride[2]; /* b, position */
-    bool documents_are_sorted;                                    /* of the keys: then a document is one range */
-    attn_blocks blocks;
-    size_t q_blocks, kv_blocks;
-    ptrdiff_t blocks_stride[4]; /* of the matrix: b, h, block of queries, block of keys */
-} attn_mask;
+    bool has_positions;  /* causal, a window or a pattern of blocks */
+    bool has_lookup;     /* besides the span: attend, padding, bias, scores, unsorted documents or blocks */
+    size_t bias_as_mask; /* finite numbers of bias up to ATTN_BIAS_AS_MASK */
+    double bias_lowest;  /* the lowest finite one */
+    union {
+        void *alignment;
+        unsigned char bytes[512];
+    } resolved; /* for the library alone */
+} attn_mask_facts;
 
 /* A range of keys [from, to); empty when from == to. */
 typedef struct {
     size_t from, to;
 } attn_span;
 
-/*
- * Checks every mask against (batch, heads, q_len, kv_len) and the compute type, and resolves broadcasts into strides.
- * The tensors of masks must outlive *mask. Errors name the member ("masks.attend"): ATTN_ERR_SHAPE when it does not
- * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity. watch is asked while
- * many numbers are read whether the work is cancelled; NULL: it is never. Then the status is ATTN_ERR_CANCELLED, or
- * *mask is of no use.
- */
-ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len,
-                                              size_t kv_len, attn_dtype compute, const attn_runtime *watch,
-                                              attn_mask *mask, attn_error *err);
-
-/* The offset of item b: key j stands at position j, query i at i + offset. */
-int64_t attn_mask_offset(const attn_mask *mask, size_t b);
-/* Whether the mask depends on positions: causal, window or a pattern of blocks. */
-bool attn_mask_has_positions(const attn_mask *mask);
-/* The range of keys that query i of item b may attend to. Keys in it may still be hidden by a mask that is looked up. */
-attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
-/* Whether any mask is looked up besides the span: attend, padding, bias, scores, unsorted documents, or blocks. */
-bool attn_mask_has_lookup(const attn_mask *mask);
-/*
- * allow[n] = whether query i may attend to key from + n, for from <= key < to; returns whether it may to any. span is
- * the result of attn_mask_span for the query.
- */
-bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, attn_span span, size_t from,
-                   size_t to, uint8_t *allow);
-/* True only if none of queries i … i + rows may attend to any of keys from … to; cheaper than asking for each row. */
-bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
-/*
- * An upper bound of the allowed pairs of a query and a key, over batch and heads, from spans and blocks. When watch (NULL:
- * none) says that the work is cancelled, the sum ends early and is of no use.
- */
-double attn_mask_pairs(const attn_mask *mask, const attn_runtime *watch);
-/*
- * The cost of looking the mask up once for every query, in tiles of 512 keys of its span. The unit is floating-point
- * operations of a large product that takes as long. 0 where nothing is looked up. Drawn blocks and small blocks are
- * expensive: a row of a bigbird with 64 random blocks takes microseconds. watch as in attn_mask_pairs.
- */
-double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch);
-/* Whether query i may attend to key j: slow and simple. */
-bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
+ATTN_END_C
 
 #endif

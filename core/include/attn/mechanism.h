@@ -12,13 +12,16 @@
  * out_i = sum_j w_ij v_j over the keys that the mask allows. Where the mask leaves every query a range of keys that
  * starts at key 0 (no mask, causal, lengths, padding), a running sum computes this in O(len m d) time, without q_len x
  * kv_len memory. Any other mask is looked up for every pair. The maps "attention" and "attention_mean" are the
- * equivalent weights, which cost O(q_len kv_len m) when a request asks for them. Sums are taken in double for both
- * compute types.
+ * equivalent weights, which cost O(q_len kv_len m) when a request asks for them. Sums are of the compute type, as sums of
+ * sums (docs/accuracy.md). So in float32 a sum of weights times values beyond 3.4e38 is infinite, and a query whose
+ * weights are all below 1e-38 has a sum of 0; compute in float64 reaches further.
  */
 #ifndef ATTN_MECHANISM_H
 #define ATTN_MECHANISM_H
 
 #include "attn/tensor.h"
+
+ATTN_BEGIN_C
 
 typedef enum { ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER } attn_mechanism_type;
 
@@ -44,5 +47,7 @@ size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k);
  * numbers. Gram-Schmidt, applied twice, makes a block orthogonal. work is scratch of d_k numbers.
  */
 void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
+
+ATTN_END_C
 
 #endif

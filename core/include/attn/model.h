@@ -13,6 +13,8 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 
+ATTN_BEGIN_C
+
 /* A normalisation of token vectors of its own (norm.h has the equations). type ATTN_NORM_NONE: none. */
 typedef struct {
     attn_norm_type type;
@@ -115,5 +117,7 @@ size_t attn_prediction_head_bytes(const attn_prediction_head *head, size_t rows,
 ATTN_MUST_CHECK attn_status attn_predict(const attn_prediction_head *head, const attn_tensor *input,
                                          const attn_runtime *runtime, attn_arena *arena, attn_tensor *scores,
                                          attn_error *err);
+
+ATTN_END_C
 
 #endif

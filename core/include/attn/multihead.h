@@ -12,6 +12,8 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 
+ATTN_BEGIN_C
+
 /* A query whose keys are all hidden: its weights and context are 0, its lse is -infinity. */
 typedef struct {
     size_t b, h, i;
@@ -57,8 +59,9 @@ typedef struct {
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };
 
 /*
- * Executes plan on the request that the plan was made from. All memory comes from arena, and the result stays in the
- * arena. Safe from several threads, each with its own arena.
+ * Executes plan, on the data of its request or of bindings (NULL: none). All memory comes from arena, and the result
+ * stays in the arena. Safe from several threads with one plan, each with its own arena, as long as the plan does not name
+ * memory for results.
  *
  * On one kind of processor, with one build of the library and of the libraries below it (the BLAS, libm), every runtime
  * with the same kernel gives the same bytes, whichever other steps the request asks for. OpenBLAS and libm choose their
@@ -68,11 +71,12 @@ enum { ATTN_EMPTY_ROWS_LISTED = 4096 };
  * ATTN_OK, or, with *result undefined,
  *   ATTN_ERR_NO_MEMORY  the arena is full
  *   ATTN_ERR_CANCELLED  runtime->is_cancelled returned true
- *   ATTN_ERR_SHAPE      the request has other dimensions or another type than the one that the plan was made from
- * Other differences between the two requests are not noticed, and the behaviour is then undefined.
+ *   ATTN_ERR_FIELD      bindings has data for an input that the request does not have, or an input has no data
  */
-ATTN_MUST_CHECK attn_status attn_plan_run(const attn_plan *plan, const attn_request *request,
+ATTN_MUST_CHECK attn_status attn_plan_run(const attn_plan *plan, const attn_bindings *bindings,
                                           const attn_runtime *runtime, attn_arena *arena, attn_result *result,
                                           attn_error *err);
+
+ATTN_END_C
 
 #endif

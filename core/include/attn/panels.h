@@ -11,6 +11,8 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 
+ATTN_BEGIN_C
+
 /*
  * data is [matrix][panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; a weight of rank 2 is one matrix.
  * The panels belong to one kernel, and were packed from the tensor in one layout. Other kernels, requests with another
@@ -34,5 +36,7 @@ size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const at
  * within long ones whether the work is cancelled: then panels are missing, and the caller must not use data.
  */
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data);
+
+ATTN_END_C
 
 #endif

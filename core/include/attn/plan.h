@@ -4,7 +4,7 @@
  * An attn_request describes the computation: tensors, weights, masks, options. attn_plan_make turns it into an
  * attn_plan: the dimensions with their usual names, the stages that will run, the steps to keep, and the number of
  * bytes and floating-point operations. Limits, admission, messages and timing read the plan; attn_plan_run
- * (multihead.h) executes it.
+ * (multihead.h) executes it, as often as wanted, on the inputs of the request or on others of the same shapes.
  */
 #ifndef ATTN_PLAN_H
 #define ATTN_PLAN_H
@@ -13,7 +13,10 @@
 #include "attn/mechanism.h"
 #include "attn/position_bias.h"
 #include "attn/rope.h"
+#include "attn/runtime.h"
 #include "attn/tensor.h"
+
+ATTN_BEGIN_C
 
 /* What the axes of a step count. Steps of tokens have no batch axis if query has none. */
 typedef enum {
@@ -80,6 +83,10 @@ typedef enum {
         ATTN_STEP_COUNT
 } attn_step;
 
+/* A set of steps: ATTN_STEP_BIT of each. */
+typedef uint64_t attn_steps;
+#define ATTN_STEP_BIT(step) (UINT64_C(1) << (step))
+
 const char *attn_step_name(attn_step step);
 /* ATTN_STEP_COUNT when no step has that name. */
 attn_step attn_step_from_name(const char *name);
@@ -90,14 +97,22 @@ bool attn_step_is_map(attn_step step);
 /* Whether its last axis counts keys: a map, or a mean of maps. */
 bool attn_step_has_keys(attn_step step);
 
+/*
+ * Tokens of attention (not of a layer) may lie anywhere, as long as the features of a head are side by side and no stride
+ * is below 0: a slice of a fused array, (batch, len, heads, d) read as (batch, heads, len, d), a key that all share. With
+ * compute ATTN_F32, tokens of attention and the cache may each be ATTN_F16 or ATTN_BF16, too. Keys and values are then
+ * widened while they are read, and queries before; both are exact. Results are in the compute type. Gradients need inputs
+ * in the compute type.
+ */
 typedef struct {
     const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3; NULL: a start in the middle, see below */
     const attn_tensor *key;   /* NULL: query (self-attention) */
     const attn_tensor *value; /* NULL: key */
     /*
      * Cached keys and values, which come before those of this request; both or neither: (batch, kv_heads, past_len,
-     * d_k) and (…, d_v), without batch for a query of rank 2. They are used as they are: already normalised and
-     * rotated, like present_key of the previous request. kv_len of all masks and maps counts past_len and the new keys.
+     * d_k) and (…, d_v), without batch for a query of rank 2, in the layout of tokens of attention. They are used as
+     * they are: already normalised and rotated, like present_key of the previous request. They are read where they lie.
+     * kv_len of all masks and maps counts past_len and the new keys.
      */
     const attn_tensor *past_key, *past_value;
     /*
@@ -165,7 +180,7 @@ typedef struct {
  *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
  *   branch_norm  weight (d_out), bias (d_out): of the result of the output projection; see attn_options
- * Every input and weight is row-major without gaps.
+ * Every weight is row-major without gaps, and so are the inputs of a layer.
  */
 typedef struct {
     attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm;
@@ -249,8 +264,9 @@ static inline size_t attn_selected(const attn_selection *selection, size_t i)
 }
 
 typedef struct {
-    attn_dtype compute;  /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
-    size_t num_heads;    /* 0: from the weights or inputs, else 1 */
+    attn_dtype compute; /* ATTN_F32 or ATTN_F64: the type of every tensor but masks; see attn_inputs for 16 bits */
+    bool bf16_products; /* with ATTN_F32: queries, keys, values and weights are rounded to bfloat16 for q k^T and p v */
+    size_t num_heads;   /* 0: from the weights or inputs, else 1 */
     size_t kv_num_heads; /* 0: the same */
     bool has_scale;      /* false: 1 / sqrt(d_k), or 1 for a start in the middle */
     double scale;
@@ -290,7 +306,7 @@ typedef struct {
     double dropout; /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
     bool dropout_attention, dropout_residual; /* where: on the weights; on projected before query is added to it */
     uint64_t dropout_seed;
-    uint32_t want; /* bit 1 << attn_step for each step to give back */
+    attn_steps want; /* what to give back */
     attn_selection heads, queries, keys;
 } attn_options;
 
@@ -323,15 +339,18 @@ typedef struct {
 typedef struct {
     attn_dims dims;
     attn_dtype compute;
-    attn_mask mask;
+    attn_mask_facts mask;
     double scale;
     size_t rope_dim;                                        /* features of a head that are rotated; 0: none */
     double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
-    uint32_t want;
+    attn_steps want;
     /*
-     * Shape and dtype of output and of each wanted step; data NULL. The caller may then set data of scores, scaled, masked,
-     * attention and dropped: the run writes the step there, without gaps, instead of into memory of the arena.
+     * Shape and dtype of output and of each wanted step, without gaps; data NULL. The caller may set data of any wanted
+     * step, and strides of any but the maps: the result is then there. Heads of attention write their output, and all
+     * heads write scores, scaled, masked, attention and dropped, there at once; other steps are copied there at the end.
+     * present_key and present_value may begin where past_key and past_value lie, with their strides: then the new rows
+     * alone are written.
      */
     attn_tensor step[ATTN_STEP_COUNT];
     size_t step_bytes[ATTN_STEP_COUNT];
@@ -339,17 +358,36 @@ typedef struct {
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
     size_t scratch_bytes; /* arena bytes per thread */
     double pairs;         /* pairs of a query and a key within its span, over batch items and heads */
-    /* Of linear and performer: the mask is a range from key 0 for every query, and padding. */
-    bool has_running_sums;
+    /*
+     * Of linear and performer: the mask is a range from key 0 for every query, and padding. has_prefix_sums: and the
+     * ranges of an item end at different keys.
+     */
+    bool has_running_sums, has_prefix_sums;
     attn_flops flops;
     double total_flops;
     double time_flops; /* FLOPs of a large product that takes as long; includes softmax and masks */
+    /*
+     * A copy of the request, without watch. The tensors, numbers and selections that it points to are the caller's. They
+     * must live until the last run, and only the numbers of inputs and weights may change between two runs.
+     */
+    attn_request request;
 } attn_plan;
 
 /*
+ * Other data for one run: the first element of an input, with the shape, type and strides that the plan was made with.
+ * NULL: the data of the plan. An input that the request did not give cannot be bound. Weights, masks and options are
+ * those of the plan.
+ */
+typedef struct {
+    const void *query, *key, *value, *past_key, *past_value, *scores, *attention;
+    const void *grad_output; /* of a plan for gradients */
+} attn_bindings;
+
+/*
  * Checks the whole request and fills *plan. Allocates nothing. Reads the numbers of masks, lengths, positions, slopes,
- * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). Errors name the member of
- * the request ("inputs.key", "weights.query.weight", "options.num_heads"):
+ * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). The data of an input may
+ * be NULL if every run binds it. Errors name the member of the request ("inputs.key", "weights.query.weight",
+ * "options.num_heads"):
  *
  *   ATTN_ERR_FIELD      a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE      dimensions disagree (expected and received hold the shapes), or a rank is not from 0 to 4
@@ -366,7 +404,16 @@ static inline size_t attn_new_len(const attn_dims *dims)
     return dims->kv_len - dims->past_len;
 }
 
+/* The position of query 0 of item b: key j stands at position j. */
+int64_t attn_plan_offset(const attn_plan *plan, size_t b);
+/* The range of keys that query i of item b may attend to. Masks that are looked up may hide keys in it. */
+attn_span attn_plan_span(const attn_plan *plan, size_t b, size_t i);
+/* Whether query i of head h in item b may attend to key j: slow and simple. All indices are below plan->dims. */
+bool attn_plan_allows(const attn_plan *plan, size_t b, size_t h, size_t i, size_t j);
+
 /* Arena bytes for a run with that many threads, including the result: an arena with this limit is enough. */
 size_t attn_plan_bytes(const attn_plan *plan, size_t threads);
+
+ATTN_END_C
 
 #endif

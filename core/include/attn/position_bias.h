@@ -12,6 +12,8 @@
 
 #include "attn/tensor.h"
 
+ATTN_BEGIN_C
+
 /*
  * The slope of head h of heads >= 1. For a power of two it is 2^(-8 (h + 1) / heads). Otherwise the first heads have
  * the slopes of the next lower power of two; the remaining heads have every other slope, from the first on, of the next
@@ -31,5 +33,7 @@ typedef struct {
  * way.
  */
 size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional, int64_t max_distance);
+
+ATTN_END_C
 
 #endif

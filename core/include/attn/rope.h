@@ -35,6 +35,8 @@
 
 #include "attn/tensor.h"
 
+ATTN_BEGIN_C
+
 #define ATTN_ROPE_THETA 10000.0 /* by default */
 
 typedef enum { ATTN_ROPE_NONE, ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF } attn_rope_layout;
@@ -97,12 +99,6 @@ const char *attn_rope_type_name(attn_rope_type type);
  */
 double attn_rope_frequencies(const attn_rope *rope, size_t dim, double length, double *w);
 
-/*
- * Rotates x into y, for one head of d_k features; the first dim features take part. Numbers are float or double by
- * compute; cos and sin have dim / 2 numbers. y must not overlap x. inverse applies the transpose, which is also the
- * backward pass (a factor within cos and sin is multiplied again, not divided out).
- */
-void attn_rope_turn(attn_rope_layout layout, attn_dtype compute, size_t d_k, size_t dim, const void *cos,
-                    const void *sin, bool inverse, const void *x, void *y);
+ATTN_END_C
 
 #endif

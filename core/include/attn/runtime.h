@@ -12,6 +12,8 @@
 
 #include "attn/status.h"
 
+ATTN_BEGIN_C
+
 typedef struct attn_kernel attn_kernel;
 typedef struct attn_pool attn_pool;
 
@@ -33,10 +35,12 @@ typedef struct {
 } attn_runtime;
 
 /*
- * Call it once per process, before the first computation. It limits the BLAS to one thread per call, because more would
- * oversubscribe the processors and change the last bits. It also makes the BLAS allocate its work space now.
+ * Limits the BLAS of the whole process to one thread per call, and makes it allocate its work space now. The library
+ * never does so by itself. A program that owns its process calls it once, before the first computation. Without it,
+ * results are as exact, but the threads of the BLAS come on top of those of a pool, and its number of threads may change
+ * the last bits of layers and gradients. attn_attention does not use the BLAS.
  */
-void attn_blas_prepare(void);
+void attn_blas_use_one_thread(void);
 /* Name and version of the BLAS in use: "OpenBLAS 0.3.21 Zen". Static storage. */
 const char *attn_blas_description(void);
 
@@ -51,25 +55,44 @@ const char *attn_kernel_name(const attn_kernel *kernel);
 /* Everything in the calling thread, with the given kernel (NULL: the best). */
 attn_runtime attn_runtime_serial(const attn_kernel *kernel);
 
+/* Zero-initialise it and fill it in. */
+typedef struct {
+    size_t threads; /* that compute together, 1 to ATTN_POOL_THREADS_MAX */
+    /*
+     * A thread from outside that runs a computation on the pool is one of these threads, and the pool starts one less.
+     * Otherwise it waits while the threads of the pool compute, as a server wants it that computes in jobs.
+     */
+    bool caller_works;
+    /*
+     * Binds each thread to one processor, if the pool starts as many as the process has processors, so that a woken thread
+     * starts at once. Two such pools of one process share the same processors: only one should ask for it.
+     */
+    bool pin;
+} attn_pool_options;
+
 /*
  * A fixed set of threads that runs jobs; a running job can spread over idle threads. A queued job has priority over
- * helping a running one: many small requests take a thread each, and a single large request takes them all. If the pool
- * has as many threads as the process has processors, each thread is bound to one processor, so that a woken thread
- * starts at once. A thread stays awake for some microseconds after its work. All calls are safe from any thread.
+ * helping a running one: many small requests take a thread each, and a single large request takes them all. A thread
+ * stays awake for some microseconds after its work, unless there are more threads than processors. All calls are safe
+ * from any thread.
  *
  * NULL, and in *err (which may be NULL)
  *   ATTN_ERR_VALUE      threads is 0 or above ATTN_POOL_THREADS_MAX
  *   ATTN_ERR_NO_MEMORY  the system has no memory or no thread left
  */
-attn_pool *attn_pool_create(size_t threads, attn_error *err);
+attn_pool *attn_pool_create(const attn_pool_options *options, attn_error *err);
 /* Runs every job that was submitted, then ends the threads. No submit may follow. NULL is fine. */
 void attn_pool_destroy(attn_pool *pool);
+/* options.threads */
 size_t attn_pool_threads(const attn_pool *pool);
 /*
- * Queues job(argument) for a thread of the pool; false without memory. The queue is unbounded: the caller sets a limit.
+ * Queues job(argument) for a thread of the pool; false without memory, and in a pool that started no thread. The queue is
+ * unbounded: the caller sets a limit.
  */
 ATTN_MUST_CHECK bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument);
 /* A runtime that spreads work over the pool; usable from a job of the pool and from any other thread. */
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel);
+
+ATTN_END_C
 
 #endif

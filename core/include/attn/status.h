@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "attn/version.h"
+
+ATTN_BEGIN_C
+
 #define ATTN_MUST_CHECK __attribute__((warn_unused_result))
 
 /* Every outcome with its name in answers and in logs. Switches and tables are made from this list. */
@@ -57,5 +61,7 @@ attn_status attn_fail(attn_error *err, attn_status status, const char *field, co
  * status.
  */
 attn_status attn_expect(attn_error *err, const char *expected, const char *received);
+
+ATTN_END_C
 
 #endif

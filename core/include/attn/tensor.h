@@ -11,6 +11,8 @@
 
 #include "attn/status.h"
 
+ATTN_BEGIN_C
+
 enum {
     ATTN_MAX_RANK = 5,    /* maps of a whole model: (layers, batch, heads, q_len, kv_len) */
     ATTN_REQUEST_RANK = 4 /* of the tensors of a request and of its steps */
@@ -71,5 +73,7 @@ ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *cou
  */
 ATTN_MUST_CHECK attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype,
                                          size_t count, attn_error *err);
+
+ATTN_END_C
 
 #endif

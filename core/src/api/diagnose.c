@@ -4,8 +4,11 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/number.h"
 #include "base/pace.h"
 #include "kernel/kernel.h"
+#include "mask/resolved.h"
+#include "request/bindings.h"
 
 enum { BLOCK = 256 }; /* numbers looked at together */
 
@@ -68,7 +71,7 @@ static struct attn_weight_row read_row(const struct diagnosis *run, size_t first
 
 static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
 {
-    const attn_mask *mask = &plan->mask;
+    const attn_mask *mask = attn_mask_of(plan);
     const attn_span span = attn_mask_span(mask, b, i);
     if (!attn_mask_has_lookup(mask))
         return span.to - span.from;
@@ -218,6 +221,11 @@ static size_t not_finite_of_block(const attn_tensor *tensor, ptrdiff_t at, size_
         const float *x = (const float *)tensor->data + at;
         for (size_t n = 0; n < count; n++)
             found += !(x[(ptrdiff_t)n * stride] - x[(ptrdiff_t)n * stride] == 0);
+    } else if (tensor->dtype != ATTN_F64) {
+        for (size_t n = 0; n < count; n++) {
+            const double x = attn_number_at(tensor->data, tensor->dtype, at + (ptrdiff_t)n * stride);
+            found += !(x - x == 0);
+        }
     } else {
         const double *x = (const double *)tensor->data + at;
         for (size_t n = 0; n < count; n++)
@@ -316,13 +324,20 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     }
 }
 
-attn_status attn_diagnose(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+attn_status attn_diagnose(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct diagnosis run = {
-        .plan = plan, .request = request, .kernel = runtime->kernel, .result = result, .runtime = runtime};
+    struct attn_bound bound;
+    attn_status status = attn_bind(plan, bindings, &bound, err);
+    if (status != ATTN_OK)
+        return status;
+    struct diagnosis run = {.plan = &bound.plan,
+                            .request = &bound.plan.request,
+                            .kernel = runtime->kernel,
+                            .result = result,
+                            .runtime = runtime};
     attn_findings findings = {0};
-    const attn_status status = find_rows(&run, arena, &findings);
+    status = find_rows(&run, arena, &findings);
     if (status != ATTN_OK)
         return attn_fail(err, status, NULL, "not enough memory for the diagnostics");
     find_not_finite(&run, &findings);

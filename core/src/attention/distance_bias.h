@@ -5,7 +5,7 @@
  * A bias by distance is constant along every diagonal, so one number per diagonal is enough. Each head (and each batch
  * item, when items have offsets of their own) has a vector of q_len + kv_len - 1 numbers. The row of a query is a
  * contiguous slice of it. The tile kernel adds that slice. attn_bias_row is a slow and simple form for one row.
- * attn_mask_row (mask.h) decides whether a query may attend to a key.
+ * attn_mask_row (mask/resolved.h) decides whether a query may attend to a key.
  */
 #ifndef ATTN_ATTENTION_DISTANCE_BIAS_H
 #define ATTN_ATTENTION_DISTANCE_BIAS_H
@@ -13,6 +13,7 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 #include "kernel/job.h"
+#include "mask/resolved.h"
 
 bool attn_has_distance_bias(const attn_options *options);
 /* Elements that attn_distance_bias_make writes, including the slack; 0 when there is no such bias. */

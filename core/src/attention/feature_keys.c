@@ -18,24 +18,30 @@ static size_t block_count(size_t kv_len)
 
 /* ---- the mask ---- */
 
-/* True when padding alone is looked up, and every span that is not empty begins at key 0. */
-bool attn_has_running_sums(const attn_mask *mask, const attn_runtime *watch)
+void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix)
 {
     struct attn_pace pace = attn_pace_begin(watch);
     attn_mask without = *mask;
     without.padding = NULL;
+    *is_running = *is_prefix = false;
     if (attn_mask_has_lookup(&without))
-        return false;
-    for (size_t b = 0; b < mask->batch; b++)
+        return;
+    bool differs = false;
+    for (size_t b = 0; b < mask->batch; b++) {
+        size_t end = 0;
         for (size_t i = 0; i < mask->q_len; i++) {
             const attn_span span = attn_mask_span(mask, b, i);
             if (attn_pace_stops(&pace, ATTN_PACE_ROW) || (span.from != 0 && span.from < span.to))
-                return false;
+                return;
+            differs |= end != 0 && span.from < span.to && span.to != end;
+            end = span.from < span.to ? span.to : end;
         }
-    return true;
+    }
+    *is_running = true;
+    *is_prefix = differs;
 }
 
-static bool is_real(const attn_mask *mask, size_t b, size_t j)
+bool attn_feature_is_real(const attn_mask *mask, size_t b, size_t j)
 {
     return mask->padding == NULL ||
            mask->padding[(ptrdiff_t)b * mask->padding_stride[0] + (ptrdiff_t)j * mask->padding_stride[1]] != 0;
@@ -54,7 +60,7 @@ bool attn_feature_allows(const struct attn_feature_keys *keys, struct attn_featu
                          size_t i, size_t j)
 {
     if (keys->is_running)
-        return is_real(keys->job->mask, b, j);
+        return attn_feature_is_real(keys->job->mask, b, j);
     if (j < look->from || j >= look->to || i != look->i || h != look->h || b != look->b)
         look_up(keys, look, b, h, i, j);
     return look->allow[j - look->from] != 0;
@@ -82,13 +88,13 @@ double attn_feature_query_factor(const struct attn_feature_keys *keys)
 }
 
 /* Writes P s into phi, and |s|^2 / 2 into *half_square; s = sqrt(scale) x. */
-static void project(const struct attn_feature_keys *keys, const void *data, size_t at, double factor,
-                    double *half_square, double *phi)
+static void project(const struct attn_feature_keys *keys, struct attn_vector x, double factor, double *half_square,
+                    double *phi)
 {
     double square = 0;
     memset(phi, 0, keys->m * sizeof *phi);
     for (size_t f = 0; f < keys->job->d_k; f++) {
-        const double s = factor * attn_number_get(data, keys->job->compute, at + f);
+        const double s = factor * attn_number_get(x.data, x.dtype, f);
         square += s * s;
         for (size_t r = 0; r < keys->m; r++)
             phi[r] += keys->projection[f * keys->m + r] * s;
@@ -114,26 +120,25 @@ static void to_features(const struct attn_feature_keys *keys, double half_square
         phi[r] = ratio * (exp(phi[r] - shift) + keys->mechanism->eps);
 }
 
-static void map_linear(const struct attn_feature_keys *keys, const void *data, size_t at, double *phi)
+static void map_linear(const struct attn_feature_keys *keys, struct attn_vector vector, double *phi)
 {
     for (size_t f = 0; f < keys->m; f++) {
-        const double x = attn_number_get(data, keys->job->compute, at + f);
+        const double x = attn_number_get(vector.data, vector.dtype, f);
         phi[f] = keys->mechanism->is_identity ? x : x > 0 ? x + 1 : exp(x);
     }
 }
 
 void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi)
 {
-    const struct attn_operand *q = &keys->job->q;
-    const size_t at = attn_operand_at(q, b, h, i);
+    const struct attn_vector q = attn_operand_row(&keys->job->q, b, h, i);
     double half_square, max = -HUGE_VAL;
     if (keys->mechanism->type == ATTN_LINEAR) {
-        map_linear(keys, q->data, at, phi);
+        map_linear(keys, q, phi);
         for (size_t f = 0; f < keys->m && keys->mechanism->is_unnormalised; f++)
             phi[f] *= keys->plan->scale;
         return;
     }
-    project(keys, q->data, at, attn_feature_query_factor(keys), &half_square, phi);
+    project(keys, q, attn_feature_query_factor(keys), &half_square, phi);
     find_largest(phi, 0, keys->m, 0, &max);
     to_features(keys, half_square, max, phi);
 }
@@ -156,7 +161,7 @@ static void find_seen(const struct attn_feature_keys *keys, size_t b, size_t kv_
                 seen[j] |= attn_feature_allows(keys, &look, b, h, i, j);
     }
     for (size_t j = 0; j < end; j++)
-        seen[j] = is_real(job->mask, b, j);
+        seen[j] = attn_feature_is_real(job->mask, b, j);
 }
 
 static void seen_task(void *argument, size_t index, size_t worker)
@@ -178,13 +183,13 @@ static void features_task(void *argument, size_t index, size_t worker)
     const uint8_t *seen = keys->is_seen + head * job->kv_len;
     for (size_t j = first; j < job->kv_len && j < first + FEATURE_KEYS && !attn_is_cancelled(keys->runtime); j++) {
         double half_square, *phi = keys->phi + (head * job->kv_len + j) * keys->m;
-        const size_t at = attn_operand_at(&job->k, b, h, j);
+        const struct attn_vector k = attn_keys_row(&job->k, b, h, j);
         if (!seen[j])
             continue;
         if (keys->mechanism->type == ATTN_LINEAR)
-            map_linear(keys, job->k.data, at, phi);
+            map_linear(keys, k, phi);
         else
-            project(keys, job->k.data, at, attn_feature_key_factor(keys), &half_square, phi);
+            project(keys, k, attn_feature_key_factor(keys), &half_square, phi);
     }
 }
 
@@ -205,10 +210,10 @@ static void largest_task(void *argument, size_t head, size_t worker)
 static void finish_features(const struct attn_feature_keys *keys, size_t head, size_t j, double *phi)
 {
     const struct attn_heads_job *job = keys->job;
-    const size_t at = attn_operand_at(&job->k, head / job->kv_heads, head % job->kv_heads, j);
+    const struct attn_vector k = attn_keys_row(&job->k, head / job->kv_heads, head % job->kv_heads, j);
     double square = 0;
     for (size_t f = 0; f < job->d_k; f++) {
-        const double s = attn_feature_key_factor(keys) * attn_number_get(job->k.data, job->compute, at + f);
+        const double s = attn_feature_key_factor(keys) * attn_number_get(k.data, k.dtype, f);
         square += s * s;
     }
     to_features(keys, square / 2, keys->largest[head], phi);
@@ -221,11 +226,11 @@ static void add_key(const struct attn_feature_keys *keys, size_t head, size_t j,
 {
     const struct attn_heads_job *job = keys->job;
     const double *phi = keys->phi + (head * job->kv_len + j) * keys->m;
-    const size_t v = attn_operand_at(&job->v, head / job->kv_heads, head % job->kv_heads, j);
+    const struct attn_vector v = attn_keys_row(&job->v, head / job->kv_heads, head % job->kv_heads, j);
     for (size_t r = 0; r < keys->m; r++) {
         double *row = sums + r * keys->width;
         for (size_t c = 0; c < job->d_v; c++)
-            row[c] += phi[r] * attn_number_get(job->v.data, job->compute, v + c);
+            row[c] += phi[r] * attn_number_get(v.data, v.dtype, c);
         row[job->d_v] += phi[r];
     }
 }
@@ -299,17 +304,21 @@ size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *reques
            kv_heads * d->kv_len + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-/* Returns false when the run was cancelled. */
-static bool draw_projection(const struct attn_feature_keys *keys, double *drawn)
+bool attn_feature_projection(const attn_mechanism *mechanism, attn_dtype compute, size_t d_k,
+                             const attn_runtime *runtime, double *projection)
 {
-    const size_t d_k = keys->job->d_k;
-    const uint64_t seed = keys->mechanism->seed;
-    for (size_t r = 0; r < keys->m; r++) {
-        if (attn_is_cancelled(keys->runtime))
-            return false;
-        attn_performer_direction(seed, r, d_k, drawn);
+    const size_t m = attn_mechanism_features(mechanism, d_k);
+    if (mechanism->projection != NULL) {
+        for (size_t n = 0; n < m * d_k; n++)
+            projection[n] = attn_number_get(mechanism->projection->data, compute, n);
+        return true;
     }
-    attn_performer_lengths(seed, keys->m, d_k, drawn + keys->m * d_k, drawn);
+    for (size_t r = 0; r < m; r++) {
+        if (attn_is_cancelled(runtime))
+            return false;
+        attn_performer_direction(mechanism->seed, r, d_k, projection);
+    }
+    attn_performer_lengths(mechanism->seed, m, d_k, projection + m * d_k, projection);
     return true;
 }
 
@@ -324,14 +333,11 @@ static attn_status prepare_projection(struct attn_feature_keys *keys, attn_arena
     double *drawn = attn_arena_take(arena, (m + 1) * d_k, sizeof *drawn);
     if (keys->projection == NULL || drawn == NULL)
         return ATTN_ERR_NO_MEMORY;
-    if (mechanism->projection == NULL && !draw_projection(keys, drawn))
+    if (!attn_feature_projection(mechanism, keys->job->compute, d_k, keys->runtime, drawn))
         return ATTN_ERR_CANCELLED;
     for (size_t r = 0; r < m; r++)
         for (size_t f = 0; f < d_k; f++)
-            keys->projection[f * m + r] =
-                mechanism->projection == NULL
-                    ? drawn[r * d_k + f]
-                    : attn_number_get(mechanism->projection->data, keys->job->compute, r * d_k + f);
+            keys->projection[f * m + r] = drawn[r * d_k + f];
     return ATTN_OK;
 }
 

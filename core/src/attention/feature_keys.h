@@ -8,6 +8,7 @@
 #include "attn/arena.h"
 #include "attn/runtime.h"
 #include "kernel/job.h"
+#include "mask/resolved.h"
 
 enum { FEATURE_KEYS = 256 /* keys per block of sums: the bits of a result depend on it */ };
 
@@ -36,10 +37,18 @@ size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *reques
 ATTN_MUST_CHECK attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena *arena);
 
 /*
- * Whether the mask is a range from key 0 for every query, and padding. Only then are there running sums. watch as in
- * attn_mask_pairs.
+ * *is_running: the mask is a range from key 0 for every query, and padding. Only then are there running sums.
+ * *is_prefix: besides, the ranges of an item end at different keys. watch as in attn_mask_pairs.
  */
-bool attn_has_running_sums(const attn_mask *mask, const attn_runtime *watch);
+void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix);
+/* Whether padding leaves key j of item b visible. */
+bool attn_feature_is_real(const attn_mask *mask, size_t b, size_t j);
+/*
+ * P of performer, given or drawn: (m, d_k), and d_k numbers of scratch memory behind it. False when the run was
+ * cancelled.
+ */
+bool attn_feature_projection(const attn_mechanism *mechanism, attn_dtype compute, size_t d_k,
+                             const attn_runtime *runtime, double *projection);
 
 /* The features of a query: m numbers. */
 void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi);

@@ -1,4 +1,4 @@
-/* feature_maps.c: attention by feature maps: running sums over keys where the mask allows them, else pair by pair. */
+/* feature_maps.c: attention by feature maps: what a run takes, and its stages. */
 #include "attention/feature_maps.h"
 
 #include <math.h>
@@ -9,183 +9,107 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
+#include "kernel/kernel.h"
 
-enum {
-    QUERIES = 64, /* queries of a task */
-    TAKES_MAX = 4,
-};
+enum { TAKES_MAX = 12 };
 
-/* ---- what a run works with ---- */
+static const attn_steps MAPS = ATTN_STEP_BIT(ATTN_STEP_ATTENTION) | ATTN_STEP_BIT(ATTN_STEP_ATTENTION_MEAN) |
+                               ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION);
 
 struct feature_run {
-    struct attn_feature_keys keys;
-    struct attn_heads_job *job;
+    struct attn_feature_job job;
+    struct attn_heads_job *heads;
+    const attn_plan *plan;
+    const attn_runtime *runtime;
+    struct attn_feature_item *item;
+    uint8_t *is_seen;
+    attn_feature_task *stage;
     char *scratch;
     size_t scratch_bytes;
 };
 
-/* ---- queries ---- */
+/* ---- sizes ---- */
 
-/* What a task needs for its rows. */
-struct row {
-    size_t b, h, i;
-    struct attn_feature_sums sums; /* of the keys before sums.at */
-    double *phi;                   /* of the query */
-    double *out;                   /* d_v, and the denominator */
-    struct attn_feature_look look;
-};
-
-static bool allows(const struct feature_run *run, struct row *row, size_t j)
+/* Performer needs the largest number of all keys before any feature. Weights of pairs need the features again. */
+static bool keeps_features(const attn_plan *plan, const attn_request *request)
 {
-    return attn_feature_allows(&run->keys, &row->look, row->b, row->h, row->i, j);
+    return request->options.mechanism.type == ATTN_PERFORMER || !plan->has_running_sums || plan->has_prefix_sums ||
+           (plan->want & MAPS) != 0;
 }
 
-static double weight_of(const struct feature_run *run, const struct row *row, size_t j)
+/* Padded to cache lines: whole vectors of every kernel. */
+static size_t padded(const attn_plan *plan, size_t numbers)
 {
-    const struct attn_feature_keys *keys = &run->keys;
-    return attn_feature_dot(row->phi, keys->phi + (row->sums.head * run->job->kv_len + j) * keys->m, keys->m);
+    return attn_round_up(numbers, ATTN_ALIGNMENT / attn_dtype_bytes(plan->compute));
 }
 
-static void sum_running(const struct feature_run *run, struct row *row, attn_span span)
+static struct attn_feature_job describe(const attn_plan *plan, const attn_request *request)
 {
-    const struct attn_feature_keys *keys = &run->keys;
-    attn_feature_advance(keys, &row->sums, span.to);
-    for (size_t r = 0; r < keys->m; r++)
-        for (size_t c = 0; c < keys->width; c++)
-            row->out[c] += row->phi[r] * row->sums.sums[r * keys->width + c];
+    const attn_dims *d = &plan->dims;
+    const size_t m = attn_mechanism_features(&request->options.mechanism, d->d_k);
+    const size_t block_keys = plan->has_prefix_sums ? FEATURE_TILE : FEATURE_SPLIT;
+    struct attn_feature_job job = {.mechanism = &request->options.mechanism,
+                                   .is_running = plan->has_running_sums,
+                                   .m = m,
+                                   .m_padded = attn_round_up(m, FEATURE_ROW_UNIT),
+                                   .columns = padded(plan, d->d_v),
+                                   .q_stride = padded(plan, d->d_k),
+                                   .tiles = attn_ceil_div(d->kv_len, FEATURE_TILE),
+                                   .blocks = attn_ceil_div(d->kv_len, block_keys)};
+    job.phi_stride = padded(plan, m) + 2 * padded(plan, 1); /* whole panels of every kernel */
+    job.sums_stride = padded(plan, job.m_padded * (job.columns + 1));
+    return job;
 }
 
-static void sum_pairs(const struct feature_run *run, struct row *row, attn_span span)
+/* Numbers of the compute type that a run keeps: features, sums, the projection twice, and the largest of each tile. */
+static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan, const attn_request *request)
 {
-    const struct attn_heads_job *job = run->job;
-    for (size_t j = span.from; j < span.to && !attn_is_cancelled(run->keys.runtime); j++) {
-        if (!allows(run, row, j))
-            continue;
-        const double w = weight_of(run, row, j);
-        const size_t v = attn_operand_at(&job->v, row->b, row->h / (job->heads / job->kv_heads), j);
-        for (size_t c = 0; c < job->d_v; c++)
-            row->out[c] += w * attn_number_get(job->v.data, job->compute, v + c);
-        row->out[job->d_v] += w;
-    }
+    const attn_dims *d = &plan->dims;
+    const size_t kv_heads = d->batch * d->kv_heads;
+    size_t numbers = 0;
+    if (keeps_features(plan, request))
+        numbers += kv_heads * job->tiles * FEATURE_TILE * job->m_padded;
+    if (job->is_running)
+        numbers += kv_heads * job->blocks * job->sums_stride;
+    if (job->mechanism->type == ATTN_PERFORMER)
+        numbers += (job->m_padded + job->phi_stride) * d->d_k + kv_heads * job->tiles;
+    return numbers;
 }
-
-/* The equivalent weights of a row, in a map that keeps it. */
-static void keep_row(const struct feature_run *run, struct row *row, int which, attn_span span, double divisor)
-{
-    const struct attn_heads_job *job = run->job;
-    const struct attn_map *map = &job->map[which];
-    const size_t head = map->all_heads || job->head_slot == NULL ? row->h : job->head_slot[row->h];
-    const size_t heads = map->all_heads ? job->heads : job->kept_heads;
-    const size_t query = job->query_slot == NULL ? row->i : job->query_slot[row->i];
-    if (map->data == NULL || head == SIZE_MAX || query == SIZE_MAX)
-        return;
-    const size_t first = ((row->b * heads + head) * job->kept_queries + query) * job->kept_keys;
-    for (size_t j = 0; j < job->kept_keys; j++)
-        attn_number_put(map->data, job->compute, first + j, 0);
-    for (size_t j = span.from; j < span.to && !attn_is_cancelled(run->keys.runtime); j++) {
-        const size_t key = job->key_slot == NULL ? j : job->key_slot[j];
-        if (key != SIZE_MAX && allows(run, row, j))
-            attn_number_put(map->data, job->compute, first + key, weight_of(run, row, j) / divisor);
-    }
-}
-
-static void attend_row(const struct feature_run *run, struct row *row)
-{
-    const struct attn_heads_job *job = run->job;
-    const struct attn_feature_keys *keys = &run->keys;
-    const attn_span span = attn_mask_span(job->mask, row->b, row->i);
-    const bool sees = attn_feature_sees(keys, &row->look, row->b, row->h, row->i, span);
-    memset(row->out, 0, keys->width * sizeof *row->out);
-    if (sees) {
-        attn_feature_map_query(keys, row->b, row->h, row->i, row->phi);
-        if (keys->is_running)
-            sum_running(run, row, span);
-        else
-            sum_pairs(run, row, span);
-    }
-    const double divisor = sees ? attn_feature_divisor(keys->mechanism, row->out[job->d_v]) : 1;
-    const size_t to = attn_operand_at(&job->context, row->b, row->h, row->i);
-    for (size_t c = 0; c < job->d_v; c++)
-        attn_number_put((void *)(uintptr_t)job->context.data, job->compute, to + c, row->out[c] / divisor);
-    job->row_is_empty[(row->b * job->heads + row->h) * job->q_len + row->i] = !sees;
-    const attn_span kept = sees ? span : (attn_span){0, 0};
-    keep_row(run, row, MAP_ATTENTION, kept, divisor);
-    keep_row(run, row, MAP_MEAN_SOURCE, kept, divisor);
-}
-
-static size_t row_blocks(size_t q_len)
-{
-    return attn_ceil_div(q_len, QUERIES);
-}
-
-static void query_task(void *argument, size_t index, size_t worker)
-{
-    const struct feature_run *run = argument;
-    const struct attn_heads_job *job = run->job;
-    const size_t across = row_blocks(job->q_len), head = index / across, first = index % across * QUERIES;
-    struct row row = {.b = head / job->heads, .h = head % job->heads, .sums = {.at = SIZE_MAX}};
-    row.sums.head = row.b * job->kv_heads + row.h / (job->heads / job->kv_heads);
-    row.phi = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
-    row.out = row.phi + run->keys.m;
-    row.sums.sums = row.out + run->keys.width;
-    for (row.i = first; row.i < job->q_len && row.i < first + QUERIES && !attn_is_cancelled(run->keys.runtime); row.i++)
-        attend_row(run, &row);
-}
-
-/* ---- the run ---- */
-
-static bool take_memory(struct feature_run *run, attn_arena *arena)
-{
-    struct attn_heads_job *job = run->job;
-    run->scratch = attn_arena_take(arena, run->keys.runtime->threads, run->scratch_bytes);
-    job->row_is_empty = attn_arena_take_zeroed(arena, job->batch * job->heads, job->q_len);
-    return run->scratch != NULL && job->row_is_empty != NULL;
-}
-
-attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *job,
-                                  const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
-{
-    const size_t tasks = job->batch * job->heads * row_blocks(job->q_len);
-    struct feature_run run = {.keys = attn_feature_keys_describe(plan, request, job, runtime),
-                              .job = job,
-                              .scratch_bytes = attn_feature_maps_scratch_bytes(plan, request)};
-    attn_status status = take_memory(&run, arena) ? attn_feature_keys_prepare(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
-    if (status == ATTN_OK)
-        attn_spread(runtime, tasks, query_task, &run);
-    if (status == ATTN_ERR_NO_MEMORY)
-        return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
-    if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(run.keys.runtime))
-        return attn_fail_stopped(err);
-    status = attn_heads_list_empty(job, runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
-}
-
-/* ---- weight ---- */
 
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
-    const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
-    const size_t bytes = (m + width + m * width) * sizeof(double);
+    struct attn_feature_job job = describe(plan, request);
+    const struct attn_heads_job heads = {.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
+    job.heads = &heads;
+    size_t bytes = 0;
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        const size_t own = attn_kernel_of(kernel, plan->compute)->feature_scratch_bytes(&job);
+        bytes = attn_max(bytes, own);
+    }
     return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const size_t rows = d->batch * d->heads * d->q_len;
-    const size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return attn_feature_keys_bytes(plan, request) + rows + listed * sizeof(attn_row) +
+    const struct attn_feature_job job = describe(plan, request);
+    const size_t rows = d->batch * d->heads * d->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
+    const size_t drawn = job.mechanism->type == ATTN_PERFORMER ? (job.m + 1) * d->d_k * sizeof(double) : 0;
+    return kept_numbers(&job, plan, request) * attn_dtype_bytes(plan->compute) + drawn +
+           d->batch * (sizeof(struct attn_feature_item) + d->kv_heads * d->kv_len) + rows + listed * sizeof(attn_row) +
            (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
 double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k), width = (double)d->d_v + 1;
+    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k) + FEATURE_ROW_UNIT;
+    const double width = (double)d->d_v + 1 + ATTN_ALIGNMENT, d_k = (double)d->d_k;
     const double tokens =
         (double)d->batch * ((double)d->heads * (double)d->q_len + (double)d->kv_heads * (double)d->kv_len);
-    const double blocks = (double)d->kv_len / FEATURE_KEYS + 2;
-    return tokens * (m + width) + (double)d->batch * (double)d->kv_heads * blocks * m * width + 3 * m * (double)d->d_k;
+    const double blocks = (double)d->kv_len / FEATURE_TILE + 2;
+    return tokens * (m + width) + (double)d->batch * (double)d->kv_heads * blocks * m * width + 3 * m * d_k;
 }
 
 double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request)
@@ -195,18 +119,181 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
     const double m = (double)attn_mechanism_features(mechanism, d->d_k), width = (double)(d->d_v + 1);
     const double heads = (double)d->batch * (double)d->heads, kv_heads = (double)d->batch * (double)d->kv_heads;
     const double q_len = (double)d->q_len, kv_len = (double)d->kv_len;
-    const double map = mechanism->type == ATTN_PERFORMER ? 2 * m * (double)d->d_k + 20 * m : 20 * m;
-    /* All keys are summed once per head. Each task of queries sums the keys of one more block. */
-    double flops = heads * q_len * (map + 4 * m * width) + kv_heads * kv_len * (map + 2 * m * width) +
-                   heads * (double)row_blocks(d->q_len) * FEATURE_KEYS * 2 * m * width;
+    const double map = (mechanism->type == ATTN_PERFORMER ? 2 * m * (double)d->d_k : 0) + 40 * m + 10 * width;
+    const double pair = 2 * (m + width);
+    double flops = heads * q_len * map + kv_heads * kv_len * map;
+    if (plan->has_running_sums)
+        flops += heads * q_len * 2 * m * width + kv_heads * kv_len * 2 * m * width;
+    if (plan->has_prefix_sums) /* the last keys of each query, pair by pair */
+        flops += heads * q_len * FEATURE_TILE * pair;
+    if (!plan->has_running_sums)
+        flops += plan->pairs * pair;
     if (mechanism->type == ATTN_PERFORMER && mechanism->projection == NULL)
         flops += attn_performer_flops((size_t)m, d->d_k);
-    const uint32_t maps = UINT32_C(1) << ATTN_STEP_ATTENTION | UINT32_C(1) << ATTN_STEP_ATTENTION_MEAN |
-                          UINT32_C(1) << ATTN_STEP_CONTRIBUTION;
-    const double pairs = heads * q_len * kv_len;
-    if ((plan->want & maps) != 0)
-        flops += 2 * pairs * m;
-    if (!plan->has_running_sums)
-        flops += 2 * pairs * (m + width + 50);
+    if ((plan->want & MAPS) != 0)
+        flops += heads * q_len * kv_len * 2 * m;
     return flops;
+}
+
+/* ---- what the stages read ---- */
+
+/* The keys of each item, and whether its queries end at different keys. */
+static bool describe_items(struct feature_run *run)
+{
+    const attn_mask *mask = run->heads->mask;
+    struct attn_pace pace = attn_pace_begin(run->runtime);
+    for (size_t b = 0; b < run->heads->batch; b++) {
+        struct attn_feature_item *item = &run->item[b];
+        bool is_prefix = false;
+        *item = (struct attn_feature_item){0};
+        for (size_t i = 0; i < run->heads->q_len; i++) {
+            const attn_span span = attn_mask_span(mask, b, i);
+            if (attn_pace_stops(&pace, ATTN_PACE_ROW))
+                return false;
+            if (span.from >= span.to)
+                continue;
+            is_prefix |= item->end != 0 && span.to != item->end;
+            item->end = attn_max(item->end, span.to);
+        }
+        item->block_keys = run->job.is_running && is_prefix ? FEATURE_TILE : FEATURE_SPLIT;
+        item->blocks = attn_ceil_div(item->end, item->block_keys);
+        while (item->first_seen < item->end && !attn_feature_is_real(mask, b, item->first_seen))
+            item->first_seen++;
+    }
+    return true;
+}
+
+/* Where the mask is looked up for each head, performer has to know which keys any query of the group may attend to. */
+static void seen_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct feature_run *run = argument;
+    const struct attn_heads_job *heads = run->heads;
+    const size_t kv_head = index / run->job.tiles, from = index % run->job.tiles * FEATURE_TILE;
+    const size_t b = kv_head / heads->kv_heads, group = heads->heads / heads->kv_heads;
+    const size_t to = attn_min(from + FEATURE_TILE, heads->kv_len), first = kv_head % heads->kv_heads * group;
+    uint8_t *seen = run->is_seen + kv_head * heads->kv_len, allow[FEATURE_TILE];
+    memset(seen + from, 0, to - from);
+    for (size_t i = 0; i < heads->q_len && !attn_is_cancelled(run->runtime); i++) {
+        const attn_span span = attn_mask_span(heads->mask, b, i);
+        if (span.from >= to || span.to <= from)
+            continue;
+        for (size_t h = first; h < first + group; h++) {
+            attn_mask_row(heads->mask, heads->compute, b, h, i, span, from, to, allow);
+            for (size_t j = from; j < to; j++)
+                seen[j] |= allow[j - from];
+        }
+    }
+}
+
+static void find_seen(struct feature_run *run)
+{
+    const struct attn_heads_job *heads = run->heads;
+    const size_t kv_heads = heads->batch * heads->kv_heads;
+    if (run->is_seen == NULL)
+        return;
+    run->job.is_seen = run->is_seen;
+    if (!run->job.is_running) {
+        attn_spread(run->runtime, kv_heads * run->job.tiles, seen_task, run);
+        return;
+    }
+    for (size_t head = 0; head < kv_heads && !attn_is_cancelled(run->runtime); head++)
+        for (size_t j = 0; j < heads->kv_len; j++)
+            run->is_seen[head * heads->kv_len + j] = attn_feature_is_real(heads->mask, head / heads->kv_heads, j);
+}
+
+/* P times sqrt(|scale|), padded with rows of 0. */
+static attn_status prepare_projection(struct feature_run *run, attn_arena *arena)
+{
+    struct attn_feature_job *job = &run->job;
+    const size_t d_k = run->heads->d_k, element = attn_dtype_bytes(run->plan->compute);
+    if (job->mechanism->type != ATTN_PERFORMER)
+        return ATTN_OK;
+    void *projection = attn_arena_take_zeroed(arena, job->m_padded * d_k, element);
+    double *drawn = attn_arena_take(arena, (job->m + 1) * d_k, sizeof *drawn);
+    job->projection_panels = attn_arena_take(arena, job->phi_stride * d_k, element);
+    if (projection == NULL || drawn == NULL || job->projection_panels == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    if (!attn_feature_projection(job->mechanism, run->plan->compute, d_k, run->runtime, drawn))
+        return ATTN_ERR_CANCELLED;
+    const double factor = sqrt(fabs(run->plan->scale));
+    for (size_t n = 0; n < job->m * d_k; n++)
+        attn_number_put(projection, run->plan->compute, n, factor * drawn[n]);
+    job->projection = projection;
+    return ATTN_OK;
+}
+
+/* ---- the run ---- */
+
+static bool take_memory(struct feature_run *run, const attn_request *request, attn_arena *arena)
+{
+    struct attn_heads_job *heads = run->heads;
+    struct attn_feature_job *job = &run->job;
+    const size_t kv_heads = heads->batch * heads->kv_heads, element = attn_dtype_bytes(run->plan->compute);
+    const bool keeps = keeps_features(run->plan, request), is_performer = job->mechanism->type == ATTN_PERFORMER;
+    const bool hides = job->is_running ? heads->mask->padding != NULL : is_performer;
+    run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
+    heads->row_is_empty = attn_arena_take_zeroed(arena, heads->batch * heads->heads, heads->q_len);
+    run->item = attn_arena_take(arena, heads->batch, sizeof *run->item);
+    run->is_seen = hides ? attn_arena_take(arena, kv_heads, heads->kv_len) : NULL;
+    job->phi = keeps ? attn_arena_take(arena, kv_heads * job->tiles, FEATURE_TILE * job->m_padded * element) : NULL;
+    job->largest = is_performer ? attn_arena_take(arena, kv_heads * job->tiles, element) : NULL;
+    job->sums = job->is_running ? attn_arena_take(arena, kv_heads * job->blocks, job->sums_stride * element) : NULL;
+    return run->scratch != NULL && heads->row_is_empty != NULL && run->item != NULL &&
+           (!hides || run->is_seen != NULL) && (!keeps || job->phi != NULL) &&
+           (!is_performer || job->largest != NULL) && (!job->is_running || job->sums != NULL);
+}
+
+static void stage_task(void *argument, size_t index, size_t worker)
+{
+    const struct feature_run *run = argument;
+    run->stage(&run->job, index, run->scratch + worker * run->scratch_bytes);
+}
+
+static void run_stage(struct feature_run *run, attn_feature_task *stage, size_t tasks)
+{
+    run->stage = stage;
+    attn_spread(run->runtime, tasks, stage_task, run);
+}
+
+static void run_stages(struct feature_run *run)
+{
+    const struct attn_heads_job *heads = run->heads;
+    const struct attn_feature_job *job = &run->job;
+    const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, run->plan->compute);
+    const size_t kv_heads = heads->batch * heads->kv_heads;
+    if (job->mechanism->type == ATTN_PERFORMER) {
+        kernel->pack_projection(job);
+        run_stage(run, kernel->map_keys, kv_heads * job->tiles);
+    }
+    if (job->is_running || job->phi != NULL)
+        run_stage(run, kernel->sum_keys, kv_heads * job->blocks);
+    if (job->is_running)
+        run_stage(run, kernel->prefix_sums, kv_heads * attn_ceil_div(job->sums_stride, FEATURE_SLICE));
+    run_stage(run, kernel->attend_features, heads->batch * heads->heads * attn_ceil_div(heads->q_len, FEATURE_QUERIES));
+}
+
+attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *heads,
+                                  const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
+{
+    struct feature_run run = {.job = describe(plan, request),
+                              .heads = heads,
+                              .plan = plan,
+                              .runtime = runtime,
+                              .scratch_bytes = attn_feature_maps_scratch_bytes(plan, request)};
+    run.job.heads = heads;
+    heads->is_cancelled = runtime->is_cancelled;
+    heads->cancel_context = runtime->cancel_context;
+    attn_status status = take_memory(&run, request, arena) ? prepare_projection(&run, arena) : ATTN_ERR_NO_MEMORY;
+    if (status == ATTN_ERR_NO_MEMORY)
+        return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
+    if (status == ATTN_OK && describe_items(&run)) {
+        run.job.item = run.item;
+        find_seen(&run);
+        run_stages(&run);
+    }
+    if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(runtime))
+        return attn_fail_stopped(err);
+    status = attn_heads_list_empty(heads, runtime, arena, result);
+    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

@@ -44,7 +44,7 @@ static void choose_heads_together(struct attn_heads_job *job, size_t threads)
 /* The shape alone decides between decoding and packing, because the two round differently. */
 static void choose_way(struct attn_heads_job *job, size_t threads)
 {
-    job->is_decode = job->q_len <= DECODE_ROWS;
+    job->is_decode = job->q_len <= DECODE_ROWS && !job->bf16_products; /* whose operands are packed, to round them */
     job->splits = job->kv_len == 0 ? 1 : attn_ceil_div(job->kv_len, SPLIT_KEYS);
     choose_heads_together(job, threads);
     choose_chunks(job, threads);

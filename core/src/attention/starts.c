@@ -11,6 +11,7 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/philox.h"
+#include "kernel/kernel.h"
 
 enum {
     ROWS = 16, /* queries of a task */
@@ -272,23 +273,20 @@ static void drop_row(struct row *row)
     const double gain = job->dropout < 1 ? 1 / (1 - job->dropout) : 0;
     if (!(job->dropout > 0))
         return;
-    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, (uint64_t)row_number(row) * job->kv_len,
-                      job->kv_len, row->keep);
+    attn_kernel_of(row->run->runtime->kernel, job->compute)
+        ->dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, (uint64_t)row_number(row) * job->kv_len,
+                       job->kv_len, row->keep);
     for (size_t j = 0; j < job->kv_len; j++)
         row->x[j] = row->keep[j] ? row->x[j] * gain : 0;
     keep_row(row, MAP_DROPPED, NULL);
 }
 
-/* The value that begins at element first, as doubles. */
-static void read_value(struct row *row, size_t first)
+/* A value as doubles. */
+static void read_value(struct row *row, struct attn_vector v)
 {
-    const struct attn_heads_job *job = row->run->job;
-    const float *single = (const float *)job->v.data + first;
-    if (job->compute == ATTN_F64)
-        memcpy(row->value, (const double *)job->v.data + first, job->d_v * sizeof *row->value);
-    else
-        for (size_t c = 0; c < job->d_v; c++)
-            row->value[c] = (double)single[c];
+    const size_t d_v = row->run->job->d_v;
+    for (size_t c = 0; c < d_v; c++)
+        row->value[c] = attn_number_get(v.data, v.dtype, c);
 }
 
 static void add_value(double *restrict sum, double *restrict low, double weight, const double *restrict value,
@@ -310,7 +308,7 @@ static bool sum_values(struct row *row)
             return false;
         if (!row->allow[j] || d_v == 0)
             continue;
-        read_value(row, attn_operand_at(&job->v, row->b, kv_head, j));
+        read_value(row, attn_keys_row(&job->v, row->b, kv_head, j));
         add_value(row->sum, row->low, row->x[j], row->value, d_v);
     }
     const size_t to = attn_operand_at(&job->context, row->b, row->h, row->i);

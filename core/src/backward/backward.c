@@ -16,18 +16,19 @@
 #include "base/size.h"
 #include "formulas/features.h"
 #include "formulas/philox.h"
-#include "layer/gate.h"
 #include "layer/head_scale.h"
 #include "layer/layer.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
+#include "mask/resolved.h"
+#include "request/bindings.h"
 #include "request/steps.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
 struct backward_run {
     const attn_gradient_plan *plan;
-    attn_request request; /* the caller's, with the steps that the backward pass needs */
+    attn_request request; /* of the forward pass, with the steps that the backward pass needs */
     const attn_runtime *runtime;
     attn_arena *arena;
     attn_gradient_result *result;
@@ -52,10 +53,7 @@ struct backward_run {
     char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k and v; NULL: not wanted */
     char *grad_input[ROLES];    /* of x; NULL: not wanted */
-    char *add_to;               /* of add_task: the sum, */
-    const char *add_from;       /* and the addend */
-    size_t add_count;
-    const char *drop_from; /* of drop_task */
+    const char *drop_from;      /* of drop_task */
     char *drop_to;
 };
 
@@ -134,22 +132,9 @@ static attn_status take_scratch(struct backward_run *run)
 
 /* ---- elementwise ---- */
 
-static void add_task(void *argument, size_t index, size_t worker)
+static void add(const struct backward_run *run, char *to, const char *from, size_t count)
 {
-    (void)worker;
-    const struct backward_run *run = argument;
-    const size_t each = (size_t)TOKEN_ROWS * 256, first = index * each, end = attn_min(first + each, run->add_count);
-    const attn_dtype compute = run->plan->forward.compute;
-    for (size_t n = first; n < end; n++)
-        attn_number_add(run->add_to, compute, n, attn_number_get(run->add_from, compute, n));
-}
-
-static void add(struct backward_run *run, char *to, const char *from, size_t count)
-{
-    run->add_to = to;
-    run->add_from = from;
-    run->add_count = count;
-    attn_spread(run->runtime, attn_ceil_div(count, (size_t)TOKEN_ROWS * 256), add_task, run);
+    attn_gradient_add(run->plan->forward.compute, count, to, from, to, run->runtime);
 }
 
 static void drop_task(void *argument, size_t index, size_t worker)
@@ -159,13 +144,16 @@ static void drop_task(void *argument, size_t index, size_t worker)
     const attn_options *options = &run->request.options;
     const attn_dtype compute = run->plan->forward.compute;
     const size_t all = query_tokens(run) * run->plan->forward.dims.d_out;
-    const double gain = options->dropout < 1 ? 1 / (1 - options->dropout) : 0;
+    const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, compute);
     uint8_t keep[4096];
     const size_t first = index * sizeof keep, count = attn_min(all - first, sizeof keep);
-    attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, options->dropout, first, count, keep);
-    for (size_t n = 0; n < count; n++)
-        attn_number_put(run->drop_to, compute, first + n,
-                        keep[n] ? attn_number_get(run->drop_from, compute, first + n) * gain : 0);
+    kernel->dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, options->dropout, first, count, keep);
+    const struct attn_branch_sum sum = {.x = run->drop_from + first * run->element,
+                                        .keep = keep,
+                                        .gain = options->dropout < 1 ? 1 / (1 - options->dropout) : 0,
+                                        .scale = 1,
+                                        .y = run->drop_to + first * run->element};
+    kernel->add_branch(&sum, count);
 }
 
 /* to = dropout(from), with the decisions of the residual. The backward pass of dropout is the same operation. */
@@ -187,8 +175,8 @@ static attn_status run_forward(struct backward_run *run)
 {
     const attn_inputs *inputs = &run->request.inputs;
     struct attn_multihead_kept kept;
-    attn_status status = attn_multihead_run(&run->plan->forward, &run->request, run->runtime, run->arena,
-                                            &run->result->forward, &kept, run->err);
+    attn_status status =
+        attn_multihead_run(&run->plan->forward, run->runtime, run->arena, &run->result->forward, &kept, run->err);
     run->gate = kept.gate;
     run->ff_input = kept.ff_input;
     run->product_scratch = kept.product_scratch;
@@ -313,10 +301,17 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const attn_dims *d = &run->plan->forward.dims;
     const size_t row = index * TOKEN_ROWS, rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
-    attn_gate_rows_back(run->plan->forward.compute, rows, d->heads, d->d_v, d->d_gate,
-                        (const char *)step(run, ATTN_STEP_CONCAT)->data + at, run->gate + gate_at, run->grad_gated + at,
-                        run->needs.concat ? run->context_memory + at : NULL,
-                        run->grad_gate == NULL ? NULL : run->grad_gate + gate_at);
+    const struct attn_gate_gradient gradient = {
+        .heads = rows * d->heads,
+        .d_v = d->d_v,
+        .d_gate = d->d_gate,
+        .concat = (const char *)step(run, ATTN_STEP_CONCAT)->data + at,
+        .gate = run->gate + gate_at,
+        .grad_gated = run->grad_gated + at,
+        .grad_concat = run->needs.concat ? run->context_memory + at : NULL,
+        .grad_gate = run->grad_gate == NULL ? NULL : run->grad_gate + gate_at,
+    };
+    attn_kernel_of(run->runtime->kernel, run->plan->forward.compute)->gate_back(&gradient);
 }
 
 static attn_status go_through_gate(struct backward_run *run)
@@ -392,6 +387,7 @@ static void add_defaults(struct backward_run *run)
 static struct attn_operand operand_of(const attn_tensor *view)
 {
     return (struct attn_operand){.data = view->data,
+                                 .dtype = view->dtype,
                                  .batch_stride = view->stride[0],
                                  .head_stride = view->stride[1],
                                  .row_stride = view->stride[2]};
@@ -401,7 +397,7 @@ static struct attn_operand operand_of(const attn_tensor *view)
 static struct attn_operand lay_out(const struct backward_run *run, const void *data, size_t heads, size_t len, size_t d)
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
-    return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, heads, len, d);
+    return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, run->plan->forward.compute, heads, len, d);
 }
 
 /* Concat has its gradient in the layout of the output, context in that of the forward pass. */
@@ -426,18 +422,21 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     const attn_options *options = &run->request.options;
     const attn_tensor *gradient = run->result->gradient;
     *heads = attn_gradient_describe_heads(run->plan, &run->request);
+    heads->job.k.past_len = heads->job.v.past_len = 0; /* these steps begin with the cache */
     heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
-    heads->job.k = operand_of(step(run, ATTN_STEP_K_ROTATED));
-    heads->job.v = operand_of(step(run, ATTN_STEP_PRESENT_VALUE));
+    heads->job.k.added = operand_of(step(run, ATTN_STEP_PRESENT_KEY));
+    heads->job.v.added = operand_of(step(run, ATTN_STEP_PRESENT_VALUE));
     heads->job.context = operand_of(step(run, ATTN_STEP_CONTEXT));
     heads->lse = step(run, ATTN_STEP_LSE)->data;
     heads->grad_context = lay_out(run, run->grad_context, d->heads, d->q_len, d->d_v);
     heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
     heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, attn_new_len(d), d->d_k);
     heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, attn_new_len(d), d->d_v);
-    heads->grad_past_k = attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_KEY].data, d->kv_heads, d->past_len, d->d_k);
+    const attn_dtype compute = run->plan->forward.compute;
+    heads->grad_past_k =
+        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_KEY].data, compute, d->kv_heads, d->past_len, d->d_k);
     heads->grad_past_v =
-        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, d->kv_heads, d->past_len, d->d_v);
+        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, compute, d->kv_heads, d->past_len, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
     if (options->sinks != NULL)
@@ -454,7 +453,7 @@ static attn_status take_distance(struct backward_run *run, struct attn_gradient_
     if (status != ATTN_OK || data == NULL)
         return status;
     heads->job.distance_bias =
-        attn_distance_bias_make(&run->request.options, &run->plan->forward.mask, data, run->runtime);
+        attn_distance_bias_make(&run->request.options, attn_mask_of(&run->plan->forward), data, run->runtime);
     if (run->needs.grad_distance == 0)
         return ATTN_OK;
     heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
@@ -467,7 +466,7 @@ static void finish_heads(struct backward_run *run, const struct attn_gradient_he
     if (is_wanted(run, ATTN_GRADIENT_SCALE))
         attn_number_put(gradient[ATTN_GRADIENT_SCALE].data, run->plan->forward.compute, 0, scale);
     if (heads->grad_distance != NULL)
-        attn_gradient_of_distances(&run->request.options, &run->plan->forward.mask, heads->grad_distance,
+        attn_gradient_of_distances(&run->request.options, attn_mask_of(&run->plan->forward), heads->grad_distance,
                                    gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
@@ -591,34 +590,39 @@ static attn_status run_backward(struct backward_run *run)
     return attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : ATTN_OK;
 }
 
-static attn_status run_gradient(const attn_gradient_plan *plan, const attn_gradient_request *request,
-                                const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
-                                attn_error *err)
+static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad_output, const attn_runtime *runtime,
+                                attn_arena *arena, attn_gradient_result *result, attn_error *err)
 {
     *result = (attn_gradient_result){0};
     struct backward_run run = {.plan = plan,
-                               .request = *request->request,
+                               .request = plan->forward.request,
                                .runtime = runtime,
                                .arena = arena,
                                .result = result,
                                .err = err,
-                               .needs = attn_gradient_needs_of(plan, request->request),
+                               .needs = attn_gradient_needs_of(plan, &plan->forward.request),
                                .element = attn_dtype_bytes(plan->forward.compute),
-                               .grad_output = request->grad_output->data};
-    run.request.options.want = plan->forward.want;
+                               .grad_output = grad_output};
     attn_status status = run_forward(&run);
     return status == ATTN_OK ? run_backward(&run) : status;
 }
 
-attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
+attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_bindings *bindings,
                               const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
                               attn_error *err)
 {
-    attn_status status = attn_plan_check_request(&plan->forward, request->request, err);
+    struct attn_bound bound;
+    attn_status status = attn_bind(&plan->forward, bindings, &bound, err);
     if (status != ATTN_OK)
         return status;
+    const bool is_bound = bindings != NULL && bindings->grad_output != NULL;
+    const char *grad_output = is_bound ? bindings->grad_output : plan->grad_output->data;
+    if (grad_output == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "grad_output", "grad_output has no data");
+    attn_gradient_plan on_data = *plan;
+    on_data.forward = bound.plan;
     const uint64_t mode = attn_float_mode_enter();
-    status = run_gradient(plan, request, runtime, arena, result, err);
+    status = run_gradient(&on_data, grad_output, runtime, arena, result, err);
     attn_float_mode_leave(mode);
     return status;
 }

@@ -6,6 +6,7 @@
 #define ATTN_BACKWARD_BACKWARD_DISTANCE_H
 
 #include "attn/plan.h"
+#include "mask/resolved.h"
 
 /*
  * grad (batch, heads, q_len + kv_len) has the gradient of each distance, in the order of distance_bias.h. slopes

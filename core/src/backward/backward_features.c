@@ -84,9 +84,9 @@ static const double *phi_of_key(const struct feature_gradients *run, size_t kv_h
 static void read_value(const struct feature_gradients *run, size_t kv_head, size_t j, double *row)
 {
     const struct attn_heads_job *job = run->keys.job;
-    const size_t at = attn_operand_at(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
+    const struct attn_vector v = attn_keys_row(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
     for (size_t c = 0; c < job->d_v; c++)
-        row[c] = attn_number_get(job->v.data, job->compute, at + c);
+        row[c] = attn_number_get(v.data, v.dtype, c);
     row[job->d_v] = 1;
 }
 
@@ -193,7 +193,7 @@ static double differentiate_query(const struct feature_gradients *run, struct qu
     differentiate_quotient(run, query, scratch->row, grad_sums);
     differentiate_sums(run, query, span, grad_sums, scratch);
     const double of_scale = attn_gradient_phi_of_query(
-        keys, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, scratch->product, scratch->x);
+        keys, attn_operand_row(&keys->job->q, query->b, query->h, query->i), phi, scratch->product, scratch->x);
     put_query(run, query, scratch->x);
     return of_scale;
 }
@@ -370,9 +370,9 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
     }
     put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, scratch->x);
     if (is_seen)
-        of_scale = attn_gradient_phi_of_key(
-            keys, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, scratch->product,
-            scratch->x, of_largest);
+        of_scale =
+            attn_gradient_phi_of_key(keys, attn_keys_row(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j),
+                                     phi, scratch->product, scratch->x, of_largest);
     put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, scratch->x);
     return of_scale;
 }
@@ -407,7 +407,7 @@ static void largest_task(void *argument, size_t kv_head, size_t worker)
     const struct attn_gradient_heads *heads = run->heads;
     const size_t j = keys->largest_at[kv_head] / keys->m, r = keys->largest_at[kv_head] % keys->m;
     const size_t b = kv_head / job->kv_heads, h = kv_head % job->kv_heads, past_len = heads->past_len;
-    const size_t from = attn_operand_at(&job->k, b, h, j);
+    const struct attn_vector k = attn_keys_row(&job->k, b, h, j);
     const struct attn_operand *to = j < past_len ? &heads->grad_past_k : &heads->grad_k;
     const size_t at = attn_operand_at(to, b, h, j < past_len ? j : j - past_len);
     const double factor = attn_feature_key_factor(keys);
@@ -416,7 +416,7 @@ static void largest_task(void *argument, size_t kv_head, size_t worker)
         total += run->largest_parts[kv_head * keys->key_blocks + block];
     for (size_t f = 0; keys->largest[kv_head] > -HUGE_VAL && f < job->d_k; f++) {
         const double ds = keys->projection[f * keys->m + r] * total;
-        of_scale += ds * factor * attn_number_get(job->k.data, job->compute, from + f);
+        of_scale += ds * factor * attn_number_get(k.data, k.dtype, f);
         if (to->data != NULL)
             attn_number_add((void *)(uintptr_t)to->data, job->compute, at + f, factor * ds);
     }
@@ -461,10 +461,15 @@ size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_req
            d->batch * (d->q_len + d->kv_len + 2) * sizeof(size_t) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-/* The cost of the forward pass, and two or three times each of its products. */
+/*
+ * The cost of the forward pass, and two or three times each of its products. A mask that is no run of keys is asked for
+ * every pair here, hidden or not, which takes the time of some hundred operations.
+ */
 double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request)
 {
-    return 4 * attn_feature_maps_flops(plan, request);
+    const attn_dims *d = &plan->dims;
+    const double pairs = (double)d->batch * (double)d->heads * (double)d->q_len * (double)d->kv_len;
+    return 4 * (attn_feature_maps_flops(plan, request) + (plan->has_running_sums ? 0 : 100 * pairs));
 }
 
 static bool take_memory(struct feature_gradients *run, attn_arena *arena)

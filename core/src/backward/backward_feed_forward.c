@@ -134,33 +134,6 @@ static void differentiate_affine(const struct attn_gradient_feed_forward *run, c
         attn_gradient_of_bias(p, compute, wanted(run, bias), run->runtime);
 }
 
-/* ---- sums ---- */
-
-struct sum {
-    attn_dtype compute;
-    size_t count;
-    const void *a, *b; /* b NULL: 0 */
-    void *to;          /* may be a or b */
-};
-
-static void sum_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct sum *sum = argument;
-    const size_t first = index * NUMBERS, end = attn_min(first + NUMBERS, sum->count);
-    for (size_t n = first; n < end; n++)
-        attn_number_put(sum->to, sum->compute, n,
-                        attn_number_get(sum->a, sum->compute, n) +
-                            (sum->b == NULL ? 0 : attn_number_get(sum->b, sum->compute, n)));
-}
-
-static void add(const struct attn_gradient_feed_forward *run, size_t features, const void *a, const void *b, void *to)
-{
-    struct sum sum = {
-        .compute = run->plan->forward.compute, .count = tokens_of(dims_of(run)) * features, .a = a, .b = b, .to = to};
-    attn_spread(run->runtime, attn_ceil_div(sum.count, NUMBERS), sum_task, &sum);
-}
-
 /* ---- the run ---- */
 
 /* *grad_sum: of the sum before a post-norm. */
@@ -175,8 +148,8 @@ static attn_status go_through_post_norm(struct attn_gradient_feed_forward *run, 
     if (sum == NULL || grad == NULL)
         return no_memory(err);
     const bool has_residual = run->request->options.feed_forward.residual;
-    add(run, d_out, step[ATTN_STEP_FEED_FORWARD].data, has_residual ? step[ATTN_STEP_ATTENTION_OUTPUT].data : NULL,
-        sum);
+    attn_gradient_add(run->plan->forward.compute, tokens_of(dims_of(run)) * d_out, step[ATTN_STEP_FEED_FORWARD].data,
+                      has_residual ? step[ATTN_STEP_ATTENTION_OUTPUT].data : NULL, sum, run->runtime);
     differentiate_norm(run, sum, d_out, run->grad_output, grad);
     *grad_sum = grad;
     return ATTN_OK;
@@ -237,6 +210,7 @@ attn_status attn_gradient_feed_forward_run(struct attn_gradient_feed_forward *ru
     run->grad_query = own->parallel ? grad_x : NULL;
     run->grad_attended = own->parallel ? grad_sum : grad_x;
     if (!own->parallel && own->residual)
-        add(run, d_in, grad_x, grad_sum, grad_x);
+        attn_gradient_add(run->plan->forward.compute, tokens_of(dims_of(run)) * d_in, grad_x, grad_sum, grad_x,
+                          run->runtime);
     return ATTN_OK;
 }

@@ -18,6 +18,7 @@ enum {
 struct head_gradients {
     struct attn_gradient_heads *heads;
     const attn_runtime *runtime;
+    const struct attn_kernel_backward *kernel;
     char *scratch;
     size_t scratch_bytes;
 };
@@ -31,63 +32,29 @@ static void choose_splits(struct attn_gradient_heads *heads)
     splits = splits == 0 ? 1 : splits;
     const size_t tiles_each = attn_ceil_div(tiles, splits);
     heads->split_keys = (tiles_each == 0 ? 1 : tiles_each) * GRADIENT_KEYS;
-    heads->splits = tiles == 0 ? 1 : attn_ceil_div(job->kv_len, heads->split_keys);
+    heads->splits = attn_ceil_div(job->kv_len, heads->split_keys); /* 0 without keys: dq is an empty sum */
 }
 
-/* ---- before: delta, and rows with a number that is not finite ---- */
+/* ---- before: delta ---- */
 
-static uint8_t is_row_non_finite(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
+static size_t row_tasks(const struct attn_heads_job *job)
 {
-    bool found = false;
-    for (size_t f = 0; f < d; f++)
-        found |= !isfinite(attn_number_get(operand->data, compute, at + f));
-    return found;
+    return job->batch * job->heads * attn_ceil_div(job->q_len, ROWS_OF_A_TASK);
 }
 
-static size_t prepare_tasks_of(size_t heads, size_t len)
-{
-    return heads * attn_ceil_div(len, ROWS_OF_A_TASK);
-}
-
-static void prepare_query(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
-{
-    const struct attn_heads_job *job = &heads->job;
-    const size_t row = (b * job->heads + h) * job->q_len + i;
-    const size_t o = attn_operand_at(&heads->grad_context, b, h, i), context = attn_operand_at(&job->context, b, h, i);
-    heads->q_is_non_finite[row] = is_row_non_finite(&job->q, job->compute, attn_operand_at(&job->q, b, h, i), job->d_k);
-    heads->o_is_non_finite[row] = is_row_non_finite(&heads->grad_context, job->compute, o, job->d_v);
-    double delta = 0;
-    for (size_t f = 0; f < job->d_v; f++)
-        delta += attn_number_get(heads->grad_context.data, job->compute, o + f) *
-                 attn_number_get(job->context.data, job->compute, context + f);
-    attn_number_put(heads->delta, job->compute, row, delta);
-}
-
-static void prepare_queries_task(void *argument, size_t index, size_t worker)
+static void prepare_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct head_gradients *run = argument;
-    const struct attn_heads_job *job = &run->heads->job;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
     const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
     const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
+    const size_t b = head / job->heads, h = head % job->heads;
     for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++)
-        prepare_query(run->heads, head / job->heads, head % job->heads, i);
-}
-
-static void prepare_keys_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct head_gradients *run = argument;
-    const struct attn_heads_job *job = &run->heads->job;
-    const size_t across = attn_ceil_div(job->kv_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->kv_len);
-    const size_t b = head / job->kv_heads, h = head % job->kv_heads;
-    for (size_t j = first; j < end && !attn_is_cancelled(run->runtime); j++) {
-        run->heads->k_is_non_finite[head * job->kv_len + j] =
-            is_row_non_finite(&job->k, job->compute, attn_operand_at(&job->k, b, h, j), job->d_k);
-        run->heads->v_is_non_finite[head * job->kv_len + j] =
-            is_row_non_finite(&job->v, job->compute, attn_operand_at(&job->v, b, h, j), job->d_v);
-    }
+        attn_number_put(heads->delta, job->compute, head * job->q_len + i,
+                        run->kernel->dot(attn_operand_row(&heads->grad_context, b, h, i).data,
+                                         attn_operand_row(&job->context, b, h, i).data, job->d_v));
 }
 
 /* ---- results of a tile ---- */
@@ -154,21 +121,26 @@ static bool bias_is_owned(const struct attn_gradient_heads *heads)
 
 /* ---- the pass over keys ---- */
 
-/* Cached keys and new keys have their gradients in different tensors. */
+/* Cached keys and new keys have their gradients in different tensors. from has rows with the stride of rows. */
 static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to_past,
-                       const struct attn_operand *to_new, const char *from, size_t d, double factor)
+                       const struct attn_operand *to_new, const char *from, const struct attn_backward_rows *rows,
+                       double factor)
 {
     const attn_dtype compute = tile->heads->job.compute;
     const size_t past_len = tile->heads->past_len;
     for (size_t c = 0; c < tile->keys; c++) {
         const size_t key = tile->key0 + c;
         const struct attn_operand *to = key < past_len ? to_past : to_new;
-        void *data = (void *)(uintptr_t)to->data;
-        if (data == NULL)
+        if (to->data == NULL)
             continue;
-        const size_t at = attn_operand_at(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len);
-        for (size_t f = 0; f < d; f++)
-            attn_number_put(data, compute, at + f, factor * attn_number_get(from, compute, c * d + f));
+        const struct attn_backward_sum one = {
+            .from = from + c * rows->stride * attn_dtype_bytes(compute),
+            .to = (void *)(uintptr_t)attn_operand_row(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len)
+                      .data,
+            .parts = 1,
+            .n = rows->features,
+            .factor = factor};
+        tile->kernel->backward.sum(&one);
     }
 }
 
@@ -187,7 +159,8 @@ static char *part_of(const struct attn_gradient_heads *heads, size_t split, size
 {
     const struct attn_heads_job *job = &heads->job;
     const size_t row = ((split * job->batch + b) * job->heads + h) * job->q_len + i;
-    return heads->parts == NULL ? NULL : heads->parts + row * job->d_k * attn_dtype_bytes(job->compute);
+    return heads->parts == NULL ? NULL
+                                : heads->parts + row * gradient_columns(job->d_k) * attn_dtype_bytes(job->compute);
 }
 
 /* All queries of the group against the keys of the tile. */
@@ -195,16 +168,21 @@ static bool attend_keys(const struct head_gradients *run, struct gradient_tile *
 {
     const struct attn_heads_job *job = &run->heads->job;
     const size_t group = job->heads / job->kv_heads, element = attn_dtype_bytes(job->compute);
-    memset(tile->grad_k, 0, tile->keys * job->d_k * element);
-    memset(tile->grad_v, 0, tile->keys * job->d_v * element);
+    memset(tile->grad_k, 0, tile->keys * tile->k.stride * element);
+    memset(tile->grad_v, 0, tile->keys * tile->v.stride * element);
     for (size_t h = tile->kv_head * group; h < (tile->kv_head + 1) * group; h++)
         for (size_t row0 = 0; row0 < job->q_len; row0 += GRADIENT_ROWS) {
             if (attn_is_cancelled(run->runtime))
                 return false;
-            if (!gradient_tile_set_rows(tile, h, row0))
+            char *part = part_of(run->heads, split, tile->b, h, row0);
+            const bool is_first = tile->key0 == split * run->heads->split_keys;
+            if (!gradient_tile_set_rows(tile, h, row0)) {
+                if (part != NULL && is_first)
+                    memset(part, 0, tile->rows * gradient_columns(job->d_k) * element);
                 continue;
+            }
             gradient_tile_score(tile);
-            gradient_tile_multiply(tile, part_of(run->heads, split, tile->b, h, row0));
+            gradient_tile_multiply(tile, part, is_first);
             if (run->heads->grad_scores != NULL)
                 keep_scores(tile);
             if (keeps_bias)
@@ -212,8 +190,8 @@ static bool attend_keys(const struct head_gradients *run, struct gradient_tile *
             if (run->heads->grad_distance != NULL)
                 add_distance(tile, distance_part_of(run->heads, split, tile->b, h));
         }
-    store_keys(tile, &run->heads->grad_past_k, &run->heads->grad_k, tile->grad_k, job->d_k, job->scale);
-    store_keys(tile, &run->heads->grad_past_v, &run->heads->grad_v, tile->grad_v, job->d_v, 1);
+    store_keys(tile, &run->heads->grad_past_k, &run->heads->grad_k, tile->grad_k, &tile->k, job->scale);
+    store_keys(tile, &run->heads->grad_past_v, &run->heads->grad_v, tile->grad_v, &tile->v, 1);
     return true;
 }
 
@@ -228,9 +206,6 @@ static void keys_task(void *argument, size_t index, size_t worker)
     const bool keeps_bias = heads->grad_bias != NULL && bias_is_owned(heads);
     struct gradient_tile tile;
     gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
-    if (heads->parts != NULL)
-        memset(part_of(heads, split, b, kv_head * group, 0), 0,
-               group * job->q_len * job->d_k * attn_dtype_bytes(job->compute));
     if (heads->grad_distance != NULL)
         memset(distance_part_of(heads, split, b, kv_head * group), 0, group * diagonals(job) * sizeof(double));
     for (size_t key0 = split * heads->split_keys; key0 < end; key0 += GRADIENT_KEYS) {
@@ -301,40 +276,38 @@ static bool row_has_keys(const struct attn_gradient_heads *heads, size_t row)
     return attn_number_get(lse, heads->job.compute, row) != -(double)INFINITY;
 }
 
-/*
- * x = scale * the sum of its parts. Returns the dot product of that sum and q: the gradient of the scale from this row.
- */
-static double finish_row(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
+/* to = factor times the sum of the parts of dq. */
+static void sum_parts(const struct head_gradients *run, size_t b, size_t h, size_t i, double factor, void *to)
 {
-    const struct attn_heads_job *job = &heads->job;
-    const attn_dtype compute = job->compute;
-    const size_t q = attn_operand_at(&job->q, b, h, i), row = (b * job->heads + h) * job->q_len + i;
-    const bool has_keys = row_has_keys(heads, row);
-    const size_t to = heads->grad_q.data == NULL ? 0 : attn_operand_at(&heads->grad_q, b, h, i);
-    double product = 0;
-    for (size_t f = 0; f < job->d_k; f++) {
-        double sum = 0;
-        for (size_t s = 0; s < heads->splits; s++)
-            sum += attn_number_get(part_of(heads, s, b, h, i), compute, f);
-        if (has_keys)
-            product += sum * attn_number_get(job->q.data, compute, q + f);
-        if (heads->grad_q.data != NULL)
-            attn_number_put((void *)(uintptr_t)heads->grad_q.data, compute, to + f, job->scale * sum);
-    }
-    return product;
+    const struct attn_heads_job *job = &run->heads->job;
+    const struct attn_backward_sum sum = {.from = part_of(run->heads, 0, b, h, i),
+                                          .to = to,
+                                          .parts = run->heads->splits,
+                                          .stride = job->batch * job->heads * job->q_len * gradient_columns(job->d_k),
+                                          .n = job->d_k,
+                                          .factor = factor};
+    run->kernel->sum(&sum);
 }
 
 static void finish_task(void *argument, size_t index, size_t worker)
 {
-    (void)worker;
     const struct head_gradients *run = argument;
-    const struct attn_heads_job *job = &run->heads->job;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
     const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
     const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
+    const size_t b = head / job->heads, h = head % job->heads;
+    char *sum = run->scratch + worker * run->scratch_bytes;
     double product = 0;
-    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++)
-        product += finish_row(run->heads, head / job->heads, head % job->heads, i);
-    run->heads->scale_parts[index] = product;
+    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++) {
+        if (heads->grad_q.data != NULL)
+            sum_parts(run, b, h, i, job->scale, (void *)(uintptr_t)attn_operand_row(&heads->grad_q, b, h, i).data);
+        if (heads->grad_scale == NULL || !row_has_keys(heads, head * job->q_len + i))
+            continue;
+        sum_parts(run, b, h, i, 1, sum);
+        product += run->kernel->dot(sum, attn_operand_row(&job->q, b, h, i).data, job->d_k);
+    }
+    heads->scale_parts[index] = product;
 }
 
 /* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys add
@@ -384,14 +357,9 @@ static size_t query_rows(const struct attn_heads_job *job)
     return job->batch * job->heads * job->q_len;
 }
 
-static size_t key_rows(const struct attn_heads_job *job)
-{
-    return job->batch * job->kv_heads * job->kv_len;
-}
-
 static size_t parts_count(const struct attn_gradient_heads *heads)
 {
-    return needs_parts(heads) ? heads->splits * query_rows(&heads->job) * heads->job.d_k : 0;
+    return needs_parts(heads) ? heads->splits * query_rows(&heads->job) * gradient_columns(heads->job.d_k) : 0;
 }
 
 static size_t distance_count(const struct attn_gradient_heads *heads)
@@ -400,46 +368,36 @@ static size_t distance_count(const struct attn_gradient_heads *heads)
     return heads->grad_distance != NULL ? heads->splits * job->batch * job->heads * diagonals(job) : 0;
 }
 
-static size_t finish_tasks(const struct attn_heads_job *job)
-{
-    return prepare_tasks_of(job->batch * job->heads, job->q_len);
-}
-
 size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads)
 {
     struct gradient_tile tile;
     return gradient_tile_lay_out(heads, NULL, &tile, NULL);
 }
 
-enum { TAKES = 8 };
+enum { TAKES = 4 };
 
 size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads)
 {
     struct attn_gradient_heads divided = *heads;
     choose_splits(&divided);
     const size_t element = attn_dtype_bytes(heads->job.compute);
-    return query_rows(&heads->job) * (element + 2) + key_rows(&heads->job) * 2 + parts_count(&divided) * element +
-           (finish_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
+    return (query_rows(&heads->job) + parts_count(&divided)) * element +
+           (row_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
 }
 
 static bool take_memory(struct head_gradients *run, attn_arena *arena)
 {
     struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
-    const size_t element = attn_dtype_bytes(job->compute), queries = query_rows(job), keys = key_rows(job);
+    const size_t element = attn_dtype_bytes(job->compute);
     run->scratch_bytes = attn_gradient_heads_scratch_bytes(heads);
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
-    heads->delta = attn_arena_take(arena, queries, element);
-    heads->q_is_non_finite = attn_arena_take(arena, queries, 1);
-    heads->o_is_non_finite = attn_arena_take(arena, queries, 1);
-    heads->k_is_non_finite = attn_arena_take(arena, keys, 1);
-    heads->v_is_non_finite = attn_arena_take(arena, keys, 1);
-    heads->scale_parts = attn_arena_take(arena, finish_tasks(job), sizeof(double));
+    heads->delta = attn_arena_take(arena, query_rows(job), element);
+    heads->scale_parts = attn_arena_take(arena, row_tasks(job), sizeof(double));
     heads->distance_parts = attn_arena_take(arena, distance_count(heads), sizeof(double));
     heads->parts = needs_parts(heads) ? attn_arena_take(arena, parts_count(heads), element) : NULL;
-    return run->scratch != NULL && heads->delta != NULL && heads->q_is_non_finite != NULL &&
-           heads->o_is_non_finite != NULL && heads->k_is_non_finite != NULL && heads->v_is_non_finite != NULL &&
-           heads->scale_parts != NULL && heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
+    return run->scratch != NULL && heads->delta != NULL && heads->scale_parts != NULL &&
+           heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
 }
 
 /* Tiles without allowed pairs are skipped, so the maps are cleared first. */
@@ -456,25 +414,25 @@ static void clear_maps(const struct attn_gradient_heads *heads)
 attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime, attn_arena *arena,
                                     attn_error *err)
 {
-    struct head_gradients run = {.heads = heads, .runtime = runtime};
+    struct head_gradients run = {
+        .heads = heads, .runtime = runtime, .kernel = &attn_kernel_of(runtime->kernel, heads->job.compute)->backward};
     const struct attn_heads_job *job = &heads->job;
     choose_splits(heads);
     if (!take_memory(&run, arena))
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the gradients of the heads");
     clear_maps(heads);
-    attn_spread(run.runtime, prepare_tasks_of(job->batch * job->heads, job->q_len), prepare_queries_task, &run);
-    attn_spread(run.runtime, prepare_tasks_of(job->batch * job->kv_heads, job->kv_len), prepare_keys_task, &run);
+    attn_spread(run.runtime, row_tasks(job), prepare_task, &run);
     attn_spread(run.runtime, job->batch * job->kv_heads * heads->splits, keys_task, &run);
     if (heads->grad_bias != NULL && !bias_is_owned(heads))
         attn_spread(run.runtime, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task, &run);
     if (needs_parts(heads))
-        attn_spread(run.runtime, finish_tasks(job), finish_task, &run);
+        attn_spread(run.runtime, row_tasks(job), finish_task, &run);
     if (heads->grad_sinks != NULL || heads->grad_distance != NULL)
         attn_spread(run.runtime, job->heads, finish_head_task, &run);
     if (attn_is_cancelled(run.runtime))
         return attn_fail_stopped(err);
     double scale = 0;
-    for (size_t t = 0; needs_parts(heads) && t < finish_tasks(job); t++)
+    for (size_t t = 0; needs_parts(heads) && t < row_tasks(job); t++)
         scale += heads->scale_parts[t];
     if (heads->grad_scale != NULL)
         *heads->grad_scale = scale;

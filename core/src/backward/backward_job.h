@@ -24,11 +24,9 @@ struct attn_gradient_heads {
     const void *lse_keys; /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
     double *grad_scale;   /* NULL: not wanted */
     /* Filled in by attn_gradient_heads_run. */
-    void *delta; /* (batch, heads, q_len) */
-    uint8_t *q_is_non_finite, *k_is_non_finite, *v_is_non_finite,
-        *o_is_non_finite;      /* rows with a number that is not finite */
+    void *delta;               /* (batch, heads, q_len) */
     size_t splits, split_keys; /* of the keys of a head */
-    char *parts;               /* of dq: (split, batch, heads, q_len, d_k) */
+    char *parts;               /* of dq: (split, batch, heads, q_len, d_k in whole vectors) */
     double *distance_parts;    /* of grad_distance: (split, batch, heads, q_len + kv_len) */
     double *scale_parts;       /* one for each task that sums the parts */
 };

@@ -16,6 +16,7 @@
 #include "formulas/features.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
+#include "mask/resolved.h"
 #include "request/steps.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
@@ -240,7 +241,7 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     const bool from_output = request->weights.output.weight != NULL && (needs.concat || through_gate);
     const bool from_gate = d->d_gate > 0 && needs.concat, from_scale = options->head_scale != NULL && needs.heads;
     needs.grad_context = from_output || from_gate || from_scale ? tokens * d->heads * d->d_v : 0;
-    needs.distance_bias = attn_distance_bias_count(options, &plan->forward.mask);
+    needs.distance_bias = attn_distance_bias_count(options, attn_mask_of(&plan->forward));
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
     needs.partials = count_partials(plan, request);
     return needs;

@@ -1,16 +1,11 @@
 /*
- * backward_norm.h: the backward pass of the normalisation of token vectors.
- *
- *     z = (x - centre) r, y = z gain + shift, r = 1 / sqrt(… + eps)        for each row, as norm.h has them
- *     dz = dy gain        dgain = sum dy z        dshift = sum dy
- *     dx = r (dz - mean(dz) - z mean(dz z))       without mean(dz) for RMSNorm
- *     dx = r (dz - z sum(dz z))                   for L2Norm; r dz where |x| is below eps, and 0 where both are 0
+ * backward_norm.h: the backward pass of the normalisation of token vectors (attn_norm_row_back in kernel.h).
  */
 #ifndef ATTN_BACKWARD_BACKWARD_NORM_H
 #define ATTN_BACKWARD_BACKWARD_NORM_H
 
 #include "attn/runtime.h"
-#include "layer/norm.h"
+#include "kernel/kernel.h"
 
 struct attn_gradient_norm {
     attn_norm_type type;

@@ -14,9 +14,9 @@
  * phi has its features. Returns the token's part of the gradient of the scale. *of_largest accumulates the negative
  * gradient of the largest P s over all keys of a head. For a query, the gradient of its largest P s is part of grad_x.
  */
-double attn_gradient_phi_of_query(const struct attn_feature_keys *keys, size_t at, const double *phi, double *product,
-                                  double *grad_x);
-double attn_gradient_phi_of_key(const struct attn_feature_keys *keys, size_t at, const double *phi, double *product,
-                                double *grad_x, double *of_largest);
+double attn_gradient_phi_of_query(const struct attn_feature_keys *keys, struct attn_vector q, const double *phi,
+                                  double *product, double *grad_x);
+double attn_gradient_phi_of_key(const struct attn_feature_keys *keys, struct attn_vector k, const double *phi,
+                                double *product, double *grad_x, double *of_largest);
 
 #endif

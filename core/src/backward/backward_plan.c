@@ -111,30 +111,52 @@ static attn_status check_branches(const attn_request *request, attn_error *err)
 static attn_status check_start(const attn_request *request, attn_error *err)
 {
     const bool has_scores = request->inputs.scores != NULL;
+    if (request->options.bf16_products)
+        return attn_fail(err, ATTN_ERR_FIELD, "options.bf16_products",
+                         "there are no gradients of products in bfloat16");
     if (attn_start_of(&request->inputs) == NULL)
         return ATTN_OK;
     return attn_fail(err, ATTN_ERR_FIELD, has_scores ? "inputs.scores" : "inputs.attention",
                      "there are no gradients of a request that starts at %s", has_scores ? "scores" : "attention");
 }
 
+static attn_status check_types(const attn_request *request, attn_error *err)
+{
+    const struct {
+        const attn_tensor *tensor;
+        const char *field;
+    } inputs[] = {{request->inputs.query, "inputs.query"},
+                  {request->inputs.key, "inputs.key"},
+                  {request->inputs.value, "inputs.value"},
+                  {request->inputs.past_key, "inputs.past_key"},
+                  {request->inputs.past_value, "inputs.past_value"}};
+    for (size_t n = 0; n < sizeof inputs / sizeof *inputs; n++)
+        if (inputs[n].tensor != NULL && inputs[n].tensor->dtype != request->options.compute)
+            return attn_fail(err, ATTN_ERR_FIELD, inputs[n].field, "gradients need inputs in %s, got %s",
+                             attn_dtype_name(request->options.compute), attn_dtype_name(inputs[n].tensor->dtype));
+    return ATTN_OK;
+}
+
 /* ---- shapes and weights ---- */
 
 /* The steps of the forward pass that the backward pass reads, in addition to those that the caller wants. */
-static uint32_t steps_to_keep(const attn_request *request)
+static attn_steps steps_to_keep(const attn_request *request)
 {
-    uint32_t want = (uint32_t)1 << ATTN_STEP_CONTEXT;
+    attn_steps want = ATTN_STEP_BIT(ATTN_STEP_CONTEXT);
     if (!attn_has_feature_maps(&request->options))
-        want |= (uint32_t)1 << ATTN_STEP_LSE;
+        want |= ATTN_STEP_BIT(ATTN_STEP_LSE);
+    if (request->inputs.past_key != NULL)
+        want |= ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE);
     if (request->weights.output.weight != NULL)
-        want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
+        want |= ATTN_STEP_BIT(ATTN_STEP_PROJECTED);
     if (request->weights.feed_forward.up.weight != NULL)
-        want |= (uint32_t)1 << ATTN_STEP_ATTENTION_OUTPUT | (uint32_t)1 << ATTN_STEP_FEED_FORWARD;
+        want |= ATTN_STEP_BIT(ATTN_STEP_ATTENTION_OUTPUT) | ATTN_STEP_BIT(ATTN_STEP_FEED_FORWARD);
     if (request->options.sinks != NULL)
-        want |= (uint32_t)1 << ATTN_STEP_LSE_KEYS;
+        want |= ATTN_STEP_BIT(ATTN_STEP_LSE_KEYS);
     if (request->options.residual)
-        want |= (uint32_t)1 << ATTN_STEP_RESIDUAL;
+        want |= ATTN_STEP_BIT(ATTN_STEP_RESIDUAL);
     if (request->options.head_scale != NULL && request->weights.gate.weight != NULL)
-        want |= (uint32_t)1 << ATTN_STEP_CONCAT;
+        want |= ATTN_STEP_BIT(ATTN_STEP_CONCAT);
     return want;
 }
 
@@ -205,6 +227,8 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
     if (status == ATTN_OK)
         status = check_branches(&forward, err);
     if (status == ATTN_OK)
+        status = check_types(&forward, err);
+    if (status == ATTN_OK)
         status = check_wanted(&forward, request->of, err);
     if (status == ATTN_OK)
         status = check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], err);
@@ -215,6 +239,7 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
         status = shape_gradients(plan, &forward, err);
     if (status != ATTN_OK)
         return status;
+    plan->grad_output = request->grad_output;
     weigh_work(plan, &forward);
     attn_gradient_weigh(plan, &forward);
     return ATTN_OK;

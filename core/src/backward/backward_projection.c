@@ -7,13 +7,15 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "gemm/blas.h"
+#include "kernel/kernel.h"
 
 enum {
     /* Blocks of a product. They depend only on the shape; blocks of dx do not cross batch items. */
     BLOCK = 128,
     WIDE = 256,
-    TOKENS = 512, /* rows of x and dy per product for a weight */
-    INNER = 4096, /* small enough to notice cancellation soon */
+    TOKENS = 512,    /* rows of x and dy per product for a weight */
+    INNER = 4096,    /* small enough to notice cancellation soon */
+    NUMBERS = 16384, /* per task of a sum */
 };
 
 struct projection_gradient {
@@ -44,6 +46,32 @@ void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, cons
             live = attn_number_get(grad_y, compute, r * width + f) != 0;
         is_live[r] = live;
     }
+}
+
+/* ---- sums ---- */
+
+struct gradient_sum {
+    const struct attn_kernel_type *kernel;
+    size_t element, count;
+    const char *a, *b;
+    char *to;
+};
+
+static void sum_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct gradient_sum *sum = argument;
+    const size_t first = index * NUMBERS, at = first * sum->element;
+    const struct attn_branch_sum part = {
+        .x = sum->a + at, .residual = sum->b == NULL ? NULL : sum->b + at, .scale = 1, .y = sum->to + at};
+    sum->kernel->add_branch(&part, attn_min(sum->count - first, NUMBERS));
+}
+
+void attn_gradient_add(attn_dtype compute, size_t count, const void *a, const void *b, void *to,
+                       const attn_runtime *runtime)
+{
+    struct gradient_sum sum = {attn_kernel_of(runtime->kernel, compute), attn_dtype_bytes(compute), count, a, b, to};
+    attn_spread(runtime, attn_ceil_div(count, NUMBERS), sum_task, &sum);
 }
 
 /* ---- dx ---- */

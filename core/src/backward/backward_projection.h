@@ -32,5 +32,8 @@ void attn_gradient_of_weight(const struct attn_gradient_projection *projection, 
                              char *scratch, const attn_runtime *runtime);
 void attn_gradient_of_bias(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_b,
                            const attn_runtime *runtime);
+/* to = a + b for count numbers, b NULL: 0; to may be a or b. */
+void attn_gradient_add(attn_dtype compute, size_t count, const void *a, const void *b, void *to,
+                       const attn_runtime *runtime);
 
 #endif

@@ -1,15 +1,12 @@
 /* backward_tile.c: one tile of the backward pass. */
 #include "backward/backward_tile.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "attn/arena.h"
 #include "base/number.h"
 #include "base/size.h"
 #include "formulas/philox.h"
-#include "gemm/blas.h"
-#include "kernel/kernel.h"
 
 static size_t element_of(const struct gradient_tile *tile)
 {
@@ -25,6 +22,17 @@ static void *lend(char *memory, size_t *used, size_t count, size_t size)
     return block;
 }
 
+/* Memory for rows of an operand. Returns the bytes used so far. */
+static size_t lend_rows(struct attn_backward_rows *rows, size_t count, size_t features, size_t element, char *memory,
+                        size_t used)
+{
+    rows->features = features;
+    rows->stride = gradient_stride(features);
+    rows->copy = lend(memory, &used, count * rows->stride, element);
+    rows->is_non_finite = lend(memory, &used, count, 1);
+    return used;
+}
+
 size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn_kernel *kernel,
                              struct gradient_tile *tile, char *memory)
 {
@@ -33,16 +41,19 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
     const bool is_kept = heads->grad_scores != NULL || heads->grad_bias != NULL || heads->grad_distance != NULL;
     const bool needs_masked = job->softcap > 0 && is_kept;
     size_t used = 0;
-    *tile = (struct gradient_tile){.heads = heads, .kernel = kernel};
+    *tile =
+        (struct gradient_tile){.heads = heads, .kernel = kernel == NULL ? NULL : attn_kernel_of(kernel, job->compute)};
     tile->x = lend(memory, &used, pairs, element);
     tile->g = lend(memory, &used, pairs, element);
     tile->masked = needs_masked ? lend(memory, &used, pairs, element) : NULL;
-    tile->q_copy = lend(memory, &used, GRADIENT_ROWS * job->d_k, element);
-    tile->o_copy = lend(memory, &used, GRADIENT_ROWS * job->d_v, element);
-    tile->k_copy = lend(memory, &used, GRADIENT_KEYS * job->d_k, element);
-    tile->v_copy = lend(memory, &used, GRADIENT_KEYS * job->d_v, element);
-    tile->grad_k = lend(memory, &used, GRADIENT_KEYS * job->d_k, element);
-    tile->grad_v = lend(memory, &used, GRADIENT_KEYS * job->d_v, element);
+    used = lend_rows(&tile->q, GRADIENT_ROWS, job->d_k, element, memory, used);
+    used = lend_rows(&tile->o, GRADIENT_ROWS, job->d_v, element, memory, used);
+    used = lend_rows(&tile->k, GRADIENT_KEYS, job->d_k, element, memory, used);
+    used = lend_rows(&tile->v, GRADIENT_KEYS, job->d_v, element, memory, used);
+    tile->k_transposed = lend(memory, &used, tile->k.stride * GRADIENT_STRIDE, element);
+    tile->v_transposed = lend(memory, &used, tile->v.stride * GRADIENT_STRIDE, element);
+    tile->grad_k = lend(memory, &used, GRADIENT_KEYS * tile->k.stride, element);
+    tile->grad_v = lend(memory, &used, GRADIENT_KEYS * tile->v.stride, element);
     tile->added = lend(memory, &used, GRADIENT_STRIDE, element);
     tile->allow_copy = lend(memory, &used, pairs, 1);
     tile->keep = lend(memory, &used, GRADIENT_STRIDE, 1);
@@ -51,76 +62,58 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
 
 /* ---- operands ---- */
 
-/* count rows of one head from row first on. If any row is non-finite, the rows are copied, with zeros for that row. */
-static struct gradient_rows take_rows(const struct gradient_tile *tile, const struct attn_operand *operand, size_t head,
-                                      size_t first, size_t count, size_t d, const uint8_t *is_non_finite, char *copy)
+/* Copies count rows of one head, from row first on. */
+static void take_rows(const struct gradient_tile *tile, const struct attn_operand *operand, size_t head, size_t first,
+                      size_t count, struct attn_backward_rows *rows)
 {
     const size_t element = element_of(tile);
-    const ptrdiff_t at = (ptrdiff_t)tile->b * operand->batch_stride + (ptrdiff_t)head * operand->head_stride +
-                         (ptrdiff_t)first * operand->row_stride;
-    struct gradient_rows rows = {.original = (const char *)operand->data + at * (ptrdiff_t)element,
-                                 .original_stride = (size_t)operand->row_stride};
-    rows.data = rows.original;
-    rows.stride = rows.original_stride;
-    if (memchr(is_non_finite, 1, count) == NULL)
-        return rows;
-    for (size_t r = 0; r < count; r++)
-        if (is_non_finite[r])
-            memset(copy + r * d * element, 0, d * element);
-        else
-            memcpy(copy + r * d * element, rows.original + r * rows.original_stride * element, d * element);
-    rows.data = copy;
-    rows.stride = d;
-    rows.is_non_finite = is_non_finite;
-    return rows;
+    const ptrdiff_t at = (ptrdiff_t)attn_operand_at(operand, tile->b, head, first);
+    rows->original = (const char *)operand->data + at * (ptrdiff_t)element;
+    rows->original_stride = operand->row_stride;
+    rows->count = count;
+    tile->kernel->backward.pack(rows);
 }
 
 void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head, size_t key0)
 {
     const struct attn_heads_job *job = &tile->heads->job;
-    const size_t flag = (b * job->kv_heads + kv_head) * job->kv_len + key0;
     tile->b = b;
     tile->kv_head = kv_head;
     tile->key0 = key0;
     tile->keys = attn_min(job->kv_len - key0, GRADIENT_KEYS);
-    tile->k = take_rows(tile, &job->k, kv_head, key0, tile->keys, job->d_k, tile->heads->k_is_non_finite + flag,
-                        tile->k_copy);
-    tile->v = take_rows(tile, &job->v, kv_head, key0, tile->keys, job->d_v, tile->heads->v_is_non_finite + flag,
-                        tile->v_copy);
+    take_rows(tile, &job->k.added, kv_head, key0, tile->keys, &tile->k);
+    take_rows(tile, &job->v.added, kv_head, key0, tile->keys, &tile->v);
+    tile->kernel->backward.transpose(&tile->k, tile->k_transposed, GRADIENT_STRIDE);
+    tile->kernel->backward.transpose(&tile->v, tile->v_transposed, GRADIENT_STRIDE);
 }
 
-/*
- * What the spans tell about the tile without a lookup of pairs: whether any pair may be allowed, and whether all are.
- */
-static bool look_at_spans(const struct gradient_tile *tile, bool *leave_all)
+/* Reads the spans of the rows. Returns whether any row sees any column. */
+static bool set_spans(struct gradient_tile *tile)
 {
     const attn_mask *mask = tile->heads->job.mask;
-    const size_t end = tile->key0 + tile->keys;
+    const size_t key0 = tile->key0, end = key0 + tile->keys;
     bool any = false;
-    *leave_all = !attn_mask_has_lookup(mask);
+    tile->is_whole = !attn_mask_has_lookup(mask);
     for (size_t r = 0; r < tile->rows; r++) {
         const attn_span span = attn_mask_span(mask, tile->b, tile->row0 + r);
-        any = any || (span.from < end && span.to > tile->key0);
-        *leave_all = *leave_all && span.from <= tile->key0 && span.to >= end;
+        const size_t from = attn_max(span.from, key0), to = attn_min(span.to, end);
+        tile->span[r] = from < to ? (attn_span){from - key0, to - key0} : (attn_span){0, 0};
+        any = any || from < to;
+        tile->is_whole = tile->is_whole && from == key0 && to == end;
     }
-    return any && !attn_mask_hides_tile(mask, tile->b, tile->h, tile->row0, tile->rows, tile->key0, end);
+    return any && !attn_mask_hides_tile(mask, tile->b, tile->h, tile->row0, tile->rows, key0, end);
 }
 
-static bool has_non_finite_rows(const struct gradient_tile *tile)
-{
-    return tile->q.is_non_finite != NULL || tile->k.is_non_finite != NULL || tile->v.is_non_finite != NULL ||
-           tile->o.is_non_finite != NULL;
-}
-
-/* Looks up every pair, unless the spans allow all pairs and no row is non-finite. */
+/* Looks up every pair, unless the spans tell everything and no row is non-finite. */
 static bool set_allowed(struct gradient_tile *tile)
 {
     const struct attn_heads_job *job = &tile->heads->job;
-    bool leave_all, any = look_at_spans(tile, &leave_all);
+    const bool any_in_spans = set_spans(tile), any_non_finite = tile->q.any_non_finite || tile->k.any_non_finite ||
+                                                                tile->v.any_non_finite || tile->o.any_non_finite;
     tile->allow = NULL;
-    if (!any || (leave_all && !has_non_finite_rows(tile)))
-        return any;
-    any = false;
+    if (!any_in_spans || !(attn_mask_has_lookup(job->mask) || any_non_finite))
+        return any_in_spans;
+    bool any = false;
     tile->allow = tile->allow_copy;
     for (size_t r = 0; r < tile->rows; r++) {
         const size_t i = tile->row0 + r;
@@ -132,98 +125,119 @@ static bool set_allowed(struct gradient_tile *tile)
 
 bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0)
 {
-    const struct attn_gradient_heads *heads = tile->heads;
-    const struct attn_heads_job *job = &heads->job;
-    const size_t flag = (tile->b * job->heads + h) * job->q_len + row0;
+    const struct attn_heads_job *job = &tile->heads->job;
     tile->h = h;
     tile->row0 = row0;
     tile->rows = attn_min(job->q_len - row0, GRADIENT_ROWS);
-    tile->q = take_rows(tile, &job->q, h, row0, tile->rows, job->d_k, heads->q_is_non_finite + flag, tile->q_copy);
-    tile->o = take_rows(tile, &heads->grad_context, h, row0, tile->rows, job->d_v, heads->o_is_non_finite + flag,
-                        tile->o_copy);
+    take_rows(tile, &job->q, h, row0, tile->rows, &tile->q);
+    take_rows(tile, &tile->heads->grad_context, h, row0, tile->rows, &tile->o);
     return set_allowed(tile);
 }
 
 /* ---- pairs with a non-finite row ---- */
-
-static bool is_non_finite(const struct gradient_rows *rows, size_t r)
-{
-    return rows->is_non_finite != NULL && rows->is_non_finite[r];
-}
 
 static bool is_allowed(const struct gradient_tile *tile, size_t r, size_t c)
 {
     return tile->allow[r * GRADIENT_STRIDE + c] != 0;
 }
 
-static double dot(const struct gradient_rows *a, size_t r, const struct gradient_rows *b, size_t c, size_t d,
-                  attn_dtype compute)
+static const char *original_row(const struct gradient_tile *tile, const struct attn_backward_rows *rows, size_t r)
 {
-    const size_t element = attn_dtype_bytes(compute);
-    const char *x = a->original + r * a->original_stride * element, *y = b->original + c * b->original_stride * element;
-    double sum = 0;
-    for (size_t f = 0; f < d; f++)
-        sum += attn_number_get(x, compute, f) * attn_number_get(y, compute, f);
-    return sum;
+    return rows->original + (ptrdiff_t)r * rows->original_stride * (ptrdiff_t)element_of(tile);
 }
 
 /* Products of allowed pairs of which either is non-finite: tile row r with tile column c. */
-static void multiply_non_finite(const struct gradient_tile *tile, const struct gradient_rows *a,
-                                const struct gradient_rows *b, size_t d, char *y)
+static void multiply_non_finite(const struct gradient_tile *tile, const struct attn_backward_rows *a,
+                                const struct attn_backward_rows *b, char *y)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    if (a->is_non_finite == NULL && b->is_non_finite == NULL)
+    if (!a->any_non_finite && !b->any_non_finite)
         return;
     for (size_t r = 0; r < tile->rows; r++)
         for (size_t c = 0; c < tile->keys; c++)
-            if ((is_non_finite(a, r) || is_non_finite(b, c)) && is_allowed(tile, r, c))
-                attn_number_put(y, compute, r * GRADIENT_STRIDE + c, dot(a, r, b, c, d, compute));
+            if ((a->is_non_finite[r] || b->is_non_finite[c]) && is_allowed(tile, r, c))
+                attn_number_put(
+                    y, compute, r * GRADIENT_STRIDE + c,
+                    tile->kernel->backward.dot(original_row(tile, a, r), original_row(tile, b, c), a->features));
 }
 
-static void add_scaled(attn_dtype compute, double factor, const struct gradient_rows *from, size_t r, size_t d,
-                       char *to)
+static void add_scaled(attn_dtype compute, double factor, const char *from, size_t features, char *to)
 {
-    const char *x = from->original + r * from->original_stride * attn_dtype_bytes(compute);
-    for (size_t f = 0; f < d; f++)
-        attn_number_add(to, compute, f, factor * attn_number_get(x, compute, f));
+    for (size_t f = 0; f < features; f++)
+        attn_number_add(to, compute, f, factor * attn_number_get(from, compute, f));
 }
 
-/* Adds non-finite rows of queries (or of dO) to the sums over queries; to has a row of d numbers for each key. */
-static void add_non_finite_rows(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
-                                const char *factors, char *to)
-{
-    const attn_dtype compute = tile->heads->job.compute;
-    for (size_t r = 0; rows->is_non_finite != NULL && r < tile->rows; r++)
-        for (size_t c = 0; rows->is_non_finite[r] && c < tile->keys; c++)
-            if (is_allowed(tile, r, c))
-                add_scaled(compute, attn_number_get(factors, compute, r * GRADIENT_STRIDE + c), rows, r, d,
-                           to + c * d * element_of(tile));
-}
-
-/* Adds non-finite keys to the sums over keys; to has a row of d numbers for each query. */
-static void add_non_finite_keys(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
-                                const char *factors, char *to)
+/*
+ * Adds the non-finite ones of rows to sums: queries (or rows of dO) to the sums of each key, or keys to the sums of each
+ * query.
+ */
+static void add_non_finite(const struct gradient_tile *tile, const struct attn_backward_rows *rows, bool are_keys,
+                           const char *factors, char *to, size_t to_stride)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    for (size_t c = 0; rows->is_non_finite != NULL && c < tile->keys; c++)
-        for (size_t r = 0; rows->is_non_finite[c] && r < tile->rows; r++)
-            if (is_allowed(tile, r, c))
-                add_scaled(compute, attn_number_get(factors, compute, r * GRADIENT_STRIDE + c), rows, c, d,
-                           to + r * d * element_of(tile));
+    for (size_t r = 0; rows->any_non_finite && r < tile->rows; r++)
+        for (size_t c = 0; c < tile->keys; c++)
+            if (rows->is_non_finite[are_keys ? c : r] && is_allowed(tile, r, c))
+                add_scaled(compute, attn_number_get(factors, compute, r * GRADIENT_STRIDE + c),
+                           original_row(tile, rows, are_keys ? c : r), rows->features,
+                           to + (are_keys ? r : c) * to_stride * element_of(tile));
+}
+
+/* ---- groups of rows, and of keys ---- */
+
+/* Rows, or columns, that share a product. */
+static size_t group_of(const struct gradient_tile *tile, size_t all)
+{
+    return tile->is_whole ? all : GRADIENT_GROUP;
+}
+
+/* The columns from the first that any of the rows sees to the last. */
+static attn_span columns_seen(const struct gradient_tile *tile, size_t row, size_t rows)
+{
+    attn_span seen = {tile->keys, 0};
+    for (size_t r = row; r < row + rows; r++)
+        if (tile->span[r].to != 0) {
+            seen.from = attn_min(seen.from, tile->span[r].from);
+            seen.to = attn_max(seen.to, tile->span[r].to);
+        }
+    return seen;
+}
+
+/* The rows from the first that sees any of the columns to the last. */
+static attn_span rows_seen(const struct gradient_tile *tile, size_t column, size_t columns)
+{
+    attn_span seen = {tile->rows, 0};
+    for (size_t r = 0; r < tile->rows; r++)
+        if (tile->span[r].from < column + columns && tile->span[r].to > column) {
+            seen.from = attn_min(seen.from, r);
+            seen.to = r + 1;
+        }
+    return seen;
 }
 
 /* ---- the tile ---- */
 
-/* y = a b^T */
-static void multiply(const struct gradient_tile *tile, const struct gradient_rows *a, const struct gradient_rows *b,
-                     size_t d, char *y)
+/* y = a b^T for the columns that each group of rows sees; b_transposed has the columns of b^T. */
+static void multiply(const struct gradient_tile *tile, const struct attn_backward_rows *a,
+                     const struct attn_backward_rows *b, const char *b_transposed, char *y)
 {
-    const size_t element = element_of(tile);
-    for (size_t r = 0; r < tile->rows; r++)
-        memset(y + r * GRADIENT_STRIDE * element, 0, tile->keys * element);
-    attn_blas_multiply_add(tile->heads->job.compute, tile->rows, tile->keys, d, a->data, a->stride, b->data, b->stride,
-                           ATTN_LAYOUT_OUT_IN, y, GRADIENT_STRIDE);
-    multiply_non_finite(tile, a, b, d, y);
+    const size_t element = element_of(tile), group = group_of(tile, tile->rows);
+    for (size_t r = 0; r < tile->rows; r += group) {
+        const size_t rows = attn_min(tile->rows - r, group);
+        const attn_span seen = columns_seen(tile, r, rows);
+        const size_t from = attn_min(seen.from, seen.to) / BACKWARD_COLUMN_UNIT * BACKWARD_COLUMN_UNIT;
+        const struct attn_backward_product product = {.a = a->copy + r * a->stride * element,
+                                                      .b = b_transposed + from * element,
+                                                      .y = y + (r * GRADIENT_STRIDE + from) * element,
+                                                      .rows = rows,
+                                                      .columns = seen.to - from,
+                                                      .inner = a->features,
+                                                      .a_stride = a->stride,
+                                                      .b_stride = GRADIENT_STRIDE,
+                                                      .y_stride = GRADIENT_STRIDE};
+        tile->kernel->backward.multiply(&product);
+    }
+    multiply_non_finite(tile, a, b, y);
 }
 
 /* The biases by distance of one row, contiguous; NULL: there are none. */
@@ -255,64 +269,119 @@ static const char *find_biases(const struct gradient_tile *tile, size_t r)
     return tile->added;
 }
 
-static const uint8_t *decide_dropout(const struct gradient_tile *tile, size_t row)
+/* From key first of the row on. */
+static const uint8_t *decide_dropout(const struct gradient_tile *tile, size_t row, size_t first, size_t keys)
 {
     const struct attn_heads_job *job = &tile->heads->job;
     if (job->dropout == 0)
         return NULL;
-    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, (uint64_t)row * job->kv_len + tile->key0,
-                      tile->keys, tile->keep);
+    tile->kernel->dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+                               (uint64_t)row * job->kv_len + tile->key0 + first, keys, tile->keep);
     return tile->keep;
 }
 
-static void score_row(struct gradient_tile *tile, size_t r)
+/* Clears what the row does not see. Products of groups read it. */
+static void clear_unseen(const struct gradient_tile *tile, size_t r, char *y)
+{
+    const attn_span seen = tile->span[r];
+    const size_t element = element_of(tile);
+    char *row = y + r * GRADIENT_STRIDE * element;
+    memset(row, 0, seen.from * element);
+    memset(row + seen.to * element, 0, (tile->keys - seen.to) * element);
+}
+
+/* The columns from first on. */
+static void score_columns(const struct gradient_tile *tile, size_t r, size_t first, size_t columns)
 {
     const struct attn_heads_job *job = &tile->heads->job;
     const size_t row = (tile->b * job->heads + tile->h) * job->q_len + tile->row0 + r;
-    const size_t at = r * GRADIENT_STRIDE * element_of(tile);
+    const size_t element = element_of(tile), at = (r * GRADIENT_STRIDE + first) * element;
+    const char *added = find_biases(tile, r);
     const struct attn_backward_row one = {
-        .n = tile->keys,
+        .n = columns,
         .x = tile->x + at,
         .g = tile->g + at,
         .masked = tile->masked == NULL ? NULL : tile->masked + at,
-        .added = find_biases(tile, r),
-        .allow = tile->allow == NULL ? NULL : tile->allow + r * GRADIENT_STRIDE,
-        .keep = decide_dropout(tile, row),
+        .added = added == NULL ? NULL : added + first * element,
+        .allow = tile->allow == NULL ? NULL : tile->allow + r * GRADIENT_STRIDE + first,
+        .keep = decide_dropout(tile, row, first, columns),
         .scale = job->scale,
         .softcap = job->softcap,
         .lse = attn_number_get(tile->heads->lse, job->compute, row),
         .delta = attn_number_get(tile->heads->delta, job->compute, row),
         .gain = job->dropout < 1 ? 1 / (1 - job->dropout) : 0,
     };
-    attn_kernel_of(tile->kernel, job->compute)->backward_row(&one);
+    tile->kernel->backward.row(&one);
 }
 
 void gradient_tile_score(struct gradient_tile *tile)
 {
-    const struct attn_heads_job *job = &tile->heads->job;
-    multiply(tile, &tile->q, &tile->k, job->d_k, tile->x);
-    multiply(tile, &tile->o, &tile->v, job->d_v, tile->g);
-    for (size_t r = 0; r < tile->rows; r++)
-        score_row(tile, r);
+    multiply(tile, &tile->q, &tile->k, tile->k_transposed, tile->x);
+    multiply(tile, &tile->o, &tile->v, tile->v_transposed, tile->g);
+    for (size_t r = 0; r < tile->rows; r++) {
+        const size_t first = tile->span[r].from / BACKWARD_COLUMN_UNIT * BACKWARD_COLUMN_UNIT;
+        if (tile->span[r].to != 0)
+            score_columns(tile, r, first, tile->span[r].to - first);
+        clear_unseen(tile, r, tile->x);
+        clear_unseen(tile, r, tile->g);
+        if (tile->masked != NULL)
+            clear_unseen(tile, r, tile->masked);
+    }
 }
 
-void gradient_tile_multiply(const struct gradient_tile *tile, char *part)
+/* The sums over queries: to += factors^T rows, where to has a row for each key. */
+static void add_over_rows(const struct gradient_tile *tile, const char *factors, const struct attn_backward_rows *rows,
+                          char *to)
 {
-    const struct attn_heads_job *job = &tile->heads->job;
-    const attn_dtype compute = job->compute;
-    if (tile->heads->grad_v.data != NULL || tile->heads->grad_past_v.data != NULL) {
-        attn_blas_multiply_add_transposed(compute, tile->keys, job->d_v, tile->rows, tile->x, GRADIENT_STRIDE,
-                                          tile->o.data, tile->o.stride, tile->grad_v, job->d_v);
-        add_non_finite_rows(tile, &tile->o, job->d_v, tile->x, tile->grad_v);
+    const size_t element = element_of(tile), group = group_of(tile, tile->keys);
+    for (size_t c = 0; c < tile->keys; c += group) {
+        const size_t keys = attn_min(tile->keys - c, group);
+        const attn_span seen = rows_seen(tile, c, keys);
+        const struct attn_backward_product product = {.a = factors + (seen.from * GRADIENT_STRIDE + c) * element,
+                                                      .b = rows->copy + seen.from * rows->stride * element,
+                                                      .y = to + c * rows->stride * element,
+                                                      .rows = keys,
+                                                      .columns = rows->features,
+                                                      .inner = seen.from < seen.to ? seen.to - seen.from : 0,
+                                                      .a_stride = GRADIENT_STRIDE,
+                                                      .b_stride = rows->stride,
+                                                      .y_stride = rows->stride,
+                                                      .a_is_transposed = true,
+                                                      .adds = true};
+        tile->kernel->backward.multiply(&product);
     }
-    if (tile->heads->grad_k.data != NULL || tile->heads->grad_past_k.data != NULL) {
-        attn_blas_multiply_add_transposed(compute, tile->keys, job->d_k, tile->rows, tile->g, GRADIENT_STRIDE,
-                                          tile->q.data, tile->q.stride, tile->grad_k, job->d_k);
-        add_non_finite_rows(tile, &tile->q, job->d_k, tile->g, tile->grad_k);
+    add_non_finite(tile, rows, false, factors, to, rows->stride);
+}
+
+/* The sums over keys: to = g k or to += g k, where to has a row for each query. */
+static void add_over_keys(const struct gradient_tile *tile, char *to, bool is_first)
+{
+    const size_t to_stride = gradient_columns(tile->k.features), element = element_of(tile),
+                 group = group_of(tile, tile->rows);
+    for (size_t r = 0; r < tile->rows; r += group) {
+        const size_t rows = attn_min(tile->rows - r, group);
+        const attn_span seen = columns_seen(tile, r, rows);
+        const struct attn_backward_product product = {.a = tile->g + (r * GRADIENT_STRIDE + seen.from) * element,
+                                                      .b = tile->k.copy + seen.from * tile->k.stride * element,
+                                                      .y = to + r * to_stride * element,
+                                                      .rows = rows,
+                                                      .columns = tile->k.features,
+                                                      .inner = seen.from < seen.to ? seen.to - seen.from : 0,
+                                                      .a_stride = GRADIENT_STRIDE,
+                                                      .b_stride = tile->k.stride,
+                                                      .y_stride = to_stride,
+                                                      .adds = !is_first};
+        tile->kernel->backward.multiply(&product);
     }
-    if (part == NULL)
-        return;
-    attn_blas_multiply_add(compute, tile->rows, job->d_k, tile->keys, tile->g, GRADIENT_STRIDE, tile->k.data,
-                           tile->k.stride, ATTN_LAYOUT_IN_OUT, part, job->d_k);
-    add_non_finite_keys(tile, &tile->k, job->d_k, tile->g, part);
+    add_non_finite(tile, &tile->k, true, tile->g, to, to_stride);
+}
+
+void gradient_tile_multiply(const struct gradient_tile *tile, char *part, bool is_first)
+{
+    if (tile->heads->grad_v.data != NULL || tile->heads->grad_past_v.data != NULL)
+        add_over_rows(tile, tile->x, &tile->o, tile->grad_v);
+    if (tile->heads->grad_k.data != NULL || tile->heads->grad_past_k.data != NULL)
+        add_over_rows(tile, tile->g, &tile->q, tile->grad_k);
+    if (part != NULL)
+        add_over_keys(tile, part, is_first);
 }

@@ -1,4 +1,4 @@
-/* philox.c: Philox4x32-10, and the decision that it makes for each element. */
+/* philox.c: one block of Philox4x32-10. */
 #include "formulas/philox.h"
 
 void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4])
@@ -17,16 +17,4 @@ void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t bloc
     }
     for (int w = 0; w < 4; w++)
         block[w] = x[w];
-}
-
-void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep)
-{
-    const uint64_t threshold = (uint64_t)(p * 4294967296.0); /* at most 2^32, above every word */
-    uint32_t block[4] = {0};
-    for (size_t n = 0; n < count; n++) {
-        uint64_t position = first + n;
-        if (n == 0 || position % 4 == 0)
-            attn_philox(seed, stream, position / 4, block);
-        keep[n] = block[position % 4] >= threshold;
-    }
 }

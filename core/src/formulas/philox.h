@@ -1,5 +1,6 @@
 /*
- * philox.h: which elements dropout keeps, as a function of (seed, stream, position) alone.
+ * philox.h: the generator of dropout, of random features and of random blocks. Which elements dropout keeps is a
+ * function of (seed, stream, position) alone; the kernels decide it (kernel/dropout.inc.h).
  *
  * Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
  * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. There is
@@ -16,11 +17,5 @@ enum { DROPOUT_ATTENTION = 0, DROPOUT_RESIDUAL = 1 };
 
 /* One block of the generator. */
 void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4]);
-
-/*
- * keep[n] = whether elements first + n of the stream are kept, 0 <= n < count: with probability 1 - p each, 0 <= p
- * <= 1. An element is dropped when its word is below p 2^32.
- */
-void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep);
 
 #endif

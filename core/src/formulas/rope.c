@@ -1,8 +1,7 @@
-/* rope.c: rotary position embeddings: frequencies under every scaling, and the rotation of one head. */
+/* rope.c: rotary position embeddings: the frequencies under every scaling. */
 #include "attn/rope.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double PI = 3.14159265358979323846;
 
@@ -156,65 +155,4 @@ double attn_rope_frequencies(const attn_rope *rope, size_t dim, double length, d
         break;
     }
     return 1;
-}
-
-/* ---- the rotation ---- */
-
-/* The indices of the two numbers of pair i: i * step and i * step + apart. */
-struct places {
-    size_t step, apart;
-};
-
-static struct places places_of(bool is_interleaved, size_t dim)
-{
-    return is_interleaved ? (struct places){2, 1} : (struct places){1, dim / 2};
-}
-
-static void turn_f32(struct places from, struct places to, size_t pairs, const float *restrict cos,
-                     const float *restrict sin, float sign, const float *restrict x, float *restrict y)
-{
-    for (size_t i = 0; i < pairs; i++) {
-        const float x1 = x[i * from.step], x2 = x[i * from.step + from.apart], s = sign * sin[i];
-        y[i * to.step] = x1 * cos[i] - x2 * s;
-        y[i * to.step + to.apart] = x2 * cos[i] + x1 * s;
-    }
-}
-
-static void turn_f64(struct places from, struct places to, size_t pairs, const double *restrict cos,
-                     const double *restrict sin, double sign, const double *restrict x, double *restrict y)
-{
-    for (size_t i = 0; i < pairs; i++) {
-        const double x1 = x[i * from.step], x2 = x[i * from.step + from.apart], s = sign * sin[i];
-        y[i * to.step] = x1 * cos[i] - x2 * s;
-        y[i * to.step + to.apart] = x2 * cos[i] + x1 * s;
-    }
-}
-
-/* Layout halves for x and y, written so that the compiler sees unit strides. */
-static void turn_halves_f32(size_t h, const float *restrict cos, const float *restrict sin, float sign,
-                            const float *restrict x, float *restrict y)
-{
-    for (size_t i = 0; i < h; i++) {
-        y[i] = x[i] * cos[i] - x[i + h] * (sign * sin[i]);
-        y[i + h] = x[i + h] * cos[i] + x[i] * (sign * sin[i]);
-    }
-}
-
-void attn_rope_turn(attn_rope_layout layout, attn_dtype compute, size_t d_k, size_t dim, const void *cos,
-                    const void *sin, bool inverse, const void *x, void *y)
-{
-    const size_t element = attn_dtype_bytes(compute);
-    struct places from = places_of(layout != ATTN_ROPE_HALF, dim), to = places_of(layout == ATTN_ROPE_INTERLEAVED, dim);
-    if (inverse) {
-        const struct places swapped = from;
-        from = to;
-        to = swapped;
-    }
-    if (compute == ATTN_F32 && layout == ATTN_ROPE_HALF)
-        turn_halves_f32(dim / 2, cos, sin, inverse ? -1 : 1, x, y);
-    else if (compute == ATTN_F32)
-        turn_f32(from, to, dim / 2, cos, sin, inverse ? -1 : 1, x, y);
-    else
-        turn_f64(from, to, dim / 2, cos, sin, inverse ? -1 : 1, x, y);
-    memcpy((char *)y + dim * element, (const char *)x + dim * element, (d_k - dim) * element);
 }

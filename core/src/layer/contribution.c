@@ -10,6 +10,8 @@
 #include "layer/layer_run.h"
 #include "layer/projection.h"
 
+enum { KEYS = 256 }; /* whose norms stand side by side, whichever keys are kept */
+
 struct contribution {
     const struct layer_run *run;
     char *values;  /* (kv_heads, batch, kv_len, d_v) */
@@ -54,8 +56,8 @@ static void copy_task(void *argument, size_t index, size_t worker)
     const attn_dims *d = &run->plan->dims;
     const size_t g = index / d->batch, b = index % d->batch, bytes = d->d_v * run->element;
     for (size_t j = 0; j < d->kv_len; j++)
-        memcpy(own->values + (index * d->kv_len + j) * bytes,
-               (const char *)run->job.v.data + attn_operand_at(&run->job.v, b, g, j) * run->element, bytes);
+        attn_vector_read(attn_keys_row(&run->job.v, b, g, j), run->plan->compute, d->d_v,
+                         own->values + (index * d->kv_len + j) * bytes);
 }
 
 /* outputs = values W_o of the head h, without the bias. */
@@ -96,12 +98,8 @@ static void norm_task(void *argument, size_t index, size_t worker)
     const attn_dims *d = &run->plan->dims;
     const size_t rows = d->batch * d->kv_len, end = attn_min((index + 1) * TOKEN_ROWS, rows);
     for (size_t row = index * TOKEN_ROWS; row < end; row++) {
-        double sum = 0;
-        for (size_t f = 0; f < d->d_out; f++) {
-            const double x = attn_number_get(own->outputs, run->plan->compute, row * d->d_out + f);
-            sum += x * x;
-        }
-        own->norms[own->slot * rows + row] = sqrt(sum);
+        own->norms[own->slot * rows + row] =
+            sqrt(layer_kernel(run)->sum_squares(d->d_out, own->outputs + row * d->d_out * run->element));
     }
 }
 
@@ -130,12 +128,18 @@ static void scale_task(void *argument, size_t index, size_t worker)
     const size_t b = index / of_item, slot = index % of_item / plan->selected_queries;
     const double *norms = own->norms + (slot * plan->dims.batch + b) * plan->dims.kv_len;
     const double factor = factor_of(run, attn_selected(&options->heads, slot));
-    void *map = run->result->step[ATTN_STEP_CONTRIBUTION].data;
-    for (size_t key = 0; key < keys; key++) {
-        const size_t at = index * keys + key;
-        const double weight = attn_number_get(run->job.map[MAP_ATTENTION].data, plan->compute, at);
-        const double norm = norms[attn_selected(&options->keys, key)];
-        attn_number_put(map, plan->compute, at, weight == 0 || factor == 0 ? 0 : factor * fabs(weight) * norm);
+    const char *weights = run->job.map[MAP_ATTENTION].data;
+    char *map = run->result->step[ATTN_STEP_CONTRIBUTION].data;
+    if (factor == 0) {
+        memset(map + index * keys * run->element, 0, keys * run->element);
+        return;
+    }
+    for (size_t first = 0; first < keys; first += KEYS) {
+        const size_t some = attn_min(keys - first, KEYS), at = (index * keys + first) * run->element;
+        double kept[KEYS];
+        for (size_t key = 0; key < some; key++)
+            kept[key] = norms[attn_selected(&options->keys, first + key)];
+        layer_kernel(run)->weigh_norms(some, weights + at, kept, factor, map + at);
     }
 }
 

@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/kernel.h"
-#include "layer/norm.h"
 #include "layer/residual.h"
 
 /* ---- the network ---- */
@@ -116,10 +115,10 @@ size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *d
 static void norm_rows(const struct layer_run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
 {
     const attn_feed_forward_options *own = &run->request->options.feed_forward;
-    const attn_affine *norm = &run->request->weights.feed_forward.norm;
+    const struct attn_row_norm norm =
+        attn_row_norm_of(own->norm, &run->request->weights.feed_forward.norm, own->norm_eps, d);
     const size_t at = first * d * run->element;
-    attn_norm_rows(own->norm, run->plan->compute, rows, d, x + at, norm->weight == NULL ? NULL : norm->weight->data,
-                   norm->bias == NULL ? NULL : norm->bias->data, own->norm_eps, y + at);
+    layer_kernel(run)->norm(&norm, rows, x + at, y + at);
 }
 
 static void pre_norm_task(void *argument, size_t index, size_t worker)

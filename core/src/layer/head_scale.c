@@ -1,11 +1,15 @@
 /* head_scale.c: a factor for each head. */
 #include "layer/head_scale.h"
 
+#include <string.h>
+
 #include "base/number.h"
 #include "base/parallel.h"
+#include "kernel/kernel.h"
 
 struct head_scale {
     const attn_plan *plan;
+    const struct attn_kernel_type *kernel;
     const attn_tensor *factors;
     const struct attn_operand *context, *grad;
     void *to, *grad_factors;
@@ -22,10 +26,13 @@ static void scale_head(const struct head_scale *run, const struct attn_operand *
     const attn_dims *d = &run->plan->dims;
     const double factor = factor_of(run, h);
     for (size_t i = 0; i < d->q_len; i++) {
-        const size_t at = attn_operand_at(from, b, h, i);
-        for (size_t f = at; f < at + d->d_v; f++)
-            attn_number_put(run->to, run->plan->compute, f,
-                            factor == 0 ? 0 : factor * attn_number_get(from->data, run->plan->compute, f));
+        const size_t at = attn_operand_at(from, b, h, i) * attn_dtype_bytes(run->plan->compute);
+        char *to = (char *)run->to + at;
+        const struct attn_branch_sum sum = {.x = (const char *)from->data + at, .scale = factor, .y = to};
+        if (factor == 0)
+            memset(to, 0, d->d_v * attn_dtype_bytes(run->plan->compute));
+        else
+            run->kernel->add_branch(&sum, d->d_v);
     }
 }
 
@@ -39,7 +46,11 @@ static void scale_task(void *argument, size_t index, size_t worker)
 void attn_head_scale_run(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
                          void *data, const attn_runtime *runtime)
 {
-    struct head_scale run = {.plan = plan, .factors = request->options.head_scale, .context = context, .to = data};
+    struct head_scale run = {.plan = plan,
+                             .kernel = attn_kernel_of(runtime->kernel, plan->compute),
+                             .factors = request->options.head_scale,
+                             .context = context,
+                             .to = data};
     attn_spread(runtime, plan->dims.batch * plan->dims.heads, scale_task, &run);
 }
 
@@ -78,6 +89,7 @@ void attn_head_scale_back(const attn_plan *plan, const attn_request *request, co
                           const attn_runtime *runtime)
 {
     struct head_scale run = {.plan = plan,
+                             .kernel = attn_kernel_of(runtime->kernel, plan->compute),
                              .factors = request->options.head_scale,
                              .context = context,
                              .grad = grad,

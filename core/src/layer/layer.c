@@ -8,6 +8,7 @@
 #include "attention/heads.h"
 #include "attention/operand.h"
 #include "attention/starts.h"
+#include "base/copy.h"
 #include "base/float_mode.h"
 #include "base/pace.h"
 #include "base/size.h"
@@ -15,14 +16,16 @@
 #include "gemm/gemm.h"
 #include "layer/contribution.h"
 #include "layer/feed_forward.h"
-#include "layer/gate.h"
 #include "layer/head_scale.h"
 #include "layer/layer_run.h"
 #include "layer/layer_weigh.h"
 #include "layer/maps.h"
+#include "layer/present.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
 #include "layer/residual.h"
+#include "mask/resolved.h"
+#include "request/bindings.h"
 #include "request/steps.h"
 
 /* ---- products ---- */
@@ -90,9 +93,9 @@ static attn_status add_roles(struct layer_run *run, const attn_projection to[])
     add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
     add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
     add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
-    run->q = attn_operand_by_tokens(q, d->heads, d->q_len, d->d_k);
-    run->k = attn_operand_by_tokens(k, d->kv_heads, new_len, d->d_k);
-    run->v = attn_operand_by_tokens(v, d->kv_heads, new_len, d->d_v);
+    run->q = attn_operand_by_tokens(q, run->plan->compute, d->heads, d->q_len, d->d_k);
+    run->k = attn_operand_by_tokens(k, run->plan->compute, d->kv_heads, new_len, d->d_k);
+    run->v = attn_operand_by_tokens(v, run->plan->compute, d->kv_heads, new_len, d->d_v);
     return ATTN_OK;
 }
 
@@ -108,6 +111,7 @@ static attn_status add_fused(struct layer_run *run, const attn_projection to[])
     struct attn_operand *operands[] = {[PROJECT_Q] = &run->q, [PROJECT_K] = &run->k, [PROJECT_V] = &run->v};
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         *operands[role] = (struct attn_operand){.data = y + to[role].bias_first * run->element,
+                                                .dtype = run->plan->compute,
                                                 .batch_stride = (ptrdiff_t)(d->q_len * all.columns),
                                                 .head_stride = (ptrdiff_t)attn_projection_head_step(&to[role], d->d_k),
                                                 .row_stride = (ptrdiff_t)all.columns};
@@ -136,23 +140,35 @@ static attn_status project(struct layer_run *run)
     return ATTN_OK;
 }
 
+/* Attention on queries, keys and values as given: where the tensors say. */
+static void take_operands(struct layer_run *run)
+{
+    const attn_inputs *inputs = &run->request->inputs;
+    const attn_dims *d = &run->plan->dims;
+    const attn_tensor *key = inputs->key == NULL ? inputs->query : inputs->key;
+    const attn_tensor *value = inputs->value == NULL ? key : inputs->value;
+    if (inputs->query != NULL) {
+        run->q = attn_operand_of(inputs->query, d->d_k);
+        run->k = attn_operand_of(key, d->d_k);
+    }
+    if (value != NULL)
+        run->v = attn_operand_of(value, d->d_v);
+}
+
 static attn_status set_operands(struct layer_run *run)
 {
-    const attn_dims *d = &run->plan->dims;
     attn_status status = ATTN_OK;
-    bool by_heads = d->query_rank == 4;
-    if (run->request->is_layer) {
+    if (run->request->is_layer)
         status = project(run);
-    } else {
-        run->q = (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(run->x_q, d->heads, d->q_len, d->d_k);
-        run->k =
-            (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(run->x_k, d->kv_heads, attn_new_len(d), d->d_k);
-        run->v =
-            (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(run->x_v, d->kv_heads, attn_new_len(d), d->d_v);
-    }
+    else
+        take_operands(run);
     run->job.q = run->q;
-    run->job.k = run->k;
-    run->job.v = run->v;
+    run->job.k.added = run->k;
+    run->job.v.added = run->v;
+    if (run->request->inputs.past_key != NULL) {
+        run->job.k.past = attn_operand_of_past(run->request->inputs.past_key);
+        run->job.v.past = attn_operand_of_past(run->request->inputs.past_value);
+    }
     if (attn_start_of(&run->request->inputs) != NULL)
         return ATTN_OK;
     return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
@@ -173,21 +189,35 @@ static attn_status make_distance_bias(struct layer_run *run)
     const attn_options *options = &run->request->options;
     if (!attn_has_distance_bias(options))
         return ATTN_OK;
-    char *data = layer_take(run, attn_distance_bias_count(options, &run->plan->mask));
+    char *data = layer_take(run, attn_distance_bias_count(options, attn_mask_of(run->plan)));
     if (data == NULL)
         return layer_no_memory(run, "the biases by distance");
-    run->job.distance_bias = attn_distance_bias_make(options, &run->plan->mask, data, run->runtime);
+    run->job.distance_bias = attn_distance_bias_make(options, attn_mask_of(run->plan), data, run->runtime);
     return ATTN_OK;
+}
+
+/* Whether the heads write the output where the caller wants it, because nothing comes after them. */
+static bool heads_write_output(const struct layer_run *run)
+{
+    const bool scales = run->request->options.head_scale != NULL;
+    return layer_wants(run, ATTN_STEP_OUTPUT) && run->plan->step[ATTN_STEP_OUTPUT].data != NULL &&
+           !run->request->is_layer && !layer_wants(run, ATTN_STEP_CONCAT) &&
+           !(scales && layer_wants(run, ATTN_STEP_CONTEXT));
 }
 
 static attn_status prepare_job(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
-    run->context = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (heads_write_output(run)) {
+        run->job.context = attn_operand_of(&run->plan->step[ATTN_STEP_OUTPUT], d->d_v);
+        run->context = run->plan->step[ATTN_STEP_OUTPUT].data;
+    } else {
+        run->context = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+        run->job.context = (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(
+            run->context, run->plan->compute, d->heads, d->q_len, d->d_v);
+    }
     if (run->context == NULL)
         return layer_no_memory(run, "the context");
-    run->job.context = (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(
-        run->context, d->heads, d->q_len, d->d_v);
     attn_status status = attn_layer_take_maps(run);
     return status == ATTN_OK ? make_distance_bias(run) : status;
 }
@@ -226,8 +256,8 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const attn_dims *d = &run->plan->dims;
     const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
     const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
-    attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->scaled + row * width,
-                   run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
+    layer_kernel(run)->gate(rows * d->heads, d->d_v, d->d_gate, run->scaled + row * width,
+                            run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
 }
 
 /* In place unless the context was asked for. */
@@ -264,29 +294,17 @@ static attn_status project_output(struct layer_run *run)
 
 /* ---- the result ---- */
 
-/* A (batch, heads, len, d) view of an operand. */
-static attn_tensor operand_view(const struct attn_operand *operand, const attn_tensor *shape)
-{
-    attn_tensor view = *shape;
-    view.data = (void *)(uintptr_t)operand->data;
-    view.stride[0] = operand->batch_stride;
-    view.stride[1] = operand->head_stride;
-    view.stride[2] = operand->row_stride;
-    view.stride[3] = 1;
-    return view;
-}
-
 static void show_steps(struct layer_run *run)
 {
     attn_tensor *step = run->result->step;
-    step[ATTN_STEP_Q] = operand_view(&run->q, &step[ATTN_STEP_Q]);
-    step[ATTN_STEP_K] = operand_view(&run->k, &step[ATTN_STEP_K]);
-    step[ATTN_STEP_V] = operand_view(&run->v, &step[ATTN_STEP_V]);
-    step[ATTN_STEP_Q_ROTATED] = operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
-    step[ATTN_STEP_K_ROTATED] = operand_view(&run->job.k, &step[ATTN_STEP_K_ROTATED]);
-    step[ATTN_STEP_PRESENT_KEY] = operand_view(&run->job.k, &step[ATTN_STEP_PRESENT_KEY]);
-    step[ATTN_STEP_PRESENT_VALUE] = operand_view(&run->job.v, &step[ATTN_STEP_PRESENT_VALUE]);
-    step[ATTN_STEP_CONTEXT] = operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
+    step[ATTN_STEP_Q] = attn_operand_view(&run->q, &step[ATTN_STEP_Q]);
+    step[ATTN_STEP_K] = attn_operand_view(&run->k, &step[ATTN_STEP_K]);
+    step[ATTN_STEP_V] = attn_operand_view(&run->v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q_ROTATED] = attn_operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
+    step[ATTN_STEP_K_ROTATED] = attn_operand_view(&run->present_k, &step[ATTN_STEP_K_ROTATED]);
+    step[ATTN_STEP_PRESENT_KEY] = attn_operand_view(&run->present_k, &step[ATTN_STEP_PRESENT_KEY]);
+    step[ATTN_STEP_PRESENT_VALUE] = attn_operand_view(&run->present_v, &step[ATTN_STEP_PRESENT_VALUE]);
+    step[ATTN_STEP_CONTEXT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
     step[ATTN_STEP_CONCAT].data = run->scaled;
     step[ATTN_STEP_GATED].data = run->gated;
     step[ATTN_STEP_PROJECTED].data = run->projected;
@@ -294,24 +312,46 @@ static void show_steps(struct layer_run *run)
     step[ATTN_STEP_ATTENTION_OUTPUT].data = run->attended;
     step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
     if (run->plan->dims.query_rank == 4)
-        step[ATTN_STEP_OUTPUT] = operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
+        step[ATTN_STEP_OUTPUT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
     step[ATTN_STEP_OUTPUT].data = run->output;
 }
 
-attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                               attn_arena *arena, attn_result *result, struct attn_multihead_kept *kept,
-                               attn_error *err)
+/* Copies every wanted step that is not yet where the plan wants it, or is of 16 bits like the input that it shows. */
+static attn_status hand_over(struct layer_run *run)
+{
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        attn_tensor to = run->plan->step[step];
+        attn_tensor *from = &run->result->step[step];
+        if (!layer_wants(run, (attn_step)step) || (to.data == NULL && from->dtype == to.dtype))
+            continue;
+        if (to.data == NULL)
+            to.data = layer_take(run, attn_tensor_count(&to));
+        if (to.data == NULL)
+            return layer_no_memory(run, "the result");
+        if (from->data != to.data)
+            attn_tensor_copy(from, &to, run->runtime);
+        *from = to;
+    }
+    return ATTN_OK;
+}
+
+attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                               attn_result *result, struct attn_multihead_kept *kept, attn_error *err)
 {
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (plan->step[step].data != NULL) /* hand_over() goes there at the end */
+            result->step[step] =
+                attn_tensor_view(NULL, plan->step[step].dtype, plan->step[step].rank, plan->step[step].shape);
     struct layer_run run = {.plan = plan,
-                            .request = request,
+                            .request = &plan->request,
                             .runtime = runtime,
                             .arena = arena,
                             .result = result,
                             .err = err,
                             .element = attn_dtype_bytes(plan->compute),
-                            .job = attn_describe_job(plan, request)};
+                            .job = attn_describe_job(plan, &plan->request)};
     attn_status status = take_products(&run);
     if (status == ATTN_OK)
         status = prepare_inputs(&run);
@@ -335,24 +375,31 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
         status = attn_layer_feed_forward(&run);
     if (status == ATTN_OK)
         status = attn_layer_reduce_maps(&run);
+    if (status == ATTN_OK)
+        status = attn_layer_present(&run);
+    if (status == ATTN_OK) {
+        show_steps(&run);
+        status = hand_over(&run);
+    }
     if (status == ATTN_OK && attn_is_cancelled(run.runtime))
         status = attn_fail_stopped(err);
-    if (status == ATTN_OK)
-        show_steps(&run);
     *kept = (struct attn_multihead_kept){
         .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
     return status;
 }
 
-attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+attn_status attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
     struct attn_multihead_kept kept;
-    attn_status status = attn_plan_check_request(plan, request, err);
+    struct attn_bound bound;
+    if (bindings != NULL && bindings->grad_output != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "grad_output", "the plan is not for gradients");
+    attn_status status = attn_bind(plan, bindings, &bound, err);
     if (status != ATTN_OK)
         return status;
     const uint64_t mode = attn_float_mode_enter();
-    status = attn_multihead_run(plan, request, runtime, arena, result, &kept, err);
+    status = attn_multihead_run(&bound.plan, runtime, arena, result, &kept, err);
     attn_float_mode_leave(mode);
     return status;
 }

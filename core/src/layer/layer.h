@@ -14,9 +14,8 @@ struct attn_multihead_kept {
     char *product_scratch; /* of attn_products_run */
 };
 
-/* attn_plan_run, which also fills in *kept. */
-ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request,
-                                               const attn_runtime *runtime, attn_arena *arena, attn_result *result,
-                                               struct attn_multihead_kept *kept, attn_error *err);
+/* attn_plan_run on the data of the request, which also fills in *kept. */
+ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                                               attn_result *result, struct attn_multihead_kept *kept, attn_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "attn/arena.h"
 #include "attn/multihead.h"
 #include "gemm/gemm.h"
-#include "kernel/job.h"
+#include "kernel/kernel.h"
 #include "request/steps.h"
 
 enum { TOKEN_ROWS = 64 /* token rows per task of a norm, a gate or a sum */ };
@@ -23,9 +23,10 @@ struct layer_run {
     /* buffers of tokens: (batch, len, features) */
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
-    char *context;               /* of the heads, in the layout of context_operand */
-    char *scaled;                /* context times head_scale, in the same layout; context without head_scale */
-    char *gate, *gated;          /* gated is scaled without a gate */
+    struct attn_operand present_k, present_v;
+    char *context;      /* of the heads, in the layout of context_operand */
+    char *scaled;       /* context times head_scale, in the same layout; context without head_scale */
+    char *gate, *gated; /* gated is scaled without a gate */
     char *projected, *summed, *output;
     char *attended;             /* with a feed-forward network: the output before it */
     char *ff_normed, *expanded; /* its input after a pre-norm, and its result */
@@ -52,6 +53,11 @@ static inline char *layer_take(struct layer_run *run, size_t count)
 static inline bool layer_wants(const struct layer_run *run, attn_step step)
 {
     return attn_wants(&run->request->options, step);
+}
+
+static inline const struct attn_kernel_type *layer_kernel(const struct layer_run *run)
+{
+    return attn_kernel_of(run->runtime->kernel, run->plan->compute);
 }
 
 static inline size_t layer_query_tokens(const struct layer_run *run)

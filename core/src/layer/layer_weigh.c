@@ -13,6 +13,7 @@
 #include "layer/feed_forward.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
+#include "mask/resolved.h"
 #include "request/dims.h"
 #include "request/steps.h"
 
@@ -56,6 +57,16 @@ size_t attn_mean_source_count(const attn_plan *plan)
     return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
 }
 
+static bool gathers(const attn_request *request)
+{
+    const attn_inputs *inputs = &request->inputs;
+    const attn_tensor *const read[] = {inputs->query, inputs->key, inputs->value};
+    bool any = inputs->past_key != NULL;
+    for (size_t n = 0; n < sizeof read / sizeof *read; n++)
+        any = any || (read[n] != NULL && read[n]->dtype != request->options.compute);
+    return any;
+}
+
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
@@ -68,8 +79,12 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
         .kv_len = d->kv_len,
         .d_k = d->d_k,
         .d_v = d->d_v,
+        .k.past_len = d->past_len,
+        .v.past_len = d->past_len,
+        .gathers = gathers(request),
         .compute = plan->compute,
-        .mask = &plan->mask,
+        .bf16_products = options->bf16_products,
+        .mask = attn_mask_of(plan),
         .scale = plan->scale,
         .softcap = options->softcap,
         .sinks = options->sinks,
@@ -79,17 +94,6 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
         .kept_queries = plan->selected_queries,
         .kept_keys = plan->selected_keys,
     };
-}
-
-/* query_rank, the last member, is compared by itself, because padding may follow it. */
-attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request, attn_error *err)
-{
-    attn_dims dims = {0};
-    attn_status status = attn_dims_read(request, &dims, err);
-    if (status == ATTN_OK && (memcmp(&dims, &plan->dims, offsetof(attn_dims, query_rank)) != 0 ||
-                              dims.query_rank != plan->dims.query_rank || request->options.compute != plan->compute))
-        return attn_fail(err, ATTN_ERR_SHAPE, "inputs", "the request is not the one that the plan was made from");
-    return status;
 }
 
 enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that one run takes from the arena */
@@ -125,7 +129,7 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
         numbers += attn_mean_source_count(plan);
     numbers += attn_feed_forward_numbers(request, d);
     numbers += attn_contribution_numbers(request, d);
-    numbers += attn_distance_bias_count(&request->options, &plan->mask);
+    numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan));
     struct attn_heads_job job = attn_describe_job(plan, request);
     const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
                                ATTN_STEP_DROPPED};

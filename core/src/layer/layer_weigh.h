@@ -10,9 +10,6 @@
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
 /* The most products that run together: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
-/* ATTN_OK, or ATTN_ERR_SHAPE if the request has other dimensions or another type than the plan's. */
-ATTN_MUST_CHECK attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request,
-                                                    attn_error *err);
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);

@@ -1,9 +1,9 @@
 /* maps.c: memory for the maps and rows that the heads fill; then the mean over heads, and the mask as a map. */
 #include "layer/maps.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "layer/layer_weigh.h"
+#include "mask/resolved.h"
 
 /* ---- memory ---- */
 
@@ -90,15 +90,10 @@ static void mean_task(void *argument, size_t index, size_t worker)
     const attn_plan *plan = run->plan;
     const size_t keys = plan->selected_keys, heads = plan->dims.heads, queries = plan->selected_queries;
     const size_t b = index / queries, query = index % queries;
-    void *mean = run->result->step[ATTN_STEP_ATTENTION_MEAN].data;
-    for (size_t j = 0; j < keys; j++) {
-        double sum = 0;
-        for (size_t h = 0; h < heads; h++) {
-            size_t at = ((b * heads + h) * queries + query) * keys + j;
-            sum += attn_number_get(run->mean_source, plan->compute, at);
-        }
-        attn_number_put(mean, plan->compute, index * keys + j, sum / (double)heads);
-    }
+    char *mean = run->result->step[ATTN_STEP_ATTENTION_MEAN].data;
+    layer_kernel(run)->mean(heads, queries * keys, keys,
+                            run->mean_source + (b * heads * queries + query) * keys * run->element,
+                            mean + index * keys * run->element);
 }
 
 static void mask_task(void *argument, size_t index, size_t worker)
@@ -113,11 +108,12 @@ static void mask_task(void *argument, size_t index, size_t worker)
     const size_t i = attn_selected(&options->queries, index % queries);
     uint8_t *row = (uint8_t *)run->result->step[ATTN_STEP_MASK].data + index * keys;
     if (attn_selects_all(&options->keys)) {
-        attn_mask_row(&plan->mask, plan->compute, b, h, i, attn_mask_span(&plan->mask, b, i), 0, keys, row);
+        attn_mask_row(attn_mask_of(plan), plan->compute, b, h, i, attn_mask_span(attn_mask_of(plan), b, i), 0, keys,
+                      row);
         return;
     }
     for (size_t j = 0; j < keys; j++)
-        row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, attn_selected(&options->keys, j));
+        row[j] = attn_mask_allows(attn_mask_of(plan), plan->compute, b, h, i, attn_selected(&options->keys, j));
 }
 
 attn_status attn_layer_reduce_maps(struct layer_run *run)

@@ -16,8 +16,10 @@
 #include "layer/feed_forward.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
+#include "mask/resolved.h"
 #include "request/checks.h"
 #include "request/dims.h"
+#include "request/dims_checks.h"
 #include "request/steps.h"
 
 /* ---- the steps to keep, and their size ---- */
@@ -134,9 +136,10 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v) +
                          product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
-    plan->pairs = attn_mask_pairs(&plan->mask, request->watch);
+    plan->pairs = attn_mask_pairs(attn_mask_of(plan), request->watch);
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
-    plan->has_running_sums = has_feature_maps && attn_has_running_sums(&plan->mask, request->watch);
+    if (has_feature_maps)
+        attn_find_running_sums(attn_mask_of(plan), request->watch, &plan->has_running_sums, &plan->has_prefix_sums);
     const bool starts = attn_start_of(&request->inputs) != NULL;
     f->attention = starts             ? attn_starts_flops(plan)
                    : has_feature_maps ? attn_feature_maps_flops(plan, request)
@@ -153,8 +156,9 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest += attn_contribution_flops(plan);
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
-    const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
-    const double of_looks = attn_mask_lookup_flops(&plan->mask, request->watch) * looks(request, has_feature_maps);
+    const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, attn_mask_of(plan));
+    const double of_looks =
+        attn_mask_lookup_flops(attn_mask_of(plan), request->watch) * looks(request, has_feature_maps);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
     if (starts)
         plan->time_flops += attn_starts_time_flops(plan);
@@ -267,10 +271,27 @@ static attn_status check_work(const attn_request *request, const attn_plan *plan
     return ATTN_OK;
 }
 
+static attn_status resolve_masks(const attn_request *request, attn_plan *plan, attn_error *err)
+{
+    const attn_dims *d = &plan->dims;
+    attn_mask mask;
+    attn_status status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, plan->compute,
+                                           request->watch, &mask, err);
+    if (status != ATTN_OK)
+        return status;
+    if (request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
+        mask.base_offset += (int64_t)d->past_len;
+    if (request->inputs.scores != NULL)
+        mask.scores = request->inputs.scores->data;
+    attn_mask_put(&mask, plan);
+    return ATTN_OK;
+}
+
 attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err)
 {
     const attn_options *options = &request->options;
-    *plan = (attn_plan){.compute = options->compute, .want = options->want};
+    *plan = (attn_plan){.compute = options->compute, .want = options->want, .request = *request};
+    plan->request.watch = NULL;
     attn_status status = check_ranks(request, err);
     if (status == ATTN_OK)
         status = attn_options_check_numbers(options, err);
@@ -280,14 +301,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
         status = check_sizes(plan, err);
     if (status == ATTN_OK)
         status = attn_options_check(request, plan, err);
-    const attn_dims *d = &plan->dims;
     if (status == ATTN_OK)
-        status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, options->compute,
-                                   request->watch, &plan->mask, err);
-    if (status == ATTN_OK && request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
-        plan->mask.base_offset += (int64_t)d->past_len;
-    if (status == ATTN_OK && request->inputs.scores != NULL)
-        plan->mask.scores = request->inputs.scores->data;
+        status = resolve_masks(request, plan, err);
     if (status == ATTN_OK)
         status = attn_score_bias_check(request, plan, err);
     if (status == ATTN_OK)
@@ -299,7 +314,7 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     const attn_mechanism *mechanism = &options->mechanism;
     const bool has_no_scale =
         attn_start_of(&request->inputs) != NULL || (mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised);
-    plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)d->d_k);
+    plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)plan->dims.d_k);
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))
         return attn_fail_stopped(err);

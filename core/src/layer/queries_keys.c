@@ -1,4 +1,4 @@
-/* queries_keys.c: normalises and rotates queries and keys, and appends keys and values to their cache. */
+/* queries_keys.c: normalises and rotates queries and keys. */
 #include "layer/queries_keys.h"
 
 #include <math.h>
@@ -7,15 +7,10 @@
 #include "attention/operand.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "layer/norm.h"
+#include "kernel/kernel.h"
 #include "request/steps.h"
 
 enum { TOKENS = 64 /* tokens per task, with all their heads */, TAKES_MAX = 10 };
-
-static bool has_past(const attn_request *request)
-{
-    return request->inputs.past_key != NULL;
-}
 
 /* ---- the run ---- */
 
@@ -27,14 +22,13 @@ struct table {
     size_t positions_step;
 };
 
-/* One of q, k and v between projection and heads. */
+/* The queries or the new keys, between projection and heads. */
 struct part {
-    struct attn_operand from; /* new tokens */
-    const char *past;         /* (batch, heads, past_len, d); NULL: none */
-    size_t heads, past_len, len, d;
+    struct attn_operand from;
+    size_t heads, len, d;
     const attn_affine *norm;   /* NULL: not normalised */
     const struct table *table; /* NULL: not rotated */
-    char *to;                  /* (batch, heads, past_len + len, d) */
+    char *to;                  /* (batch, heads, len, d) */
     size_t first_task;
 };
 
@@ -42,6 +36,7 @@ struct qk_run {
     const attn_plan *plan;
     const attn_request *request;
     const attn_runtime *runtime;
+    const struct attn_kernel_type *kernel;
     attn_arena *arena;
     size_t element;
     struct table query_table, key_table;
@@ -52,7 +47,7 @@ struct qk_run {
     size_t rows_of_item;
     const attn_tensor *positions;
     /* what part_task does */
-    struct part parts[3];
+    struct part parts[2];
     size_t part_count;
     char *scratch;
     size_t scratch_bytes;
@@ -144,17 +139,20 @@ static attn_status make_tables(struct qk_run *run, attn_error *err)
 
 /* ---- tokens ---- */
 
-static const char *source(const struct qk_run *run, const struct part *part, size_t b, size_t h, size_t token)
+/* One head of a token, in the compute type: where it is, or widened into row. */
+static const void *source(const struct qk_run *run, const struct part *part, size_t b, size_t h, size_t token,
+                          char *row)
 {
-    const struct attn_operand *from = &part->from;
-    return (const char *)from->data + ((ptrdiff_t)b * from->batch_stride + (ptrdiff_t)h * from->head_stride +
-                                       (ptrdiff_t)token * from->row_stride) *
-                                          (ptrdiff_t)run->element;
+    const struct attn_vector from = attn_operand_row(&part->from, b, h, token);
+    if (from.dtype == run->plan->compute)
+        return from.data;
+    attn_vector_read(from, run->plan->compute, part->d, row);
+    return row;
 }
 
 static char *target(const struct qk_run *run, const struct part *part, size_t b, size_t h, size_t row)
 {
-    return part->to + ((b * part->heads + h) * (part->past_len + part->len) + row) * part->d * run->element;
+    return part->to + ((b * part->heads + h) * part->len + row) * part->d * run->element;
 }
 
 static const void *vector_at(const attn_tensor *vector, size_t at, size_t element)
@@ -170,15 +168,18 @@ static void norm_token(const struct qk_run *run, const struct part *part, size_t
     const bool is_whole = shaped != NULL && shaped->rank == 1 && shaped->shape[0] != part->d;
     const size_t own = shaped != NULL && shaped->rank == 2 ? part->d : 0, bytes = part->d * run->element;
     for (size_t h = 0; h < part->heads; h++)
-        memcpy(row + h * bytes, source(run, part, b, h, token), bytes);
-    if (is_whole)
-        attn_norm_rows(options->qk_norm, run->plan->compute, 1, part->heads * part->d, row,
-                       vector_at(part->norm->weight, 0, 0), vector_at(part->norm->bias, 0, 0), options->qk_norm_eps,
-                       row);
-    for (size_t h = 0; h < part->heads && !is_whole; h++)
-        attn_norm_rows(options->qk_norm, run->plan->compute, 1, part->d, row + h * bytes,
-                       vector_at(part->norm->weight, h * own, run->element),
-                       vector_at(part->norm->bias, h * own, run->element), options->qk_norm_eps, row + h * bytes);
+        attn_vector_read(attn_operand_row(&part->from, b, h, token), run->plan->compute, part->d, row + h * bytes);
+    struct attn_row_norm norm = attn_row_norm_of(options->qk_norm, part->norm, options->qk_norm_eps,
+                                                 is_whole ? part->heads * part->d : part->d);
+    if (own == 0) {
+        run->kernel->norm(&norm, is_whole ? 1 : part->heads, row, row);
+        return;
+    }
+    for (size_t h = 0; h < part->heads; h++) {
+        norm.gain = vector_at(part->norm->weight, h * own, run->element);
+        norm.shift = vector_at(part->norm->bias, h * own, run->element);
+        run->kernel->norm(&norm, 1, row + h * bytes, row + h * bytes);
+    }
 }
 
 static size_t table_row(const struct table *t, size_t b, size_t token)
@@ -190,8 +191,9 @@ static void turn(const struct qk_run *run, const struct part *part, size_t b, si
 {
     const struct table *t = part->table;
     const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
-    attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim, t->cos + at,
-                   t->sin + at, false, x, y);
+    const struct attn_rotation rotation = {
+        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim};
+    run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
 }
 
 /* Normalises and rotates tokens from … to of one item. */
@@ -203,8 +205,8 @@ static void change_tokens(const struct qk_run *run, const struct part *part, siz
         if (part->norm != NULL)
             norm_token(run, part, b, token, row);
         for (size_t h = 0; h < part->heads; h++) {
-            const char *x = part->norm != NULL ? row + h * bytes : source(run, part, b, h, token);
-            char *y = target(run, part, b, h, part->past_len + token);
+            const char *x = part->norm != NULL ? row + h * bytes : source(run, part, b, h, token, row);
+            char *y = target(run, part, b, h, token);
             if (part->table != NULL)
                 turn(run, part, b, token, x, y);
             else
@@ -213,30 +215,15 @@ static void change_tokens(const struct qk_run *run, const struct part *part, siz
     }
 }
 
-/* Copies rows from … to of the cache, one contiguous range per head. */
-static void copy_past(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to)
-{
-    const size_t bytes = part->d * run->element;
-    for (size_t h = 0; h < part->heads; h++)
-        memcpy(target(run, part, b, h, from), part->past + ((b * part->heads + h) * part->past_len + from) * bytes,
-               (to - from) * bytes);
-}
-
 static void part_task(void *argument, size_t index, size_t worker)
 {
     const struct qk_run *run = argument;
     const struct part *part = run->parts;
     while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
         part++;
-    const size_t all = part->past_len + part->len, across = attn_ceil_div(all, TOKENS),
-                 block = index - part->first_task;
-    const size_t b = block / across, first = block % across * TOKENS, last = attn_min(first + TOKENS, all);
-    const size_t border = first < part->past_len ? attn_min(last, part->past_len) : first;
-    if (first < border)
-        copy_past(run, part, b, first, border);
-    if (border < last)
-        change_tokens(run, part, b, border - part->past_len, last - part->past_len,
-                      run->scratch + worker * run->scratch_bytes);
+    const size_t across = attn_ceil_div(part->len, TOKENS), block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS;
+    change_tokens(run, part, b, first, attn_min(first + TOKENS, part->len), run->scratch + worker * run->scratch_bytes);
 }
 
 static attn_status run_parts(struct qk_run *run, attn_error *err)
@@ -244,45 +231,47 @@ static attn_status run_parts(struct qk_run *run, attn_error *err)
     size_t tasks = 0;
     for (size_t p = 0; p < run->part_count; p++) {
         struct part *part = &run->parts[p];
-        const size_t rows = part->past_len + part->len, batch = run->plan->dims.batch;
-        part->to = attn_arena_take(run->arena, batch * part->heads * rows * part->d, run->element);
+        const size_t batch = run->plan->dims.batch;
+        part->to = attn_arena_take(run->arena, batch * part->heads * part->len * part->d, run->element);
         if (part->to == NULL)
             return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the queries and keys");
         part->first_task = tasks;
-        tasks += batch * attn_ceil_div(rows, TOKENS);
+        tasks += batch * attn_ceil_div(part->len, TOKENS);
     }
     attn_spread(run->runtime, tasks, part_task, run);
     return ATTN_OK;
 }
 
-/* Describes the operands that change, and their new arrays, which the heads read. */
-static void describe_parts(struct qk_run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
+/* Kernels read queries in their own type. */
+static bool widens_queries(const attn_plan *plan, const attn_request *request)
+{
+    return !request->is_layer && request->inputs.query != NULL && request->inputs.query->dtype != plan->compute;
+}
+
+static void describe_parts(struct qk_run *run, const struct attn_heads_job *job)
 {
     const attn_dims *d = &run->plan->dims;
-    const attn_request *request = run->request;
-    const bool turns = run->plan->rope_dim != 0, norms = request->options.qk_norm != ATTN_NORM_NONE;
-    const size_t new_len = attn_new_len(d);
-    struct part q = {.from = job->q, .heads = d->heads, .len = d->q_len, .d = d->d_k};
-    struct part k = {.from = job->k, .heads = d->kv_heads, .len = new_len, .d = d->d_k, .past_len = d->past_len};
-    struct part v = {.from = job->v, .heads = d->kv_heads, .len = new_len, .d = d->d_v, .past_len = d->past_len};
-    q.norm = norms ? &request->weights.query_norm : NULL;
-    k.norm = norms ? &request->weights.key_norm : NULL;
-    q.table = turns ? &run->query_table : NULL;
-    k.table = turns ? &run->key_table : NULL;
-    k.past = has_past(request) ? request->inputs.past_key->data : NULL;
-    v.past = has_past(request) ? request->inputs.past_value->data : NULL;
-    if (norms || turns) {
-        operands[run->part_count] = &job->q;
-        run->parts[run->part_count++] = q;
-    }
-    if (norms || turns || has_past(request)) {
-        operands[run->part_count] = &job->k;
-        run->parts[run->part_count++] = k;
-    }
-    if (has_past(request)) {
-        operands[run->part_count] = &job->v;
-        run->parts[run->part_count++] = v;
-    }
+    const attn_weights *weights = &run->request->weights;
+    const bool turns = run->plan->rope_dim != 0, norms = run->request->options.qk_norm != ATTN_NORM_NONE;
+    run->parts[run->part_count++] = (struct part){.from = job->q,
+                                                  .heads = d->heads,
+                                                  .len = d->q_len,
+                                                  .d = d->d_k,
+                                                  .norm = norms ? &weights->query_norm : NULL,
+                                                  .table = turns ? &run->query_table : NULL};
+    if (!norms && !turns)
+        return;
+    run->parts[run->part_count++] = (struct part){.from = job->k.added,
+                                                  .heads = d->kv_heads,
+                                                  .len = attn_new_len(d),
+                                                  .d = d->d_k,
+                                                  .norm = norms ? &weights->key_norm : NULL,
+                                                  .table = turns ? &run->key_table : NULL};
+}
+
+static struct attn_operand changed(const struct qk_run *run, const struct part *part)
+{
+    return attn_operand_by_heads(part->to, run->plan->compute, part->heads, part->len, part->d);
 }
 
 attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
@@ -291,24 +280,26 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
     struct qk_run run = {.plan = plan,
                          .request = request,
                          .runtime = runtime,
+                         .kernel = attn_kernel_of(runtime->kernel, plan->compute),
                          .arena = arena,
                          .element = attn_dtype_bytes(plan->compute),
                          .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
-    struct attn_operand *operands[3] = {NULL};
-    if (!attn_qk_is_changed(&request->options) && !has_past(request))
+    if (!attn_qk_is_changed(&request->options) && !widens_queries(plan, request))
         return ATTN_OK;
     run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
     if (run.scratch == NULL)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to normalise queries and keys");
     attn_status status = plan->rope_dim != 0 ? make_tables(&run, err) : ATTN_OK;
-    if (status == ATTN_OK) {
-        describe_parts(&run, job, operands);
-        status = run_parts(&run, err);
-    }
-    for (size_t p = 0; p < run.part_count && status == ATTN_OK && operands[p] != NULL; p++)
-        *operands[p] = attn_operand_by_heads(run.parts[p].to, run.parts[p].heads,
-                                             run.parts[p].past_len + run.parts[p].len, run.parts[p].d);
-    return status;
+    if (status != ATTN_OK)
+        return status;
+    describe_parts(&run, job);
+    status = run_parts(&run, err);
+    if (status != ATTN_OK)
+        return status;
+    job->q = changed(&run, &run.parts[0]);
+    if (run.part_count > 1)
+        job->k.added = changed(&run, &run.parts[1]);
+    return ATTN_OK;
 }
 
 /* ---- the backward pass ---- */
@@ -322,14 +313,15 @@ static void turn_back_task(void *argument, size_t index, size_t worker)
     const size_t across = attn_ceil_div(part->len, TOKENS), block = index - part->first_task;
     const size_t b = block / across, first = block % across * TOKENS, last = attn_min(first + TOKENS, part->len);
     char *x = run->scratch + worker * run->scratch_bytes;
+    const struct attn_rotation rotation = {
+        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = true};
     for (size_t token = first; token < last && !attn_is_cancelled(run->runtime); token++)
         for (size_t h = 0; h < part->heads; h++) {
-            char *y = (char *)(uintptr_t)source(run, part, b, h, token);
+            char *y = (char *)(uintptr_t)attn_operand_row(&part->from, b, h, token).data;
             const struct table *t = part->table;
             const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
             memcpy(x, y, part->d * run->element);
-            attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim,
-                           t->cos + at, t->sin + at, true, x, y);
+            run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
         }
 }
 
@@ -347,6 +339,7 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
     struct qk_run run = {.plan = plan,
                          .request = request,
                          .runtime = runtime,
+                         .kernel = attn_kernel_of(runtime->kernel, plan->compute),
                          .arena = arena,
                          .element = attn_dtype_bytes(plan->compute),
                          .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
@@ -377,7 +370,7 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
 size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    return request->options.qk_norm == ATTN_NORM_NONE
+    return request->options.qk_norm == ATTN_NORM_NONE && request->is_layer
                ? 0
                : attn_round_up(attn_max(d->heads, d->kv_heads) * d->d_k * attn_dtype_bytes(plan->compute),
                                ATTN_ALIGNMENT);
@@ -393,12 +386,10 @@ size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     size_t numbers = plan->rope_dim != 0 ? table_numbers(plan, request) : 0;
-    if (attn_qk_is_changed(&request->options))
+    if (attn_qk_is_changed(&request->options) || widens_queries(plan, request))
         numbers += d->batch * d->heads * d->q_len * d->d_k;
-    if (attn_qk_is_changed(&request->options) || has_past(request))
-        numbers += d->batch * d->kv_heads * d->kv_len * d->d_k;
-    if (has_past(request))
-        numbers += d->batch * d->kv_heads * d->kv_len * d->d_v;
+    if (attn_qk_is_changed(&request->options))
+        numbers += d->batch * d->kv_heads * attn_new_len(d) * d->d_k;
     return numbers * attn_dtype_bytes(plan->compute) + plan->rope_dim * sizeof(double) +
            (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }

@@ -1,6 +1,5 @@
 /*
- * queries_keys.h: the stage between projection and heads: normalises and rotates queries and keys, and appends keys and
- * values to their cache.
+ * queries_keys.h: the stage between projection and heads: normalises and rotates queries and keys.
  */
 #ifndef ATTN_LAYER_QUERIES_KEYS_H
 #define ATTN_LAYER_QUERIES_KEYS_H
@@ -13,9 +12,9 @@ size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request)
 double attn_qk_flops(const attn_plan *plan, const attn_request *request);
 
 /*
- * On entry, job->q, k and v are the new tokens, projected or given. On return, q and k are normalised and rotated, and
- * k and v begin with past_key and past_value. An operand that needs no change stays the same view. The past is copied
- * once, so that the keys of a head are contiguous. Returns ATTN_OK or ATTN_ERR_NO_MEMORY.
+ * On entry, job->q and job->k.added are the new tokens, projected or given. On return, they are normalised and rotated.
+ * Without a norm and a rotation they stay the same views, but queries of 16 bits are widened. Returns ATTN_OK or
+ * ATTN_ERR_NO_MEMORY.
  */
 ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                                         attn_arena *arena, struct attn_heads_job *job, attn_error *err);

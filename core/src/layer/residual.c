@@ -1,21 +1,18 @@
 /* residual.c: the two ends of a layer: pre-norm at the start; dropout, residual and post-norm at the end. */
 #include "layer/residual.h"
 
-#include <string.h>
-
 #include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/philox.h"
-#include "layer/norm.h"
 
 /* The norm of the inputs or of the output, for rows of d numbers from row first on. */
 static void norm_rows(const struct layer_run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
 {
     const attn_options *options = &run->request->options;
-    const attn_tensor *gain = run->request->weights.norm.weight, *shift = run->request->weights.norm.bias;
+    const struct attn_row_norm norm =
+        attn_row_norm_of(options->norm, &run->request->weights.norm, options->norm_eps, d);
     const size_t at = first * d * run->element;
-    attn_norm_rows(options->norm, run->plan->compute, rows, d, x + at, gain == NULL ? NULL : gain->data,
-                   shift == NULL ? NULL : shift->data, options->norm_eps, y + at);
+    layer_kernel(run)->norm(&norm, rows, x + at, y + at);
 }
 
 /* ---- before the heads ---- */
@@ -42,26 +39,21 @@ static void add_numbers(const struct layer_run *run, const struct attn_branch *b
                         size_t count)
 {
     const attn_options *options = &run->request->options;
-    const double p = branch->drops ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
-    const double scale = options->residual_scale == 0 ? 1 : options->residual_scale;
-    uint8_t keep[512];
+    const double p = branch->drops ? options->dropout : 0;
+    uint8_t keep[4096];
     for (size_t done = 0; done < count; done += sizeof keep) {
-        size_t some = attn_min(count - done, sizeof keep), at = first + done;
-        memset(keep, 1, some);
+        const size_t some = attn_min(count - done, sizeof keep), at = (first + done) * run->element;
         if (p > 0)
-            attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, at, some, keep);
-        for (size_t n = 0; n < some; n++)
-            if (run->plan->compute == ATTN_F32) {
-                float y = ((const float *)x)[at + n];
-                y = (p > 0 ? (keep[n] ? y * (float)gain : 0) : y) * (float)scale;
-                ((float *)branch->sum)[at + n] =
-                    branch->residual != NULL ? ((const float *)branch->residual)[at + n] + y : y;
-            } else {
-                double y = ((const double *)x)[at + n];
-                y = (p > 0 ? (keep[n] ? y * gain : 0) : y) * scale;
-                ((double *)branch->sum)[at + n] =
-                    branch->residual != NULL ? ((const double *)branch->residual)[at + n] + y : y;
-            }
+            layer_kernel(run)->dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, first + done, some, keep);
+        const struct attn_branch_sum sum = {
+            .x = x + at,
+            .residual = branch->residual == NULL ? NULL : branch->residual + at,
+            .keep = p > 0 ? keep : NULL,
+            .gain = p < 1 ? 1 / (1 - p) : 0,
+            .scale = options->residual_scale == 0 ? 1 : options->residual_scale,
+            .y = branch->sum + at,
+        };
+        layer_kernel(run)->add_branch(&sum, some);
     }
 }
 
@@ -71,9 +63,9 @@ void attn_layer_add_branch(const struct layer_run *run, const struct attn_branch
     const size_t d = run->plan->dims.d_out, at = row * d * run->element;
     const char *x = branch->x;
     if (options->branch_norm != ATTN_NORM_NONE) {
-        const attn_tensor *gain = branch->norm->weight, *shift = branch->norm->bias;
-        attn_norm_rows(options->branch_norm, run->plan->compute, rows, d, x + at, gain == NULL ? NULL : gain->data,
-                       shift == NULL ? NULL : shift->data, options->branch_norm_eps, branch->sum + at);
+        const struct attn_row_norm norm =
+            attn_row_norm_of(options->branch_norm, branch->norm, options->branch_norm_eps, d);
+        layer_kernel(run)->norm(&norm, rows, x + at, branch->sum + at);
         x = branch->sum;
     }
     add_numbers(run, branch, x, row * d, rows * d);

@@ -5,7 +5,7 @@
 #ifndef ATTN_MASK_BLOCKS_H
 #define ATTN_MASK_BLOCKS_H
 
-#include "attn/mask.h"
+#include "mask/resolved.h"
 
 /*
  * Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. watch as in

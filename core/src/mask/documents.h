@@ -4,7 +4,7 @@
 #ifndef ATTN_MASK_DOCUMENTS_H
 #define ATTN_MASK_DOCUMENTS_H
 
-#include "attn/mask.h"
+#include "mask/resolved.h"
 
 /* The ids of neighbours are documents_key_stride[1] apart. */
 static inline const int64_t *attn_document_of_key(const attn_mask *mask, size_t b, size_t j)

@@ -1,8 +1,9 @@
 /* mask_resolve.c: checks masks, and resolves them against the dimensions of a computation. */
-#include "attn/mask.h"
+#include "mask/resolved.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail_shape.h"
@@ -25,6 +26,40 @@ static attn_status fail_shape(attn_error *err, const char *field, const attn_ten
                            attn_last_name(field), received, expected);
 }
 
+/*
+ * The shape with which a mask would fit, when its numbers are in that order already: (batch, kv_len), (batch, q_len,
+ * kv_len) and (batch * heads, q_len, kv_len) are what other systems take. False: none is known.
+ */
+static bool find_meant_shape(const attn_tensor *tensor, const size_t wanted[4], size_t meant[4])
+{
+    const size_t *own = tensor->shape;
+    const bool is_padding = tensor->rank == 2 && own[0] == wanted[0] && own[1] == wanted[3];
+    const bool is_map = tensor->rank == 3 && own[1] == wanted[2] && own[2] == wanted[3];
+    const bool is_flat = is_map && wanted[0] > 0 && own[0] / wanted[0] == wanted[1] && own[0] % wanted[0] == 0;
+    if (!is_padding && !is_flat && !(is_map && own[0] == wanted[0]))
+        return false;
+    meant[0] = wanted[0];
+    meant[1] = is_flat ? wanted[1] : 1;
+    meant[2] = is_padding ? 1 : wanted[2];
+    meant[3] = wanted[3];
+    return true;
+}
+
+static attn_status fail_broadcast(attn_error *err, const char *field, const attn_tensor *tensor, const size_t wanted[4])
+{
+    size_t meant[4];
+    char shape[64];
+    const attn_status status = fail_shape(err, field, tensor, 4, wanted);
+    if (err == NULL || !find_meant_shape(tensor, wanted, meant))
+        return status;
+    const size_t length = strlen(err->message);
+    snprintf(err->message + length, sizeof err->message - length, "; it would fit with the shape %s%s",
+             attn_shape_text(shape, sizeof shape, 4, meant),
+             tensor->rank == 2 && strcmp(field, "masks.attend") == 0 ? ", and masks.padding takes (batch, kv_len)"
+                                                                     : "");
+    return status;
+}
+
 /* The strides that broadcast tensor to the shape wanted[4], aligned at the right. */
 static attn_status broadcast(const attn_tensor *tensor, const char *field, const size_t wanted[4], ptrdiff_t stride[4],
                              attn_error *err)
@@ -32,7 +67,7 @@ static attn_status broadcast(const attn_tensor *tensor, const char *field, const
     for (int axis = 0; axis < 4; axis++) {
         int own = axis - (4 - tensor->rank);
         if (own >= 0 && tensor->shape[own] != wanted[axis] && tensor->shape[own] != 1)
-            return fail_shape(err, field, tensor, 4, wanted);
+            return fail_broadcast(err, field, tensor, wanted);
         stride[axis] = own >= 0 && tensor->shape[own] == wanted[axis] ? tensor->stride[own] : 0;
     }
     return ATTN_OK;

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "mask/blocks.h"
 #include "mask/documents.h"
+#include "mask/resolved.h"
 
 int64_t attn_mask_offset(const attn_mask *mask, size_t b)
 {
@@ -261,4 +262,30 @@ double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch)
             tiles += ceil((double)(span.to - span.from) / tile);
         }
     return tiles * (double)mask->heads * (call + key * keys + attn_blocks_row_flops(mask, keys));
+}
+
+/* ---- in a plan ---- */
+
+void attn_mask_put(const attn_mask *mask, attn_plan *plan)
+{
+    plan->mask = (attn_mask_facts){.has_positions = attn_mask_has_positions(mask),
+                                   .has_lookup = attn_mask_has_lookup(mask),
+                                   .bias_as_mask = mask->bias_as_mask,
+                                   .bias_lowest = mask->bias_lowest};
+    memcpy(&plan->mask.resolved, mask, sizeof *mask);
+}
+
+int64_t attn_plan_offset(const attn_plan *plan, size_t b)
+{
+    return attn_mask_offset(attn_mask_of(plan), b);
+}
+
+attn_span attn_plan_span(const attn_plan *plan, size_t b, size_t i)
+{
+    return attn_mask_span(attn_mask_of(plan), b, i);
+}
+
+bool attn_plan_allows(const attn_plan *plan, size_t b, size_t h, size_t i, size_t j)
+{
+    return attn_mask_allows(attn_mask_of(plan), plan->compute, b, h, i, j);
 }

@@ -4,13 +4,14 @@
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "layer/norm.h"
+#include "kernel/kernel.h"
 
 enum { TASK_ROWS = 64 };
 
 struct norm_run {
     const attn_token_norm *norm;
     const attn_tensor *input;
+    const attn_kernel *kernel;
     char *output;
 };
 
@@ -18,12 +19,12 @@ static void norm_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct norm_run *run = argument;
-    const attn_affine *weights = &run->norm->weights;
     const size_t d = run->input->shape[1], first = index * TASK_ROWS;
     const size_t at = first * d * attn_dtype_bytes(run->input->dtype);
-    attn_norm_rows(run->norm->type, run->input->dtype, attn_min(run->input->shape[0] - first, TASK_ROWS), d,
-                   (const char *)run->input->data + at, weights->weight != NULL ? weights->weight->data : NULL,
-                   weights->bias != NULL ? weights->bias->data : NULL, run->norm->eps, run->output + at);
+    const struct attn_row_norm norm = attn_row_norm_of(run->norm->type, &run->norm->weights, run->norm->eps, d);
+    attn_kernel_of(run->kernel, run->input->dtype)
+        ->norm(&norm, attn_min(run->input->shape[0] - first, TASK_ROWS), (const char *)run->input->data + at,
+               run->output + at);
 }
 
 attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *input, const attn_runtime *runtime,
@@ -31,7 +32,7 @@ attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *
 {
     *output = *input;
     if (norm->type != ATTN_NORM_NONE) {
-        struct norm_run run = {norm, input,
+        struct norm_run run = {norm, input, runtime->kernel,
                                attn_arena_take(arena, attn_tensor_count(input), attn_dtype_bytes(input->dtype))};
         if (run.output == NULL)
             return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a norm of the model");

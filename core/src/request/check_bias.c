@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/pace.h"
 #include "formulas/position_bias.h"
+#include "mask/resolved.h"
 #include "request/checks.h"
 
 static attn_status check_finite(const attn_tensor *tensor, const char *field, const attn_request *request,
@@ -104,7 +105,7 @@ static attn_status check_relative(const attn_request *request, size_t heads, att
 attn_status attn_score_bias_check(const attn_request *request, const attn_plan *plan, attn_error *err)
 {
     const size_t heads = plan->dims.heads;
-    attn_status status = check_slopes(request, heads, &plan->mask, err);
+    attn_status status = check_slopes(request, heads, attn_mask_of(plan), err);
     if (status == ATTN_OK)
         status = check_relative(request, heads, err);
     if (status == ATTN_OK)

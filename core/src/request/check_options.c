@@ -1,9 +1,11 @@
 /* check_options.c: checks options, on their own and against the rest of a request. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/fail_shape.h"
 #include "base/pace.h"
+#include "formulas/features.h"
 #include "request/checks.h"
 #include "request/dims.h"
 #include "request/steps.h"
@@ -161,11 +163,28 @@ static attn_status check_selection(const attn_selection *selection, const char *
     if (selection->count > dimension)
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
     if (!is_within(selection, dimension, &outside))
-        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name, outside,
-                         dimension == 0 ? 0 : dimension - 1);
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu%s", name, outside,
+                         dimension == 0 ? 0 : dimension - 1,
+                         strcmp(name, "heads") == 0 ? ", and num_heads is how many there are" : "");
     if (is_repeating(selection, pace))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
                          UNSORTED_MAX);
+    return ATTN_OK;
+}
+
+static attn_status check_bf16(const attn_request *request, attn_error *err)
+{
+    static const char *const field = "options.bf16_products";
+    const attn_options *options = &request->options;
+    if (!options->bf16_products)
+        return ATTN_OK;
+    if (options->compute != ATTN_F32)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "products in bfloat16 need compute float32");
+    if (attn_has_feature_maps(options))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "products in bfloat16 belong to mechanism softmax");
+    if (attn_start_of(&request->inputs) != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "products in bfloat16 need a request that starts at query and key");
     return ATTN_OK;
 }
 
@@ -178,6 +197,8 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
         request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
     if (status == ATTN_OK)
         status = attn_start_check(request, err);
+    if (status == ATTN_OK)
+        status = check_bf16(request, err);
     if (status == ATTN_OK)
         status = attn_feed_forward_check(request, dims, err);
     if (status == ATTN_OK)

@@ -5,18 +5,19 @@
 #include "request/checks.h"
 #include "request/steps.h"
 
-#define STEP(name) (UINT32_C(1) << ATTN_STEP_##name)
+#define STEP(name) ATTN_STEP_BIT(ATTN_STEP_##name)
 
 /* The steps of queries, keys and the cache; those before given weights; those that need values. */
-static const uint32_t of_keys =
+static const attn_steps of_keys =
     STEP(Q) | STEP(K) | STEP(Q_ROTATED) | STEP(K_ROTATED) | STEP(PRESENT_KEY) | STEP(PRESENT_VALUE);
-static const uint32_t of_scores = STEP(SCORES) | STEP(SCALED) | STEP(MASKED) | STEP(LSE) | STEP(LSE_KEYS) | STEP(SINK);
-static const uint32_t of_values = STEP(V) | STEP(CONTEXT) | STEP(CONCAT) | STEP(OUTPUT);
+static const attn_steps of_scores =
+    STEP(SCORES) | STEP(SCALED) | STEP(MASKED) | STEP(LSE) | STEP(LSE_KEYS) | STEP(SINK);
+static const attn_steps of_values = STEP(V) | STEP(CONTEXT) | STEP(CONCAT) | STEP(OUTPUT);
 
 /* Fails for the first wanted step among those, with the reason why such a start lacks it. */
-static attn_status refuse_steps(const attn_request *request, uint32_t steps, const char *reason, attn_error *err)
+static attn_status refuse_steps(const attn_request *request, attn_steps steps, const char *reason, attn_error *err)
 {
-    const uint32_t wanted = request->options.want & steps;
+    const attn_steps wanted = request->options.want & steps;
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
         if (wanted >> step & 1)
             return attn_fail(err, ATTN_ERR_FIELD, "options.want", "\"%s\" %s", attn_step_name((attn_step)step), reason);

@@ -6,6 +6,8 @@
 
 #include "base/fail_shape.h"
 #include "base/size.h"
+#include "request/dims_checks.h"
+#include "request/dims_start.h"
 
 /* ---- inputs ---- */
 
@@ -19,24 +21,12 @@ static const attn_tensor *value_of(const attn_request *request)
     return request->inputs.value == NULL ? key_of(request) : request->inputs.value;
 }
 
-static attn_status check_tensor(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
-{
-    size_t count;
-    if (tensor->dtype != compute)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", attn_last_name(field),
-                         attn_dtype_name(compute), attn_dtype_name(tensor->dtype));
-    if (!attn_shape_count(tensor->rank, tensor->shape, &count) || count > ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "%s has too many elements", attn_last_name(field));
-    if (!attn_tensor_is_contiguous(tensor))
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be row-major without gaps", attn_last_name(field));
-    return ATTN_OK;
-}
-
 static attn_status check_input(const attn_request *request, const attn_tensor *tensor, const char *field,
                                attn_error *err)
 {
     int most = request->is_layer ? 3 : 4, rank = request->inputs.query->rank;
-    attn_status status = check_tensor(tensor, field, request->options.compute, err);
+    attn_status status =
+        (request->is_layer ? attn_check_tensor : attn_check_tokens)(tensor, field, request->options.compute, err);
     if (status != ATTN_OK)
         return status;
     const char *name = attn_last_name(field);
@@ -64,21 +54,6 @@ static attn_status check_inputs(const attn_request *request, attn_error *err)
     return status;
 }
 
-/* Size of an axis that key or value must share with another input. */
-static attn_status check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted, const char *what,
-                              attn_error *err)
-{
-    char expected[64];
-    if (tensor->shape[axis] == wanted)
-        return ATTN_OK;
-    size_t shape[ATTN_MAX_RANK];
-    memcpy(shape, tensor->shape, sizeof shape);
-    shape[axis] = wanted;
-    attn_shape_text(expected, sizeof expected, tensor->rank, shape);
-    return attn_fail_shape(err, field, tensor, expected, "%s has %zu %s, %zu expected", attn_last_name(field),
-                           tensor->shape[axis], what, wanted);
-}
-
 static attn_status read_lengths(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_tensor *q = request->inputs.query, *k = key_of(request), *v = value_of(request);
@@ -90,61 +65,28 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
     dims->d_query = q->shape[q->rank - 1];
     dims->d_key = k->shape[k->rank - 1];
     dims->d_value = v->shape[v->rank - 1];
-    attn_status status = check_same(v, "inputs.value", length_axis, dims->kv_len, "positions", err);
+    attn_status status = attn_check_same(v, "inputs.value", length_axis, dims->kv_len, "positions", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = check_same(k, "inputs.key", 0, dims->batch, "batch items", err);
+        status = attn_check_same(k, "inputs.key", 0, dims->batch, "batch items", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = check_same(v, "inputs.value", 0, dims->batch, "batch items", err);
+        status = attn_check_same(v, "inputs.value", 0, dims->batch, "batch items", err);
     return status;
 }
 
 /* ---- heads: attention on q, k, v as given ---- */
 
-/* Head counts are bounded first, so that their sums and products with widths cannot overflow. */
-static attn_status check_groups(const attn_dims *dims, attn_error *err)
-{
-    if (dims->heads == 0 || dims->kv_heads == 0)
-        return attn_fail(err, ATTN_ERR_SHAPE, "inputs.query", "there must be at least one head");
-    if (dims->heads > DIMENSION_MAX || dims->kv_heads > DIMENSION_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE,
-                         dims->heads > DIMENSION_MAX ? "options.num_heads" : "options.kv_num_heads",
-                         "there are more than %zu heads", DIMENSION_MAX);
-    if (dims->heads % dims->kv_heads != 0)
-        return attn_fail(err, ATTN_ERR_SHAPE, "options.kv_num_heads",
-                         "%zu query heads cannot be divided among %zu key heads", dims->heads, dims->kv_heads);
-    return ATTN_OK;
-}
-
-static attn_status check_option_heads(size_t asked, size_t found, const char *field, attn_error *err)
-{
-    if (asked == 0 || asked == found)
-        return ATTN_OK;
-    return attn_fail(err, ATTN_ERR_SHAPE, field, "%s is %zu, but the tensors have %zu heads", attn_last_name(field),
-                     asked, found);
-}
-
 static attn_status heads_of_rank_4(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     dims->heads = request->inputs.query->shape[1];
     dims->kv_heads = key_of(request)->shape[1];
-    attn_status status = check_same(value_of(request), "inputs.value", 1, dims->kv_heads, "heads", err);
+    attn_status status = attn_check_same(value_of(request), "inputs.value", 1, dims->kv_heads, "heads", err);
     if (status == ATTN_OK)
-        status = check_option_heads(request->options.num_heads, dims->heads, "options.num_heads", err);
+        status = attn_check_heads(request->options.num_heads, dims->heads, "options.num_heads", err);
     if (status == ATTN_OK)
-        status = check_option_heads(request->options.kv_num_heads, dims->kv_heads, "options.kv_num_heads", err);
+        status = attn_check_heads(request->options.kv_num_heads, dims->kv_heads, "options.kv_num_heads", err);
     dims->d_k = dims->d_query;
     dims->d_v = dims->d_value;
     return status;
-}
-
-static attn_status split(size_t features, size_t heads, const char *field, const char *option, size_t *each,
-                         attn_error *err)
-{
-    if (heads == 0 || features % heads != 0)
-        return attn_fail(err, ATTN_ERR_SHAPE, field, "%s has %zu features, which %s = %zu does not divide",
-                         attn_last_name(field), features, option, heads);
-    *each = features / heads;
-    return ATTN_OK;
 }
 
 static attn_status heads_by_splitting(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -152,10 +94,26 @@ static attn_status heads_by_splitting(const attn_request *request, attn_dims *di
     dims->heads = request->options.num_heads == 0 ? 1 : request->options.num_heads;
     dims->kv_heads = request->options.kv_num_heads == 0 ? dims->heads : request->options.kv_num_heads;
     const char *kv_option = request->options.kv_num_heads == 0 ? "num_heads" : "kv_num_heads";
-    attn_status status = split(dims->d_query, dims->heads, "inputs.query", "num_heads", &dims->d_k, err);
+    attn_status status = attn_split_features(dims->d_query, dims->heads, "inputs.query", "num_heads", &dims->d_k, err);
     if (status == ATTN_OK)
-        status = split(dims->d_value, dims->kv_heads, "inputs.value", kv_option, &dims->d_v, err);
+        status = attn_split_features(dims->d_value, dims->kv_heads, "inputs.value", kv_option, &dims->d_v, err);
     return status;
+}
+
+static attn_status fail_d_key(const attn_request *request, const attn_dims *dims, size_t key_heads, size_t d_key,
+                              attn_error *err)
+{
+    char expected[64];
+    size_t shape[ATTN_MAX_RANK];
+    memcpy(shape, key_of(request)->shape, sizeof shape);
+    shape[dims->query_rank - 1] = dims->d_k * key_heads;
+    attn_shape_text(expected, sizeof expected, dims->query_rank, shape);
+    if (request->inputs.key == NULL)
+        return attn_fail_shape(err, "inputs.query", key_of(request), expected,
+                               "query stands for the key, too: it has %zu features per head as key, %zu as query",
+                               d_key, dims->d_k);
+    return attn_fail_shape(err, "inputs.key", key_of(request), expected, "key has %zu features per head, query has %zu",
+                           d_key, dims->d_k);
 }
 
 static attn_status read_attention_dims(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -164,18 +122,11 @@ static attn_status read_attention_dims(const attn_request *request, attn_dims *d
         dims->query_rank == 4 ? heads_of_rank_4(request, dims, err) : heads_by_splitting(request, dims, err);
     size_t key_heads = dims->query_rank == 4 ? 1 : dims->kv_heads, d_key = 0;
     if (status == ATTN_OK)
-        status = check_groups(dims, err);
+        status = attn_check_groups(dims, err);
     if (status == ATTN_OK)
-        status = split(dims->d_key, key_heads, "inputs.key", "the number of key heads", &d_key, err);
-    if (status == ATTN_OK && d_key != dims->d_k) {
-        char expected[64];
-        size_t shape[ATTN_MAX_RANK];
-        memcpy(shape, key_of(request)->shape, sizeof shape);
-        shape[dims->query_rank - 1] = dims->d_k * key_heads;
-        attn_shape_text(expected, sizeof expected, dims->query_rank, shape);
-        return attn_fail_shape(err, "inputs.key", key_of(request), expected,
-                               "key has %zu features per head, query has %zu", d_key, dims->d_k);
-    }
+        status = attn_split_features(dims->d_key, key_heads, "inputs.key", "the number of key heads", &d_key, err);
+    if (status == ATTN_OK && d_key != dims->d_k)
+        return fail_d_key(request, dims, key_heads, d_key, err);
     dims->d_out = dims->heads * dims->d_v;
     return status;
 }
@@ -208,7 +159,7 @@ static attn_status fail_weight(attn_error *err, const char *field, const attn_te
 static attn_status read_weight(const attn_tensor *weight, const char *field, attn_layout layout, attn_dtype compute,
                                size_t *heads, size_t *in, size_t *out, attn_error *err)
 {
-    attn_status status = check_tensor(weight, field, compute, err);
+    attn_status status = attn_check_tensor(weight, field, compute, err);
     if (status != ATTN_OK)
         return status;
     if (weight->rank != 2 && weight->rank != 3)
@@ -251,7 +202,7 @@ static attn_status check_vector(const attn_tensor *vector, const char *field, at
 {
     if (vector == NULL)
         return ATTN_OK;
-    attn_status status = check_tensor(vector, field, compute, err);
+    attn_status status = attn_check_tensor(vector, field, compute, err);
     if (status != ATTN_OK)
         return status;
     const bool fits_flat = vector->rank == 1 && vector->shape[0] == rule->length;
@@ -470,7 +421,7 @@ static attn_status read_feed_forward_dims(const attn_request *request, attn_dims
 static attn_status check_past(const attn_tensor *past, const char *field, const attn_request *request,
                               const attn_dims *dims, size_t past_len, size_t d, attn_error *err)
 {
-    attn_status status = check_tensor(past, field, request->options.compute, err);
+    attn_status status = attn_check_tokens(past, field, request->options.compute, err);
     const size_t wanted[4] = {dims->batch, dims->kv_heads, past_len, d};
     const int skip = past->rank == 3 && dims->query_rank == 2 ? 1 : 0;
     bool fits = past->rank == 4 - skip;
@@ -515,7 +466,7 @@ static attn_status read_layer_dims(const attn_request *request, attn_dims *dims,
     size_t own = heads_of(&weights->query), own_kv = heads_of(&weights->key);
     dims->heads = options->num_heads != 0 ? options->num_heads : own != 0 ? own : 1;
     dims->kv_heads = options->kv_num_heads != 0 ? options->kv_num_heads : own_kv != 0 ? own_kv : dims->heads;
-    attn_status status = check_groups(dims, err);
+    attn_status status = attn_check_groups(dims, err);
     if (status == ATTN_OK)
         status =
             weights->qkv.weight != NULL ? read_fused_dims(request, dims, err) : read_separate_dims(request, dims, err);
@@ -528,133 +479,10 @@ static attn_status read_layer_dims(const attn_request *request, attn_dims *dims,
     return status;
 }
 
-/* ---- starts in the middle ---- */
-
-static const char *start_field(const attn_request *request)
-{
-    return request->inputs.scores != NULL ? "inputs.scores" : "inputs.attention";
-}
-
-/* Inputs that the given map stands for. */
-static attn_status check_replaced(const attn_request *request, attn_error *err)
-{
-    const attn_inputs *inputs = &request->inputs;
-    const struct {
-        const attn_tensor *tensor;
-        const char *field;
-    } replaced[] = {{inputs->query, "inputs.query"},
-                    {inputs->key, "inputs.key"},
-                    {inputs->past_key, "inputs.past_key"},
-                    {inputs->past_value, "inputs.past_value"}};
-    const char *name = attn_last_name(start_field(request));
-    if (request->is_layer)
-        return attn_fail(err, ATTN_ERR_FIELD, start_field(request), "%s belongs to attention without weights", name);
-    if (inputs->scores != NULL && inputs->attention != NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "inputs.attention",
-                         "attention does not go with scores: a request starts at one of them");
-    for (size_t n = 0; n < sizeof replaced / sizeof *replaced; n++)
-        if (replaced[n].tensor != NULL)
-            return attn_fail(err, ATTN_ERR_FIELD, replaced[n].field,
-                             "%s does not go with %s, which stands for queries and keys",
-                             attn_last_name(replaced[n].field), name);
-    return ATTN_OK;
-}
-
-static attn_status read_start_map(const attn_request *request, attn_dims *dims, attn_error *err)
-{
-    const attn_tensor *map = attn_start_of(&request->inputs);
-    const char *field = start_field(request), *name = attn_last_name(field);
-    attn_status status = check_tensor(map, field, request->options.compute, err);
-    if (status != ATTN_OK)
-        return status;
-    if (map->rank < 2 || map->rank > 4)
-        return attn_fail_shape(
-            err, field, map, NULL,
-            "%s has rank %d; it is (q_len, kv_len), (heads, q_len, kv_len) or (batch, heads, q_len, kv_len)", name,
-            map->rank);
-    dims->batch = map->rank == 4 ? map->shape[0] : 1;
-    dims->heads = map->rank > 2 ? map->shape[map->rank - 3] : 1;
-    dims->q_len = map->shape[map->rank - 2];
-    dims->kv_len = map->shape[map->rank - 1];
-    dims->kv_heads = dims->heads;
-    if (dims->heads == 0)
-        return attn_fail_shape(err, field, map, NULL, "%s has no heads", name);
-    return check_option_heads(request->options.num_heads, dims->heads, "options.num_heads", err);
-}
-
-/* Without value, a request that starts at scores ends at the weights. */
-static attn_status check_without_value(const attn_request *request, attn_error *err)
-{
-    if (request->inputs.attention != NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "inputs.value", "inputs.value is missing: attention is multiplied by it");
-    if (request->options.kv_num_heads != 0)
-        return attn_fail(err, ATTN_ERR_FIELD, "options.kv_num_heads",
-                         "kv_num_heads needs inputs.value, whose heads it counts");
-    return ATTN_OK;
-}
-
-static attn_status read_value_heads(const attn_request *request, attn_dims *dims, attn_error *err)
-{
-    const attn_tensor *value = request->inputs.value;
-    const size_t asked = request->options.kv_num_heads;
-    const char *option = asked == 0 ? "the number of heads" : "kv_num_heads";
-    dims->kv_heads = value->rank == 4 ? value->shape[1] : asked == 0 ? dims->heads : asked;
-    attn_status status = check_option_heads(asked, dims->kv_heads, "options.kv_num_heads", err);
-    if (status == ATTN_OK && dims->kv_heads == 0)
-        return attn_fail_shape(err, "inputs.value", value, NULL, "value has no heads");
-    if (status == ATTN_OK)
-        status = check_groups(dims, err);
-    if (status == ATTN_OK)
-        status = split(dims->d_value, value->rank == 4 ? 1 : dims->kv_heads, "inputs.value", option, &dims->d_v, err);
-    return status;
-}
-
-static attn_status read_start_value(const attn_request *request, attn_dims *dims, attn_error *err)
-{
-    const attn_tensor *value = request->inputs.value;
-    dims->query_rank = 4;
-    if (value == NULL)
-        return check_without_value(request, err);
-    attn_status status = check_tensor(value, "inputs.value", request->options.compute, err);
-    if (status != ATTN_OK)
-        return status;
-    if (value->rank < 2 || value->rank > 4)
-        return attn_fail_shape(err, "inputs.value", value, NULL,
-                               "value has rank %d; attention takes (len, d), (batch, len, d) or (batch, heads, len, d)",
-                               value->rank);
-    dims->query_rank = value->rank;
-    dims->d_value = value->shape[value->rank - 1];
-    if (dims->d_value == 0)
-        return attn_fail_shape(err, "inputs.value", value, NULL, "value has no features");
-    if (value->rank == 2 && dims->batch != 1)
-        return attn_fail_shape(err, "inputs.value", value, NULL, "value has rank 2, but %s has %zu batch items",
-                               attn_last_name(start_field(request)), dims->batch);
-    if (value->rank > 2)
-        status = check_same(value, "inputs.value", 0, dims->batch, "batch items", err);
-    if (status == ATTN_OK)
-        status = check_same(value, "inputs.value", value->rank - 2, dims->kv_len, "positions", err);
-    if (status == ATTN_OK)
-        status = read_value_heads(request, dims, err);
-    dims->d_out = dims->heads * dims->d_v;
-    return status;
-}
-
-static attn_status read_start_dims(const attn_request *request, attn_dims *dims, attn_error *err)
-{
-    attn_status status = check_replaced(request, err);
-    if (status == ATTN_OK)
-        status = read_start_map(request, dims, err);
-    if (status == ATTN_OK)
-        status = check_groups(dims, err);
-    if (status == ATTN_OK)
-        status = read_start_value(request, dims, err);
-    return status;
-}
-
 attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     if (attn_start_of(&request->inputs) != NULL)
-        return read_start_dims(request, dims, err);
+        return attn_dims_read_start(request, dims, err);
     attn_status status = check_inputs(request, err);
     if (status == ATTN_OK)
         status = read_lengths(request, dims, err);

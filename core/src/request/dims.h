@@ -6,12 +6,6 @@
 
 #include "attn/plan.h"
 
-/*
- * The largest element count of a tensor, and of the working memory of a run. Sums of such counts, and their bytes, do
- * not overflow a size_t. No machine has that much memory.
- */
-#define ATTN_NUMBERS_MAX ((size_t)1 << 48)
-
 /* Fills *dims from request; errors as attn_plan_make documents them. */
 ATTN_MUST_CHECK attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_error *err);
 

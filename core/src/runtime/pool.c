@@ -4,8 +4,8 @@
  * One lock guards a first-in first-out queue of jobs and a list of open regions (a region is one call of
  * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. An atomic
  * counter hands out the tasks of a region, so the lock is taken once per helper, not once per task. The caller of a
- * region returns after the last helper has left. If the caller is a thread of the pool, it computes as worker 0, and
- * takes no other work meanwhile, so regions can be nested. A caller from outside the pool only waits.
+ * region returns after the last helper has left. If the caller is a thread of the pool, or the pool lets callers work, it
+ * computes as worker 0, and takes no other work meanwhile, so regions can be nested. Any other caller only waits.
  *
  * After its work, a thread stays awake for a moment before it sleeps, because the stages of a computation follow each
  * other within microseconds, and waking a thread takes tens of microseconds. The thread yields in this time. An idle
@@ -51,8 +51,9 @@ struct attn_pool {
     atomic_uint news; /* changes with every new job and region: threads that stay awake look at it, without the lock */
     size_t idle;
     bool is_ending;
-    bool has_own_processors; /* one for each thread */
-    size_t threads;
+    bool caller_works, has_processors; /* has_processors: at least one for each thread */
+    size_t threads;                    /* that compute together */
+    size_t started;
     pthread_t thread[];
 };
 
@@ -147,12 +148,11 @@ static void stay_awake(attn_pool *pool)
 static void await_helpers(const attn_pool *pool, const struct pool_region *region)
 {
     const int64_t end = now_ns() + AWAKE_NS;
-    while (pool->has_own_processors && atomic_load_explicit(&region->helpers, memory_order_relaxed) > 0 &&
-           now_ns() < end)
+    while (pool->has_processors && atomic_load_explicit(&region->helpers, memory_order_relaxed) > 0 && now_ns() < end)
         sched_yield();
 }
 
-/* The pool that this thread belongs to. A caller from outside does not work, because each processor has a thread. */
+/* The pool that this thread belongs to. */
 static _Thread_local const attn_pool *own_pool;
 
 static void *pool_thread(void *argument)
@@ -172,7 +172,7 @@ static void *pool_thread(void *argument)
             had_work = true;
         } else if (pool->is_ending) {
             break;
-        } else if (had_work && pool->has_own_processors) {
+        } else if (had_work && pool->has_processors) {
             had_work = false;
             stay_awake(pool);
         } else {
@@ -191,7 +191,7 @@ static void pool_end(attn_pool *pool)
     pool->is_ending = true;
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->lock);
-    for (size_t i = 0; i < pool->threads; i++)
+    for (size_t i = 0; i < pool->started; i++)
         pthread_join(pool->thread[i], NULL);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
@@ -199,27 +199,21 @@ static void pool_end(attn_pool *pool)
 }
 
 /*
- * With as many threads as processors, each thread is bound to one processor. Otherwise the scheduler may place a woken
+ * A pinned pool with as many threads as processors binds each thread to one. Otherwise the scheduler may place a woken
  * thread on the processor of the thread that woke it, where it waits for milliseconds although another processor is
  * idle. Virtual machines usually did so.
  */
-static void spread_over_processors(attn_pool *pool)
+static void pin(attn_pool *pool, const cpu_set_t *all)
 {
-    cpu_set_t all;
-    if (sched_getaffinity(0, sizeof all, &all) != 0 || (size_t)CPU_COUNT(&all) != pool->threads)
-        return;
     size_t thread = 0;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && thread < pool->threads; cpu++) {
-        if (!CPU_ISSET(cpu, &all))
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && thread < pool->started; cpu++) {
+        if (!CPU_ISSET(cpu, all))
             continue;
         cpu_set_t own;
         CPU_ZERO(&own);
         CPU_SET(cpu, &own);
         (void)pthread_setaffinity_np(pool->thread[thread++], sizeof own, &own);
     }
-    pthread_mutex_lock(&pool->lock);
-    pool->has_own_processors = true;
-    pthread_mutex_unlock(&pool->lock);
 }
 
 /* In place of a pool. */
@@ -229,8 +223,21 @@ static attn_pool *no_pool(attn_status status)
     return NULL;
 }
 
-attn_pool *attn_pool_create(size_t threads, attn_error *err)
+/* Starts wanted threads, or fewer if the system does not. */
+static void start(attn_pool *pool, size_t wanted, bool pins)
 {
+    cpu_set_t all;
+    const size_t processors = sched_getaffinity(0, sizeof all, &all) == 0 ? (size_t)CPU_COUNT(&all) : 0;
+    pool->has_processors = pool->threads <= processors;
+    while (pool->started < wanted && pthread_create(&pool->thread[pool->started], NULL, pool_thread, pool) == 0)
+        pool->started++;
+    if (pins && pool->started == processors)
+        pin(pool, &all);
+}
+
+attn_pool *attn_pool_create(const attn_pool_options *options, attn_error *err)
+{
+    const size_t threads = options->threads;
     if (threads == 0)
         return no_pool(attn_fail(err, ATTN_ERR_VALUE, NULL, "a pool needs at least one thread"));
     if (threads > ATTN_POOL_THREADS_MAX)
@@ -242,15 +249,12 @@ attn_pool *attn_pool_create(size_t threads, attn_error *err)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pool->last_job_link = &pool->first_job;
-    /* The lock keeps the first threads from reading the count while it grows. */
-    pthread_mutex_lock(&pool->lock);
-    while (pool->threads < threads && pthread_create(&pool->thread[pool->threads], NULL, pool_thread, pool) == 0)
-        pool->threads++;
-    pthread_mutex_unlock(&pool->lock);
-    if (pool->threads == threads) {
-        spread_over_processors(pool);
+    pool->threads = threads;
+    pool->caller_works = options->caller_works;
+    const size_t wanted = threads - options->caller_works;
+    start(pool, wanted, options->pin);
+    if (pool->started == wanted)
         return pool;
-    }
     pool_end(pool);
     return no_pool(attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "the system does not start %zu threads", threads));
 }
@@ -268,7 +272,7 @@ size_t attn_pool_threads(const attn_pool *pool)
 
 bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
 {
-    struct pool_job *node = malloc(sizeof *node);
+    struct pool_job *node = pool->started == 0 ? NULL : malloc(sizeof *node);
     if (node == NULL)
         return false;
     *node = (struct pool_job){.job = job, .argument = argument};
@@ -317,29 +321,41 @@ static void region_close(attn_pool *pool, struct pool_region *region)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void pool_run(void *context, size_t tasks, attn_task *task, void *argument)
+static void run_alone(size_t tasks, attn_task *task, void *argument)
 {
-    attn_pool *pool = context;
-    const bool is_member = own_pool == pool;
-    if (tasks <= 1 || (is_member && pool->threads == 1)) {
-        for (size_t i = 0; i < tasks; i++)
-            task(argument, i, 0);
-        return;
-    }
+    for (size_t i = 0; i < tasks; i++)
+        task(argument, i, 0);
+}
+
+static void run_together(attn_pool *pool, bool caller_works, size_t tasks, attn_task *task, void *argument)
+{
     struct pool_region region = {.task = task,
                                  .argument = argument,
                                  .tasks = tasks,
-                                 .workers_taken = {is_member},
-                                 .helpers_most = pool->threads - is_member};
+                                 .workers_taken = {caller_works},
+                                 .helpers_most = pool->threads - caller_works};
     pthread_cond_init(&region.helpers_left, NULL);
     region_open(pool, &region);
     size_t index = 0;
-    while (is_member && region_take_task(&region, &index))
+    while (caller_works && region_take_task(&region, &index))
         task(argument, index, 0);
-    if (is_member)
+    if (caller_works)
         await_helpers(pool, &region);
     region_close(pool, &region);
     pthread_cond_destroy(&region.helpers_left);
+}
+
+/* A caller from outside that works has a floating-point mode of its own, which must change nothing. */
+static void pool_run(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    attn_pool *pool = context;
+    const bool caller_works = own_pool == pool || pool->caller_works;
+    const uint64_t mode = attn_float_mode_enter();
+    if (tasks <= 1 || (caller_works && pool->threads == 1))
+        run_alone(tasks, task, argument);
+    else
+        run_together(pool, caller_works, tasks, task, argument);
+    attn_float_mode_leave(mode);
 }
 
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel)
