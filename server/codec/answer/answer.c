@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/answer/hints.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
-#include "codec/request/hints.h"
 #include "codec/tensor/tensor_write.h"
 
 enum {
@@ -104,15 +104,15 @@ static void write_shapes(const attn_plan *plan, const attn_result *result, bool 
 }
 
 /* Writes the offset as a number, or as a list with one number per batch item when the request gave one per item. */
-static void write_causal_offset(const attn_mask *mask, struct chunks *out)
+static void write_causal_offset(const attn_masks *masks, const attn_plan *plan, struct chunks *out)
 {
-    if (!mask->offset || mask->offset_stride == 0) {
-        chunks_format(out, "%lld", (long long)attn_mask_offset(mask, 0));
+    if (masks->offset == NULL || attn_tensor_count(masks->offset) == 1) {
+        chunks_format(out, "%lld", (long long)attn_plan_offset(plan, 0));
         return;
     }
     chunks_text(out, "[");
-    for (size_t b = 0; b < mask->batch; b++)
-        chunks_format(out, "%s%lld", b > 0 ? "," : "", (long long)attn_mask_offset(mask, b));
+    for (size_t b = 0; b < plan->dims.batch; b++)
+        chunks_format(out, "%s%lld", b > 0 ? "," : "", (long long)attn_plan_offset(plan, b));
     chunks_text(out, "]");
 }
 
@@ -124,15 +124,14 @@ static void write_reach(int64_t reach, struct chunks *out)
         chunks_format(out, "%lld", (long long)reach);
 }
 
-/* Writes the window as the request has it, because the resolved window has a very large number for an open side. */
-static void write_mask(const attn_masks *masks, const attn_mask *mask, bool has_distance, bool *is_first,
+static void write_mask(const attn_masks *masks, const attn_plan *plan, bool has_distance, bool *is_first,
                        struct chunks *out)
 {
-    if (attn_mask_has_positions(mask) || has_distance) {
+    if (plan->mask.has_positions || has_distance) {
         answer_begin_member(out, is_first, "causal_offset");
-        write_causal_offset(mask, out);
+        write_causal_offset(masks, plan, out);
     }
-    if (!mask->has_window)
+    if (!masks->has_window)
         return;
     answer_begin_member(out, is_first, "window");
     chunks_text(out, "[");
@@ -366,11 +365,11 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     answer_write_number(out, plan->scale);
     write_dims(&plan->dims, out);
     chunks_text(out, ",\"compute\":\"");
-    chunks_text(out, attn_dtype_name(plan->compute));
+    chunks_text(out, envelope_compute_name(plan->compute, options->bf16_products));
     chunks_text(out, "\",\"kernel\":");
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
     write_profile(envelope, &is_first, out);
-    write_mask(&envelope->request.masks, &plan->mask, has_distance_bias(options), &is_first, out);
+    write_mask(&envelope->request.masks, plan, has_distance_bias(options), &is_first, out);
     write_distance_bias(options, plan->dims.heads, &is_first, out);
     if (options->softcap > 0) {
         answer_begin_member(out, &is_first, "softcap");

@@ -41,16 +41,17 @@ static attn_tensor shown_tensor(const struct envelope_reduction *reduction, int 
     return attn_tensor_view(NULL, shown.dtype, shown.rank, shown.shape);
 }
 
-attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, uint32_t steps, bool is_binary,
+attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, attn_steps steps, bool is_binary,
                         attn_plan *shown, attn_error *err)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
     *shown = *plan;
     shown->want = steps;
     if (reduction->dtype != ATTN_DTYPE_COUNT && !is_binary)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/dtype",
-                         "options.dtype says how the bytes of maps are stored, and this answer is text: ask for format "
-                         "base64 or for safetensors, or for fewer digits");
+        return attn_fail(
+            err, ATTN_ERR_FIELD, "/options/dtype",
+            "options.dtype says how the bytes of maps are stored, and this answer is text: ask for format "
+            "base64 or for safetensors, or for fewer digits; options.compute is the type of the computation");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted_map(shown, step))
             continue;

@@ -21,10 +21,10 @@
 
 /*
  * Makes *shown: the plan with the steps that the answer shows, in the shapes and types of the answer. steps is a subset
- * of the computed steps: a bit 1 << attn_step for each. is_binary says whether the answer has tensors as bytes.
+ * of the computed steps. is_binary says whether the answer has tensors as bytes.
  *   ATTN_ERR_FIELD dtype is set, but the answer is text
  */
-ATTN_MUST_CHECK attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, uint32_t steps,
+ATTN_MUST_CHECK attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, attn_steps steps,
                                         bool is_binary, attn_plan *shown, attn_error *err);
 /* Whether top_k replaces the map of that step. */
 bool reduce_keeps_top(const struct envelope_reduction *reduction, int step);

@@ -4,6 +4,8 @@
 #ifndef CODEC_ANSWER_REDUCE_MAP_H
 #define CODEC_ANSWER_REDUCE_MAP_H
 
+#include <assert.h>
+
 #include "attn/arena.h"
 #include "attn/multihead.h"
 #include "codec/bytes/pace.h"
@@ -38,6 +40,14 @@ static inline void reduce_store(const attn_tensor *tensor, ptrdiff_t at, double 
         ((double *)tensor->data)[at] = value;
     else
         ((uint8_t *)tensor->data)[at] = value != 0;
+}
+
+/* The numbers of a row of a float32 map that begins at row; NULL when they do not lie side by side, or are no floats. */
+static inline const float *reduce_floats(const attn_tensor *tensor, ptrdiff_t row)
+{
+    assert(tensor->data != NULL);
+    const bool is_plain = tensor->dtype == ATTN_F32 && tensor->stride[tensor->rank - 1] == 1;
+    return is_plain ? (const float *)tensor->data + row : NULL;
 }
 
 /* Each function fills map->to. It stops early when the runtime asks for it. */

@@ -28,16 +28,16 @@ static attn_tensor with_heads(const attn_tensor *map)
     return tensor;
 }
 
-/* Whether the mask allows a key within the span. attn_mask_span has decided all other keys. */
+/* Whether the mask allows a key within the span. attn_plan_span has decided all other keys. */
 static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j, struct pace *pace)
 {
     const attn_plan *plan = pooling->map->plan;
     if (!pooling->has_lookup)
         return true;
     if (pooling->map->step != ATTN_STEP_ATTENTION_MEAN)
-        return attn_mask_allows(&plan->mask, plan->compute, b, h, i, j);
+        return attn_plan_allows(plan, b, h, i, j);
     for (h = 0; h < plan->dims.heads && !pace_stops(pace, 1); h++) {
-        if (attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
+        if (attn_plan_allows(plan, b, h, i, j))
             return true;
     }
     return false;
@@ -58,13 +58,60 @@ static void gather_value(struct gathered *gathered, double value, bool is_mean)
     gathered->count++;
 }
 
+/* The largest of n floats; NaN if one is NaN. Lanes keep the processor's vectors busy. */
+static double largest_of(const float *x, size_t n)
+{
+    enum { LANES = 16 };
+    float most[LANES];
+    bool has_nan = false;
+    size_t at = 0;
+    for (size_t lane = 0; lane < LANES; lane++)
+        most[lane] = -INFINITY;
+    for (; at + LANES <= n; at += LANES) {
+        int odd = 0;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            most[lane] = x[at + lane] > most[lane] ? x[at + lane] : most[lane];
+            odd |= x[at + lane] != x[at + lane];
+        }
+        has_nan = has_nan || odd != 0;
+    }
+    for (; at < n; at++) {
+        most[0] = x[at] > most[0] ? x[at] : most[0];
+        has_nan = has_nan || isnan(x[at]);
+    }
+    for (size_t lane = 1; lane < LANES; lane++)
+        most[0] = most[lane] > most[0] ? most[lane] : most[0];
+    return has_nan ? (double)NAN : (double)most[0];
+}
+
+/* Gathers n cells that are all allowed. */
+static void gather_floats(const struct pooling *pooling, const float *x, size_t n, struct gathered *gathered)
+{
+    if (n == 0)
+        return;
+    if (!pooling->is_mean) {
+        gather_value(gathered, largest_of(x, n), false);
+        return;
+    }
+    for (size_t at = 0; at < n; at++)
+        gathered->value += (double)x[at];
+    gathered->count += n;
+}
+
 /* Gathers cells [from, to) of one row of the whole map. The row begins at row. */
 static void gather_run(const struct pooling *pooling, const attn_tensor *from, const size_t place[3], ptrdiff_t row,
                        size_t first, size_t end, struct pace *pace, struct gathered *gathered)
 {
     const struct reduce_map *map = pooling->map;
     size_t b = place[0], h = place[1], i = place[2];
-    attn_span span = attn_mask_span(&map->plan->mask, b, i);
+    attn_span span = attn_plan_span(map->plan, b, i);
+    const float *floats = reduce_floats(from, row);
+    if (floats != NULL && !pooling->has_lookup && attn_selects_all(&map->keys)) {
+        const size_t begin = first > span.from ? first : span.from, last = end < span.to ? end : span.to;
+        if (!pace_stops(pace, end - first))
+            gather_floats(pooling, floats + (begin < last ? begin : 0), begin < last ? last - begin : 0, gathered);
+        return;
+    }
     for (size_t n = first; n < end && !pace_stops(pace, 1); n++) {
         size_t j = attn_selected(&map->keys, n);
         if (j < span.from || j >= span.to || !is_allowed(pooling, b, h, i, j, pace))
@@ -121,7 +168,7 @@ void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime 
     bool is_score = attn_step_values((attn_step)map->step) == ATTN_VALUES_SCORES;
     struct pooling pooling = {.map = map,
                               .is_mean = is_mean,
-                              .has_lookup = attn_mask_has_lookup(&map->plan->mask),
+                              .has_lookup = map->plan->mask.has_lookup,
                               .hidden = is_score ? -(double)INFINITY : 0,
                               .runtime = runtime};
     size_t cols = map->to.shape[map->to.rank - 1], count = attn_tensor_count(&map->to);

@@ -71,6 +71,23 @@ static size_t offer(struct candidate *heap, size_t count, size_t k, struct candi
     return count;
 }
 
+enum { COMPARED = 16 }; /* weights that are compared at once */
+
+/* The first weight from n on that is above most, or NaN; end if there is none. */
+static size_t skip_worse(const float *weights, size_t n, size_t end, float most)
+{
+    for (; n + COMPARED <= end; n += COMPARED) {
+        int better = 0;
+        for (size_t i = 0; i < COMPARED; i++)
+            better |= !(weights[n + i] <= most);
+        if (better)
+            break;
+    }
+    while (n < end && weights[n] <= most)
+        n++;
+    return n;
+}
+
 /* Fills the heap with the best weights of the row and returns their number. at: batch item, head, query. */
 static size_t select_row(const struct selecting *selecting, const size_t at[3], ptrdiff_t row, struct candidate *heap,
                          size_t k)
@@ -79,11 +96,17 @@ static size_t select_row(const struct selecting *selecting, const size_t at[3], 
     const attn_plan *plan = map->plan;
     size_t count = 0;
     struct pace pace = pace_begin(map->arena);
+    const float *weights = reduce_floats(&map->from, row);
     for (size_t n = 0; n < map->from.shape[3] && !pace_stops(&pace, 1); n++) {
+        if (weights != NULL && count == k) { /* of equal weights the first is kept, so only larger ones are offered */
+            const size_t next = skip_worse(weights, n, map->from.shape[3], (float)heap[0].weight);
+            if (next == map->from.shape[3] || pace_stops(&pace, next - n))
+                break;
+            n = next;
+        }
         double weight = reduce_load(&map->from, row + (ptrdiff_t)n * map->from.stride[3]);
         /* A weight above 0 belongs to an allowed key. A weight of 0 may be hidden or just very small. */
-        bool is_allowed = weight > 0 || attn_mask_allows(&plan->mask, plan->compute, at[0], at[1], at[2],
-                                                         attn_selected(&map->keys, n));
+        bool is_allowed = weight > 0 || attn_plan_allows(plan, at[0], at[1], at[2], attn_selected(&map->keys, n));
         if (is_allowed)
             count = offer(heap, count, k, (struct candidate){weight, n});
     }

@@ -147,7 +147,7 @@ static void write_cell(const struct view *view, const size_t at[4])
                              .digits = view->answer->envelope->digits};
     cell.query_token = labels_at(&view->query_labels, at[0], cell.query);
     cell.key_token = labels_at(&view->key_labels, at[0], cell.key);
-    cell.is_allowed = attn_mask_allows(&plan->mask, plan->compute, at[0], cell.head, cell.query, cell.key);
+    cell.is_allowed = attn_plan_allows(plan, at[0], cell.head, cell.query, cell.key);
     for (int d = 0; d < 4; d++)
         cell.place += (ptrdiff_t)at[d] * stride[d];
     chunks_text(view->out, "{");

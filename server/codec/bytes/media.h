@@ -13,6 +13,8 @@
     X(MEDIA_SVG, "image/svg+xml")                                                                                      \
     X(MEDIA_BINARY, "application/octet-stream")                                                                        \
     X(MEDIA_HTML, "text/html")                                                                                         \
+    X(MEDIA_SCRIPT, "text/javascript")                                                                                 \
+    X(MEDIA_TYPESCRIPT, "application/typescript")                                                                      \
     X(MEDIA_METRICS, "text/plain; version=0.0.4; charset=utf-8")                                                       \
     X(MEDIA_PROBLEM, "application/problem+json")
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/array.h"
 #include "codec/bytes/pace.h"
+#include "codec/json/habit.h"
 #include "codec/json/json_path.h"
 #include "codec/json/json_tree.h"
 #include "codec/json/limits.h"
@@ -93,16 +93,6 @@ static size_t error_offset(const struct skim *skim, const json_error_t *error)
     return after - (is_here ? length : after > 0);
 }
 
-static bool begins_like_a_number_word(const char *text, size_t length)
-{
-    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
-    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
-        if (length >= strlen(words[i]) && memcmp(text, words[i], strlen(words[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 /*
  * Fails for a number that is too large. jansson reports its offset; the pointer of the member is found from the offset.
  */
@@ -115,15 +105,16 @@ static attn_status fail_overflow(const struct skim *skim, const json_error_t *er
                      bound ? bound : "a number beyond what 64 bits can hold");
 }
 
-static attn_status fail_syntax(const char *at, const char *end, const json_error_t *error, attn_error *err)
+static attn_status fail_syntax(const struct skim *skim, size_t at, const json_error_t *error, attn_error *err)
 {
-    if (begins_like_a_number_word(at, (size_t)(end - at)))
-        return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
-                         "JSON has no such number: in tensors, write \"NaN\", \"Infinity\", \"-Infinity\" in quotes");
+    const char *habit = habit_find(skim->body, skim->body + at, skim->body + skim->body_length);
+    if (habit != NULL)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %s", habit);
     /* jansson ends its message with what it read last, which may be a part of a text. Line and column say the place. */
     const char *token = strstr(error->text, " near '");
     const int length = token != NULL ? (int)(token - error->text) : (int)strlen(error->text);
-    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %.*s", length, error->text);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %.*s%s", length, error->text,
+                     json_error_code(error) == json_error_invalid_utf8 ? "; JSON is UTF-8" : "");
 }
 
 static attn_status fail_parse(const struct skim *skim, const json_error_t *error, attn_error *err)
@@ -143,7 +134,7 @@ static attn_status fail_parse(const struct skim *skim, const json_error_t *error
         status = fail_overflow(skim, error, err);
         break;
     default:
-        status = fail_syntax(skim->body + at, skim->body + skim->body_length, error, err);
+        status = fail_syntax(skim, at, error, err);
         break;
     }
     return skim_place(skim, at, status, err);

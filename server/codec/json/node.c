@@ -58,6 +58,8 @@ void node_pointer(const struct node *node, char to[JSON_POINTER_MAX])
         path[length++] = node;
     to[0] = '\0';
     while (length-- > 0) {
+        if (path[length]->parent->is_spelt)
+            continue;
         if (path[length]->name)
             append_escaped(to, &used, path[length]->name);
         else
@@ -226,11 +228,6 @@ attn_status node_fail_type(struct reading *reading, const struct node *node, con
     return fail_wanted(reading, node, ATTN_ERR_FIELD, wanted);
 }
 
-attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted)
-{
-    return fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
-}
-
 attn_status node_fail_memory(struct reading *reading, const struct node *node)
 {
     return node_fail(reading, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
@@ -271,19 +268,78 @@ static const char *find_home(const struct reading *reading, const char *name)
     return NULL;
 }
 
-/* The sentence about a word of other programs. NULL: the word is not known. */
-static const char *find_foreign(const struct reading *reading, const char *name)
+/* Why the request cannot have the member of a path: to stand behind "which". NULL: it can. */
+static const char *find_lack(const struct reading *reading, const char *path)
 {
-    for (const struct foreign_word *row = reading->foreign; row != NULL && row->word != NULL; row++)
-        if (strcmp(row->word, name) == 0)
-            return row->here;
-    return NULL;
+    char section[32], member[32];
+    if (sscanf(path, "%31[^.].%31[^.]", section, member) == 2)
+        for (const struct member_table *const *table = reading->sections; *table; table++) {
+            const struct member *row = find_member((*table)->members, (*table)->count, member);
+            if (strcmp((*table)->section, section) == 0 && row && !is_usable(reading, row))
+                return reading->elsewhere[row->scope];
+        }
+    return reading->lacking != NULL ? reading->lacking(path) : NULL;
+}
+
+/* Whether the node is one of those members, or in one of them. */
+static bool is_within(const struct node *node, const char *members)
+{
+    for (; node != NULL; node = node->parent)
+        if (node->name != NULL && foreign_has(members, node->name))
+            return true;
+    return false;
+}
+
+/* Whether the node is a member of the request or of a section. In deeper objects, the same name has another meaning. */
+static bool is_in_section(const struct node *node)
+{
+    return !node->parent->parent || !node->parent->parent->parent;
+}
+
+enum { SENTENCE_MAX = 320 };
+
+/*
+ * Writes what a word of other programs is here. The word is the name of the node, or its value. False, with an empty
+ * sentence: it is not known.
+ */
+static bool explain_word(const struct reading *reading, const struct node *node, const char *word, bool is_value,
+                         char sentence[SENTENCE_MAX])
+{
+    const struct foreign_word *row = reading->foreign;
+    const bool is_shallow = !is_value && is_in_section(node);
+    sentence[0] = '\0';
+    while (row != NULL && row->words != NULL &&
+           !((row->within != NULL ? is_within(node, row->within) : is_shallow) && foreign_has(row->words, word)))
+        row++;
+    if (row == NULL || row->words == NULL)
+        return false;
+    const char *lack = row->here != NULL ? find_lack(reading, row->here) : NULL;
+    if (row->here == NULL)
+        snprintf(sentence, SENTENCE_MAX, "%s", row->note);
+    else if (lack != NULL)
+        snprintf(sentence, SENTENCE_MAX, "the word here is %s, which %s", row->here, lack);
+    else
+        snprintf(sentence, SENTENCE_MAX, "the word here is %s%s%s", row->here, row->note != NULL ? ": " : "",
+                 row->note != NULL ? row->note : "");
+    return true;
+}
+
+attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted)
+{
+    char here[SENTENCE_MAX];
+    const attn_status status = fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
+    const char *word = json_string_value(node->json);
+    if (word == NULL || reading->err == NULL || !explain_word(reading, node, word, true, here))
+        return status;
+    size_t used = strlen(reading->err->message);
+    append(reading->err->message, sizeof reading->err->message, &used, "; %s", here);
+    return status;
 }
 
 static attn_status fail_unknown(struct reading *reading, const struct node *node, const struct member *members,
                                 size_t count)
 {
-    char known[384] = "";
+    char known[384] = "", here[SENTENCE_MAX];
     const char *nearest = NULL;
     size_t used = 0, distance = NEAREST_MAX + 1;
     for (size_t i = 0; i < count; i++) {
@@ -292,12 +348,8 @@ static attn_status fail_unknown(struct reading *reading, const struct node *node
         append(known, sizeof known, &used, "%s%s", used > 0 ? ", " : "", members[i].name);
         nearest_consider(node->name, members[i].name, &nearest, &distance);
     }
-    bool is_in_section =
-        /* in deeper objects, the same name has another meaning */
-        !node->parent->parent || !node->parent->parent->parent;
-    const char *home = is_in_section ? find_home(reading, node->name) : NULL;
-    const char *here = is_in_section ? find_foreign(reading, node->name) : NULL;
-    if (here)
+    const char *home = is_in_section(node) ? find_home(reading, node->name) : NULL;
+    if (explain_word(reading, node, node->name, false, here))
         return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: %s. Known here: %s", here, known);
     if (nearest)
         return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",

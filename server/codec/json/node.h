@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "codec/json/foreign.h"
 #include "codec/json/limits.h"
 #include "codec/json/skim.h"
 
@@ -22,10 +23,11 @@ struct member_table {
     size_t count;
 };
 
-/* A word of other programs that is no member here, and a sentence about the word here. */
-struct foreign_word {
-    const char *word, *here;
-};
+/*
+ * Why a request cannot have the member of that path ("weights.query"): "the kept layer has", to stand behind "which".
+ * NULL: it can, as far as the function knows.
+ */
+typedef const char *lacking_function(const char *path);
 
 /* What decode functions need to read one document. A larger struct of the caller may begin with it (decoder.h). */
 struct reading {
@@ -34,7 +36,8 @@ struct reading {
     const struct member_table *const *sections; /* the sections where an unknown member may belong; ends with NULL */
     unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
     const char *const *elsewhere;       /* by scope: "belongs to …", for a member whose scope is not among scopes */
-    const struct foreign_word *foreign; /* ends with a row without a word; NULL: none are known */
+    const struct foreign_word *foreign; /* ends with a row without words; NULL: none are known */
+    lacking_function *lacking;          /* NULL: all sections are here */
     const char *silent;                 /* a member of the root whose strings no message repeats; NULL: none */
     attn_error *err;
 };
@@ -45,6 +48,7 @@ struct node {
     const char *name;          /* the name of the member; NULL: an element of an array */
     size_t index;              /* the index of the element */
     json_t *json;
+    bool is_spelt; /* the request has a short form: the pointer of its one member is that of the node (short_form.h) */
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 

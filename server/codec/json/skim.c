@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/array_end.h"
+#include "codec/number/number_word.h"
 
 enum {
     FIRST_TEXT_MAX = 8192,
@@ -127,20 +128,14 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-static bool starts_with(const char *at, const char *end, const char *word)
-{
-    size_t length = strlen(word);
-    return (size_t)(end - at) >= length && memcmp(at, word, length) == 0;
-}
-
 /*
- * Infinity and NaN without quotes are not JSON. They are lifted all the same: the reader of the array words the error.
+ * Words for numbers without quotes are not JSON. They are lifted all the same: the reader of the array words the error.
  */
 static bool is_tensor_leaf(const char *at, const char *end)
 {
+    double word;
     return *at == '-' || (*at >= '0' && *at <= '9') || *at == 't' || *at == 'f' || *at == 'n' || *at == ']' ||
-           starts_with(at, end, "NaN") || starts_with(at, end, "Infinity") || starts_with(at, end, "\"NaN\"") ||
-           starts_with(at, end, "\"Infinity\"") || starts_with(at, end, "\"-Infinity\"");
+           number_word_is_bare(at, end) || number_word_read(at, end, &word) != NULL;
 }
 
 /*

@@ -6,8 +6,8 @@
 
 #include "base/array.h"
 #include "codec/json/document.h"
-#include "codec/model/model_words.h"
 #include "codec/request/decoder.h"
+#include "codec/words/words.h"
 
 #define COMMON(field) offsetof(struct model_request, common.field)
 #define INPUT(field)  offsetof(struct model_request, inputs.field)
@@ -250,15 +250,17 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         return node_fail_value(reading, node,
                                "\"hidden\", \"output\", \"logits\", \"rollout\", \"head_scores\", \"predictions\", "
                                "\"logit_lens\", or the name of a step, such as \"attention\"");
-    request->common.request.options.want |= (uint32_t)1 << step;
+    request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
 }
 
 static attn_status decode_results(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
-    struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of names", &list);
+    struct node spelt = *node, list;
+    attn_status status = short_form_spell(reading, &spelt, &names_form);
+    if (status == ATTN_OK)
+        status = node_decode_list(reading, &spelt, names_form.wanted, &list);
     if (status != ATTN_OK)
         return status;
     request->common.request.options.want = 0;
@@ -368,7 +370,7 @@ static attn_status decode_predictions_k(struct reading *reading, const struct no
 
 /* compute comes first: the inputs are read in this type. */
 static const struct member option_members[] = {
-    {"compute", decode_compute, COMMON(request.options.compute), MEMBER_OF_MAPS},
+    {"compute", decode_compute, COMMON(request.options), MEMBER_OF_MAPS},
     {"return", decode_results, 0, MEMBER_OF_MAPS},
     {"layers", decode_layers, 0, MEMBER_OF_MAPS},
     {"heads", decode_heads, 0, MEMBER_OF_MAPS},
@@ -438,11 +440,11 @@ static attn_status decode_request(const char *text, size_t length, model_request
     struct document document;
     *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
     envelope_set_defaults(&request->common, ENVELOPE_LAYER);
-    request->common.request.options.want = (uint32_t)1 << ATTN_STEP_ATTENTION;
+    request->common.request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
     struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
     decoder.reading.sections = sections;
     decoder.reading.elsewhere = elsewhere;
-    decoder.reading.foreign = model_foreign_words;
+    decoder.reading.foreign = model_words;
     decoder.reading.silent = "inputs";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
     attn_status status = decoder_open(&decoder, &source, &document);

@@ -36,7 +36,7 @@ attn_status model_view_prepare(struct model_request *request, bool has_cross, at
                          "%s shows one batch item of a model, and there are %zu: send one at a time", names[view],
                          request->inputs.batch);
     if (view == ENVELOPE_VIEW_ROWS)
-        request->common.request.options.want |= (uint32_t)1 << ATTN_STEP_MASK;
+        request->common.request.options.want |= ATTN_STEP_BIT(ATTN_STEP_MASK);
     return view == ENVELOPE_VIEW_CIRCUITSVIS ? check_square(request, has_cross, err) : ATTN_OK;
 }
 

@@ -316,28 +316,46 @@ static void translate_mask(attn_error *err, const struct mask_row *row)
 {
     char from[OIP_NAME_MAX], capitals[OIP_NAME_MAX], to[2 * OIP_NAME_MAX];
     const bool is_tensor = row->places & MASK_AS_TENSOR;
+    const char *name = is_tensor ? oip_capitals(row->name, capitals) : row->name;
     snprintf(from, sizeof from, "/masks/%s", row->name);
-    snprintf(to, sizeof to, "/%s/%s", is_tensor ? "inputs" : "parameters",
-             is_tensor ? oip_capitals(row->name, capitals) : row->name);
+    snprintf(to, sizeof to, "/%s/%s", is_tensor ? "inputs" : "parameters", name);
     replace_word(err, from, to);
+    snprintf(to, sizeof to, "%s%s", is_tensor ? "" : "parameters.", name);
+    if (row->places & (MASK_AS_TENSOR | MASK_AS_PARAMETER))
+        replace_word(err, row->path, to);
+}
+
+static bool is_of_inputs(const char *path)
+{
+    return path_is_in(path, "inputs.query") || path_is_in(path, "inputs.key") || path_is_in(path, "inputs.value");
+}
+
+static bool is_of_masks(const char *path)
+{
+    const char *name = path_is_in(path, "masks") ? strchr(path, '.') : NULL;
+    return name != NULL && (mask_has_place(name + 1, MASK_AS_PARAMETER) || mask_has_place(name + 1, MASK_AS_TENSOR));
+}
+
+/* Why this protocol has no place for a member of our own requests that a word of other systems means (node.h). */
+static const char *lacking_in_protocol(const char *path)
+{
+    if (path_is_in(path, "weights"))
+        return "belongs to a kept layer: PUT /v1/layers/{name} makes one";
+    if (is_of_inputs(path) || is_of_masks(path) || path_is_in(path, "options"))
+        return NULL;
+    return "this protocol has no place for: send the request to /v1";
 }
 
 void oip_translate(attn_error *err)
 {
     static const char *const words[][2] = {
-        {"/options/", "/parameters/"},
-        {"/inputs/query", "/inputs/QUERY"},
-        {"/inputs/key", "/inputs/KEY"},
-        {"/inputs/value", "/inputs/VALUE"},
-        {"/inputs/text", "/inputs/TEXT"},
-        {"/inputs/ids", "/inputs/IDS"},
-        {"inputs.text", "TEXT"},
-        {"inputs.ids", "IDS"},
-        {"inputs.query", "QUERY"},
-        {"inputs.key", "KEY"},
-        {"inputs.value", "VALUE"},
-        {"options.return", "\"outputs\""},
-        {"the request has no \"inputs\"", "there is no input QUERY"},
+        {"/options/", "/parameters/"},     {"/inputs/query", "/inputs/QUERY"},
+        {"/inputs/key", "/inputs/KEY"},    {"/inputs/value", "/inputs/VALUE"},
+        {"/inputs/text", "/inputs/TEXT"},  {"/inputs/ids", "/inputs/IDS"},
+        {"inputs.text", "TEXT"},           {"inputs.ids", "IDS"},
+        {"inputs.query", "QUERY"},         {"inputs.key", "KEY"},
+        {"inputs.value", "VALUE"},         {"options.return", "\"outputs\""},
+        {"is options.", "is parameters."}, {"the request has no \"inputs\"", "there is no input QUERY"},
     };
     for (size_t i = 0; err && i < ARRAY_LENGTH(words); i++)
         replace_word(err, words[i][0], words[i][1]);
@@ -363,8 +381,11 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
         request->whole.options_bytes = length;
         return ATTN_OK;
     }
-    const struct envelope_source own = {
-        .text = text, .length = length, .attachments = d->attachments, .count = d->count};
+    const struct envelope_source own = {.text = text,
+                                        .length = length,
+                                        .attachments = d->attachments,
+                                        .count = d->count,
+                                        .lacking = lacking_in_protocol};
     attn_arena *arena = d->decoder.reading.arena;
     attn_error *err = d->decoder.reading.err;
     if (d->layer)

@@ -12,7 +12,7 @@ attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
         return attn_fail(err, ATTN_ERR_FIELD, field,
                          "%s has no meaning for a picture, which fits its maps to its pixels itself: leave it out",
                          field + 1);
-    envelope->request.options.want = (uint32_t)1 << ATTN_STEP_ATTENTION | (uint32_t)1 << ATTN_STEP_MASK;
+    envelope->request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION) | ATTN_STEP_BIT(ATTN_STEP_MASK);
     return ATTN_OK;
 }
 

@@ -5,9 +5,17 @@
 #include <stddef.h>
 
 #include "base/array.h"
+#include "codec/json/short_form.h"
 #include "codec/request/decoder.h"
 
 /* ---- linear maps ---- */
+
+const struct short_form linear_form = {
+    .member = "weight",
+    .types = 1U << JSON_ARRAY,
+    .takes_tensor = true,
+    .wanted = "an object with weight and bias, or the weight alone",
+};
 
 attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
 {
@@ -16,7 +24,10 @@ attn_status decode_linear(struct reading *reading, const struct node *node, void
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
     attn_affine *linear = to;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), linear);
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &linear_form);
+    if (status == ATTN_OK)
+        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), linear);
     if (status == ATTN_OK && !linear->weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;
@@ -28,10 +39,27 @@ attn_status decode_affine(struct reading *reading, const struct node *node, void
         {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &linear_form);
+    return status == ATTN_OK ? node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), to) : status;
 }
 
 /* ---- norms ---- */
+
+/* Decodes the object of a norm, or its type alone. */
+static attn_status decode_norm_members(struct reading *reading, const struct node *node, const struct member *members,
+                                       size_t count, void *to)
+{
+    static const struct short_form form = {
+        .member = "type",
+        .types = 1U << JSON_STRING,
+        .has_switch = true,
+        .wanted = "an object with type and eps, the type alone, true or false",
+    };
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &form);
+    return status == ATTN_OK && spelt.json ? node_decode_members(reading, &spelt, members, count, to) : status;
+}
 
 attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
 {
@@ -63,9 +91,9 @@ attn_status decode_norm(struct reading *reading, const struct node *node, void *
         {"eps", node_decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
     };
     attn_options *options = to;
-    options->norm = ATTN_NORM_LAYER;
+    options->norm = json_is_false(node->json) ? ATTN_NORM_NONE : ATTN_NORM_LAYER;
     options->norm_position = ATTN_NORM_POST;
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
+    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
 attn_status decode_branch_norm(struct reading *reading, const struct node *node, void *to)
@@ -74,7 +102,7 @@ attn_status decode_branch_norm(struct reading *reading, const struct node *node,
         {"type", decode_norm_type, offsetof(attn_options, branch_norm), MEMBER_ALWAYS},
         {"eps", node_decode_positive, offsetof(attn_options, branch_norm_eps), MEMBER_ALWAYS},
     };
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), to);
 }
 
 /* attn_norm_type */
@@ -96,8 +124,8 @@ attn_status decode_qk_norm(struct reading *reading, const struct node *node, voi
         {"eps", node_decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
     };
     attn_options *options = to;
-    options->qk_norm = ATTN_NORM_RMS;
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
+    options->qk_norm = json_is_false(node->json) ? ATTN_NORM_NONE : ATTN_NORM_RMS;
+    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
 /* ---- the network ---- */
@@ -140,7 +168,7 @@ static attn_status decode_network_norm(struct reading *reading, const struct nod
         {"type", decode_norm_type, offsetof(attn_feed_forward_options, norm), MEMBER_ALWAYS},
         {"eps", node_decode_positive, offsetof(attn_feed_forward_options, norm_eps), MEMBER_ALWAYS},
     };
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), to);
 }
 
 /* struct envelope: request.options.feed_forward, and what was given of it */

@@ -25,6 +25,7 @@ static const struct {
     {"masks.window_right", "/masks/window"},
     {"of", "/options/return"},
     {"options.alibi_slopes", "/options/alibi"},
+    {"options.bf16_products", "/options/compute"},
     {"options.branch_norm_eps", "/options/branch_norm/eps"},
     {"options.dropout", "/options/dropout/p"},
     {"options.dropout_attention", "/options/dropout/where"},

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "codec/words/words.h"
+
 struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err)
 {
     static const char *const elsewhere[] = {
@@ -20,9 +22,16 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
         scopes |= 1U << MEMBER_OF_GRADIENTS;
     if (kind == ENVELOPE_ATTENTION)
         scopes |= 1U << MEMBER_OF_ATTENTION;
-    return (struct decoder){.reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .err = err},
-                            .kind = kind,
-                            .compute = compute};
+    return (struct decoder){
+        .reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .foreign = request_words, .err = err},
+        .kind = kind,
+        .compute = compute};
+}
+
+bool path_is_in(const char *path, const char *section)
+{
+    const size_t length = strlen(section);
+    return strncmp(path, section, length) == 0 && (path[length] == '.' || path[length] == '\0');
 }
 
 enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest known path has 4 */

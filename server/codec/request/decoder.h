@@ -6,6 +6,7 @@
 
 #include "codec/json/document.h"
 #include "codec/json/node.h"
+#include "codec/json/short_form.h"
 #include "codec/request/envelope.h"
 
 /* Scopes of members (node.h). */
@@ -30,6 +31,9 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
  */
 attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document);
 
+/* Whether a path ("weights.query") is a section or a member of it. */
+bool path_is_in(const char *path, const char *section);
+
 /* The decoder that begins with reading. Decode functions of this folder always get such a reading. */
 static inline struct decoder *decoder_of(struct reading *reading)
 {
@@ -37,14 +41,16 @@ static inline struct decoder *decoder_of(struct reading *reading)
 }
 
 /* tensor_member.c: each *to is a const attn_tensor *, in the arena. */
-decode_function decode_tensor;        /* numbers, in the compute type */
-decode_function decode_tensor_or_one; /* likewise, or a single number, which has rank 0 */
-decode_function decode_flags;         /* bool */
+decode_function decode_tensor; /* numbers, in the compute type */
+decode_function decode_scores; /* likewise, where null is -Infinity */
+decode_function decode_bias;   /* likewise, or a single number, which has rank 0 */
+decode_function decode_flags;  /* bool */
 decode_function decode_flags_or_one;
 decode_function decode_counts; /* int64 */
 decode_function decode_counts_or_one;
-decode_function decode_reals; /* float64 */
-decode_function decode_ids;   /* int64, one for each token */
+decode_function decode_lengths; /* int64; a single number is a list of one */
+decode_function decode_reals;   /* float64 */
+decode_function decode_ids;     /* int64, one for each token */
 
 /* from_safetensors.c: names the metadata in the message of a syntax error in its text. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);
@@ -59,6 +65,7 @@ attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, stru
 attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 
 /* block_decode.c */
+extern const struct short_form linear_form;  /* the weight alone */
 decode_function decode_linear;               /* attn_affine with a weight */
 decode_function decode_affine;               /* attn_affine: gain and shift, both optional */
 decode_function decode_norm_type;            /* attn_norm_type: layer or rms */
@@ -71,19 +78,20 @@ decode_function decode_branch_norm;          /* attn_options: branch_norm, branc
 /* Fills in the defaults of options.feed_forward, which depend on the other options and on the weights. */
 void settle_feed_forward(struct envelope *envelope);
 
-decode_function decode_inputs;    /* struct envelope */
-decode_function decode_weights;   /* attn_weights */
-decode_function decode_masks;     /* attn_masks */
-decode_function decode_blocks;    /* attn_blocks */
-decode_function decode_options;   /* struct envelope */
-decode_function decode_rope;      /* attn_rope */
-decode_function decode_mechanism; /* attn_mechanism */
-decode_function decode_profile;   /* struct envelope */
-decode_function decode_compute;   /* attn_dtype */
-decode_function decode_selection; /* attn_selection */
-decode_function decode_format;    /* tensor_form */
-decode_function decode_digits;    /* int */
-decode_function decode_tokens;    /* struct envelope, with its inputs: the labels are counted against them */
+decode_function decode_inputs;             /* struct envelope */
+decode_function decode_weights;            /* attn_weights */
+decode_function decode_masks;              /* attn_masks */
+decode_function decode_blocks;             /* attn_blocks */
+extern const struct short_form names_form; /* one name */
+decode_function decode_options;            /* struct envelope */
+decode_function decode_rope;               /* attn_rope */
+decode_function decode_mechanism;          /* attn_mechanism */
+decode_function decode_profile;            /* struct envelope */
+decode_function decode_compute;            /* attn_options: the type, and whether products are in bfloat16 */
+decode_function decode_selection;          /* attn_selection */
+decode_function decode_format;             /* tensor_form */
+decode_function decode_digits;             /* int */
+decode_function decode_tokens;             /* struct envelope, with its inputs: the labels are counted against them */
 
 /* shown.c: *to is a struct envelope_reduction, unless the line names another type. */
 decode_function decode_pool;

@@ -10,7 +10,12 @@ void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)
     attn_options *options = &envelope->request.options;
     options->compute = ATTN_F32;
     if (!envelope_is_gradients(kind))
-        options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
+        options->want = ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
+}
+
+const char *envelope_compute_name(attn_dtype compute, bool bf16_products)
+{
+    return bf16_products ? "bfloat16" : attn_dtype_name(compute);
 }
 
 const char *envelope_form_option(const struct envelope *envelope)

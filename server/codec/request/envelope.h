@@ -105,6 +105,9 @@ attn_status envelope_translate(const struct envelope *envelope, attn_status stat
 /* The eps of a norm whose options give none; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
+/* The word for the compute type of options. */
+const char *envelope_compute_name(attn_dtype compute, bool bf16_products);
+
 /* Fills an envelope with the defaults of every request. */
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
 
@@ -121,6 +124,7 @@ struct envelope_source {
     const struct envelope_attachment *attachments;
     size_t count;     /* at most ENVELOPE_ATTACHMENTS_MAX */
     bool is_of_model; /* a layer of a whole model: the text may have members that no request can have */
+    const char *(*lacking)(const char *path); /* the members that its protocol has no place for (node.h); NULL: none */
 };
 
 enum { ENVELOPE_ATTACHMENTS_MAX = 256 };

@@ -41,6 +41,12 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     return status;
 }
 
+/* Attention has no weights. The scopes of members say the rest. */
+static const char *lacking_in_attention(const char *path)
+{
+    return path_is_in(path, "weights") ? "belongs to an attention layer: send it to /v1/multi-head-attention" : NULL;
+}
+
 attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
                             struct envelope *envelope, attn_error *err)
 {
@@ -56,6 +62,9 @@ attn_status envelope_decode_attached(const struct envelope_source *request, enve
     struct document document;
     struct decoder decoder = decoder_begin(kind, &envelope->request.options.compute, arena, err);
     decoder.reading.sections = sections;
+    decoder.reading.lacking = request->lacking          ? request->lacking
+                              : envelope_is_layer(kind) ? NULL
+                                                        : lacking_in_attention;
     envelope_set_defaults(envelope, kind);
     attn_status status = decoder_open(&decoder, request, &document);
     if (status == ATTN_OK)

@@ -14,7 +14,7 @@ static const struct member inputs_members[] = {
     {"value", decode_tensor, INPUT(value), MEMBER_ALWAYS},
     {"past_key", decode_tensor, INPUT(past_key), MEMBER_ALWAYS},
     {"past_value", decode_tensor, INPUT(past_value), MEMBER_ALWAYS},
-    {"scores", decode_tensor, INPUT(scores), MEMBER_OF_ATTENTION},
+    {"scores", decode_scores, INPUT(scores), MEMBER_OF_ATTENTION},
     {"attention", decode_tensor, INPUT(attention), MEMBER_OF_ATTENTION},
     {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},
 };
@@ -26,7 +26,7 @@ static void settle_return(struct envelope *envelope)
 {
     const attn_inputs *inputs = &envelope->request.inputs;
     if (!envelope->has_return && inputs->scores && !inputs->value)
-        envelope->request.options.want &= ~((uint32_t)1 << ATTN_STEP_OUTPUT);
+        envelope->request.options.want &= ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
 }
 
 attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
@@ -63,7 +63,10 @@ static attn_status decode_qkv(struct reading *reading, const struct node *node, 
         {"order", decode_order, offsetof(attn_weights, qkv_order), MEMBER_ALWAYS},
     };
     attn_weights *weights = to;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), weights);
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &linear_form);
+    if (status == ATTN_OK)
+        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), weights);
     if (status == ATTN_OK && !weights->qkv.weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;

@@ -32,6 +32,21 @@ static attn_status check_masks(struct decoder *decoder, const struct node *masks
     return status;
 }
 
+/* A layer has what holds for requests of any length. */
+static const char *lacking_in_layers(const char *path)
+{
+    const char *member = strchr(path, '.');
+    const bool is_of_request = path_is_in(path, "inputs") || path_is_in(path, "tokens") ||
+                               path_is_in(path, "options.cache") ||
+                               (path_is_in(path, "masks") && member && !mask_has_place(member + 1, MASK_IN_LAYERS));
+    return is_of_request ? "belongs into requests to the layer" : NULL;
+}
+
+static const char *lacking_in_requests(const char *path)
+{
+    return path_is_in(path, "weights") ? "the kept layer has" : NULL;
+}
+
 static attn_status check_base(struct decoder *decoder, json_t *tree)
 {
     static const struct member members[] = {{.name = "options"}, {.name = "weights"}, {.name = "masks"}};
@@ -50,6 +65,7 @@ attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena
 {
     *decoder = decoder_begin(ENVELOPE_LAYER, &envelope->request.options.compute, arena, err);
     decoder->reading.sections = layer_sections;
+    decoder->reading.lacking = lacking_in_layers;
     if (base->is_of_model)
         decoder->reading.scopes |= 1U << MEMBER_OF_MODELS;
     attn_status status = decoder_open(decoder, base, document);
@@ -138,7 +154,7 @@ static attn_status decode_compute_of(struct decoder *decoder, json_t *request, s
 {
     const struct node root = {.json = request}, options = node_member(&root, "options");
     const struct node compute = node_member(&options, "compute");
-    return compute.json ? decode_compute(&decoder->reading, &compute, &envelope->request.options.compute) : ATTN_OK;
+    return compute.json ? decode_compute(&decoder->reading, &compute, &envelope->request.options) : ATTN_OK;
 }
 
 /* Options come first, because decoding the other sections depends on them. */
@@ -169,6 +185,7 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
     struct document document;
     struct decoder decoder = decoder_begin(kind, base->compute, base->reading.arena, base->reading.err);
     decoder.reading.sections = request_sections;
+    decoder.reading.lacking = request->lacking ? request->lacking : lacking_in_requests;
     attn_status status = decoder_open(&decoder, request, &document);
     if (status == ATTN_OK)
         status = check_request(&decoder, document.tree);

@@ -116,6 +116,7 @@ attn_status kept_layer_check(const struct envelope_source *base, attn_arena *are
         return status;
     facts->dims = plan.dims;
     facts->compute = plan.compute;
+    facts->bf16_products = envelope.request.options.bf16_products;
     facts->layout = envelope.request.weights.layout;
     count_tensors(base, facts);
     return ATTN_OK;
@@ -288,7 +289,8 @@ void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks 
                   "\"d_model\":%zu,\"d_key\":%zu,\"d_value\":%zu,\"d_out\":%zu,\"num_heads\":%zu,\"kv_num_heads\":%zu,"
                   "\"d_k\":%zu,\"d_v\":%zu,\"parameters\":%zu,\"dtype\":\"%s\",\"compute\":\"%s\"",
                   dims->d_query, dims->d_key, dims->d_value, dims->d_out, dims->heads, dims->kv_heads, dims->d_k,
-                  dims->d_v, facts->parameters, attn_dtype_name(facts->dtype), attn_dtype_name(facts->compute));
+                  dims->d_v, facts->parameters, attn_dtype_name(facts->dtype),
+                  envelope_compute_name(facts->compute, facts->bf16_products));
     if (dims->d_ff > 0)
         chunks_format(out, ",\"d_ff\":%zu", dims->d_ff);
 }

@@ -20,6 +20,7 @@ struct kept_layer_facts {
     attn_dims dims;        /* of one token; batch, q_len and kv_len have no meaning */
     attn_dtype dtype;      /* the type of most weights in the file */
     attn_dtype compute;    /* the compute type, unless a request asks for another */
+    bool bf16_products;    /* the same */
     attn_layout layout;    /* of its weights */
     size_t parameters;     /* numbers in its tensors */
     bool takes_key_inputs; /* keys or values have another width than queries, so requests must bring them */

@@ -126,10 +126,10 @@ static attn_status decode_documents(struct reading *reading, const struct node *
 #define MASK_LIST(X)                                                                                                   \
     X("causal", decode_causal, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                                  \
     X("attend", decode_flags_or_one, offsetof(attn_masks, attend), MASK_AS_TENSOR)                                     \
-    X("bias", decode_tensor_or_one, offsetof(attn_masks, bias), MASK_AS_TENSOR)                                        \
+    X("bias", decode_bias, offsetof(attn_masks, bias), MASK_AS_TENSOR)                                                 \
     X("padding", decode_flags, offsetof(attn_masks, padding), 0)                                                       \
-    X("key_lengths", decode_counts, offsetof(attn_masks, key_lengths), 0)                                              \
-    X("query_lengths", decode_counts, offsetof(attn_masks, query_lengths), 0)                                          \
+    X("key_lengths", decode_lengths, offsetof(attn_masks, key_lengths), 0)                                             \
+    X("query_lengths", decode_lengths, offsetof(attn_masks, query_lengths), 0)                                         \
     X("window", decode_window, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                                  \
     X("sliding_window", decode_sliding_window, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                  \
     X("documents", decode_documents, 0, 0)                                                                             \

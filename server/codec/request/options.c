@@ -116,27 +116,39 @@ static attn_status decode_dropout(struct reading *reading, const struct node *no
         {"seed", node_decode_seed, OPTION(dropout_seed), MEMBER_ALWAYS},
         {"where", decode_where, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     };
+    static const struct short_form form = {
+        .member = "p",
+        .types = 1U << JSON_INTEGER | 1U << JSON_REAL,
+        .wanted = "a number from 0 to 1, or an object with p, seed and where",
+    };
     struct envelope *envelope = to;
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &form);
+    if (status != ATTN_OK)
+        return status;
     envelope->has_dropout = true;
     envelope->request.options.dropout_attention = true;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), envelope);
-    if (status == ATTN_OK && !node_find(node->json, "p"))
+    status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
+    if (status == ATTN_OK && !node_find(spelt.json, "p"))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"p\"");
     return status;
 }
 
 attn_status decode_compute(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"float32", "float64"};
-    static const attn_dtype types[] = {ATTN_F32, ATTN_F64};
+    static const char *const words[] = {"float32", "float64", "bfloat16"};
+    enum { IN_F64 = 1, IN_BF16 = 2 };
+    attn_options *options = to;
     size_t index;
     attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_dtype *)to = types[index];
-    return status;
+    if (status != ATTN_OK)
+        return status;
+    options->compute = index == IN_F64 ? ATTN_F64 : ATTN_F32;
+    options->bf16_products = index == IN_BF16;
+    return ATTN_OK;
 }
 
-static attn_status decode_step(struct reading *reading, const struct node *node, uint32_t *want)
+static attn_status decode_step(struct reading *reading, const struct node *node, attn_steps *want)
 {
     static const char *const words[] = {
 #define STEP_NAME(code, name, axes, values) name,
@@ -148,7 +160,7 @@ static attn_status decode_step(struct reading *reading, const struct node *node,
     size_t index;
     attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
-        *want |= (uint32_t)1 << index;
+        *want |= ATTN_STEP_BIT(index);
     return status;
 }
 
@@ -179,15 +191,19 @@ static attn_status decode_wanted(struct reading *reading, const struct node *nod
     return decode_step(reading, node, &envelope->request.options.want);
 }
 
+const struct short_form names_form = {.types = 1U << JSON_STRING, .wanted = "a name, or a list of names"};
+
 /* struct envelope: a bit for each step, and for each gradient */
 static attn_status decode_return(struct reading *reading, const struct node *node, void *to)
 {
-    struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of names of steps", &list);
+    struct node spelt = *node, list;
+    attn_status status = short_form_spell(reading, &spelt, &names_form);
+    if (status == ATTN_OK)
+        status = node_decode_list(reading, &spelt, names_form.wanted, &list);
     if (status != ATTN_OK)
         return status;
     struct envelope *envelope = to;
-    uint32_t *want = &envelope->request.options.want;
+    attn_steps *want = &envelope->request.options.want;
     envelope->has_return = true;
     *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
@@ -286,6 +302,15 @@ attn_status decode_selection(struct reading *reading, const struct node *node, v
     return status;
 }
 
+/* attn_selection: heads to send, which other systems call otherwise */
+static attn_status decode_heads(struct reading *reading, const struct node *node, void *to)
+{
+    if (json_is_number(node->json))
+        return node_fail_type(reading, node,
+                              "a list of the heads to send, or a range [from, to] (num_heads is how many there are)");
+    return decode_selection(reading, node, to);
+}
+
 /* tensor_form */
 attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
@@ -352,7 +377,7 @@ static attn_status decode_cache(struct reading *reading, const struct node *node
 /* profile and compute come first: the others take defaults from the profile and read tensors in the compute type. */
 static const struct member options_members[] = {
     {"profile", decode_profile, 0, MEMBER_ALWAYS},
-    {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
+    {"compute", decode_compute, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
     {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
@@ -368,7 +393,7 @@ static const struct member options_members[] = {
     {"training", node_decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
     {"return", decode_return, 0, MEMBER_ALWAYS},
-    {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
+    {"heads", decode_heads, OPTION(heads), MEMBER_ALWAYS},
     {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
     {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
     {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},

@@ -172,8 +172,18 @@ attn_status decode_rope(struct reading *reading, const struct node *node, void *
         {"cos", decode_cos, 0, MEMBER_ALWAYS},
         {"sin", decode_sin, 0, MEMBER_ALWAYS},
     };
+    static const struct short_form form = {
+        .member = "layout",
+        .types = 1U << JSON_STRING,
+        .has_switch = true,
+        .wanted = "true, false, a layout, or an object with layout and theta",
+    };
     attn_rope *rope = to;
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &form);
+    if (status != ATTN_OK || !spelt.json)
+        return status;
     rope->layout = ATTN_ROPE_HALF;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), rope);
-    return status == ATTN_OK ? check_theta(reading, node) : status;
+    status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), rope);
+    return status == ATTN_OK ? check_theta(reading, &spelt) : status;
 }

@@ -8,7 +8,6 @@
 #include "codec/request/decoder.h"
 
 #define IN_POOL(field) offsetof(struct envelope_reduction, field)
-#define WANT(step)     ((uint32_t)1 << (step))
 
 enum { EXTENT_MAX = 1 << 20 };
 
@@ -91,14 +90,14 @@ static attn_status check_view(struct reading *reading, const struct node *option
             return node_fail(reading, &node, ATTN_ERR_FIELD, "does not go with options.view, which has its own form");
     }
     struct node wanted = node_member(options, "return");
-    if (wanted.json && envelope->request.options.want != WANT(ATTN_STEP_ATTENTION))
+    if (wanted.json && envelope->request.options.want != ATTN_STEP_BIT(ATTN_STEP_ATTENTION))
         return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
-    envelope->request.options.want = WANT(ATTN_STEP_ATTENTION);
+    envelope->request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
     return ATTN_OK;
 }
 
 /* uint8 holds only numbers from 0 to 1, such as weights. */
-static attn_status check_weights(struct reading *reading, const struct node *node, uint32_t want)
+static attn_status check_weights(struct reading *reading, const struct node *node, attn_steps want)
 {
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         bool is_weights = step == ATTN_STEP_ATTENTION || step == ATTN_STEP_MASK;
@@ -115,13 +114,13 @@ attn_status check_shown(struct reading *reading, const struct node *options, str
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
     const struct node top_k = node_member(options, "top_k"), dtype = node_member(options, "dtype");
-    uint32_t want = envelope->request.options.want;
+    attn_steps want = envelope->request.options.want;
     attn_status status = check_view(reading, options, envelope);
     if (status != ATTN_OK)
         return status;
     if (reduction->top_k > 0 && reduction->has_pool)
         return node_fail(reading, &top_k, ATTN_ERR_FIELD, "does not go with options.pool: choose one of them");
-    if (reduction->top_k > 0 && !(want & WANT(ATTN_STEP_ATTENTION)))
+    if (reduction->top_k > 0 && !(want & ATTN_STEP_BIT(ATTN_STEP_ATTENTION)))
         return node_fail(reading, &top_k, ATTN_ERR_FIELD,
                          "selects weights, but \"attention\" is not in options.return");
     return reduction->dtype == ATTN_U8 ? check_weights(reading, &dtype, want) : ATTN_OK;

@@ -14,13 +14,22 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
 
+/* The kind of tensor that a member takes. */
+struct kind {
+    attn_dtype dtype;
+    bool may_be_one;  /* a single number has rank 0 */
+    bool one_is_list; /* and becomes a list of one number */
+    tensor_null null; /* in JSON */
+};
+
 static attn_status scan_lifted(struct reading *reading, const struct node *node, const struct lifted_text *lifted,
-                               attn_dtype dtype, attn_tensor *tensor)
+                               const struct kind *kind, attn_tensor *tensor)
 {
     char pointer[JSON_POINTER_MAX];
     node_pointer(node, pointer);
     size_t at;
-    attn_status status = tensor_scan(lifted, dtype, pointer, reading->arena, tensor, &at, reading->err);
+    attn_status status =
+        tensor_scan(lifted, kind->dtype, kind->null, pointer, reading->arena, tensor, &at, reading->err);
     return status == ATTN_ERR_SYNTAX ? node_place(reading, lifted->text + at) : status;
 }
 
@@ -47,7 +56,7 @@ static attn_status decode_shape(struct reading *reading, const struct node *pare
     if (!lifted)
         return node_fail_type(reading, &node, "a list of integers");
     attn_tensor list;
-    attn_status status = scan_lifted(reading, &node, lifted, ATTN_I64, &list);
+    attn_status status = scan_lifted(reading, &node, lifted, &(struct kind){.dtype = ATTN_I64}, &list);
     if (status != ATTN_OK)
         return status;
     if (list.rank != 1)
@@ -80,33 +89,6 @@ static attn_status fail_count(struct reading *reading, const struct node *node, 
     return ATTN_ERR_SHAPE;
 }
 
-/* Decodes {"shape", "data"}. */
-static attn_status decode_flat(struct reading *reading, const struct node *parent, attn_dtype dtype,
-                               attn_tensor *tensor)
-{
-    static const struct member members[] = {{.name = "shape"}, {.name = "data"}};
-    struct node node = node_member(parent, "data");
-    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
-    attn_tensor shaped = {0}, list = {0};
-    size_t count = 0;
-    if (status == ATTN_OK)
-        status = decode_shape(reading, parent, &shaped, &count);
-    if (status != ATTN_OK)
-        return status;
-    const struct lifted_text *lifted = lifted_array(reading, &node);
-    if (!lifted)
-        return node_fail_type(reading, &node, "a flat list of numbers");
-    status = scan_lifted(reading, &node, lifted, dtype, &list);
-    if (status != ATTN_OK)
-        return status;
-    if (list.rank != 1)
-        return node_fail(reading, &node, ATTN_ERR_SHAPE, "must be a flat list of numbers beside \"shape\"");
-    if (list.shape[0] != count)
-        return fail_count(reading, &node, "numbers", count, list.shape[0]);
-    *tensor = attn_tensor_view(list.data, dtype, shaped.rank, shaped.shape);
-    return ATTN_OK;
-}
-
 static attn_status decode_dtype(struct reading *reading, const struct node *parent, attn_dtype *dtype)
 {
     static const char *const names[] = {
@@ -122,6 +104,36 @@ static attn_status decode_dtype(struct reading *reading, const struct node *pare
     if (status == ATTN_OK)
         *dtype = (attn_dtype)index;
     return status;
+}
+
+/* Decodes {"shape", "data"}. Other programs write a dtype beside them: it must be one, and has no effect. */
+static attn_status decode_flat(struct reading *reading, const struct node *parent, const struct kind *kind,
+                               attn_tensor *tensor)
+{
+    static const struct member members[] = {{.name = "shape"}, {.name = "data"}, {.name = "dtype"}};
+    struct node node = node_member(parent, "data");
+    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
+    attn_tensor shaped = {0}, list = {0};
+    attn_dtype named;
+    size_t count = 0;
+    if (status == ATTN_OK && node_find(parent->json, "dtype"))
+        status = decode_dtype(reading, parent, &named);
+    if (status == ATTN_OK)
+        status = decode_shape(reading, parent, &shaped, &count);
+    if (status != ATTN_OK)
+        return status;
+    const struct lifted_text *lifted = lifted_array(reading, &node);
+    if (!lifted)
+        return node_fail_type(reading, &node, "a flat list of numbers");
+    status = scan_lifted(reading, &node, lifted, kind, &list);
+    if (status != ATTN_OK)
+        return status;
+    if (list.rank != 1)
+        return node_fail(reading, &node, ATTN_ERR_SHAPE, "must be a flat list of numbers beside \"shape\"");
+    if (list.shape[0] != count)
+        return fail_count(reading, &node, "numbers", count, list.shape[0]);
+    *tensor = attn_tensor_view(list.data, kind->dtype, shaped.rank, shaped.shape);
+    return ATTN_OK;
 }
 
 static bool is_float(attn_dtype dtype)
@@ -291,7 +303,8 @@ static attn_status decode_attached(struct reading *reading, const struct node *n
 }
 
 /* A single number or truth value is read as an array of one element, so that the same rules hold. */
-static attn_status decode_one(struct reading *reading, const struct node *node, attn_dtype dtype, attn_tensor *tensor)
+static attn_status decode_one(struct reading *reading, const struct node *node, const struct kind *kind,
+                              attn_tensor *tensor)
 {
     char text[64] = "[", pointer[JSON_POINTER_MAX];
     size_t length = json_dumpb(node->json, text + 1, sizeof text - 2, JSON_ENCODE_ANY);
@@ -301,29 +314,31 @@ static attn_status decode_one(struct reading *reading, const struct node *node, 
     const struct lifted_text array = {text, length + 2, 0};
     node_pointer(node, pointer);
     size_t at;
-    attn_status status = tensor_scan(&array, dtype, pointer, reading->arena, tensor, &at, reading->err);
+    attn_status status =
+        tensor_scan(&array, kind->dtype, NULL_IS_REFUSED, pointer, reading->arena, tensor, &at, reading->err);
     if (status == ATTN_ERR_VALUE)
         return node_fail_value(reading, node,
-                               dtype == ATTN_BOOL  ? "true, false, 0 or 1"
-                               : dtype != ATTN_I64 ? "a number in the range of the compute type"
-                                                   : "an integer");
+                               kind->dtype == ATTN_BOOL  ? "true, false, 0 or 1"
+                               : kind->dtype != ATTN_I64 ? "a number in the range of the compute type"
+                                                         : "an integer");
     if (status != ATTN_OK)
         return status;
-    *tensor = attn_tensor_view(tensor->data, dtype, 0, NULL);
+    if (!kind->one_is_list)
+        *tensor = attn_tensor_view(tensor->data, kind->dtype, 0, NULL);
     return ATTN_OK;
 }
 
 /* The end of the message "must be …". */
-static const char *wanted_form(attn_dtype dtype, bool may_be_one)
+static const char *wanted_form(const struct kind *kind)
 {
-    if (dtype == ATTN_I64)
-        return may_be_one ? "an integer, or a list with one integer for each batch item"
-                          : "a list with one integer for each batch item";
-    if (dtype == ATTN_BOOL)
-        return may_be_one ? "true, false, or a tensor (arrays of true and false, or an object with shape)"
-                          : "a tensor (arrays of true and false, or an object with shape)";
-    return may_be_one ? "a number, or a tensor (arrays of numbers, or an object with shape)"
-                      : "a tensor (arrays of numbers, or an object with shape)";
+    if (kind->dtype == ATTN_I64)
+        return kind->may_be_one ? "an integer, or a list with one integer for each batch item"
+                                : "a list with one integer for each batch item";
+    if (kind->dtype == ATTN_BOOL)
+        return kind->may_be_one ? "true, false, or a tensor (arrays of true and false, or an object with shape)"
+                                : "a tensor (arrays of true and false, or an object with shape)";
+    return kind->may_be_one ? "a number, or a tensor (arrays of numbers, or an object with shape)"
+                            : "a tensor (arrays of numbers, or an object with shape)";
 }
 
 /* Whether the first element within the arrays is a string. */
@@ -335,38 +350,37 @@ static bool holds_strings(const struct node *node)
     return json_is_array(node->json) && json_is_string(inner);
 }
 
-static attn_status decode_form(struct reading *reading, const struct node *node, attn_dtype dtype, bool may_be_one,
+static attn_status decode_form(struct reading *reading, const struct node *node, const struct kind *kind,
                                attn_tensor *tensor)
 {
     const struct lifted_text *lifted = lifted_array(reading, node);
     size_t attachment;
     if (lifted)
-        return scan_lifted(reading, node, lifted, dtype, tensor);
+        return scan_lifted(reading, node, lifted, kind, tensor);
     if (node_attached(reading, node, &attachment))
-        return decode_attached(reading, node, &decoder_of(reading)->attachments[attachment], dtype, tensor);
+        return decode_attached(reading, node, &decoder_of(reading)->attachments[attachment], kind->dtype, tensor);
     node_drop_nulls(node);
     if (node_find(node->json, "data"))
-        return decode_flat(reading, node, dtype, tensor);
+        return decode_flat(reading, node, kind, tensor);
     if (node_find(node->json, "base64"))
-        return decode_binary(reading, node, dtype, tensor);
+        return decode_binary(reading, node, kind->dtype, tensor);
     if (json_is_object(node->json))
         return fail_missing(reading, node, node_find(node->json, "dtype") ? "base64" : "data");
-    bool is_one = json_is_number(node->json) || (dtype == ATTN_BOOL && json_is_boolean(node->json));
-    if (may_be_one && is_one)
-        return decode_one(reading, node, dtype, tensor);
+    bool is_one = json_is_number(node->json) || (kind->dtype == ATTN_BOOL && json_is_boolean(node->json));
+    if (kind->may_be_one && is_one)
+        return decode_one(reading, node, kind, tensor);
     if (holds_strings(node))
         return node_fail(reading, node, ATTN_ERR_FIELD, "holds strings: write %s without quotes",
-                         dtype == ATTN_BOOL ? "true and false" : "numbers");
-    return node_fail_type(reading, node, wanted_form(dtype, may_be_one));
+                         kind->dtype == ATTN_BOOL ? "true and false" : "numbers");
+    return node_fail_type(reading, node, wanted_form(kind));
 }
 
-static attn_status decode_any(struct reading *reading, const struct node *node, attn_dtype dtype, bool may_be_one,
-                              void *to)
+static attn_status decode_kind(struct reading *reading, const struct node *node, struct kind kind, void *to)
 {
     attn_tensor *tensor = attn_arena_take(reading->arena, 1, sizeof *tensor);
     if (!tensor)
         return node_fail_memory(reading, node);
-    attn_status status = decode_form(reading, node, dtype, may_be_one, tensor);
+    attn_status status = decode_form(reading, node, &kind, tensor);
     if (status == ATTN_OK)
         *(const attn_tensor **)to = tensor;
     return status;
@@ -374,42 +388,53 @@ static attn_status decode_any(struct reading *reading, const struct node *node, 
 
 attn_status decode_tensor(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, *decoder_of(reading)->compute, false, to);
+    return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute}, to);
 }
 
-attn_status decode_tensor_or_one(struct reading *reading, const struct node *node, void *to)
+attn_status decode_scores(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, *decoder_of(reading)->compute, true, to);
+    return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute, .null = NULL_HIDES}, to);
+}
+
+attn_status decode_bias(struct reading *reading, const struct node *node, void *to)
+{
+    const struct kind kind = {.dtype = *decoder_of(reading)->compute, .may_be_one = true, .null = NULL_HIDES};
+    return decode_kind(reading, node, kind, to);
 }
 
 attn_status decode_reals(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, ATTN_F64, false, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_F64}, to);
 }
 
 attn_status decode_flags(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, ATTN_BOOL, false, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_BOOL}, to);
 }
 
 attn_status decode_flags_or_one(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, ATTN_BOOL, true, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_BOOL, .may_be_one = true}, to);
 }
 
 attn_status decode_counts(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, ATTN_I64, false, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_I64}, to);
+}
+
+attn_status decode_lengths(struct reading *reading, const struct node *node, void *to)
+{
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_I64, .may_be_one = true, .one_is_list = true}, to);
 }
 
 attn_status decode_ids(struct reading *reading, const struct node *node, void *to)
 {
     if (!json_is_array(node->json) && !json_is_object(node->json))
         return node_fail_type(reading, node, "a list of integers, or lists of them for each batch item");
-    return decode_any(reading, node, ATTN_I64, false, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_I64}, to);
 }
 
 attn_status decode_counts_or_one(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_any(reading, node, ATTN_I64, true, to);
+    return decode_kind(reading, node, (struct kind){.dtype = ATTN_I64, .may_be_one = true}, to);
 }

@@ -9,7 +9,7 @@
 #include "codec/bytes/pace.h"
 #include "codec/request/decoder.h"
 
-/* The limits of one label, and of all labels of a request. openapi.json states them. */
+/* The limits of one label, and of all labels of a request. openapi.source.json states them. */
 enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
 
 enum { LABEL_COST_BYTES = 16 }; /* an empty label takes as long as so many bytes of text */
@@ -158,17 +158,25 @@ attn_status decode_tokens(struct reading *reading, const struct node *node, void
         {"query", decode_labels, offsetof(struct envelope, query_tokens), MEMBER_ALWAYS},
         {"key", decode_labels, offsetof(struct envelope, key_tokens), MEMBER_ALWAYS},
     };
+    static const struct short_form form = {
+        .member = "query",
+        .types = 1U << JSON_ARRAY,
+        .wanted = "a list of labels, or an object with query and key",
+    };
     struct envelope *envelope = to;
     const attn_inputs *inputs = &envelope->request.inputs;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), envelope);
+    struct node spelt = *node;
+    attn_status status = short_form_spell(reading, &spelt, &form);
+    if (status == ATTN_OK)
+        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
     if (attn_start_of(inputs)) {
         share_labels_of_map(attn_start_of(inputs), envelope);
         return status;
     }
     if (status == ATTN_OK)
-        status = check_labels(reading, node, "query", &envelope->query_tokens, inputs->query, NULL);
+        status = check_labels(reading, &spelt, "query", &envelope->query_tokens, inputs->query, NULL);
     if (status == ATTN_OK)
-        status = check_labels(reading, node, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
+        status = check_labels(reading, &spelt, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
                               inputs->past_key);
     if (status == ATTN_OK && !envelope->key_tokens.json && !inputs->key && !inputs->past_key)
         envelope->key_tokens = envelope->query_tokens;

@@ -12,7 +12,9 @@
 
 #include "base/array.h"
 #include "codec/bytes/pace.h"
+#include "codec/json/habit.h"
 #include "codec/number/number_read.h"
+#include "codec/number/number_word.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 
@@ -21,6 +23,7 @@ struct scan {
     const char *next_look; /* check the deadline when at reaches this byte */
     const attn_arena *arena;
     attn_dtype dtype;
+    tensor_null null;
     void *data;
     size_t taken;                 /* elements read so far */
     int depth;                    /* open brackets */
@@ -85,17 +88,13 @@ static bool take_word(struct scan *s, const char *word)
 /* Reads a word that stands for a number. False when the text does not continue with such a word. */
 static bool take_number_word(struct scan *s, double *value)
 {
-    static const struct {
-        const char *word;
-        double value;
-    } words[] = {{"\"-Infinity\"", -(double)INFINITY}, {"\"Infinity\"", (double)INFINITY}, {"\"NaN\"", (double)NAN}};
-    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
-        if (take_word(s, words[i].word)) {
-            *value = words[i].value;
-            return true;
-        }
+    if (s->null == NULL_HIDES && take_word(s, "null")) {
+        *value = -(double)INFINITY;
+        return true;
     }
-    return false;
+    const char *after = number_word_read(s->at, s->end, value);
+    s->at = after != NULL ? after : s->at;
+    return after != NULL;
 }
 
 /* Fails for a JSON value that is not a number. kind names the value; hint says what the client should send. */
@@ -124,11 +123,11 @@ static attn_status fail_element(struct scan *s)
         if (starts_with(s, kinds[i].start))
             return fail_kind(s, kinds[i].kind, kinds[i].received, kinds[i].hint);
     }
-    if (s->at >= s->end || *s->at == ']' || *s->at == ',')
-        return fail_syntax(s, "a number is missing");
-    if (starts_with(s, "NaN") || starts_with(s, "Infinity") || starts_with(s, "-Infinity"))
-        return fail_syntax(s, "JSON has no such number: write \"NaN\", \"Infinity\", \"-Infinity\" in quotes");
-    return fail_syntax(s, "not a JSON number");
+    const char *habit = habit_find(s->begin, s->at, s->end);
+    if (habit != NULL)
+        return fail_syntax(s, habit);
+    return fail_syntax(s,
+                       s->at >= s->end || *s->at == ']' || *s->at == ',' ? "a number is missing" : "not a JSON number");
 }
 
 static attn_status fail_range(struct scan *s)
@@ -316,7 +315,7 @@ static attn_status close_empty_row(struct scan *s)
 
 static bool begins_number(const struct scan *s)
 {
-    return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
+    return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tfn\"", *s->at));
 }
 
 /* There is no branch on the sign, because branch prediction cannot learn it. */
@@ -468,8 +467,8 @@ static attn_status scan_array(struct scan *s)
     return status;
 }
 
-attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const char *pointer, attn_arena *arena,
-                        attn_tensor *tensor, size_t *at, attn_error *err)
+attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, tensor_null null, const char *pointer,
+                        attn_arena *arena, attn_tensor *tensor, size_t *at, attn_error *err)
 {
     struct scan s = {.at = text->text,
                      .begin = text->text,
@@ -477,6 +476,7 @@ attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const 
                      .next_look = text->text,
                      .arena = arena,
                      .dtype = dtype,
+                     .null = null,
                      .rank = RANK_UNKNOWN,
                      .pointer = pointer,
                      .err = err};

@@ -2,8 +2,8 @@
  * hints.h: diagnostics.hints of an answer: the ambiguous parts of a request that was computed. A hint has a pointer
  * into the request and a sentence.
  */
-#ifndef CODEC_REQUEST_HINTS_H
-#define CODEC_REQUEST_HINTS_H
+#ifndef CODEC_ANSWER_HINTS_H
+#define CODEC_ANSWER_HINTS_H
 
 #include "attn/plan.h"
 #include "codec/bytes/chunks.h"

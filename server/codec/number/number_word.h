@@ -1,0 +1,17 @@
+/*
+ * number_word.h: the words for numbers that JSON cannot write: NaN and the infinities.
+ *
+ * An answer has "NaN", "Infinity" and "-Infinity", in quotes. A request may also have "nan", "inf" and "-inf", which
+ * Python prints.
+ */
+#ifndef CODEC_NUMBER_NUMBER_WORD_H
+#define CODEC_NUMBER_NUMBER_WORD_H
+
+#include <stdbool.h>
+
+/* Reads one of the six words in its quotes. Returns the byte after it, or NULL when no word begins at text. */
+const char *number_word_read(const char *text, const char *end, double *value);
+/* Whether the text begins with such a word without quotes, in letters of any case: "-inf", "NaN". */
+bool number_word_is_bare(const char *text, const char *end);
+
+#endif
