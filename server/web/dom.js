@@ -1,6 +1,7 @@
 /**
  * dom.js: elements in one line, and nothing that would read a text as HTML.
  */
+import { withDecimalMark } from "./request/tensor.js";
 
 /**
  * @param {string} what tag, then .class and #id
@@ -30,6 +31,11 @@ export const bdi = (text) => h("bdi", {}, text === "" ? "∅" : text);
 /** "W_Q" with its index below the line; as text it stays what it was. */
 export function symbol(text) {
   return text.split(/(_\w+)/).map((part) => (part[0] === "_" ? h("sub", {}, h("span.under", {}, "_"), part.slice(1)) : part));
+}
+
+/** What is in a live region already is not said again. */
+export function sayOnce(region, text) {
+  if (region.textContent !== text) region.textContent = text;
 }
 
 /** A labelled control; label is a text or an element. */
@@ -65,7 +71,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
   const mark = () => input.setAttribute("aria-invalid", String(Number.isNaN(read())));
   const show = (value) => {
     known = value;
-    input.value = value === undefined ? "" : String(value);
+    input.value = value === undefined ? "" : withDecimalMark(String(value));
     mark();
   };
   const take = () => {
@@ -76,7 +82,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
     commit(value);
   };
   const move = (way) => {
-    input.value = String(Math.max(min, Number(((numberOf(input.value) || 0) + way * step).toPrecision(12))));
+    input.value = withDecimalMark(String(Math.max(min, Number(((numberOf(input.value) || 0) + way * step).toPrecision(12)))));
     take();
   };
   const key = (event) => {
@@ -122,12 +128,27 @@ export function sizeCanvas(canvas, width, height) {
 /** An element without content, to ask the browser for colours by. */
 let probe = null;
 
-/** The value of a custom property as the page has it now. */
-export function cssColour(name) {
+/** The colour that a custom property has now at an element of a document or of a shadow tree. */
+export function cssColour(name, near = document.body) {
+  const root = near.getRootNode(),
+    place = root instanceof ShadowRoot ? root : document.body;
   probe ??= h("i.probe", { "aria-hidden": "true" });
-  if (!probe.isConnected) document.body.append(probe);
+  if (probe.parentNode !== place) place.append(probe);
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
+}
+
+/** Where an element has more to either side, that side fades. @returns {() => void} looks again after a change */
+export function fadeEdges(element) {
+  const mark = () => {
+    const { scrollLeft, clientWidth, scrollWidth } = element;
+    element.classList.toggle("more-before", scrollLeft > 1);
+    element.classList.toggle("more-after", scrollLeft + clientWidth < scrollWidth - 1);
+  };
+  element.classList.add("fading");
+  element.addEventListener("scroll", mark);
+  new ResizeObserver(mark).observe(element);
+  return mark;
 }
 
 /** Saves bytes or text as a file. */

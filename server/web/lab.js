@@ -11,7 +11,7 @@ import { createCell, createChecks } from "./panels/rail.js";
 /** The sections beside the map, from the top. */
 const RAIL = [createExpected, createHeads, createCell, createChecks];
 
-/** @param {import("./main.js").App} app */
+/** The map comes before the panel, for those who go by Tab. @param {import("./main.js").App} app */
 export function createLab(app) {
   app.stage = createStage(app);
   const strip = createStrip(app),
@@ -22,14 +22,15 @@ export function createLab(app) {
     "div.lab",
     {},
     strip.element,
-    panel.element,
     h("div.work", {}, app.stage.element, h("div.rail", {}, rail.map((section) => section.element))),
+    panel.element,
   );
   function update(state) {
     panel.update(state);
+    element.classList.toggle("empty", !state.answer);
     if (!state.answer) return;
     element.classList.toggle("stale", state.isRefused && app.seen().mode !== "kept");
     for (const part of parts) part.update(state);
   }
-  return { element, update };
+  return { element, update, focus: app.stage.focus };
 }

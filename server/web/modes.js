@@ -4,14 +4,45 @@
  * A mode is named by "mode.NAME" in the texts, and by "mode" in the view, so that the address and the history have it. It
  * is made when the page is built, and told of every change of the state while it is open.
  *
- * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void}} Mode
+ * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void}} Mode focus: to the map
  */
+import { h } from "./dom.js";
+import { withPart } from "./exchange/files.js";
 import { createLab } from "./lab.js";
-import { createModels, openDump } from "./models/models.js";
 import { createStory, openLessonFile, openStory } from "./story/story.js";
 
+/** Whole models are a part of the page that a first visitor does not wait for. */
+const modelsPart = () => withPart("models", () => import("./models/models.js"));
+
+/** A mode of a part: empty until the part is here. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
+const modeOfPart = (load) => (app) => {
+  const element = h("div", {});
+  let mode = null,
+    isAsked = false;
+  async function open() {
+    isAsked = true;
+    try {
+      mode = (await load())(app);
+      element.replaceChildren(mode.element);
+      mode.update(app.store.state);
+    } catch (problem) {
+      isAsked = false;
+      app.cannotUse(problem);
+    }
+  }
+  const update = (state) => {
+    if (mode) mode.update(state);
+    else if (!isAsked) open();
+  };
+  return { element, update, focus: () => mode?.focus() };
+};
+
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} in the order of the bar; the names are also in store.js */
-export const MODES = { story: createStory, lab: createLab, models: createModels };
+export const MODES = {
+  story: createStory,
+  lab: createLab,
+  models: modeOfPart(async () => (await modelsPart()).createModels),
+};
 
 /** What opens a mode that needs more than to be looked at. @type {Record<string, (app: import("./main.js").App) => void>} */
 export const ENTRANCES = { story: openStory };
@@ -20,4 +51,4 @@ export const ENTRANCES = { story: openStory };
  * What takes a dropped or opened file that is no request: true where it did.
  * @type {((app: import("./main.js").App, file: File) => Promise<boolean>)[]}
  */
-export const OPENERS = [openLessonFile, openDump];
+export const OPENERS = [openLessonFile, async (app, file) => (await modelsPart()).openDump(app, file)];

@@ -1,5 +1,5 @@
 /**
- * store.js: the one state of the page, and the history of its request.
+ * store.js: the one state of the page, and the history of what undo covers.
  *
  * Requests are never changed in place: an edit makes a new one that shares what it left alone, so that the history
  * holds references and an undo is an assignment.
@@ -12,7 +12,7 @@
  * @property {boolean} isBusy
  * @property {boolean} isRefused what is shown is not what given asks for
  * @property {{given: object, answer: object} | null} kept run A of a comparison
- * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} [expected]
+ * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} expected
  * @property {import("./story/lesson.js").Lesson | null} lesson one that a teacher has opened
  * @property {object} view
  */
@@ -27,8 +27,9 @@ export const USUAL_VIEW = {
   head: 0,
   step: "attention",
   tab: "map",
-  row: 0,
-  col: 0,
+  /** −1: a cell that is worth a look (runs.js). */
+  row: -1,
+  col: -1,
   palette: "viridis",
   range: "full",
   sort: "order",
@@ -48,7 +49,7 @@ export const VIEW_CHOICES = {
   present: ["off", "on"],
   tab: ["map", "links", "table", "layers"],
   palette: ["viridis", "cividis", "grey"],
-  range: ["full", "max", "log"],
+  range: ["full", "max", "robust", "log"],
   sort: ["order", "entropy", "first", "diagonal", "distance"],
   linkMode: ["top", "threshold"],
   compare: ["now", "kept", "difference"],
@@ -68,6 +69,10 @@ export function setIn(value, path, item) {
 export const getIn = (value, path) => path.reduce((inner, name) => inner?.[name], value);
 
 const HISTORY = 200;
+
+/** What undo brings back, and what of a view is no step of its own. */
+const COVERED = ["given", "view", "kept", "expected", "lesson"],
+  UNCOUNTED = ["row", "col", "paint"];
 
 export class Store {
   /** @param {State} state */
@@ -91,25 +96,38 @@ export class Store {
     });
   }
 
-  look(patch) {
-    this.set({ view: { ...this.state.view, ...patch } });
+  /** Another view. The chosen cell and the pen come back with a step of the history, and are none themselves. */
+  look(patch, stroke = 0) {
+    const { view } = this.state,
+      changed = Object.keys(patch).filter((name) => patch[name] !== view[name]);
+    if (changed.some((name) => !UNCOUNTED.includes(name))) this.#remember(stroke);
+    this.set({ view: { ...view, ...patch } });
+  }
+
+  /** Changes that undo takes back. Those of one stroke (a slider drawn, cells painted) are one step of the history. */
+  change(patch, stroke = 0) {
+    this.#remember(stroke);
+    this.set(patch);
   }
 
   /**
-   * A new request. Edits of one stroke (a slider drawn, cells painted) are one step of the history.
+   * A new request. Where A alone is looked at, a change shows B: nothing changes unseen.
    * @param {import("./request/presets.js").Case} given
+   * @param {Partial<State>} [more] what changes with it
    */
-  edit(given, stroke = 0) {
-    if (!stroke || stroke !== this.stroke) this.past = [...this.past, this.state.given].slice(-HISTORY);
-    this.stroke = stroke;
-    this.future = [];
-    this.#give(given);
+  edit(given, stroke = 0, more = {}) {
+    const { view } = this.state;
+    this.change({ given, view: view.compare === "kept" ? { ...view, compare: "now" } : view, ...more }, stroke);
   }
 
-  /** Where A alone is looked at, a change shows B: nothing changes unseen. */
-  #give(given) {
-    const { view } = this.state;
-    this.set({ given, view: view.compare === "kept" ? { ...view, compare: "now" } : view });
+  #remember(stroke) {
+    if (!stroke || stroke !== this.stroke) this.past = [...this.past, this.#covered].slice(-HISTORY);
+    this.stroke = stroke;
+    this.future = [];
+  }
+
+  get #covered() {
+    return Object.fromEntries(COVERED.map((name) => [name, this.state[name]]));
   }
 
   /** What is taken out is a kept layer's own again, where it has any. */
@@ -129,9 +147,9 @@ export class Store {
 
   #move(from, to) {
     if (from.length === 0) return;
-    to.push(this.state.given);
+    to.push(this.#covered);
     this.stroke = 0;
-    this.#give(from.pop());
+    this.set(from.pop());
   }
 
   listen(listener) {

@@ -10,6 +10,6 @@ suite=test-page
 program=$1
 shift
 
-mk/install_packages.sh chromium || skip_suite "no chromium, and no way to install it"
+mk/install_packages.sh chromium python3-numpy || skip_suite "no chromium or python3-numpy, and no way to install them"
 need_node tests/page
 node tests/page/run.mjs --attnd "$program" --chromium "$(command -v chromium)" "$@"

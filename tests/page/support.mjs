@@ -185,7 +185,7 @@ export const choosePreset = (page, id) =>
     answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption(id));
 
 export const chooseStep = (page, name) =>
-    page.locator(".strip").getByRole("button", { name, exact: false }).first().click();
+    page.locator(".strip button", { has: page.locator(".name", { hasText: name }) }).first().click();
 
 /** Puts the focus on the one real cell of the grid, at [0, 0]. */
 export async function focusGrid(page) {
@@ -225,7 +225,7 @@ export const dropFile = (page, name, content) =>
     );
 
 /** A number as the page writes it. */
-export const numberOf = (text) => Number(text.replace(/−/g, "-").replace("∞", "Infinity"));
+export const numberOf = (text) => Number(text.replace(/−/g, "-").replace("∞", "Infinity").replace(",", "."));
 
 /** Like page and server: to so many significant digits. */
 export function assertClose(actual, expected, digits, what) {

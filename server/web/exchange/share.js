@@ -1,12 +1,12 @@
 /**
  * share.js: the state in the hash of the address, and in a file that opens from disk.
  */
-import { base64OfBytes, bytesOfBase64 } from "../request/tensor.js";
+import { base64OfBytes, bytesOfBase64, nestedOf, tensorFrom } from "../request/tensor.js";
 import { caseOver, fetchLayer, ownRequest } from "./layers.js";
 import { caseOfModel } from "../models/case.js";
 import { exampleOf } from "../models/examples.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
-import { checkedRequest } from "../request/request.js";
+import { checkedRequest, isCount } from "../request/request.js";
 import { checkedLesson } from "../story/lesson.js";
 import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";
@@ -39,7 +39,7 @@ function isPossible(name, value) {
   if (VIEW_CHOICES[name]) return VIEW_CHOICES[name].includes(value);
   if (name === "linkThreshold") return value >= 0 && value <= 1;
   if (name === "models") return typeof value === "object";
-  if (typeof USUAL_VIEW[name] === "number") return Number.isSafeInteger(value) && value >= 0;
+  if (typeof USUAL_VIEW[name] === "number") return isCount(value);
   return name === "step" && typeof value === "string";
 }
 
@@ -69,10 +69,26 @@ function textOfCase(given) {
   return caseTexts.get(given);
 }
 
+/** Expected values are written out once, too, and with all their digits. */
+const expectedTexts = new WeakMap();
+
+function textOfExpected({ values, rtol, atol }) {
+  const number = (value) => (Number.isFinite(value) ? value : String(value)),
+    write = ({ tensor, ...one }) => JSON.stringify({ ...one, tensor: nestedOf(tensor, number) });
+  for (const one of values) if (!expectedTexts.has(one)) expectedTexts.set(one, write(one));
+  return `{"rtol":${rtol},"atol":${atol},"values":[${values.map((one) => expectedTexts.get(one))}]}`;
+}
+
 /** @returns {string} all that brings back what is seen, as JSON */
-export function textOfState({ given, kept, lesson, view }) {
-  const shared = JSON.stringify(viewToShare(view));
-  return `${textOfCase(given).slice(0, -1)},"view":${shared}${kept ? `,"kept":${textOfCase(kept.given)}` : ""}${lesson ? `,"lesson":${JSON.stringify(lesson)}` : ""}}`;
+export function textOfState({ given, kept, expected, lesson, view }) {
+  const members = {
+    view: JSON.stringify(viewToShare(view)),
+    kept: kept && textOfCase(kept.given),
+    expected: expected && textOfExpected(expected),
+    lesson: lesson && JSON.stringify(lesson),
+  };
+  const written = Object.entries(members).map(([name, text]) => (text ? `,"${name}":${text}` : ""));
+  return `${textOfCase(given).slice(0, -1)}${written.join("")}}`;
 }
 
 /** @param {string} text of a state @returns {Promise<string | null>} null: too long for an address */
@@ -112,14 +128,28 @@ async function caseOfContent({ preset, endpoint, layer, request: shared, random:
   return { id: "", endpoint, request, random, seed: Number.isSafeInteger(seed) ? seed : undefined };
 }
 
+function expectedOf({ values, rtol, atol }) {
+  try {
+    const read = ({ name, step, isNamed, digits, view, tensor }) => {
+      if (typeof name !== "string" || typeof step !== "string" || ![digits, view.batch, view.head].every(isCount)) throw new Error(name);
+      return { name, step, isNamed: Boolean(isNamed), digits, view: { batch: view.batch, head: view.head }, tensor: tensorFrom(tensor) };
+    };
+    if (rtol >= 0 && atol >= 0) return { rtol, atol, values: values.map(read) };
+  } catch {
+    // Said below.
+  }
+  throw new Problem("share.broken");
+}
+
 /**
  * @param {any} content as textOfState and pageWith write it
- * @returns {Promise<{given: object, view: object, keptGiven: object | null, lesson: object | null}>} keptGiven is to be computed too
+ * @returns {Promise<{given: object, view: object, keptGiven: object | null, expected: any, lesson: any}>} keptGiven is to be computed too
  */
 export async function stateOf(content) {
   const given = await caseOfContent(content),
     keptGiven = content.kept ? await caseOfContent(content.kept) : null;
   const view = viewFromShared({ ...given.view, ...content.view });
-  const lesson = content.lesson ? checkedLesson(content.lesson) : null;
-  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven, lesson };
+  const lesson = content.lesson ? checkedLesson(content.lesson) : null,
+    expected = content.expected ? expectedOf(content.expected) : null;
+  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven, expected, lesson };
 }

@@ -5,12 +5,12 @@
  * @typedef {import("../request/reading.js").Found} Found
  */
 import { choice, field } from "../dom.js";
-import { isZip, unzipped } from "../models/dumps.js";
 import { jsonOfTensor } from "../panels/importing.js";
 import { LAYER } from "../request/presets.js";
 import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { nestedOf, tensorFrom } from "../request/tensor.js";
+import { isZip, unzipped } from "../request/zip.js";
 import { setIn } from "../store.js";
 import { Problem } from "../texts.js";
 import { USUAL_TOLERANCE } from "./differences.js";
@@ -76,7 +76,7 @@ export function expectValues(app, found) {
   if (values.length === 0)
     throw new Problem("expected.fits", { shape: found.map(({ tensor }) => tensor.shape.join(" × ")).join(", ") });
   const kept = (before?.values ?? []).filter((one) => !values.some(({ step }) => step === one.step));
-  app.store.set({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
+  app.store.change({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
 }
 
 /** Zeros and ones say who may attend; other numbers are added to the scores. */

@@ -3,10 +3,13 @@
  */
 import { bdi, choice, h, numberField } from "../dom.js";
 import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
+import { withPart } from "../exchange/files.js";
 import { short } from "../request/tensor.js";
-import { causeOf } from "./diagnosis.js";
 import { cellAt, linesFor } from "./differences.js";
 import { stepsThatFit } from "./matching.js";
+
+/** Computing usual mistakes is a part of the page that nobody waits for whose values agree. */
+const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
 
 /** A difference for people. */
 const sized = (value) => (value === 0 ? "0" : short(value, 2));
@@ -16,11 +19,11 @@ const LABELLED = { query: "", key: "", feature: "d" };
 /** @param {import("../main.js").App} app */
 export function createExpected(app) {
   const { t, store } = app;
-  const change = (patch) => store.set({ expected: { ...store.state.expected, ...patch } });
-  const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }), { isNeeded: true, step: 1e-3 });
+  const change = (patch, stroke = 0) => store.change({ expected: { ...store.state.expected, ...patch } }, stroke);
+  const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }, name), { isNeeded: true, step: 1e-3 });
   const rtol = tolerance("rtol"),
     atol = tolerance("atol");
-  const remove = h("button.link", { type: "button", onclick: () => store.set({ expected: null }) }, t("expected.remove"));
+  const remove = h("button.link", { type: "button", onclick: () => store.change({ expected: null }) }, t("expected.remove"));
   const verdict = h("p.verdict", { role: "status" }),
     body = h("tbody", {}),
     cause = h("p.cause", { role: "status" }),
@@ -110,7 +113,9 @@ export function createExpected(app) {
 
   async function sayCause(lines, run) {
     cause.hidden = true;
+    if (lines.every(({ outside }) => outside === 0)) return;
     const mine = drawn,
+      { causeOf } = await diagnosisPart(),
       found = await causeOf(lines, run, () => mine !== drawn).catch(() => null);
     if (mine !== drawn || !found) return;
     const why = t("expected.cause." + found.id, { of: found.of }).trim();
@@ -135,7 +140,7 @@ export function createExpected(app) {
     note.textContent = t("expected.digits", { digits });
     body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
     sayVerdict(lines, run);
-    sayCause(lines, run);
+    sayCause(lines, run).catch(app.cannotUse);
   }
   return { element, update };
 }

@@ -70,12 +70,28 @@ export function extentOf(data) {
     if (value < low && value !== -Infinity) low = value;
     if (value > high && value !== Infinity) high = value;
   }
-  return low <= high ? { low, high } : { low: 0, high: 0 };
+  return low <= high ? { low, high, data } : { low: 0, high: 0, data };
+}
+
+const SAMPLED = 1 << 14;
+
+/** What 99 of 100 weights above 0 are below: the few that stand alone in their rows leave the rest its colours. */
+const usualMosts = new WeakMap();
+
+/** @param {{high: number, data?: Float32Array | Float64Array}} extent */
+function usualMost({ data, high }) {
+  if (!data) return high;
+  if (!usualMosts.has(data)) {
+    const step = Math.ceil(data.length / SAMPLED),
+      sample = new Float32Array(Math.floor((data.length - 1) / step) + 1).map((_, n) => data[n * step]).filter((value) => value > 0).sort();
+    usualMosts.set(data, sample[Math.floor(0.99 * (sample.length - 1))] ?? high);
+  }
+  return usualMosts.get(data);
 }
 
 /**
  * @param {{palette: string, range: string, isDark: boolean}} look
- * @param {{low: number, high: number}} extent of what is shown
+ * @param {{low: number, high: number, data?: Float32Array | Float64Array}} extent of what is shown
  * @param {boolean} isWeight in 0…1; else of either sign
  * @returns {Scale}
  */
@@ -86,7 +102,7 @@ export function scaleOf(look, extent, isWeight) {
     return { table: tableOf(name), low: -most, high: most, isLog: false, name };
   }
   const name = look.palette === "grey" && look.isDark ? "greyDark" : look.palette;
-  const high = look.range === "full" ? 1 : extent.high || 1;
+  const high = look.range === "full" ? 1 : (look.range === "robust" ? usualMost(extent) : extent.high) || 1;
   if (look.range === "log")
     return { table: tableOf(name), low: Math.log10(high) - DECADES, high: Math.log10(high), isLog: true, name };
   return { table: tableOf(name), low: 0, high, isLog: false, name };

@@ -23,7 +23,7 @@ export function chosenLinks(row, mode, top, threshold) {
 }
 
 export class LinksView {
-  /** @param {{onselect: (row: number) => void}} hooks */
+  /** @param {{onselect: (row: number | null) => void, onhover?: (row: number | null) => void}} hooks */
   constructor(hooks) {
     this.hooks = hooks;
     this.canvas = h("canvas", { "aria-hidden": "true" });
@@ -36,24 +36,29 @@ export class LinksView {
   }
 
   /**
-   * @param {{matrix: object, rowLabels: string[] | null, colLabels: string[] | null, row: number, t: Function,
+   * @param {{matrix: object, rowLabels: string[] | null, colLabels: string[] | null, row: number, queriesName: string,
+   *          rowAxis?: string, colAxis?: string,
    *          mode: string, top: number, threshold: number,
-   *          heads?: {matrix: object, colour: string, name: string}[]}} sheet
-   *          heads: several maps of the same tokens, each in a colour; without it matrix alone, in the accent
+   *          heads?: {matrix: object, colour: string, name: string}[], chosen?: number | null}} sheet
+   *          heads: several maps of the same tokens, each in a colour; without it matrix alone, in the accent. chosen: the query whose links stand out, where it is not a person who chooses
    */
   show(sheet) {
     this.sheet = sheet;
-    this.heads = sheet.heads ?? [{ matrix: sheet.matrix, colour: cssColour("accent"), name: "" }];
+    this.heads = sheet.heads ?? [{ matrix: sheet.matrix, colour: "", name: "" }];
     const { matrix, row } = sheet,
       from = (length, at) => Math.max(0, Math.min(at - MOST / 2, length - MOST));
     this.fromRow = from(matrix.rows, row);
     this.fromCol = from(matrix.cols, row + matrix.cols - matrix.rows);
     this.toRow = Math.min(matrix.rows, this.fromRow + MOST);
     this.toCol = Math.min(matrix.cols, this.fromCol + MOST);
-    this.queries.setAttribute("aria-label", sheet.t("queries"));
+    this.queries.setAttribute("aria-label", sheet.queriesName);
+    this.element.classList.toggle("named", Boolean(sheet.rowAxis));
+    this.queries.dataset.name = sheet.rowAxis ?? "";
+    this.keys.dataset.name = sheet.colAxis ?? "";
     const key = [this.fromRow, this.toRow, this.fromCol, this.toCol, sheet.rowLabels, sheet.colLabels];
     if (!this.made || key.some((part, at) => part !== this.made[at])) this.#makeTokens();
     this.made = key;
+    this.#mark(sheet.chosen === undefined ? this.chosen : sheet.chosen);
     this.#draw();
   }
 
@@ -86,16 +91,21 @@ export class LinksView {
   }
 
   #choose(row) {
+    this.#mark(row);
+    this.hooks.onselect(row);
+    this.#draw();
+  }
+
+  #mark(row) {
     this.chosen = row;
     for (const button of this.queries.children)
       button.setAttribute("aria-pressed", String(Number(button.dataset.row) === row));
-    if (row !== null) this.hooks.onselect(row);
     this.#say(row);
-    this.#draw();
   }
 
   #hint(row) {
     this.hinted = row;
+    this.hooks.onhover?.(row);
     this.#draw();
   }
 
@@ -116,7 +126,8 @@ export class LinksView {
             ]),
           );
     if (words.length > 0) words[words.length - 1] = words[words.length - 1].slice(0, -2);
-    this.spoken.replaceChildren(...(row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]));
+    const said = h("p", {}, row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]);
+    if (said.textContent !== this.spoken.textContent) this.spoken.replaceChildren(...said.childNodes); // else it is said twice
   }
 
   #draw() {
@@ -127,7 +138,7 @@ export class LinksView {
     const context = sizeCanvas(this.canvas, width, Math.max(toRow - fromRow, toCol - fromCol) * ROW);
     context.lineCap = "round";
     for (const head of this.heads) {
-      context.strokeStyle = head.colour;
+      context.strokeStyle = head.colour || cssColour("accent", this.element);
       for (let i = fromRow; i < toRow; i++) this.#drawRow(context, head, i, width, only !== null && only !== i);
     }
     context.globalAlpha = 1;

@@ -7,8 +7,9 @@
 import { cssAt } from "./colour.js";
 import { cssColour, h, sizeCanvas } from "../dom.js";
 import { labelAt } from "../request/steps.js";
-import { short } from "../request/tensor.js";
+import { fixed, short, withDecimalMark } from "../request/tensor.js";
 import { totalsOf } from "./stats.js";
+import { Gestures } from "./gestures.js";
 import { Tiles, TILE } from "./tiles.js";
 import { Viewport } from "./viewport.js";
 
@@ -25,8 +26,6 @@ const HATCH_CELLS = 40000;
 const ROOMY = 560;
 /** Free below a map that ends with the window. */
 const BELOW = 14;
-/** A press that moves less, in CSS pixels, is a tap. */
-const STILL = 4;
 
 /**
  * @typedef {object} Sheet what is shown
@@ -38,6 +37,7 @@ const STILL = 4;
  * @property {string} colPrefix
  * @property {string} rowAxis what rows are
  * @property {string} colAxis
+ * @property {number} [height] the most of it, in CSS pixels
  * @property {number} beside width that is to stay free beside the map, where there is enough
  * @property {boolean} hasTotals
  * @property {boolean} hasHidden whether a mask hides cells
@@ -67,10 +67,11 @@ export class MapView {
     this.grid = h("div.grid", { role: "grid" }, this.row);
     this.element = h("div.map", {}, this.cells, this.mark, this.grid);
     this.focus = { row: 0, col: 0 };
+    /** The other corner of several chosen cells. @type {{row: number, col: number} | null} */
+    this.anchor = null;
     this.hovered = null;
-    this.pointers = new Map();
-    this.gesture = "";
-    this.#listen();
+    new Gestures(this);
+    this.cell.addEventListener("keydown", (event) => this.#key(event));
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.element);
   }
@@ -84,6 +85,7 @@ export class MapView {
       this.totals = null;
       this.hovered = null;
     }
+    if (this.anchor?.row >= sheet.matrix.rows || this.anchor?.col >= sheet.matrix.cols) this.anchor = null;
     this.tiles.recolour(sheet.scale);
     this.grid.setAttribute("aria-rowcount", String(sheet.matrix.rows));
     this.grid.setAttribute("aria-colcount", String(sheet.matrix.cols));
@@ -121,6 +123,18 @@ export class MapView {
     this.draw();
   }
 
+  /** The cells that are chosen: rows and columns, the last ones included. */
+  get range() {
+    const { focus, anchor } = this,
+      { row, col } = anchor ?? focus;
+    return {
+      from: Math.min(row, focus.row),
+      to: Math.max(row, focus.row),
+      first: Math.min(col, focus.col),
+      last: Math.max(col, focus.col),
+    };
+  }
+
   /** The one focused cell goes there. */
   moveTo(row, col, isByHand = true) {
     this.focus = { row, col };
@@ -136,14 +150,16 @@ export class MapView {
   // ---- drawing ---------------------------------------------------------------------------------------------------
 
   #colours() {
-    return {
-      ink: cssColour("ink"),
-      muted: cssColour("muted"),
-      line: cssColour("line"),
-      hidden: cssColour("hidden"),
-      hatch: cssColour("hatch"),
-      accent: cssColour("accent"),
-    };
+    const names = ["ink", "muted", "line", "hidden", "hatch", "accent"];
+    return Object.fromEntries(names.map((name) => [name, cssColour(name, this.element)]));
+  }
+
+  /** Height for map, labels and totals: what the sheet says, else down to the end of the window. */
+  #mostHeight() {
+    if (this.sheet.height) return this.sheet.height;
+    const above = this.element.getBoundingClientRect().top + window.scrollY,
+      isSeen = above < window.innerHeight / 2;
+    return Math.max(320, isSeen ? Math.min(window.innerHeight - above - BELOW, 960) : Math.min(window.innerHeight * 0.72, 720));
   }
 
   #layOut(context) {
@@ -163,12 +179,9 @@ export class MapView {
     this.origin = { x: this.rowLabelWidth + 12, y: Math.max(36, slanted) };
     const right = Math.max(sheet.hasTotals ? TOTAL_WIDTH : 8, Math.min(slanted, 60));
     const bottom = sheet.hasTotals ? TOTAL_HEIGHT : 8;
-    const above = this.element.getBoundingClientRect().top + window.scrollY;
-    const isSeen = above < window.innerHeight / 2,
-      most = Math.max(320, isSeen ? Math.min(window.innerHeight - above - BELOW, 960) : Math.min(window.innerHeight * 0.72, 720));
     this.view.place(
       Math.max(40, width - this.origin.x - right - (width > ROOMY ? sheet.beside : 0)),
-      most - this.origin.y - bottom,
+      this.#mostHeight() - this.origin.y - bottom,
       matrix.rows,
       matrix.cols,
     );
@@ -384,7 +397,7 @@ export class MapView {
     for (let i = Math.ceil(fromRow / stride) * stride; i < toRow; i += stride) {
       const middle = view.placeOf(i, 0).top + view.cellHeight / 2;
       if (middle >= 0 && middle <= view.plotHeight)
-        context.fillText(this.totals.row[i].toFixed(3), view.plotWidth + 8, middle);
+        context.fillText(fixed(this.totals.row[i], 3), view.plotWidth + 8, middle);
     }
     this.#drawColTotals(context);
   }
@@ -418,7 +431,7 @@ export class MapView {
     for (let j = fromCol; j < toCol; j++) {
       const { left } = view.placeOf(0, j),
         middle = left + view.cellWidth / 2;
-      if (middle >= 0 && middle <= view.plotWidth) context.fillText(col[j].toFixed(2), middle, base + TOTAL_HEIGHT - 8);
+      if (middle >= 0 && middle <= view.plotWidth) context.fillText(fixed(col[j], 2), middle, base + TOTAL_HEIGHT - 8);
     }
   }
 
@@ -433,6 +446,8 @@ export class MapView {
     context.clip();
     if (hovered) this.#frame(context, hovered, this.colours.ink, 1.5);
     this.#frame(context, focus, this.colours.accent, 2.5);
+    const { from, to, first, last } = this.range;
+    if (this.anchor) this.#frame(context, { row: from, col: first }, this.colours.accent, 2.5, last + 1 - first, to + 1 - from);
     context.restore();
     const { left, top } = view.placeOf(focus.row, focus.col),
       { style } = this.cell;
@@ -442,128 +457,25 @@ export class MapView {
     style.height = Math.max(3, view.cellHeight) + "px";
   }
 
-  #frame(context, { row, col }, colour, width) {
-    const { left, top } = this.view.placeOf(row, col);
+  #frame(context, { row, col }, colour, width, across = 1, down = 1) {
+    const { left, top } = this.view.placeOf(row, col),
+      [w, t] = [across * this.view.cellWidth, down * this.view.cellHeight];
     context.lineWidth = width + 2;
     context.strokeStyle = "rgb(255 255 255 / 0.8)";
-    context.strokeRect(left, top, this.view.cellWidth, this.view.cellHeight);
+    context.strokeRect(left, top, w, t);
     context.lineWidth = width;
     context.strokeStyle = colour;
-    context.strokeRect(left, top, this.view.cellWidth, this.view.cellHeight);
+    context.strokeRect(left, top, w, t);
   }
 
-  // ---- pointer and keyboard --------------------------------------------------------------------------------------
+  // ---- keyboard --------------------------------------------------------------------------------------------------
 
-  #listen() {
-    const { element } = this;
-    element.addEventListener("pointermove", (event) => this.#move(event));
-    element.addEventListener("pointerleave", () => this.#hover(null));
-    element.addEventListener("pointerdown", (event) => this.#press(event));
-    element.addEventListener("pointerup", (event) => this.#release(event));
-    element.addEventListener("pointercancel", (event) => this.#release(event));
-    for (const type of ["touchstart", "touchmove"])
-      element.addEventListener(type, (event) => event.touches.length > 1 && event.preventDefault(), { passive: false });
-    element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
-    this.cell.addEventListener("keydown", (event) => this.#key(event));
-  }
-
-  #place(event) {
-    const box = this.element.getBoundingClientRect();
-    return { x: event.clientX - box.left - (this.origin?.x ?? 0), y: event.clientY - box.top - (this.origin?.y ?? 0) };
-  }
-
-  #hover(cell) {
+  /** @param {{row: number, col: number} | null} cell the one below the pointer */
+  hover(cell) {
     if (cell?.row === this.hovered?.row && cell?.col === this.hovered?.col) return;
     this.hovered = cell;
     if (this.size && !this.isDirty) this.#drawMark();
     this.hooks.onhover(cell);
-  }
-
-  #move(event) {
-    if (!this.sheet || !this.size) return;
-    const now = this.#place(event),
-      before = this.pointers.get(event.pointerId);
-    if (before) this.#drag(event.pointerId, before, now);
-    else this.#hover(this.view.cellAt(now.x, now.y));
-  }
-
-  /** One gesture does one thing until every finger is up: it paints, or it travels (pans, and zooms with two fingers). */
-  #drag(id, before, now) {
-    const isStill = Math.hypot(now.x - before.from.x, now.y - before.from.y) < STILL;
-    if (this.gesture === "" && isStill) return;
-    this.pointers.set(id, { ...now, from: before.from });
-    if (this.gesture === "") this.gesture = this.sheet.isPainting ? "paint" : "travel";
-    if (this.gesture === "paint") {
-      if (id === this.painter) this.#paintTo(now);
-      return;
-    }
-    const other = [...this.pointers].find(([one]) => one !== id)?.[1];
-    if (other) this.#pinch(before, now, other);
-    else this.view.panBy(now.x - before.x, now.y - before.y);
-    this.draw();
-  }
-
-  #pinch(before, now, other) {
-    const length = (a, b) => Math.max(1, Math.hypot(a.x - b.x, a.y - b.y));
-    this.view.zoomAt(length(now, other) / length(before, other), (now.x + other.x) / 2, (now.y + other.y) / 2);
-    this.view.panBy((now.x - before.x) / 2, (now.y - before.y) / 2);
-  }
-
-  /** Every cell on the way: a fast pointer says only where it was now and then. */
-  #paintTo({ x, y }) {
-    const { x: fromX, y: fromY } = this.painted,
-      steps = Math.ceil((4 * Math.hypot(x - fromX, y - fromY)) / Math.min(this.view.cellWidth, this.view.cellHeight)) || 1;
-    for (let n = this.painted.isNew ? 0 : 1; n <= steps; n++) {
-      const cell = this.view.cellAt(fromX + ((x - fromX) * n) / steps, fromY + ((y - fromY) * n) / steps);
-      if (!cell || (cell.row === this.painted.row && cell.col === this.painted.col)) continue;
-      this.hooks.onpaint(cell.row, cell.col, this.painted.isNew);
-      this.painted = { ...cell, isNew: false };
-    }
-    this.painted = { ...this.painted, x, y };
-  }
-
-  /** A finger paints once it moves or leaves: until then a second one may come to zoom. */
-  #press(event) {
-    if (event.button !== 0 || !this.sheet || !this.size) return;
-    const place = this.#place(event);
-    if (this.pointers.size === 0) {
-      this.gesture = "";
-      this.painter = event.pointerId;
-      this.painted = { ...place, isNew: true };
-    } else if (this.gesture === "") this.gesture = "travel";
-    this.pointers.set(event.pointerId, { ...place, from: place });
-    if (event.isTrusted) this.element.setPointerCapture(event.pointerId);
-    if (this.sheet.isPainting && event.pointerType === "mouse") {
-      this.gesture = "paint";
-      this.#paintTo(place);
-    }
-  }
-
-  #release(event) {
-    const pressed = this.pointers.get(event.pointerId);
-    this.pointers.delete(event.pointerId);
-    if (!pressed || event.type === "pointercancel") return;
-    const place = this.#place(event),
-      cell = this.view.cellAt(place.x, place.y);
-    const isTap = Math.hypot(place.x - pressed.from.x, place.y - pressed.from.y) < STILL && this.gesture !== "travel";
-    if (!cell || !isTap) return;
-    if (this.sheet.isPainting && this.gesture === "") this.#paintTo(place);
-    this.moveTo(cell.row, cell.col);
-    this.cell.focus({ preventScroll: true });
-  }
-
-  /**
-   * The wheel scrolls the page unless Ctrl is held (as a pinch on a touchpad says), or the map is one to travel in and
-   * has the focus, as after a click.
-   */
-  #wheel(event) {
-    if (!this.sheet || !this.size) return;
-    const isTravel = Math.max(this.sheet.matrix.rows, this.sheet.matrix.cols) > TILE;
-    if (!event.ctrlKey && !event.metaKey && !(isTravel && document.activeElement === this.cell)) return;
-    event.preventDefault();
-    const { x, y } = this.#place(event);
-    this.view.zoomAt(Math.exp(-event.deltaY * 0.002), x, y);
-    this.draw();
   }
 
   #key(event) {
@@ -582,6 +494,7 @@ export class MapView {
     };
     const move = moves[event.key];
     if (move) {
+      this.anchor = event.shiftKey ? (this.anchor ?? this.focus) : null;
       this.moveTo(Math.max(0, Math.min(rows - 1, move[0])), Math.max(0, Math.min(cols - 1, move[1])));
     } else if (event.key === "+" || event.key === "=") {
       this.zoom(1.5);
@@ -608,6 +521,6 @@ export class MapView {
 /** Two decimals of a weight, three digits of anything else. */
 export function cellText(value) {
   const size = Math.abs(value);
-  if (size < 10) return value.toFixed(2).replace("-", "−");
-  return size < 1000 ? value.toPrecision(3).replace("-", "−") : short(value, 2);
+  if (size < 10) return fixed(value, 2);
+  return size < 1000 ? withDecimalMark(value.toPrecision(3).replace("-", "−")) : short(value, 2);
 }

@@ -3,7 +3,7 @@
  */
 import { createRowBars } from "./bars.js";
 import { extentOf, scaleOf } from "./colour.js";
-import { bdi, choice, h, numberField } from "../dom.js";
+import { bdi, choice, fadeEdges, h, numberField } from "../dom.js";
 import { roleOf, swapOf } from "../models/examples.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
@@ -12,11 +12,14 @@ import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor } from "../request/steps.js";
 import { extentOfTensor } from "./strip.js";
 import { VIEW_CHOICES } from "../store.js";
-import { short } from "../request/tensor.js";
+import { fixed, short } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
 
 const TABLE_ROWS = 24,
   TABLE_COLS = 14;
+
+/** Where a window of so many begins: at 0 as long as that shows the chosen one, else around it. */
+const windowAt = (chosen, length, most) => (chosen < most ? 0 : Math.max(0, Math.min(chosen - most / 2, length - most)));
 
 const PREFIX = { query: "", key: "", feature: "d" };
 
@@ -29,17 +32,18 @@ export function createStage(app) {
     onhover: (cell) => showReadout(cell),
     onselect: (row, col) => {
       store.look({ row, col });
-      app.say(describe(row, col));
+      app.say(map.anchor ? t("table.window", map.range) : describe(row, col));
       showReadout(null);
     },
     onpaint: (row, col, isFirst) => app.paint(row, col, isFirst),
-    onkey: (key, row, col) => app.cellKey(key, row, col),
+    onkey: (key, row, col) => app.cellKey(key, row, col, map.range),
     onlayout: (used) => bars.place(used, map.element.clientWidth),
   });
   const bars = createBars(app, (col) => map.moveTo(map.focus.row, col));
-  const links = new LinksView({ onselect: (row) => store.look({ row }) });
+  const links = new LinksView({ onselect: (row) => row !== null && store.look({ row }) });
   const layers = new LayersView(app);
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
+  const markTable = fadeEdges(table);
   const linkTools = createLinkTools(app),
     mapTools = createMapTools(app, map),
     legend = createLegend(app);
@@ -56,10 +60,10 @@ export function createStage(app) {
     { "aria-label": t("stage") },
     h("div.head", {}, title, compare.element, tabs.element),
     words,
+    body,
     role,
     random,
     h("div.tools", {}, readout, legend.element, mapTools.element, linkTools.element),
-    body,
   );
 
   /** A small picture of what is on its way, in the place of what was there. @param {import("../request/tensor.js").Matrix} matrix */
@@ -139,11 +143,22 @@ export function createStage(app) {
     };
   }
 
+  /** In words: where two runs differ most. */
+  function largestOf({ matrix: { data, cols }, rowLabels, colLabels, rowPrefix, colPrefix }) {
+    let at = 0;
+    data.forEach((value, n) => {
+      if (Math.abs(value) > Math.abs(data[at] || 0)) at = n;
+    });
+    const name = (labels, prefix, index) => (labels ? labelAt(labels, index) : prefix + index),
+      place = `${name(rowLabels, rowPrefix, Math.floor(at / cols))} → ${name(colLabels, colPrefix, at % cols)}`;
+    return t("compare.largest", { value: short(data[at] || 0, 3), place });
+  }
+
   function drawTable(sheet) {
     const { matrix, rowLabels, colLabels, rowPrefix, colPrefix, isHidden } = sheet,
       { row, col } = map.focus;
-    const fromRow = Math.max(0, Math.min(row - TABLE_ROWS / 2, matrix.rows - TABLE_ROWS));
-    const fromCol = Math.max(0, Math.min(col - TABLE_COLS / 2, matrix.cols - TABLE_COLS));
+    const fromRow = windowAt(row, matrix.rows, TABLE_ROWS),
+      fromCol = windowAt(col, matrix.cols, TABLE_COLS);
     const rows = Math.min(TABLE_ROWS, matrix.rows),
       cols = Math.min(TABLE_COLS, matrix.cols);
     const name = (labels, prefix, at) => bdi(labels ? labelAt(labels, at) : prefix + at);
@@ -174,7 +189,11 @@ export function createStage(app) {
     table.replaceChildren(
       h("table", {}, h("caption", {}, `${sheet.title}; ${window}`), h("thead", {}, head), h("tbody", {}, lines)),
     );
+    markTable();
   }
+
+  /** The answer whose coming has been read out. */
+  let said = null;
 
   /** Only what is open is in the document: one grid at a time. */
   function showLayers(state, isOpen) {
@@ -197,7 +216,7 @@ export function createStage(app) {
     const tab = isOpen[view.tab] ? view.tab : "map";
     first.hidden = true;
     title.textContent = sheet.title;
-    words.textContent = t("words." + sheet.step.id);
+    words.textContent = mode === "difference" ? largestOf(sheet) : t("words." + sheet.step.id);
     showRole(seen);
     random.hidden = run.given.random !== "inputs";
     map.element.hidden = tab !== "map";
@@ -206,7 +225,7 @@ export function createStage(app) {
     tabs.update(tab, isOpen);
     compare.element.hidden = tab === "layers";
     compare.update(state, seen);
-    legend.element.hidden = tab === "links";
+    legend.element.hidden = tab === "links" || tab === "table";
     legend.update(sheet);
     legend.element.classList.toggle("bare", tab === "layers"); // each head there has its own extent
     mapTools.update(sheet.isPainting, tab === "map", isMap);
@@ -218,11 +237,25 @@ export function createStage(app) {
     showReadout(map.hovered);
     bars.update(sheet, map, tab === "map");
     showLayers({ shown: run.given, view }, tab === "layers");
+    if (said && said !== run.answer) app.say(`${sheet.title}: ${describe(map.focus.row, map.focus.col)}`, "result");
+    said = run.answer;
     if (tab === "table") drawTable(sheet);
     if (tab === "links")
-      links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
+      links.show({
+        ...sheet,
+        row: view.row,
+        queriesName: t("queries"),
+        mode: view.linkMode,
+        top: view.linkTop,
+        threshold: view.linkThreshold,
+      });
   }
-  return { element, update, map, showFirst };
+  /** To what is open: the map, or what stands in its place. */
+  function focus() {
+    const found = Array.from(body.querySelectorAll("[role=gridcell], .table, .links button")).find((one) => one.checkVisibility());
+    found?.focus();
+  }
+  return { element, update, map, showFirst, focus };
 }
 
 /** So much room beside the map is worth using. */
@@ -359,7 +392,7 @@ function createLinkTools(app) {
     (linkMode) => store.look({ linkMode }),
     { "aria-label": t("links.mode") },
   );
-  const top = numberField((value) => store.look({ linkTop: Math.max(1, Math.round(value)) }), {
+  const top = numberField((value) => store.look({ linkTop: Math.max(1, Math.round(value)) }, "linkTop"), {
     min: 1,
     isNeeded: true,
     "aria-label": t("links.top"),
@@ -370,7 +403,7 @@ function createLinkTools(app) {
     max: 1,
     step: 0.01,
     "aria-label": t("links.threshold"),
-    oninput: () => store.look({ linkThreshold: Number(threshold.value) }),
+    oninput: () => store.look({ linkThreshold: Number(threshold.value) }, "linkThreshold"),
   });
   const value = h("output", {}),
     element = h("span.pair", {}, mode, top.element, threshold, value);
@@ -381,7 +414,7 @@ function createLinkTools(app) {
     threshold.hidden = value.hidden = view.linkMode === "top";
     top.update(view.linkTop);
     threshold.value = String(view.linkThreshold);
-    value.textContent = view.linkThreshold.toFixed(2);
+    value.textContent = fixed(view.linkThreshold, 2);
   };
   return { element, update };
 }
@@ -407,7 +440,7 @@ function createLegend(app) {
     range,
     h("span.swatch", {}, h("i", {}), t("masked")),
   );
-  const update = ({ scale, isWeight, step, hasHidden }) => {
+  const update = ({ scale, isWeight, step, hasHidden, isPainting }) => {
     const image = new ImageData(256, 1);
     new Uint32Array(image.data.buffer).set(scale.table);
     canvas.getContext("2d").putImageData(image, 0, 0);
@@ -415,7 +448,7 @@ function createLegend(app) {
     high.textContent = short(scale.isLog ? 10 ** scale.high : scale.high, 3);
     range.value = store.state.view.range;
     range.hidden = !isWeight;
-    element.lastChild.classList.toggle("absent", step.cols !== "key" || !hasHidden); // what is painted moves nothing
+    element.lastChild.classList.toggle("absent", step.cols !== "key" || !(hasHidden || isPainting)); // what is painted moves nothing
   };
   return { element, update };
 }

@@ -2,7 +2,8 @@
  * strip.js: every step from the input to the output as a small picture, and the heads as a grid of them.
  */
 import { extentOf, scaleOf } from "./colour.js";
-import { h, symbol } from "../dom.js";
+import { fadeEdges, h, symbol } from "../dom.js";
+import { oneTabStop } from "../focus.js";
 import { hiddenIn } from "../request/runs.js";
 import { matrixIn, stepsIn, tensorIn } from "../request/steps.js";
 import { VIEW_CHOICES } from "../store.js";
@@ -46,10 +47,13 @@ const SIGNS = {
 /** @param {import("../main.js").App} app */
 export function createStrip(app) {
   const list = h("ol", {}),
-    element = h("nav.strip", { "aria-label": app.t("steps") }, list);
+    element = h("div.strip", { role: "toolbar", "aria-label": app.t("steps") }, list),
+    settle = oneTabStop(element);
   let made = "",
     shownStep = null;
   const buttons = new Map();
+
+  const markEdges = fadeEdges(element);
 
   function make(steps) {
     buttons.clear();
@@ -62,14 +66,16 @@ export function createStrip(app) {
     );
   }
 
+  /** Its name begins with words, for screen readers: symbols say nothing to the ear. */
   function makeButton(one) {
     const canvas = h("canvas", { "aria-hidden": "true" }),
       shape = h("small", {});
     const button = h(
       "button",
-      { type: "button", title: app.t("words." + one.id), onclick: () => app.openStep(one.id) },
-      h("span.thumb", {}, canvas),
-      h("span.name", {}, symbol(one.label)),
+      { type: "button", onclick: () => app.openStep(one.id) },
+      h("span.aloud", {}, app.t("words." + one.id) + " "),
+      h("span.thumb", { title: app.t("words." + one.id) }, canvas),
+      h("span.name", {}, symbol(one.label), " "),
       shape,
     );
     buttons.set(one.id, { button, canvas, shape });
@@ -80,6 +86,7 @@ export function createStrip(app) {
   function reveal(button) {
     shownStep = button;
     element.scrollLeft = button.offsetLeft - (element.clientWidth - button.offsetWidth) / 2;
+    markEdges();
   }
 
   function update({ answer }) {
@@ -103,16 +110,21 @@ export function createStrip(app) {
       const scale = scaleOf(app.look(), extentOfTensor(tensor), one.isWeight);
       drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
     }
+    settle();
   }
   return { element, update };
 }
 
 const HEADS_SHOWN = 96;
 
+/** Numbers of heads that are parts of 1. */
+const SHARES = ["first", "diagonal"];
+
 /** @param {import("../main.js").App} app */
 export function createHeads(app) {
   const { t } = app,
-    grid = h("div.heads", {});
+    grid = h("div.heads", {}),
+    unit = h("p.note", {});
   const sort = h(
     "select",
     { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
@@ -122,7 +134,7 @@ export function createHeads(app) {
     "aria-label": t("batch"),
     onchange: () => app.store.look({ batch: Number(batch.value) }),
   });
-  const element = h("section", {}, h("div.head", {}, h("h2", {}, t("heads")), batch, sort), grid);
+  const element = h("section", {}, h("div.head", {}, h("h2", {}, t("heads")), batch, sort), grid, unit);
   const stats = new WeakMap(),
     shown = [];
 
@@ -158,6 +170,8 @@ export function createHeads(app) {
     if (grid.childElementCount !== count) makeUntil(count);
     updateBatch(tensor.shape[0], view.batch);
     sort.value = view.sort;
+    unit.hidden = view.sort === "order";
+    unit.textContent = unit.hidden ? "" : t("unit." + view.sort);
     const scale = scaleOf(app.look(), extentOfTensor(tensor), true);
     order.forEach((head, at) => {
       const { button, canvas, caption } = shown[at],
@@ -165,7 +179,7 @@ export function createHeads(app) {
       button.dataset.head = String(head);
       button.setAttribute("aria-pressed", String(head === view.head));
       button.setAttribute("aria-label", `${t("head")} ${head}`);
-      caption.textContent = value === undefined ? String(head) : `${head} · ${short(value, 2)}`;
+      caption.textContent = value === undefined ? String(head) : `${head} · ${short(value * (SHARES.includes(view.sort) ? 100 : 1), 2)}`;
       canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
       drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : hiddenIn(run, view, head));
     });

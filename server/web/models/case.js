@@ -11,22 +11,24 @@ import { caseOver, fetchLayer } from "../exchange/layers.js";
 import { ask } from "../exchange/server.js";
 import { Problem } from "../texts.js";
 
+/** @param {string} name of a model */
+export const pathOfModel = (name) => `v1/models/${encodeURIComponent(name)}/attention`;
+
 /** @param {Source} source @returns {Promise<{tokens: string[], before: number[][], maps: number[][][]}>} */
 async function runModel({ model, layer, text }) {
   const layers = [Math.max(0, layer - 1), layer];
   const body = { inputs: { text }, options: { return: ["hidden", "attention"], layers } };
-  const { outputs, tokens } = await (await ask(`v1/models/${encodeURIComponent(model)}/attention`, { body })).json();
+  const { outputs, tokens } = await (await ask(pathOfModel(model), { body })).json();
   return { tokens: tokens.text[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };
 }
 
 const isSource = ({ model, module, layer, text }) =>
   [model, module, text].every((one) => typeof one === "string") && Number.isSafeInteger(layer) && layer >= 0;
 
-/** The cell that is worth a look: of the word, where it is a token, else of the row with the largest weight off the diagonal. */
-function cellWorth(map, tokens, word) {
-  const largest = (row) => row.indexOf(Math.max(...row));
-  const row = Math.max(tokens.lastIndexOf(word), 0);
-  return { row, col: largest(map[row]) };
+/** Of the word, where it is a token, the key that it finds; else the page chooses. */
+function cellOfWord(map, tokens, word) {
+  const row = tokens.lastIndexOf(word);
+  return { row, col: row < 0 ? row : map[row].indexOf(Math.max(...map[row])) };
 }
 
 /**
@@ -40,5 +42,5 @@ export async function caseOfModel(source, { head = 0, word = "", id = "", layer:
   const [{ tokens, before, maps }, layer] = await Promise.all([runModel(source), known ?? fetchLayer(source.module)]);
   const inputs = { query: before };
   const made = caseOver(layer, { inputs, masks, options, tokens: { query: tokens } });
-  return { ...made, id, source: { ...source, inputs }, view: { head, ...cellWorth(maps[head], tokens, word) } };
+  return { ...made, id, source: { ...source, inputs }, view: { head, ...cellOfWord(maps[head], tokens, word) } };
 }

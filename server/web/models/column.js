@@ -79,5 +79,5 @@ export function createColumn(app, hooks) {
     view.update(run, own);
     guesses.update(run, base, own.row);
   }
-  return { element, update };
+  return { element, update, focus: () => grid.pictures.cell.focus() };
 }

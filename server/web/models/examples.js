@@ -1,6 +1,8 @@
 /**
  * examples.js: what heads of the model "demo" have learned to do, each with a sentence that shows it (docs/demo_model.md).
  */
+import { caseOver, inputsOfText, ownRequest } from "../exchange/layers.js";
+import { withSentence } from "../request/sentence.js";
 import { caseOfModel } from "./case.js";
 
 const moduleOf = (layer) => `demo.bert.encoder.layer.${layer}.attention`;
@@ -57,4 +59,23 @@ export function swapOf({ source }) {
     if (source?.text === text.replace(a, b)) return { from: b, to: a, text };
   }
   return null;
+}
+
+/** Options and masks besides those of the layer; masks that are written for a number of tokens hold for no other. */
+function ownOf(given) {
+  const { masks, options } = ownRequest(given),
+    { attend, bias, padding, key_lengths, query_lengths, documents, blocks, ...rules } = masks ?? {};
+  return { masks: rules, options };
+}
+
+/** A sentence in the place of the one that a case has. @returns {Promise<import("../request/presets.js").Case>} */
+export async function caseOfSentence(given, text, view, numbers) {
+  const { source, layer, request } = given,
+    { tokens } = request;
+  if (source) {
+    const word = tokens.query[view.row] ?? "";
+    return exampleOf(await caseOfModel({ ...source, text }, { head: view.head, word, layer, ...ownOf(given) }));
+  }
+  if (!layer) return withSentence(given, text, view, numbers);
+  return { ...caseOver(layer, { ...inputsOfText(layer, text, numbers.seed), ...ownOf(given) }), seed: numbers.seed };
 }

@@ -47,7 +47,7 @@ export function createForm(app, { change, wish }) {
     secondField,
     targetField,
     partField,
-    h("div.row-of", {}, h("button.main", {}, t("models.run")), samples, twice),
+    h("div.row-of", {}, h("button.main", {}, t("models.run")), samples),
   );
   let made = "",
     known = null;
@@ -74,7 +74,7 @@ export function createForm(app, { change, wish }) {
     known = key;
     const one = facts.find(({ name }) => name === now.model),
       isTwo = one?.kind === "encoder-decoder" && !dump;
-    element.hidden = facts.length === 0;
+    element.hidden = twice.hidden = facts.length === 0;
     part.value = now.part;
     samples.hidden = one?.name !== "demo";
     secondField.hidden = now.texts.length < 2;
@@ -82,7 +82,7 @@ export function createForm(app, { change, wish }) {
     twice.textContent = t(now.texts.length > 1 ? "models.one" : "models.two");
     text.disabled = second.disabled = one?.kind === "image";
   }
-  return { element, update };
+  return { element, twice, update };
 }
 
 /** How the heads are laid out, for all texts alike. */
@@ -99,7 +99,7 @@ export function createTools(app, { change }) {
   const label = (input, text) => h("label.check", {}, input, text);
   const byMeasure = [label(sorted, t("models.sorted")), h("label.check", {}, t("models.least"), least)];
   const element = h(
-    "div.model-tools",
+    "div.row-of",
     {},
     h("label.check", {}, t("models.measure"), measure),
     byMeasure,

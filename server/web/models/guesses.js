@@ -3,6 +3,7 @@
  * that are switched off.
  */
 import { bdi, h } from "../dom.js";
+import { fixed } from "../request/tensor.js";
 import { canPredict, predictionsAt } from "./textrun.js";
 
 /** A token that is only passed on the way to another is not asked for. */
@@ -12,15 +13,15 @@ const PASSED_MS = 120;
 const WORDS_SHOWN = 40;
 
 function percent(probability) {
-  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
-  return `${(100 * probability).toFixed(probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
+  if (probability > 0 && probability < 0.0005) return `< ${fixed(0.1, 1)} %`;
+  return `${fixed(100 * probability, probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
 }
 
 /** @param {import("../main.js").App} app @param {(row: number) => void} choose a token */
 export function createGuesses(app, choose) {
   const { t } = app,
     words = h("div.words", { role: "group", "aria-label": t("models.at") }),
-    body = h("div.guesses", { "aria-live": "polite" }),
+    body = h("div.guesses", {}),
     element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body);
   let drawn = [],
     wanted = null;
@@ -84,6 +85,8 @@ export function createGuesses(app, choose) {
       if (wanted !== mine) return;
       const name = t(run.facts.kind === "encoder" ? "models.itself" : "models.next", { word: run.queries[row] });
       body.replaceChildren(lastOf(before, after, name), before.layers.length > 0 ? lensOf(before, after) : "");
+      const [best] = (after ?? before).last;
+      app.say(`${name}: ${best.word}, ${percent(best.probability)}`, "prediction");
     } catch (problem) {
       if (wanted === mine) body.replaceChildren(h("p.note", {}, problem.message));
     }

@@ -1,13 +1,11 @@
 /**
  * headcase.js: one layer of a run of a model, or of a dump, as a case of the laboratory, at the head that was open.
  */
-import { ask } from "../exchange/server.js";
 import { caseOfMap } from "../panels/importing.js";
 import { BARE } from "../request/presets.js";
-import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { base64OfBytes } from "../request/tensor.js";
 import { strongest } from "./measures.js";
-import { headOf, layerOf, optionsOf, pathOfModel } from "./textrun.js";
+import { askForTensors, headOf, layerOf } from "./textrun.js";
 
 const STEPS_OF_LAYER = ["scores", "scaled", "masked", "v"];
 /** Where a layer turns queries and keys, these are what scores are made of. */
@@ -22,10 +20,8 @@ const tensorInJson = (shape, data, dtype = "float32") => ({
 
 /** @returns {Promise<any>} tensors by name */
 async function stepsOfLayer(run, layer, names) {
-  const options = { return: [...names, ...STEPS_OF_LAYER], layers: [layer, layer] };
-  const body = { inputs: run.inputs, options: optionsOf(run, options) };
-  const response = await ask(pathOfModel(run.facts), { accept: SAFETENSORS, body });
-  return safetensorsFrom(await response.arrayBuffer()).tensors;
+  const { tensors } = await askForTensors(run, { return: [...names, ...STEPS_OF_LAYER], layers: [layer, layer] });
+  return tensors;
 }
 
 /** The factor between scores and scaled, by the largest of them. */
@@ -71,7 +67,7 @@ async function requestOfLayer(run, layer) {
 export async function caseOfHead(run, layer, head, row) {
   const tokens = { query: run.queries, key: run.keys },
     col = strongest(await headOf(run, layer, head), row),
-    view = { head, row, col, range: "max" };
+    view = { head, row, col, range: "robust" };
   if (run.facts && run.part === "attention")
     return { id: "", endpoint: BARE, request: { ...(await requestOfLayer(run, layer)), tokens }, view };
   const { shape, data } = await layerOf(run, layer);

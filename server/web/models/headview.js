@@ -28,16 +28,15 @@ export function mapOf(run, layer, head) {
  */
 export function createHeadView(app, { change, open }) {
   const { t } = app;
-  const describe = (row, col) => {
-    const { matrix, isHidden } = map.sheet,
-      value = isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
-    return `${map.rowName(row)} → ${map.colName(col)}, ${value}`;
+  const valueAt = (row, col) => {
+    const { matrix, isHidden } = map.sheet;
+    return isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
   };
+  const describe = (row, col) => `${map.rowName(row)} → ${map.colName(col)}, ${valueAt(row, col)}`;
   const showReadout = (cell) => {
     const { row, col } = cell ?? map.focus;
     if (!map.sheet) return;
-    const [, value] = describe(row, col).split(/, (?=[^,]*$)/);
-    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, value));
+    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, valueAt(row, col)));
   };
   const map = new MapView({
     describe,
@@ -50,7 +49,7 @@ export function createHeadView(app, { change, open }) {
     onpaint() {},
     onkey: () => false,
   });
-  const links = new LinksView({ onselect: (row) => change({ row }) });
+  const links = new LinksView({ onselect: (row) => row !== null && change({ row }) });
   const title = h("h2", {}),
     readout = h("p.readout", {}),
     legend = h("p.head-legend", {}),
@@ -90,7 +89,7 @@ export function createHeadView(app, { change, open }) {
       colPrefix: "",
       isWeight: true,
       extent,
-      scale: scaleOf({ ...app.look(), range: "max" }, extent, true),
+      scale: scaleOf({ ...app.look(), range: "robust" }, extent, true),
       hasTotals: false,
       title: title.textContent,
       fileTitle: title.textContent,
@@ -141,7 +140,7 @@ export function createHeadView(app, { change, open }) {
         rowLabels: run.queries,
         colLabels: run.keys,
         row: wish.row,
-        t,
+        queriesName: t("queries"),
         mode: "threshold",
         top: 3,
         threshold: LINK_LEAST,

@@ -13,13 +13,15 @@ import { toggledHead, wishFrom } from "./wish.js";
 /** Texts and models that have been run are kept, so that going back asks nothing. */
 const RUNS_KEPT = 12;
 
-/** The five lines that write a file which the page opens. */
+/** The five lines that write a file which the page opens; the comments say what stands there with transformers. */
 const PYTHON = [
-  "import torch, transformers as t, safetensors.torch as st",
-  'tok, model = t.AutoTokenizer.from_pretrained("gpt2"), t.AutoModel.from_pretrained("gpt2", attn_implementation="eager")',
-  'x = tok("A text", return_tensors="pt")',
-  "maps = torch.cat(model(**x, output_attentions=True).attentions).detach()  # (layers, heads, queries, keys)",
-  'st.save_file({"attentions": maps}, "heads.safetensors", {"tokens": "\\n".join(tok.convert_ids_to_tokens(x.input_ids[0]))})',
+  "import numpy as np",
+  'tokens = ["The", "cat", "sat"]  # tokenizer.convert_ids_to_tokens(x.input_ids[0])',
+  "maps = np.tril(np.ones((2, 4, 3, 3)))  # torch.cat(model(**x, output_attentions=True).attentions).detach().numpy()",
+  "maps /= maps.sum(axis=-1, keepdims=True)  # (layers, heads, queries, keys)",
+  'np.savez("heads.npz", attentions=maps.astype("float32"), tokens=tokens)',
+  '# or: import json; json.dump({"attentions": maps.tolist(), "tokens": tokens}, open("heads.json", "w"))',
+  '# or: import safetensors.numpy as st; st.save_file({"attentions": maps}, "heads.safetensors", {"tokens": "\\n".join(tokens)})',
 ].join("\n");
 
 /** @param {import("../main.js").App} app @returns {import("../modes.js").Mode} */
@@ -32,7 +34,12 @@ export function createModels(app) {
     shown = [];
 
   const wish = () => wishFrom(store.state.view.models, app.language);
-  const change = (patch) => store.look({ models: { ...wish(), ...patch } });
+  /** Moving from head to head, from word to word, and drawing the slider: each is one step of the history. */
+  const MOVES = ["layer,head", "row", "least"];
+  const change = (patch) => {
+    const names = String(Object.keys(patch));
+    store.look({ models: { ...wish(), ...patch } }, MOVES.includes(names) && "models " + names);
+  };
   const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
 
   const open = async (run, { layer, head, row }) => {
@@ -49,10 +56,10 @@ export function createModels(app) {
   const form = createForm(app, { change, wish }),
     tools = createTools(app, { change }),
     columns = [createColumn(app, { change, open }), createColumn(app, { change, open })],
-    off = h("p.off", { role: "status" }),
+    off = h("p.off", { hidden: true }),
     said = h("p.note", {}),
     texts = h("div.columns", {}, columns[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said, tools.element, off), texts, createHow(app));
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
 
   function refused(problem) {
     if (problem.status === 401) app.askForKey(problem.message);
@@ -88,6 +95,7 @@ export function createModels(app) {
       if (signal.aborted) return;
       app.notify("");
       update(store.state);
+      for (const { run } of shown) app.say(t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length }), run.text);
     } catch (problem) {
       if (problem.name !== "AbortError" && !signal.aborted) refused(problem);
     } finally {
@@ -115,7 +123,11 @@ export function createModels(app) {
     return "";
   }
 
+  let offNow = "";
+
   function showOff({ ablate }) {
+    if (offNow === String(ablate)) return;
+    offNow = String(ablate);
     off.hidden = ablate.length === 0;
     off.replaceChildren(
       t("models.offNow"),
@@ -156,7 +168,7 @@ export function createModels(app) {
     asked = key;
     ask(now);
   }
-  return { element, update };
+  return { element, update, focus: columns[0].focus };
 }
 
 /** The maps of other programs, and how to write them down. */

@@ -37,6 +37,7 @@ import { ask } from "../exchange/server.js";
 import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { matrixOf } from "../request/tensor.js";
 import { Problem } from "../texts.js";
+import { pathOfModel } from "./case.js";
 
 const POOLED_SIDE = 64;
 /** From about this many cells on, half the bytes are enough for pictures. */
@@ -59,14 +60,13 @@ function inputsOf(facts, text, target) {
   return { text, ...(isTwoSided(facts) && target !== "" ? { target } : {}) };
 }
 
-export const pathOfModel = ({ name }) => `v1/models/${encodeURIComponent(name)}/attention`;
-
 /** Options of a request of this run: the same heads are off. */
-export const optionsOf = ({ ablate }, options) => (ablate.length > 0 ? { ...options, ablate } : options);
+const optionsOf = ({ ablate }, options) => (ablate.length > 0 ? { ...options, ablate } : options);
 
-async function askForTensors(run, options, signal) {
+/** @returns {Promise<{tensors: Record<string, any>, metadata: any}>} */
+export async function askForTensors(run, options, signal) {
   const body = { inputs: run.inputs, options: optionsOf(run, options) };
-  const response = await ask(pathOfModel(run.facts), { accept: SAFETENSORS, body, signal });
+  const response = await ask(pathOfModel(run.facts.name), { accept: SAFETENSORS, body, signal });
   return safetensorsFrom(await response.arrayBuffer());
 }
 
@@ -201,7 +201,7 @@ export function predictionsAt(run, row) {
   return keptIn(run, `predictions ${row}`, async () => {
     const options = { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 };
     const body = { inputs: run.inputs, options: optionsOf(run, options) };
-    const { outputs } = await (await ask(pathOfModel(run.facts), { body })).json();
+    const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
     const guesses = ({ tokens, ids, probabilities }) =>
       (tokens ?? ids).map((word, at) => ({ word: String(word), probability: probabilities[at] }));
     const at = ({ tokens, ids, probabilities }) => ({

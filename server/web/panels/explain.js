@@ -88,7 +88,7 @@ function explainScore(model, at) {
   );
 }
 
-function explainScaled(model, at, line) {
+function explainScaled(model, at, line, options) {
   const isCapped = Boolean(model.softcap),
     score = line.scores[at.j];
   const lines = [
@@ -98,7 +98,7 @@ function explainScaled(model, at, line) {
   ];
   if (isCapped) lines.push(["softcap c", model.softcap], ["c · tanh(score · scale / c)", line.scaled[at.j]]);
   return {
-    formula: isCapped ? "c · tanh(scale · score / c)" : "scale · score,  scale = 1/√d_k unless given",
+    formula: isCapped ? "c · tanh(scale · score / c)" : options.scale === undefined ? "scale · score,  scale = 1/√d_k" : "scale · score",
     notes: [],
     terms: { head: ["", ""], lines, marked: lines.length - 1 },
     value: line.scaled[at.j],
@@ -114,10 +114,10 @@ function explainMasked(model, at, line) {
   const lines = [
     ["scaled", line.scaled[at.j]],
     ["bias", line.added[at.j]],
-    ["allowed", line.masked[at.j] > -Infinity ? "✓" : "✗"],
+    ["mask", Number(line.masked[at.j] > -Infinity)],
   ];
   return {
-    formula: "scaled + bias where allowed, else −∞",
+    formula: "scaled + bias (mask = 1),  −∞ (mask = 0)",
     terms: { head: ["", ""], lines, marked: -1 },
     notes: hiddenNote(model, at),
     value: line.masked[at.j],
@@ -149,7 +149,7 @@ function explainDropped(model, at, line, options) {
   const p = options.dropout?.p ?? 0,
     value = model.steps.dropped?.data[indexOfCell(model, at)] ?? null;
   return {
-    formula: "weight / (1 − p) or 0",
+    formula: "weight / (1 − p)  ∨  0",
     notes: [["dropoutSeed", { p, seed: options.dropout?.seed ?? 0 }]],
     value,
     terms: {
@@ -269,7 +269,7 @@ export function explainCell(model, id, at, lineOf, keyName, options) {
     case "scores":
       return explainScore(model, at);
     case "scaled":
-      return explainScaled(model, at, line);
+      return explainScaled(model, at, line, options);
     case "masked":
       return explainMasked(model, at, line);
     case "attention":

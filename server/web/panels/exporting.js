@@ -147,16 +147,18 @@ const inert = (json) => json.replace(/</g, "\\u003c");
 
 /**
  * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, the texts of
- * one language, and the state.
+ * one language, the parts by name, and the state with a lesson, where there is one.
  */
-export function pageWith({ given, view, language }) {
+export function pageWith({ given, view, language, parts, lesson }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
-  const element = (name, what) => document.querySelector(what).textContent;
+  const own = (what) => document.querySelector(what).textContent,
+    data = (attributes, json) => `<script type="application/json" ${attributes}>${inert(json)}</` + "script>";
   const state = JSON.stringify({
     endpoint: given.endpoint,
     request: given.request,
     random: given.random,
     view: viewToShare(view),
+    lesson,
   });
   return [
     "<!doctype html>",
@@ -167,13 +169,13 @@ export function pageWith({ given, view, language }) {
     '<meta name="color-scheme" content="light dark">',
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     "<title>attnd</title>",
-    `<style>${element("style", "style")}</style>`,
+    `<style>${own("style")}</style>`,
     "</head>",
     "<body>",
-    `<script type="application/json" id="texts" lang="${language}">${inert(JSON.stringify(tableOfTexts(language)))}</` +
-      "script>",
-    `<script type="application/json" id="state">${inert(state)}</` + "script>",
-    `<script type="module">${element("script", "script[type=module]")}</` + "script>",
+    data(`id="texts" lang="${language}"`, JSON.stringify(tableOfTexts(language))),
+    data('id="state"', state),
+    ...Object.entries(parts).map(([name, text]) => data(`id="part-${name}"`, JSON.stringify(text))),
+    `<script>${own("body > script:not([type])")}</` + "script>",
     "</body>",
     "</html>",
     "",

@@ -6,7 +6,9 @@ import { EXAMPLES } from "../models/examples.js";
 import { PRESETS } from "../request/presets.js";
 import { hasServer } from "../exchange/server.js";
 import { VIEW_CHOICES } from "../store.js";
+import { oneTabStop } from "../focus.js";
 import { hasTexts, LANGUAGES } from "../texts.js";
+import { copiesOf, exportsOf } from "./giving.js";
 
 /** A button that opens a list; Escape and a click elsewhere close it. */
 function menu(label, items) {
@@ -34,8 +36,8 @@ function menu(label, items) {
   return details;
 }
 
-/** @param {import("../main.js").App} app */
-export function createHeader(app) {
+/** @param {import("../main.js").App} app @param {boolean} isOpen on a narrow screen: whether all of it is shown */
+export function createHeader(app, isOpen) {
   const { t, store } = app;
   const options = (ids) => ids.map((id) => h("option", { value: id }, t("preset." + id)));
   const presets = h(
@@ -55,48 +57,53 @@ export function createHeader(app) {
     { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() },
     "↷",
   );
-  const copies = menu(t("copy"), [
-    ["curl", app.copyCurl],
-    ["Python", app.copyPython],
-    [t("copy.json"), app.copyJson],
-  ]);
-  const exports = menu(t("export"), [
-    ["PNG", app.savePng],
-    ["SVG", app.saveSvg],
-    ["CSV", app.saveCsv],
-    ["NPY", app.saveNpy],
-    ["JSON", app.saveJson],
-    [t("export.html"), app.saveHtml],
-  ]);
+  const copies = menu(t("copy"), copiesOf(app)),
+    exports = menu(t("export"), exportsOf(app));
   const languages = LANGUAGES.filter(([id]) => hasServer() || hasTexts(id));
   const language = choice(languages, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
   const modes = VIEW_CHOICES.mode.map((mode) =>
-    h("button", { type: "button", hidden: mode === "story" && !hasServer(), onclick: () => app.openMode(mode) }, t("mode." + mode)),
+    h(
+      "button",
+      { type: "button", role: "tab", "aria-controls": "main", hidden: mode === "story" && !hasServer() && !store.state.lesson, onclick: () => app.openMode(mode) },
+      t("mode." + mode),
+    ),
   );
   const history = h("span.pair", {}, undo, redo),
-    ofLab = [presets, history, copies, exports];
+    ofLab = [presets, copies, exports];
+  const tabs = h("nav.segments", { role: "tablist", "aria-label": t("modes") }, modes),
+    actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, h("button", { type: "button", onclick: app.share }, t("share")), copies, exports),
+    settleTabs = oneTabStop(tabs),
+    settleActions = oneTabStop(actions);
+  const more = h("button.icon.more", { type: "button", "aria-label": t("more"), "aria-controls": "more", onclick: () => open(!isOpen) }, "⋯");
+  const open = (wanted) => {
+    isOpen = wanted;
+    element.classList.toggle("open", isOpen);
+    more.setAttribute("aria-expanded", String(isOpen));
+  };
   const element = h(
     "header.bar",
     {},
     h("h1", {}, "attnd"),
-    h("nav.segments", { "aria-label": t("modes") }, modes),
+    tabs,
+    more,
     presets,
     history,
     h("span.gap"),
-    h("button", { type: "button", onclick: app.share }, t("share")),
-    copies,
-    exports,
-    h("span.pair.choices", {}, language, theme),
-    h("p.purpose", {}, t("purpose")),
+    h("div.rest#more", {}, actions, h("span.pair.choices", {}, language, theme)),
   );
+  open(isOpen);
   return {
     element,
     language,
+    isOpen: () => isOpen,
     update(state) {
-      VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-pressed", String(mode === state.view.mode)));
+      VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-selected", String(mode === state.view.mode)));
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
+      history.hidden = state.view.mode === "story";
+      settleTabs();
+      settleActions();
       presets.value = state.given.id;
       undo.disabled = store.past.length === 0;
       redo.disabled = store.future.length === 0;

@@ -47,7 +47,7 @@ function normChoice(app) {
     app.store.editRequest(OPTION("norm"), value ? { type, position } : undefined);
   };
   const select = choice(
-    NORMS.map((id) => [id, id || app.t("none")]),
+    NORMS.map((id) => [id, id ? app.t("norm." + id) : app.t("none")]),
     "",
     change,
   );
@@ -109,7 +109,7 @@ function optionFields(app) {
     {},
     h("h2", {}, t("options")),
     h("div.row", {}, field(t("heads"), heads.element), field(t("kvHeads"), kvHeads.element)),
-    h("div.row", {}, field(t("scale"), scale.element), field("softcap", softcap.element)),
+    h("div.row", {}, field(t("scale"), scale.element), field(t("softcap"), softcap.element)),
     h("div.row", {}, field(t("window"), window.element), causal.element),
     painted,
     layerOnly,

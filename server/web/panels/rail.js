@@ -2,11 +2,11 @@
  * rail.js: beside the map: how the chosen number came about, and what the page has checked.
  */
 import { explainCell } from "./explain.js";
-import { bdi, h, numberField, symbol } from "../dom.js";
+import { bdi, h, numberField, sayOnce, symbol } from "../dom.js";
 import { rowOf } from "../request/reference.js";
 import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn } from "../request/steps.js";
 import { getIn } from "../store.js";
-import { short } from "../request/tensor.js";
+import { fixed, scientific, short } from "../request/tensor.js";
 
 /** Lines of a sum that are written out; the rest is added up in one. */
 const LINES = 14;
@@ -29,7 +29,7 @@ function chosenLines({ lines, marked }) {
 export function written(value) {
   if (typeof value !== "number") return value;
   const isSmall = value !== 0 && Math.abs(value) < 1e-3;
-  return isSmall ? value.toExponential(2).replace(/-/g, "−") : short(value, 4);
+  return isSmall ? scientific(value, 2) : short(value, 4);
 }
 
 /** "score[i, j]" with what rows and columns are called. */
@@ -262,7 +262,7 @@ function createCheck({ t }) {
     const { answer, check } = run;
     if (!check) {
       verdict.className = "verdict open";
-      verdict.textContent = t("check.now");
+      sayOnce(verdict, t("check.now"));
       list.replaceChildren();
       return;
     }
@@ -270,7 +270,7 @@ function createCheck({ t }) {
     const isClose = worst && worst.difference <= bound(answer) * scaleOfWorst(answer, worst),
       isOpen = isStale || answer.isLocal || unknown.length > 0 || failed || !worst;
     verdict.className = "verdict " + (isOpen ? "open" : isClose ? "good" : "bad");
-    verdict.textContent = isStale ? t("stale") : wordsOf(run, isClose);
+    sayOnce(verdict, isStale ? t("stale") : wordsOf(run, isClose));
     list.replaceChildren(...linesOf(answer, check));
   }
 
@@ -282,15 +282,15 @@ function createCheck({ t }) {
       worst &&
         line(
           t("check.difference"),
-          h("b", {}, worst.difference.toExponential(1)),
+          h("b", {}, scientific(worst.difference, 1)),
           worst.name ? ` ${t("check.in", { name: worst.name })}` : "",
         ),
       sums &&
-        line(t("check.sums"), sums.least <= sums.most ? `${sums.least.toFixed(7)} … ${sums.most.toFixed(7)}` : "–"),
+        line(t("check.sums"), sums.least <= sums.most ? `${fixed(sums.least, 7)} … ${fixed(sums.most, 7)}` : "–"),
       sums && sums.empty > 0 && line(t("check.empty"), String(sums.empty)),
       line(t("check.compared"), isSampled ? t("check.sample") : t("check.steps", { n: compared.length })),
-      timing.compute !== undefined && line(t("check.time"), `${short(timing.compute, 3)} ms`),
-      line(t("check.round"), `${answer.elapsed.toFixed(0)} ms`),
+      timing.compute !== undefined && line(t("check.time"), t("check.ms", { n: short(timing.compute, 3) })),
+      line(t("check.round"), t("check.ms", { n: answer.elapsed.toFixed(0) })),
       answer.effective?.scale !== undefined && line(t("scale"), short(answer.effective.scale, 5)),
     ]
       .filter(Boolean)

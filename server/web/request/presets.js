@@ -205,7 +205,7 @@ const MAKERS = {
 };
 
 /** What shows the point: the shorter sentence; small weights where there are many. */
-const VIEWS = { padding: { batch: 1 }, twelve: { range: "max" }, large: { range: "log" } };
+const VIEWS = { padding: { batch: 1 }, twelve: { range: "robust" }, large: { range: "log" } };
 
 export const PRESETS = Object.keys(MAKERS);
 

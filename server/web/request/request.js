@@ -4,6 +4,8 @@
 import { Problem } from "../texts.js";
 import { tensorFrom } from "./tensor.js";
 
+export const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+
 export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isWords = (list) => Array.isArray(list) && list.every((word) => typeof word === "string");

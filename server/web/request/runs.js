@@ -22,8 +22,39 @@ const mapsOf = ({ outputs, thumbs }) => thumbs ?? outputs.attention;
 /** Of a large run only one head is here, whichever is asked for. */
 function viewOf({ answer }, view) {
   const [batches, heads] = mapsOf(answer)?.shape ?? [Infinity, Infinity];
-  const head = answer.onlyHead ?? Math.min(view.head, heads - 1);
-  return { ...view, head, batch: Math.min(view.batch, batches - 1) };
+  const head = answer.onlyHead ?? Math.min(view.head, heads - 1),
+    batch = Math.min(view.batch, batches - 1),
+    isChosen = view.row >= 0 && view.col >= 0,
+    { attention } = answer.outputs;
+  const cell = isChosen || !attention ? { row: Math.max(0, view.row), col: Math.max(0, view.col) } : cellWorth(matrixOf(attention, batch, head));
+  return { ...view, head, batch, ...cell };
+}
+
+/** Of larger maps every n-th row speaks for all. */
+const CELLS_SEEN = 1 << 20;
+
+const worthCells = new WeakMap();
+
+/** The weight that says most: the one that is farthest above an equal share of its row, a word's own aside. */
+function cellWorth(map) {
+  if (!worthCells.has(map)) worthCells.set(map, findCellWorth(map));
+  return worthCells.get(map);
+}
+
+function findCellWorth({ rows, cols, data }) {
+  let found = { row: 0, col: 0 },
+    most = 0;
+  const step = Math.ceil((rows * cols) / CELLS_SEEN);
+  for (let row = 0; row < rows; row += step) {
+    const weights = data.subarray(row * cols, (row + 1) * cols),
+      keys = weights.reduce((count, weight) => count + Number(weight > 0), 0);
+    weights.forEach((weight, col) => {
+      if (weight * keys <= most || col === row + cols - rows) return;
+      most = weight * keys;
+      found = { row, col };
+    });
+  }
+  return found;
 }
 
 function stepOf(run, view) {

@@ -160,14 +160,26 @@ export function matrixOf(tensor, b, h) {
   return made.get(at);
 }
 
+let decimalMark = ".";
+
+/** @param {string} mark between the whole part of a number and the rest, wherever people read it */
+export const useDecimalMark = (mark) => {
+  decimalMark = mark;
+};
+
+export const withDecimalMark = (text) => text.replace(".", decimalMark);
+
+/** A number for people with so many decimals. */
+export const fixed = (value, decimals) => withDecimalMark(value.toFixed(decimals).replace("-", "−"));
+
+/** A number for people in scientific notation. */
+export const scientific = (value, decimals) => withDecimalMark(value.toExponential(decimals).replace(/-/g, "−"));
+
 /** A number for people: four significant digits, no trailing zeros, a true minus. */
 export function short(value, digits = 4) {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  const text =
-    size !== 0 && (size < 1e-4 || size >= 1e6)
-      ? value.toExponential(digits - 1)
-      : String(Number(value.toPrecision(digits)));
-  return text.replace(/-/g, "−");
+  if (size !== 0 && (size < 1e-4 || size >= 1e6)) return scientific(value, digits - 1);
+  return withDecimalMark(String(Number(value.toPrecision(digits))).replace("-", "−"));
 }

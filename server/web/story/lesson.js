@@ -7,7 +7,7 @@
  * @typedef {{title: Words, endpoint?: string, request: object, pages: Page[]}} Lesson
  */
 import { BARE, LAYER } from "../request/presets.js";
-import { checkedRequest, isObject } from "../request/request.js";
+import { checkedRequest, isCount, isObject } from "../request/request.js";
 import { Problem } from "../texts.js";
 
 /** Those that come along. */
@@ -23,15 +23,13 @@ const isWording = (value) =>
 
 export const isLesson = (json) => isObject(json) && Array.isArray(json.pages);
 
-const isCount = (value) => value === undefined || (Number.isSafeInteger(value) && value >= 0);
-
 /** @param {any} json @returns {Lesson} @throws {Problem} that says which page is wrong */
 export function checkedLesson(json) {
   if (!isLesson(json) || !isObject(json.request) || !isWording(json.title)) throw new Problem("lesson.parts");
   if (json.pages.length === 0 || json.pages.length > PAGES_MOST) throw new Problem("lesson.pages", { most: PAGES_MOST });
   json.pages.forEach((page, at) => {
     const isGood =
-      isObject(page) && isWording(page.say) && typeof page.step === "string" && [page.head, page.row, page.col].every(isCount);
+      isObject(page) && isWording(page.say) && typeof page.step === "string" && [page.head ?? 0, page.row ?? 0, page.col ?? 0].every(isCount);
     if (!isGood || (page.masks && !isObject(page.masks)) || (page.options && !isObject(page.options)))
       throw new Problem("lesson.page", { page: at + 1 });
   });

@@ -18,8 +18,9 @@ const LABEL = 96,
   ABOVE = 30,
   APART = 14,
   NAME_BELOW = 22,
-  CELL_MOST = 84,
+  CELL_MOST = 160,
   NUMBERS_FROM = 26,
+  NUMBER_MOST = 24,
   ARROW = 56;
 
 function svg(tag, attributes, ...children) {
@@ -63,14 +64,15 @@ function drawPlate({ grid, name, rowNames, colNames, isWeight }, { x, y, cell },
       const rect = svg("rect", { x: x + j * cell, y: y + i * cell, width: cell - 1, height: cell - 1, rx: 2, fill: isHidden ? "var(--hidden)" : colour });
       if (choose) rect.addEventListener("click", () => choose(i, j));
       group.append(rect);
-      if (cell >= NUMBERS_FROM)
-        group.append(
-          svg(
-            "text",
-            { x: x + (j + 0.5) * cell, y: y + (i + 0.5) * cell + 4, class: "plate-number", fill: isHidden ? "var(--muted)" : isLight ? "#101418" : "#ffffff" },
-            isHidden ? "−∞" : isWeight ? cellText(value) : short(value, 3),
-          ),
+      if (cell < NUMBERS_FROM) continue;
+      const size = Math.max(12, Math.min(NUMBER_MOST, cell / 5)),
+        number = svg(
+          "text",
+          { x: x + (j + 0.5) * cell, y: y + (i + 0.5) * cell + size / 3, class: "plate-number", fill: isHidden ? "var(--muted)" : isLight ? "#101418" : "#ffffff" },
+          isHidden ? "−∞" : isWeight ? cellText(value) : short(value, 3),
         );
+      number.style.fontSize = size + "px";
+      group.append(number);
     }
   group.append(named(name, x + (grid.cols * cell) / 2, y + grid.rows * cell + 16));
   if (rowNames && cell >= 11)

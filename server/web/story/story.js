@@ -1,9 +1,11 @@
 /**
  * story.js: a lesson, page by page: one sentence, one view, one cell, and how that cell came about.
  */
-import { h } from "../dom.js";
+import { h, sayOnce } from "../dom.js";
 import { fileOfPage } from "../exchange/files.js";
+import { hasServer } from "../exchange/server.js";
 import { createRowBars } from "../maps/bars.js";
+import { savePage } from "../panels/giving.js";
 import { explanationOf, formulaOf, written } from "../panels/rail.js";
 import { hiddenIn } from "../request/runs.js";
 import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
@@ -45,7 +47,7 @@ export async function openLessonFile(app, file) {
   const json = await file.text().then(JSON.parse).catch(() => null);
   if (!isLesson(json)) return false;
   try {
-    app.store.set({ lesson: checkedLesson(json) });
+    app.store.change({ lesson: checkedLesson(json) });
     await openPage(app, { lesson: OWN_LESSON, page: 0 });
   } catch (problem) {
     app.cannotUse(problem);
@@ -144,6 +146,7 @@ export function createStory(app) {
     scaleValue = h("output", {}),
     scaleField = h("label.scale", {}, t("scale"), scale, scaleValue),
     row = h("div.story-row", {}, scaleField, bars.element);
+  const save = h("button", { type: "button", onclick: () => savePage(app, { lesson, view: { ...store.state.view, lesson: OWN_LESSON } }) }, t("story.save"));
   const turn = (way) => openPage(app, { page: store.state.view.page + way });
   const back = button(t("story.back"), "◀", () => turn(-1)),
     next = button(t("story.next"), "▶", () => turn(1)),
@@ -152,13 +155,14 @@ export function createStory(app) {
   const element = h(
     "section.story",
     { "aria-label": t("mode.story") },
-    h("div.story-head", {}, choose, h("span.gap"), toLab, present),
+    h("div.story-head", {}, choose, h("span.gap"), save, toLab, present),
     say,
     h("div.story-body", {}, scene, h("div.story-side", {}, where, formula, row)),
     h("div.player", {}, back, dots, next, count),
   );
   let shown = null,
-    lesson = null;
+    lesson = null,
+    drawn = null;
 
   function presentNow(isOn) {
     store.look({ present: isOn ? "on" : "off" });
@@ -174,6 +178,7 @@ export function createStory(app) {
     event.stopPropagation();
     const { row: i, col: j } = shown.place;
     place(Math.max(0, Math.min(shown.rows - 1, i + way[0])), Math.max(0, Math.min(shown.cols - 1, j + way[1])));
+    requestAnimationFrame(() => app.say(where.textContent));
   }
 
   const place = (i, j, head = store.state.view.head) => {
@@ -192,33 +197,41 @@ export function createStory(app) {
     else return;
     event.preventDefault();
   }
+  app.startStory = () => requestAnimationFrame(() => next.focus({ preventScroll: true }));
   app.storyKeys?.abort();
   app.storyKeys = new AbortController();
   document.addEventListener("keydown", onKey, { signal: app.storyKeys.signal });
   new ResizeObserver(() => element.isConnected && shown && draw(store.state)).observe(scene);
 
   function showLessons({ view, lesson: own }) {
-    const known = [...LESSONS.map((id) => [id, t("lesson." + id)]), ...(own ? [[OWN_LESSON, inLanguage(own.title, app.language)]] : [])];
+    const known = [...(hasServer() ? LESSONS : []).map((id) => [id, t("lesson." + id)]), ...(own ? [[OWN_LESSON, inLanguage(own.title, app.language)]] : [])];
     choose.replaceChildren(...known.map(([id, text]) => h("option", { value: id }, text)));
     choose.value = view.lesson;
     present.setAttribute("aria-pressed", String(view.present === "on"));
   }
 
-  function showPages({ view }) {
-    const { pages } = lesson;
-    say.textContent = inLanguage(pages[view.page].say, app.language);
-    back.disabled = view.page === 0;
-    next.disabled = view.page === pages.length - 1;
-    count.textContent = `${view.page + 1} / ${pages.length}`;
+  function makeDots({ pages }) {
     dots.replaceChildren(
       ...pages.map((page, at) => {
         const label = `${at + 1}. ${inLanguage(page.say, app.language)}`;
-        const dot = button(label, "", () => openPage(app, { page: at }), "button.turn");
-        if (at === view.page) dot.setAttribute("aria-current", "step");
-        if (at < view.page) dot.classList.add("past");
-        return h("li", {}, dot);
+        return h("li", {}, button(label, "", () => openPage(app, { page: at }), "button.turn"));
       }),
     );
+  }
+
+  function showPages({ view }) {
+    const { pages } = lesson;
+    if (drawn !== lesson) makeDots(lesson);
+    drawn = lesson;
+    Array.from(dots.children, ({ firstChild: dot }, at) => {
+      dot.classList.toggle("past", at < view.page);
+      if (at === view.page) dot.setAttribute("aria-current", "step");
+      else dot.removeAttribute("aria-current");
+    });
+    sayOnce(say, inLanguage(pages[view.page].say, app.language));
+    back.disabled = view.page === 0;
+    next.disabled = view.page === pages.length - 1;
+    count.textContent = `${view.page + 1} / ${pages.length}`;
   }
 
   function draw(state) {
@@ -288,8 +301,11 @@ export function createStory(app) {
     fit();
     if (now.answer) draw(now);
   }
-  return { element, update };
+  return { element, update, focus: () => scene.focus() };
 }
 
-/** @param {import("../main.js").App} app */
-export const openStory = (app) => openPage(app, {});
+/** Begins at the button that turns the page, so that keys turn it. @param {import("../main.js").App} app */
+export async function openStory(app) {
+  await openPage(app, {});
+  app.startStory();
+}

@@ -254,4 +254,38 @@ export const cases = {
         assert.deepEqual(request.tokens.query[1], ["Kedi", "çok", "uyuyor", ".", "[PAD]"]);
         await page.finish();
     },
+    async "editing: undo covers the view, A, and expected values, in their order"(stage) {
+        const page = await openPage(stage),
+            title = (text) => page.locator(".stage h2", { hasText: text }).waitFor(),
+            undo = () => page.getByRole("button", { name: "Undo" }).click();
+        await page.locator(".heads button").nth(2).click();
+        await title("head 2");
+        await page.getByRole("tab", { name: "Links" }).click();
+        await page.getByRole("button", { name: "Keep as A" }).click();
+        await page.getByRole("button", { name: "A", exact: true }).click();
+        await title("A · ");
+        await undo();
+        await title("B · ");
+        await undo();
+        await page.getByRole("button", { name: "Keep as A" }).waitFor();
+        await undo();
+        assert.equal(await page.getByRole("tab", { name: "Map" }).getAttribute("aria-selected"), "true");
+        await undo();
+        await title("head 0");
+        assert.ok(await page.getByRole("button", { name: "Undo" }).isDisabled());
+        for (let n = 0; n < 4; n++) await page.getByRole("button", { name: "Redo" }).click();
+        await title("A · ");
+        const own = page.locator(".panel section", { has: page.locator("textarea[placeholder]") });
+        await own.locator("textarea").fill(JSON.stringify(Array.from({ length: 12 }, () => Array(12).fill(1 / 12))));
+        await own.getByRole("combobox").selectOption("values");
+        await own.getByRole("button").first().click();
+        await page.locator(".expected").waitFor();
+        await page.locator(".expected").getByRole("button", { name: "Remove" }).click();
+        await page.locator(".expected").waitFor({ state: "hidden" });
+        await undo();
+        await page.locator(".expected").waitFor();
+        await undo();
+        await page.locator(".expected").waitFor({ state: "hidden" });
+        await page.finish();
+    },
 };

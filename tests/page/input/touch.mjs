@@ -81,7 +81,46 @@ async function pinch(page, row, col, factor) {
     ]);
 }
 
+/** The middles of what the bar shows, from the top. */
+const rowsOfBar = (page) =>
+    page.locator("header > :visible").evaluateAll((all) => {
+        const middles = all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2);
+        return middles.sort((a, b) => a - b).filter((middle, at) => at === 0 || middle - middles[at - 1] > 8);
+    });
+
 export const cases = {
+    async "touch: on a phone the bar has two rows at most, unfolds, and every control of it is on the screen"(stage) {
+        for (const locale of ["en-GB", "tr-TR", "ru-RU"]) {
+            const page = await openPage(stage, { ...PHONE, locale }, "/");
+            for (const mode of [1, 0, 2]) {
+                await page.locator("header nav button").nth(mode).tap();
+                assert.ok((await rowsOfBar(page)).length <= 2, `${locale}, mode ${mode}`);
+            }
+            await page.locator("header .more").tap();
+            assert.equal(await page.locator("header .more").getAttribute("aria-expanded"), "true");
+            const lefts = await page.locator("header :is(button, select, summary):visible").evaluateAll((all) =>
+                all.map((one) => one.getBoundingClientRect()).filter(({ left, right }) => left < 0 || right > window.innerWidth),
+            );
+            assert.deepEqual(lefts, [], locale);
+            await page.finish();
+        }
+    },
+    async "touch: the strip shows that there is more of it, at the sides where there is"(stage) {
+        const page = await openPage(stage, PHONE),
+            strip = page.locator(".strip");
+        assert.ok(await strip.evaluate((one) => one.scrollWidth > one.clientWidth + 100));
+        const open = await strip.locator("[aria-pressed=true]").boundingBox();
+        assert.ok(open.x >= 0 && open.x + open.width <= 390, "the open step is seen");
+        for (const [place, classes] of [
+            [0, /more-after$/],
+            [1e6, /more-before$/],
+        ]) {
+            await strip.evaluate((one, left) => (one.scrollLeft = left), place);
+            await page.waitForFunction((wanted) => new RegExp(wanted).test(document.querySelector(".strip").className.trim()), classes.source);
+            assert.match(await strip.evaluate((one) => getComputedStyle(one).maskImage), /gradient/);
+        }
+        await page.finish();
+    },
     async "touch: a pinch on the map zooms the map alone, beside it the page alone"(stage) {
         const page = await openMap(stage),
             before = await measures(page);

@@ -127,7 +127,7 @@ export const cases = {
     async "addresses: after Share the address does not stay behind"(stage) {
         const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
         await answerTo(page, () => page.getByLabel("Causal").check());
-        await page.getByRole("button", { name: "Share" }).click();
+        await page.getByRole("button", { name: "Share", exact: true }).click();
         await page.locator(".toast", { hasText: "address" }).waitFor();
         const address = page.url();
         await answerTo(page, () => page.getByLabel("Causal").uncheck());
@@ -181,6 +181,44 @@ export const cases = {
         await title("3 × 3");
         await page.goForward();
         await title("4 × 8");
+        await page.finish();
+    },
+    async "addresses: what is typed is in the fragment, and in no query"(stage) {
+        const page = await openPage(stage, {}, "/"),
+            asked = [];
+        page.on("request", (request) => asked.push(request.url()));
+        await answerTo(page, () => page.getByLabel("Sentence").fill("A secret that the log need not know"));
+        await page.waitForFunction(() => location.hash);
+        assert.equal(new URL(page.url()).search, "");
+        for (const url of asked) assert.doesNotMatch(url, /secret|\?/, url);
+        await page.finish();
+    },
+    async "addresses: expected values are in the address; where they are too large, that is said"(stage) {
+        const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
+        await choosePreset(page, "three");
+        const own = page.locator(".panel section", { has: page.locator("textarea[placeholder]") });
+        const expect = async (text) => {
+            await own.locator("textarea").fill(text);
+            await own.getByRole("combobox").selectOption("values");
+            await own.getByRole("button").first().click();
+            await page.locator(".expected .verdict").waitFor();
+        };
+        await expect("[[1, 0, 0], [0.5, 0.5, 0], [0.123456789012, 0.4, 0.4]]");
+        const verdict = await page.locator(".expected .verdict").textContent();
+        await page.getByRole("button", { name: "Share", exact: true }).click();
+        await page.locator(".toast", { hasText: "holds what you see" }).waitFor();
+        const other = await page.context().newPage();
+        await other.goto(await page.evaluate(() => navigator.clipboard.readText()));
+        await other.locator(".expected .verdict").waitFor();
+        assert.equal(await other.locator(".expected .verdict").textContent(), verdict);
+        await other.close();
+        await choosePreset(page, "twelve");
+        const row = (i) => Array.from({ length: 64 }, (_, j) => Math.abs(Math.sin(i * 12.9898 + j * 78.233) * 43758.5453) % 1);
+        await expect(JSON.stringify(Array.from({ length: 12 }, (_, h) => Array.from({ length: 64 }, (__, i) => row(h * 64 + i)))));
+        await page.locator(".toast", { hasText: "too large for it" }).waitFor();
+        await page.waitForFunction(() => location.hash && history.state);
+        await reload(page);
+        await page.locator(".expected .verdict").waitFor();
         await page.finish();
     },
 };

@@ -17,7 +17,7 @@ async function send(page) {
 /** Operations on a cache need one that holds something. */
 async function keepCacheOfExamples(url) {
   const { components } = await (await fetch(url + "/openapi.json")).json();
-  const name = components.parameters.CacheName.example, headers = { "Content-Type": "application/json" };
+  const name = components.parameters.CacheInPath.example, headers = { "Content-Type": "application/json" };
   await fetch(`${url}/v1/caches/${name}`, { method: "DELETE" });
   const body = JSON.stringify({ inputs: { query: [[0.5, 0.25]] }, options: { cache: name } });
   await fetch(`${url}/v1/attention`, { method: "POST", headers, body });
@@ -28,7 +28,7 @@ async function layerOfExamples(url) {
   const { paths, components } = await (await fetch(url + "/openapi.json")).json();
   const { content } = paths["/v1/layers/{name}"].put.requestBody;
   const [{ value }] = Object.values(content["application/json"].examples);
-  const address = `${url}/v1/layers/${components.parameters.LayerName.example}`;
+  const address = `${url}/v1/layers/${components.parameters.LayerInPath.example}`;
   const headers = { "Content-Type": "application/json" };
   return {
     keep: () => fetch(address, { method: "PUT", headers, body: JSON.stringify(value) }),

@@ -2,7 +2,8 @@
  * offline.mjs: a server that does not answer, and one that is there again.
  */
 import assert from "node:assert/strict";
-import { answerTo, choosePreset, openPage, settled } from "../support.mjs";
+import { pathToFileURL } from "node:url";
+import { answerTo, choosePreset, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
 
 const STALE = { "en-GB": /^Old:/, "tr-TR": /^Eski:/, "ru-RU": /^Устарело:/ };
 const GONE = { "en-GB": /cannot be reached/, "tr-TR": /ulaşılamıyor/, "ru-RU": /недоступен/ };
@@ -107,5 +108,34 @@ export const cases = {
         await isStale(page);
         assert.equal(await page.getByRole("button", { name: "Try now" }).count(), 0);
         await page.finish();
+    },
+    async "offline: the part for models comes when it is opened, and an exported page has it"(stage) {
+        const page = await openPage(stage),
+            isPart = (path) => path.startsWith("GET /web/parts/");
+        assert.deepEqual(page.asked.filter(isPart), []);
+        await page.getByRole("tab", { name: "Models" }).click();
+        await page.locator(".models .readout b").waitFor();
+        await page.getByRole("tab", { name: "Laboratory" }).click();
+        await page.getByRole("tab", { name: "Models" }).click();
+        assert.equal(page.asked.filter(isPart).length, 1);
+        await page.getByRole("tab", { name: "Laboratory" }).click();
+        await inFolder(async (folder) => {
+            const path = await exported(page, "This page (HTML)", folder);
+            await page.finish();
+            const copy = await openPage(stage, {}, pathToFileURL(path).href);
+            await copy.getByRole("tab", { name: "Models" }).click();
+            await copy.getByText("This copy of the page has no server").waitFor();
+            await dropFile(copy, "heads.json", JSON.stringify({ attentions: [[[[1, 0], [0.25, 0.75]]]], tokens: ["a", "b"] }));
+            await copy.locator(".headview .readout b").waitFor();
+            await copy.finish();
+        });
+    },
+    async "offline: a part of another version is not run, and the page says so"(stage) {
+        const page = await openPage(stage);
+        await page.route("**/web/parts/*", (route) => route.fulfill({ json: "window.isForeign = true;" }));
+        await page.getByRole("tab", { name: "Models" }).click();
+        await page.locator(".notice", { hasText: "Load the page again" }).waitFor();
+        assert.equal(await page.evaluate(() => window.isForeign), undefined);
+        await page.context().close(); // the policy was broken, and said so
     },
 };

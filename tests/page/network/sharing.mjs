@@ -32,7 +32,7 @@ export const cases = {
         const { request } = await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
         await page.locator(".heads button").nth(3).click();
         await page.getByRole("tab", { name: "Links" }).click();
-        await page.getByRole("button", { name: "Share" }).click();
+        await page.getByRole("button", { name: "Share", exact: true }).click();
         await page.locator(".toast").waitFor();
         const address = await clipboard(page);
         assert.equal(address, page.url());

@@ -216,7 +216,7 @@ export const cases = {
         assert.match(await page.locator(".stage h2").textContent(), /^B · /);
         assert.equal(await page.locator(".notice").isVisible(), false);
         await show(page, "A");
-        await answerTo(page, () => page.getByRole("button", { name: "Undo" }).click());
+        await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.5"));
         assert.match(await page.locator(".stage h2").textContent(), /^B · /);
         await page.finish();
     },
@@ -235,6 +235,15 @@ export const cases = {
         await settled(page);
         assert.match(await page.locator(".stage h2").textContent(), /^softmax · head 0 · 3 × 3$/);
         assert.equal(await page.getByRole("button", { name: "Keep as A" }).count(), 1);
+        await page.finish();
+    },
+    async "compare: where the two differ most is said"(stage) {
+        const { page } = await openTwo(stage);
+        await show(page, "B − A");
+        const table = (await tableOf(page)).map((row) => row.map((text) => Math.abs(numberOf(text)) || 0)),
+            most = Math.max(...table.flat());
+        const said = await page.locator(".in-words").textContent();
+        assertClose(Math.abs(numberOf(/: ([−\d.e]+),/.exec(said)[1])), most, 3, said);
         await page.finish();
     },
 };

@@ -2,7 +2,7 @@
  * large.mjs: a map of 4096 × 4096, and the times of what people wait for. Times are reported, numbers are judged.
  */
 import assert from "node:assert/strict";
-import { choosePreset, openPage, settled } from "../support.mjs";
+import { choosePreset, focusGrid, openPage, settled } from "../support.mjs";
 
 const NODES_MAX = 1500;
 
@@ -137,6 +137,7 @@ export const cases = {
         await settled(page);
         assert.equal(asked.length, 3, "a head that was here is not asked for again");
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+        await focusGrid(page);
         const shown = await page.locator(".readout b").textContent();
         const [q0, ...others] = query.map((row) => row.slice(8, 10)),
             dot = (a) => (a[0] * q0[0] + a[1] * q0[1]) / Math.SQRT2;

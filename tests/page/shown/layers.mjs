@@ -91,7 +91,7 @@ export const cases = {
             assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
             assert.equal(await page.getByLabel("Causal").isChecked(), true);
             assert.equal(answer.outputs.attention[0][0][0][1], 0);
-            assert.equal(await page.locator(".strip").getByRole("button", { name: "W_Q" }).count(), 1);
+            assert.equal(await page.locator(".strip .name", { hasText: "W_Q" }).count(), 1);
             await page.finish();
         });
     },
@@ -129,7 +129,7 @@ export const cases = {
             const page = await openPage(own, { permissions: ["clipboard-read", "clipboard-write"] });
             await choose(page, "model.2");
             const { request, answer } = await answerTo(page, () => page.getByLabel("softcap").fill("2"));
-            await page.getByRole("button", { name: "Share" }).click();
+            await page.getByRole("button", { name: "Share", exact: true }).click();
             await page.locator(".toast").waitFor();
             const other = await page.context().newPage();
             const asked = other.waitForRequest((r) => r.url().endsWith("/v1/layers/model.2/attention"));
@@ -160,7 +160,7 @@ export const cases = {
         await withLayers(stage, async (own) => {
             const page = await openPage(own);
             await choose(page, "model.2");
-            await page.getByRole("button", { name: "Share" }).click();
+            await page.getByRole("button", { name: "Share", exact: true }).click();
             await page.locator(".toast").waitFor();
             address = new URL(page.url()).hash;
             await page.finish();
@@ -191,7 +191,7 @@ export const cases = {
             assert.equal(await cell.getAttribute("aria-label"), "model.2, head 0");
             await cell.focus();
             for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "ArrowDown"]) await page.keyboard.press(key);
-            assert.equal(await page.locator(".spoken").textContent(), "model.10, head 1");
+            await page.locator(".spoken", { hasText: /^model\.10, head 1$/ }).waitFor({ state: "attached" });
             const opened = await answerTo(page, () => page.keyboard.press("Enter"));
             assert.ok(opened.response.url().includes("/model.10/"));
             await page.waitForFunction(() => /^model\.10 · .*head 1/.test(document.querySelector(".stage h2").textContent));
@@ -267,12 +267,12 @@ export const cases = {
                 assert.match(await panel.textContent(), note);
                 await answerTo(page, () => page.locator("select", { hasText: "model.2" }).selectOption("model.2"));
                 assert.match(await label.textContent(), said);
-                for (const tab of await page.getByRole("tab").all()) {
+                for (const tab of await page.locator(".stage").getByRole("tab").all()) {
                     await tab.click();
                     assert.equal(await label.isVisible(), true);
                 }
                 assert.doesNotMatch(await panel.textContent(), note);
-                await page.getByRole("tab").first().click();
+                await page.locator(".stage").getByRole("tab").first().click();
                 await page.locator(".menu summary").nth(1).click();
                 const [file] = await Promise.all([
                     page.waitForEvent("download"),

@@ -45,11 +45,12 @@ export const cases = {
                 const asked = [];
                 page.on("request", (one) => one.method() === "POST" && asked.push(one.postDataJSON()));
                 await page.keyboard.type("1,5", { delay: 60 });
-                await page.waitForFunction(() => document.querySelector(".explain .pairing b").textContent === "1.5");
+                const written = (text) => (locale === "en-GB" ? text : text.replace(".", ","));
+                await page.waitForFunction((text) => document.querySelector(".explain .pairing b").textContent === text, written("1.5"));
                 const scale = page.locator(".panel input[placeholder='1/√d_k']");
                 await scale.focus();
                 await page.keyboard.type("2,5", { delay: 60 });
-                await page.waitForFunction(() => document.querySelector(".checks dl").textContent.includes("2.5"));
+                await page.waitForFunction((text) => document.querySelector(".checks dl").textContent.includes(text), written("2.5"));
                 assert.deepEqual([asked.at(-1).inputs.query[0][0], asked.at(-1).options.scale], [1.5, 2.5]);
                 for (const { inputs, options } of asked)
                     assert.ok(inputs.query[0][0] <= 1.5 && (options.scale ?? 2) <= 2.5);

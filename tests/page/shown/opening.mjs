@@ -29,9 +29,9 @@ export const cases = {
             async (stage) => {
                 const page = await open(stage, { locale });
                 assert.match(await page.locator(".purpose").textContent(), purpose);
-                const [, row, column, value] = /^(.+) → (.+?)(0\.9\d+|1)\[/.exec(await readout(page)) ?? [];
+                const [, row, column, value] = /^(.+) → (.+?)(0[.,]9\d+|1)\[/.exec(await readout(page)) ?? [];
                 assert.deepEqual([row, column], [word, noun], await readout(page));
-                assert.ok(Number(value) > 0.9);
+                assert.ok(numberOf(value) > 0.9);
                 assert.match(await page.locator(".role").textContent(), /3.* 0 /);
                 assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
                 assert.equal(new URL(page.url()).hash, "");
@@ -127,9 +127,21 @@ export const cases = {
         const page = await open(stage);
         for (const button of await page.locator(".strip button").all()) {
             await button.click();
-            assert.equal(await page.locator(".in-words").textContent(), await button.getAttribute("title"));
+            const words = await page.locator(".in-words").textContent();
+            assert.ok((await button.textContent()).startsWith(words + " "), words);
         }
-        assert.match(await page.locator(".strip").textContent(), /X.*·W_Q.*,W_K.*→Q.*→QKᵀ.*→softmax.*→A V.*·W_O.*=· W_O.*output/);
+        assert.match(await page.locator(".strip").textContent(), /X .*·.*W_Q .*,.*W_K .*→.*Q .*→.*QKᵀ .*→.*softmax .*→.*A V .*·.*W_O .*=.*· W_O .*output /);
+        await page.finish();
+    },
+    async "opening: on a phone the strip shows to which side it goes on"(stage) {
+        const page = await open(stage, { viewport: { width: 390, height: 844 } }),
+            edges = () => page.locator(".strip").evaluate(({ classList }) => ["more-before", "more-after"].map((name) => classList.contains(name)));
+        assert.deepEqual(await edges(), [true, true]);
+        for (const [left, wanted] of [[0, [false, true]], [1e6, [true, false]]]) {
+            await page.locator(".strip").evaluate((strip, to) => (strip.scrollLeft = to), left);
+            await page.waitForFunction((name) => !document.querySelector(".strip").classList.contains(name), wanted[0] ? "more-after" : "more-before");
+            assert.deepEqual(await edges(), wanted);
+        }
         await page.finish();
     },
 };

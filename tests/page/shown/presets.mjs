@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { PRESETS } from "../../../server/web/request/presets.js";
-import { choosePreset, openPage } from "../support.mjs";
+import { choosePreset, numberOf, openPage } from "../support.mjs";
 
 const NODES_MAX = 1500;
 
@@ -39,4 +39,25 @@ export const cases = {
             },
         ]),
     ),
+    async "presets: each opens on a weight that is above an equal share of its row, and on another word"(stage) {
+        const page = await openPage(stage);
+        for (const id of PRESETS.filter((one) => one !== "large" && one !== "twelve")) {
+            const { answer } = await choosePreset(page, id);
+            const [, row, col] = (/\[(\d+), (\d+)\]$/.exec(await page.locator(".readout").textContent()) ?? []).map(Number),
+                map = answer.outputs.attention[id === "padding" ? 1 : 0][0],
+                keys = map[row].filter((weight) => weight > 0).length;
+            assert.ok(map[row][col] > 1 / keys, `${id} [${row}, ${col}]`);
+            assert.notEqual(row + map[0].length - map.length, col, id);
+        }
+        await page.finish();
+    },
+    async "presets: many heads keep their colours where the first row has a weight of 1"(stage) {
+        const page = await openPage(stage);
+        await choosePreset(page, "twelve");
+        const high = numberOf(await page.locator(".legend span").nth(1).textContent());
+        assert.ok(high > 0.05 && high < 0.9, String(high));
+        await page.locator(".legend select").selectOption("max");
+        await page.waitForFunction(() => document.querySelectorAll(".legend span")[1].textContent === "1");
+        await page.finish();
+    },
 };

@@ -3,7 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { addressOf, dropFile, openPage } from "../support.mjs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { addressOf, dropFile, inFolder, openPage } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -20,7 +22,7 @@ async function openStory(stage, options = {}) {
 }
 
 const said = (page, text) =>
-    page.waitForFunction((wanted) => document.querySelector(".say").textContent === wanted, text);
+    page.waitForFunction((wanted) => document.querySelector(".say")?.textContent === wanted, text);
 
 const turnTo = async (page, lesson, at, language = "en") => {
     await page.locator(".turn").nth(at).click();
@@ -123,9 +125,9 @@ export const cases = {
     async "story: presenting hides the bar, and Escape brings it back"(stage) {
         const page = await openStory(stage);
         await page.keyboard.press("p");
-        await page.waitForFunction(() => !document.querySelector(".bar").checkVisibility());
+        await page.waitForFunction(() => !document.querySelector(".bar nav").checkVisibility());
         await page.getByRole("button", { name: "Present" }).click();
-        await page.waitForFunction(() => document.querySelector(".bar").checkVisibility());
+        await page.waitForFunction(() => document.querySelector(".bar nav").checkVisibility());
         await page.finish();
     },
     async "story: motion stops where it is not wanted"(stage) {
@@ -141,5 +143,26 @@ export const cases = {
             }, name);
             await page.finish();
         }
+    },
+    async "story: a lesson saved as a page opens from disk, at its page, and turns"(stage) {
+        await inFolder(async (folder) => {
+            const page = await openStory(stage);
+            await turnTo(page, LESSONS[0], 3);
+            const [file] = await Promise.all([
+                page.waitForEvent("download"),
+                page.getByRole("button", { name: "Save as a page" }).click(),
+            ]);
+            const path = join(folder, file.suggestedFilename());
+            await file.saveAs(path);
+            await page.finish();
+            const copy = await openPage(stage, {}, pathToFileURL(path).href, drawn);
+            await said(copy, LESSONS[0].pages[3].say.en);
+            for (const [at, { say }] of LESSONS[0].pages.entries()) {
+                await copy.locator(".turn").nth(at).click();
+                await said(copy, say.en);
+                assert.equal(await copy.locator(".notice").isVisible(), false);
+            }
+            await copy.finish();
+        });
     },
 };

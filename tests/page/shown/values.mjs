@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import {
+    addressOf,
     answerTo,
     assertClose,
     cellPoint,
@@ -216,8 +217,49 @@ export const cases = {
         });
         await choosePreset(page, "cross");
         assert.match(await page.locator(".verdict").getAttribute("class"), /bad/);
-        assert.match(await page.locator(".checks").textContent(), /1\.0e-2 in context/);
+        assert.match(await page.locator(".checks").textContent(), /1\.0e−2 in context/);
         await chooseStep(page, "softmax");
+        await page.finish();
+    },
+    async "values: a first request that is refused leaves no empty controls"(stage) {
+        const refused = addressOf({ endpoint: "attention", request: { inputs: { query: [[1, 0], [0, 1]], key: [[1], [2]] } } });
+        const page = await openPage(stage, {}, refused, (one) => one.locator(".notice", { hasText: "refuses" }).waitFor());
+        for (const part of [".strip", ".stage", ".rail"]) assert.equal(await page.locator(part).isVisible(), false, part);
+        await answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption("three"));
+        for (const part of [".strip", ".stage", ".rail"]) assert.ok(await page.locator(part).isVisible(), part);
+        await page.finish();
+    },
+    async "values: long words push nothing out of its place"(stage) {
+        const query = ["Donaudampfschifffahrtsgesellschaftskapitän", "x", "muvaffakiyetsizleştiricileştiriveremeyebileceklerimizdenmişsinizcesine"];
+        const page = await openPage(stage, {}, addressOf({ endpoint: "attention", request: { inputs: { query: [[1, 0], [0, 1], [1, 1]] }, tokens: { query } } }));
+        const wide = await page.evaluate(() => {
+            const over = (inner, outer) => inner.getBoundingClientRect().right - outer.getBoundingClientRect().right;
+            const rail = Array.from(document.querySelectorAll(".explain :is(td, th, p, b, .pairing > span)"), (one) => over(one, document.querySelector(".explain")));
+            const legend = document.querySelector(".legend").getBoundingClientRect(),
+                place = document.querySelector(".readout").lastChild.getBoundingClientRect();
+            return [...rail, ...(place.bottom > legend.top ? [place.right - legend.left] : [])];
+        });
+        assert.ok(Math.max(...wide) <= 0, String(Math.max(...wide)));
+        await page.finish();
+    },
+    async "values: what stands below the heads is said, with its unit"(stage) {
+        const page = await openPage(stage);
+        const note = page.locator(".rail section", { has: page.locator(".heads") }).locator(".note");
+        assert.equal(await note.isVisible(), false);
+        for (const [sort, said] of [["entropy", /in nats/], ["first", /in %/], ["diagonal", /in %/], ["distance", /in tokens/]]) {
+            await page.getByRole("combobox", { name: "Sort heads" }).selectOption(sort);
+            await page.waitForFunction((text) => document.querySelector(".heads + .note").textContent.match(text), said.source);
+        }
+        await page.finish();
+    },
+    async "values: a double click on a cell of the input changes it"(stage) {
+        const page = await openPage(stage);
+        await choosePreset(page, "three");
+        await chooseStep(page, "X");
+        const { x, y } = await cellPoint(page, 1, 2);
+        await page.mouse.dblclick(x, y);
+        const { request } = await answerTo(page, () => page.keyboard.type("7"));
+        assert.equal(request.inputs.query[1][2], 7);
         await page.finish();
     },
 };

@@ -1,0 +1,72 @@
+/**
+ * giving.js: what the menus "Copy" and "Export" give away: the run that is looked at.
+ */
+import { cssColour, download } from "../dom.js";
+import { requestToSend } from "../exchange/api.js";
+import { fetchParts } from "../exchange/files.js";
+import { tensorSeen } from "../request/runs.js";
+import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
+
+/** The request to give away: A's where A is looked at, else the one that the panel changes. */
+const toGive = ({ given, kept, view }) => (view.compare === "kept" && kept?.given) || given;
+
+/** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
+export function copiesOf(app) {
+  const copy = (write) => () => {
+    const { state } = app.store;
+    app.copyText(write(toGive(state), state.view.head));
+  };
+  return [
+    ["curl", copy(curlOf)],
+    ["Python", copy(pythonOf)],
+    [app.t("copy.json"), copy((given, head) => JSON.stringify(requestToSend(given, head)))],
+  ];
+}
+
+/** A file says which of two runs it holds. */
+function fileName(app, ending) {
+  const { name, step } = app.seen();
+  return `attention${name && "-" + name.replace(" − ", "-minus-")}-${step.id.replace(/\W/g, "-")}.${ending}`;
+}
+
+function runFile(app, ending) {
+  const { name, mode } = app.seen();
+  return `attention${name && (mode === "kept" ? "-A" : "-B")}.${ending}`;
+}
+
+const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map((name) => [name, cssColour(name)]));
+
+/** This page with all that it needs on a disk. @param {import("../main.js").App} app @param {object} [more] of the state */
+export async function savePage(app, more = {}) {
+  const { store, language } = app;
+  try {
+    const parts = await fetchParts();
+    download(runFile(app, "html"), pageWith({ given: toGive(store.state), view: store.state.view, language, parts, ...more }), "text/html");
+  } catch (problem) {
+    app.cannotUse(problem);
+  }
+}
+
+/** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
+export function exportsOf(app) {
+  const sheet = () => app.stage.map.sheet;
+  const savePng = () =>
+    pictureOf(app.stage.map.cells, sheet(), colours()).toBlob((blob) => download(fileName(app, "png"), blob));
+  const saveSvg = () => {
+    const { rows, cols } = sheet().matrix;
+    if (rows * cols > SVG_CELLS) app.notify(app.t("export.large"));
+    else download(fileName(app, "svg"), svgOf(sheet(), colours()), "image/svg+xml");
+  };
+  const saveNpy = () => {
+    const seen = app.seen();
+    download(fileName(app, "npy"), npyOf(tensorSeen(seen), seen.run.answer.effective?.compute === "float64"));
+  };
+  return [
+    ["PNG", savePng],
+    ["SVG", saveSvg],
+    ["CSV", () => download(fileName(app, "csv"), csvOf(sheet()), "text/csv")],
+    ["NPY", saveNpy],
+    ["JSON", () => download(runFile(app, "json"), jsonOf(app.seen().run), "application/json")],
+    [app.t("export.html"), () => savePage(app)],
+  ];
+}
