@@ -50,7 +50,7 @@ static const struct setting settings[] = {
     {SERVING, "drain-timeout", "30", AT(drain_timeout_s), RANGE(count, 0, 3600),
      "seconds after --drain-delay in which running requests may finish"},
     {SERVING, "half-close", "cancel", AT(half_close), WORDS(half_close_words),
-     "cancel or serve the request of a client that has closed its sending half; a client that has left looks the same"},
+     "when a client closes its sending side before the answer: cancel (treat it as gone) or serve"},
     {SERVING, "kernel", "auto", AT(kernel), ANY(text),
      "instruction set to compute with; auto = the best one of this processor; an unknown name lists the known ones"},
     {SERVING, "fonts", "auto", AT(fonts), ANY(text),
@@ -126,7 +126,7 @@ static const struct setting settings[] = {
      "names that the field Host may have, such as attnd.example,proxy.example, beside IP addresses and localhost; "
      "a server without keys checks Host on the loopback, and on any address when this list has a name"},
     {SECURITY, "open", "off", AT(open), ANY(toggle),
-     "listen beyond the loopback without keys, because something else guards the way to the server"},
+     "allow addresses beyond the loopback without API keys; use only behind a proxy or a firewall"},
 
     {LOGGING, "log-level", "info", AT(log_level), WORDS(level_words), "debug, info, warn, error or off"},
     {LOGGING, "log-format", "text", AT(log_format), WORDS(format_words), "text or json"},

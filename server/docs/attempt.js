@@ -43,9 +43,9 @@ function startingPoints(operation) {
   const body = resolve(operation.requestBody || {});
   for (const [media, content] of Object.entries(body.content || {})) {
     for (const [name, example] of Object.entries(content.examples || {})) {
-      const isBinary = "x-base64" in example;
+      const isBinary = example["x-coding"] === "base64";
       const headers = requestOf(operation, name);
-      found.push({ title: example.summary || name, media, isBinary, headers, text: isBinary ? example["x-base64"] : pretty(example.value) });
+      found.push({ title: example.summary || name, media, isBinary, headers, text: isBinary ? example.value : pretty(example.value) });
     }
   }
   return found;
@@ -79,7 +79,7 @@ function inputOf(parameter) {
 export function attemptView(path, method, operation, parameters) {
   const starts = startingPoints(operation);
   const media = answerMedia(operation);
-  const given = parameters.filter((parameter) => parameter.name !== "Accept").map((parameter) => ({ parameter, input: inputOf(parameter) }));
+  const given = parameters.map((parameter) => ({ parameter, input: inputOf(parameter) }));
   const accept = media.length > 1 && h("select", {}, media.map((name) => h("option", {}, name)));
   const hasBody = Boolean(operation.requestBody);
   const body = h("textarea", { spellcheck: "false", "aria-label": "Body" });
@@ -176,5 +176,5 @@ export function contentView(media, bytes) {
   return h("div", {}, h("pre", { tabindex: "0" }, dump.replace(/(.{64})/g, "$1\n") + (bytes.length > 512 ? "…" : "")), h("p", {}, h("a", { href: url, download: "answer.bin" }, "Save the bytes")));
 }
 
-export const bytesOf = (media, example) => ("x-base64" in example ? fromBase64(example["x-base64"])
+export const bytesOf = (media, example) => (example["x-coding"] === "base64" ? fromBase64(example.value)
   : new TextEncoder().encode(media.endsWith("json") ? JSON.stringify(example.value) : example.value));

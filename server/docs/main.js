@@ -5,8 +5,7 @@ import { attemptView, bytesOf, contentView } from "./attempt.js";
 import { h, inline, prose } from "./dom.js";
 import { kind, resolve, schemaView, setDocument } from "./schema.js";
 
-const METHODS = ["get", "head", "post", "put", "delete", "options"];
-const plain = (method) => method === "head" || method === "options";
+const METHODS = ["get", "post", "put", "delete"];
 
 function operationsOf(root) {
   return Object.entries(root.paths).flatMap(([path, item]) => METHODS.filter((method) => item[method]).map((method) => {
@@ -26,9 +25,7 @@ function entry({ path, method, operation, id }) {
 function navigation(root, operations) {
   const groups = root.tags.map(({ name, description }) => {
     const mine = operations.filter(({ operation }) => operation.tags.includes(name));
-    const [rest, first] = [mine.filter(({ method }) => plain(method)), mine.filter(({ method }) => !plain(method))];
-    return h("section", {}, h("h2", { title: description }, name), h("ul", {}, first.map(entry)),
-      h("details", {}, h("summary.type", {}, "HEAD and OPTIONS"), h("ul", {}, rest.map(entry))));
+    return h("section", {}, h("h2", { title: description }, name), h("ul", {}, mine.map(entry)));
   });
   const filter = h("input", { type: "search", placeholder: "Find an operation", "aria-label": "Find an operation", oninput: () => narrow(groups, filter.value.toLowerCase()) });
   return h("nav", { "aria-label": "Operations" }, h("a.home", { href: "#" }, `${root.info.title} ${root.info.version}`), filter, groups);
@@ -37,9 +34,6 @@ function navigation(root, operations) {
 function narrow(groups, wanted) {
   for (const group of groups) {
     for (const item of group.querySelectorAll("li")) item.hidden = !item.dataset.words.includes(wanted);
-    const rest = group.querySelector("details");
-    rest.hidden = !rest.querySelector("li:not([hidden])");
-    rest.open = wanted !== "" && !rest.hidden;
     group.hidden = !group.querySelector("li:not([hidden])");
   }
 }
@@ -122,7 +116,6 @@ async function begin() {
       const isHere = link.hash === (found ? `#${found.id}` : "");
       link.toggleAttribute("aria-current", isHere);
       if (isHere) link.setAttribute("aria-current", "page");
-      if (isHere && link.closest("details")) link.closest("details").open = true;
     }
     scrollTo(0, 0);
   }

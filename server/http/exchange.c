@@ -58,6 +58,7 @@ static void log_trace(struct log_line *line, const struct trace *trace)
     log_text(line, "trace_id", trace->id);
     log_text(line, "span_id", trace->span);
     log_text(line, "parent_id", trace->parent);
+    log_text(line, "trace_flags", trace->flags);
 }
 
 /* Logs the path without its query, because clients put keys there by mistake. */

@@ -1,10 +1,12 @@
 /*
  * pages.c: answers with files that are embedded in the program.
  *
- * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that mk/bundle_page.sh has filled, and
- * the gzipped file. files.inc is the list that mk/pack_files.sh has written.
+ * PAGE_FOLDER, DOCS_FOLDER and OPENAPI come from the Makefile: the folders that mk/bundle_page.sh has filled, and the
+ * OpenAPI document, beside which it stands gzipped. files.inc is the list that mk/pack_files.sh has written.
  */
 #include "http/pages.h"
+
+#include <string.h>
 
 #include "base/array.h"
 #include "base/embedded_file.h"
@@ -33,26 +35,33 @@
     }
 
 #define EMBEDDED_FORM(name) ((struct embedded){EMBEDDED_TEXT(name), name##_fields, name##_tag_begin})
+#define LASTING_FORM(name)  ((struct embedded){EMBEDDED_TEXT(name), name##_lasting, name##_tag_begin})
 
 EMBEDDED_PAGE(page, PAGE_FOLDER);
 EMBEDDED_PAGE(docs, DOCS_FOLDER);
-EMBEDDED_FILE(openapi_plain, "server/openapi.json");
-EMBEDDED_FILE(openapi_gzip, OPENAPI_GZIP);
+EMBEDDED_FILE(openapi_plain, OPENAPI);
+EMBEDDED_FILE(openapi_gzip, OPENAPI ".gz");
 
 /* The files that pages fetch: of each, both forms, their tags and their header fields. */
-#define X(name, path)                                                                                                  \
-    EMBEDDED_FILE(name##_plain, PAGE_FOLDER "/files/" path);                                                           \
-    EMBEDDED_FILE(name##_gzip, PAGE_FOLDER "/files/" path ".gz");                                                      \
-    EMBEDDED_FILE(name##_plain_tag, PAGE_FOLDER "/files/" path ".tag");                                                \
-    EMBEDDED_FILE(name##_gzip_tag, PAGE_FOLDER "/files/" path ".gz.tag");                                              \
-    static const struct reply_field name##_plain_fields[] = FILE_FIELDS(name##_plain_tag);                             \
-    static const struct reply_field name##_gzip_fields[] = FILE_FIELDS(name##_gzip_tag);
-#define FILE_FIELDS(tag)                                                                                               \
+#define X(name, folder, file, media)                                                                                   \
+    EMBEDDED_FILE(name##_plain, PAGE_FOLDER "/files/" folder "/" file);                                                \
+    EMBEDDED_FILE(name##_gzip, PAGE_FOLDER "/files/" folder "/" file ".gz");                                           \
+    EMBEDDED_FILE(name##_plain_tag, PAGE_FOLDER "/files/" folder "/" file ".tag");                                     \
+    EMBEDDED_FILE(name##_gzip_tag, PAGE_FOLDER "/files/" folder "/" file ".gz.tag");                                   \
+    static const struct reply_field name##_plain_fields[] = FILE_FIELDS("no-cache", name##_plain_tag);                 \
+    static const struct reply_field name##_gzip_fields[] = FILE_FIELDS("no-cache", name##_gzip_tag);                   \
+    static const struct reply_field name##_plain_lasting[] = FILE_FIELDS(LASTING, name##_plain_tag);                   \
+    static const struct reply_field name##_gzip_lasting[] = FILE_FIELDS(LASTING, name##_gzip_tag);
+#define FILE_FIELDS(caching, tag)                                                                                      \
     {                                                                                                                  \
-        {"Cache-Control", "no-cache"}, {"ETag", tag##_begin}, {NULL, NULL},                                            \
+        {"Cache-Control", caching}, {"ETag", tag##_begin}, {NULL, NULL},                                               \
     }
+#define LASTING "public, max-age=31536000, immutable"
 #include "files.inc"
 #undef X
+
+/* The folder of the module for pages of others, whose address has the version in its place. */
+static const char modules_folder[] = "modules";
 
 /* A file in one coding. */
 struct embedded {
@@ -100,23 +109,49 @@ void pages_answer_openapi(struct request *request)
     answer_file(request, MEDIA_JSON, &plain, &gzip);
 }
 
+/* Whether the folder is the version without its last number, such as "0.2" of 0.2.0. */
+static bool is_series(struct text_span folder)
+{
+    const char *end = strrchr(ATTN_VERSION, '.');
+    return folder.length == (size_t)(end - ATTN_VERSION) && memcmp(folder.at, ATTN_VERSION, folder.length) == 0;
+}
+
+static void refuse_file(struct request *request, struct text_span folder, struct text_span name)
+{
+    const struct text_span wanted = {folder.at, (size_t)(name.at + name.length - folder.at)};
+    if (text_equal(name, "attention.js") || text_equal(name, "attention.d.ts"))
+        reply_refuse(request, PROBLEM_NOT_FOUND, "the module of this server is /web/" ATTN_VERSION "/%.*s",
+                     (int)name.length, name.at);
+    else
+        reply_refuse(request, PROBLEM_NOT_FOUND, "the page has no file %.*s",
+                     wanted.length < 128 ? (int)wanted.length : 128, wanted.at);
+}
+
 void pages_answer_file(struct request *request)
 {
-#define X(name, path) {path, EMBEDDED_FORM(name##_plain), EMBEDDED_FORM(name##_gzip)},
+#define X(name, folder, file, media)                                                                                   \
+    {folder,                                                                                                           \
+     file,                                                                                                             \
+     media,                                                                                                            \
+     {{EMBEDDED_FORM(name##_plain), EMBEDDED_FORM(name##_gzip)},                                                       \
+      {LASTING_FORM(name##_plain), LASTING_FORM(name##_gzip)}}},
     const struct {
-        const char *path;
-        struct embedded plain, gzip;
+        const char *folder, *name;
+        enum media media;
+        struct embedded forms[2][2]; /* asked for anew, or lasting, because the address has the whole version */
     } files[] = {
 #include "files.inc"
     };
 #undef X
     const struct text_span folder = request->names[0], name = request->names[1];
-    const struct text_span wanted = {folder.at, (size_t)(name.at + name.length - folder.at)};
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        if (text_equal(wanted, files[i].path)) {
-            answer_file(request, MEDIA_JSON, &files[i].plain, &files[i].gzip);
-            return;
-        }
-    reply_refuse(request, PROBLEM_NOT_FOUND, "the page has no file %.*s",
-                 wanted.length < 128 ? (int)wanted.length : 128, wanted.at);
+    const bool is_release = text_equal(folder, ATTN_VERSION), is_module = is_release || is_series(folder);
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        const bool is_of_modules = strcmp(files[i].folder, modules_folder) == 0;
+        if (is_of_modules != is_module || !text_equal(name, files[i].name) ||
+            (!is_module && !text_equal(folder, files[i].folder)))
+            continue;
+        answer_file(request, files[i].media, &files[i].forms[is_release][0], &files[i].forms[is_release][1]);
+        return;
+    }
+    refuse_file(request, folder, name);
 }

@@ -17,7 +17,10 @@ struct request;
 void pages_answer_root(struct request *request);
 /* GET /docs: a page that shows /openapi.json and sends requests for its reader. */
 void pages_answer_docs(struct request *request);
-/* GET /web/{folder}/{file}: what the visualizer fetches when it is wanted, such as the texts of another language. */
+/*
+ * GET /web/{folder}/{file}: what the visualizer fetches when it is wanted, such as the texts of another language, and
+ * the module for pages of others. Its folder is the version: of 0.2.0, "0.2.0" never changes, and "0.2" is asked for anew.
+ */
 void pages_answer_file(struct request *request);
 /* GET /openapi.json */
 void pages_answer_openapi(struct request *request);

@@ -27,6 +27,7 @@
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
     HTML = MEDIA_BIT(MEDIA_HTML),
+    FILES = JSON | MEDIA_BIT(MEDIA_SCRIPT) | MEDIA_BIT(MEDIA_TYPESCRIPT),
     METRICS = MEDIA_BIT(MEDIA_METRICS),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
@@ -61,7 +62,7 @@ static const struct route routes[] = {
     {"/version", "GET", JSON, .answer = probes_answer_version, .open = ROUTE_OPEN},
     {"/openapi.json", "GET", JSON, .answer = pages_answer_openapi, .open = ROUTE_OPEN},
     {"/docs", "GET", HTML, .answer = pages_answer_docs, .ignores_accept = true, .open = ROUTE_OPEN},
-    {"/web/{folder}/{file}", "GET", JSON, .answer = pages_answer_file, .open = ROUTE_OPEN},
+    {"/web/{folder}/{file}", "GET", FILES, .answer = pages_answer_file, .ignores_accept = true, .open = ROUTE_OPEN},
     {"/v2", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
     {"/v2/", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
     {"/v2/health/live", "GET", JSON, .answer = probes_answer_v2_live, .ignores_accept = true, .open = ROUTE_OPEN},

@@ -1,9 +1,11 @@
 /*
- * announce.c: writes the first lines of a server's log.
+ * announce.c: writes the first lines of a server's log, and the address of the page on a terminal.
  */
 #include "program/announce.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_memory(const struct log *log, const struct config *config)
 {
@@ -51,4 +53,12 @@ void announce_fonts(const struct log *log, const struct font_set *fonts)
         log_say(log, LOG_DEBUG, "labels of pictures: %s", fonts->file[i].path);
     if (fonts->count == 0)
         log_say(log, LOG_DEBUG, "labels of pictures: no font was found; the built-in font for ASCII is used");
+}
+
+void announce_page(const struct http_server *server)
+{
+    if (!isatty(STDOUT_FILENO))
+        return;
+    printf("\nOpen %s/ in a browser. Ctrl+C ends the server.\n\n", http_daemon_url(server));
+    fflush(stdout);
 }

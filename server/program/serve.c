@@ -302,7 +302,7 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
         return false;
     }
     memory_keep_small_blocks();
-    attn_blas_prepare();
+    attn_blas_use_one_thread();
     envelope_prepare();
     if (!open_log(&serving->log, config->log_file, message, message_size) || !open_keys(serving, message, message_size))
         return false;
@@ -350,8 +350,11 @@ static bool start(struct serving *serving, char *message, size_t message_size)
     announce_start(&serving->log, serving->config, serving->server, attn_kernel_name(serving->kernel));
     announce_fonts(&serving->log, &serving->fonts);
     allow_descriptors(serving->config->memory.connections, &serving->log);
-    if (test_itself(serving, message, message_size))
+    if (test_itself(serving, message, message_size)) {
+        log_writer_flush(serving->log.writer, LOG_PATIENCE_MS);
+        announce_page(serving->server);
         return true;
+    }
     http_daemon_stop(serving->server);
     return false;
 }

@@ -63,7 +63,7 @@ struct executor *executor_create(size_t threads, size_t queue_limit, const attn_
     if (executor == NULL)
         return NULL;
     *executor = (struct executor){
-        .pool = attn_pool_create(threads, NULL),
+        .pool = attn_pool_create(&(attn_pool_options){.threads = threads, .pin = true}, NULL),
         .kernel = kernel != NULL ? kernel : attn_kernel_best(),
         .queue_limit = queue_limit,
         .lock = lock_create(),

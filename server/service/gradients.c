@@ -90,8 +90,7 @@ static attn_status differentiate(struct call *call, envelope_kind kind, const st
         status = check_limits(call, &work);
     call->times.parse_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
-        status =
-            attn_gradient_run(&work.plan, &work.request, call->in.runtime, call->out->arena, &work.result, call->err);
+        status = attn_gradient_run(&work.plan, NULL, call->in.runtime, call->out->arena, &work.result, call->err);
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK) {
         answer_write_gradients(&work.envelope, &work.plan, &work.result, call->in.runtime, call->out);

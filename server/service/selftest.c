@@ -55,10 +55,18 @@ static void fill(float *cells, size_t offset)
 static attn_status attend_with(const attn_kernel *kernel, attn_arena *arena, const float *inputs, float *out,
                                attn_error *err)
 {
-    const attn_shape shape = {1, 1, LENGTH, LENGTH, WIDTH, WIDTH};
     const attn_runtime runtime = attn_runtime_serial(kernel);
-    return attn_scaled_dot_product(&shape, inputs, inputs + CELLS, inputs + 2 * (size_t)CELLS, NULL, out, NULL,
-                                   &runtime, arena, err);
+    return attn_attention(&(attn_attention_args){.batch = 1,
+                                                 .heads = 1,
+                                                 .q_len = LENGTH,
+                                                 .kv_len = LENGTH,
+                                                 .d_k = WIDTH,
+                                                 .d_v = WIDTH,
+                                                 .q = inputs,
+                                                 .k = inputs + CELLS,
+                                                 .v = inputs + 2 * (size_t)CELLS,
+                                                 .out = out},
+                          &runtime, arena, err);
 }
 
 /*

@@ -88,11 +88,10 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
 
 attn_status work_run(struct call *call, struct work *work)
 {
-    const attn_request *request = &work->envelope.request;
     attn_arena *arena = call->out->arena;
-    attn_status status = attn_plan_run(&work->plan, request, call->in.runtime, arena, &work->result, call->err);
+    attn_status status = attn_plan_run(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
     if (status == ATTN_OK)
-        status = attn_diagnose(&work->plan, request, call->in.runtime, arena, &work->result, call->err);
+        status = attn_diagnose(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
     return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->in.runtime, arena,
                                              &work->result, call->err)
                              : status;

@@ -11,10 +11,10 @@
 /* envelope.request.options.want has the steps to compute. A cache needs steps that the answer may not show. */
 struct work {
     struct envelope envelope;
-    uint32_t shown_steps; /* the computed steps that the answer shows: a bit 1 << attn_step for each */
-    attn_plan plan;       /* of the computation */
-    attn_plan shown;      /* of the answer (reduce.h) */
-    attn_result result;   /* in the form of the answer */
+    attn_steps shown_steps; /* the computed steps that the answer shows */
+    attn_plan plan;         /* of the computation */
+    attn_plan shown;        /* of the answer (reduce.h) */
+    attn_result result;     /* in the form of the answer */
 };
 
 /*

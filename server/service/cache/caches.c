@@ -10,7 +10,7 @@
 
 enum { LISTED_MAX = 1000 };
 
-static const uint32_t PRESENT = (uint32_t)1 << ATTN_STEP_PRESENT_KEY | (uint32_t)1 << ATTN_STEP_PRESENT_VALUE;
+static const attn_steps PRESENT = ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE);
 
 /* Refuses because there is no room. The message names the limit and what the client can do. */
 static attn_status refuse_room(struct call *call, enum cache_outcome outcome, int length, const char *name)

@@ -57,7 +57,7 @@ static attn_status add_effective(struct model_work *work)
     chunks_text(&text, ",\"model_type\":");
     chunks_json_string(&text, model->type);
     chunks_format(&text, ",\"layers\":%zu,\"compute\":\"%s\",\"kernel\":", model->stacks[0].layers,
-                  attn_dtype_name(options->compute));
+                  envelope_compute_name(options->compute, options->bf16_products));
     chunks_json_string(&text, attn_kernel_name(work->call->in.runtime->kernel));
     chunks_text(&text, "}");
     return add_fact(work, "effective", &text);

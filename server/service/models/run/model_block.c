@@ -10,8 +10,6 @@
 #include "service/models/run/model_copy.h"
 #include "service/models/run/model_maps.h"
 
-#define BIT(step) ((uint32_t)1 << (step))
-
 size_t model_part_place(const struct model_part *part, size_t layer)
 {
     for (size_t i = 0; i < part->layer_count; i++)
@@ -56,12 +54,12 @@ static attn_status clip(struct model_job *job, const attn_selection *given, size
 }
 
 /* The steps of the request that this block shows. */
-static uint32_t shown_steps(const struct model_block_run *run)
+static attn_steps shown_steps(const struct model_block_run *run)
 {
-    uint32_t steps = run->place != SIZE_MAX ? run->part->wanted : 0;
+    attn_steps steps = run->place != SIZE_MAX ? run->part->wanted : 0;
     if (run->queries.is_empty || run->keys.is_empty)
         for (int step = 0; step < ATTN_STEP_COUNT; step++)
-            steps &= attn_step_has_keys((attn_step)step) ? ~BIT(step) : ~(uint32_t)0;
+            steps &= attn_step_has_keys((attn_step)step) ? ~ATTN_STEP_BIT(step) : ~(attn_steps)0;
     return steps;
 }
 
@@ -128,10 +126,11 @@ static attn_status make_plan(struct model_block_run *run)
 
 static attn_status make_plans(struct model_block_run *run)
 {
-    const uint32_t steps = shown_steps(run);
+    const attn_steps steps = shown_steps(run);
     struct envelope *envelope = &run->envelope;
     attn_options *options = &envelope->request.options;
-    options->want = BIT(ATTN_STEP_OUTPUT) | steps | (model_part_reads_maps(run->part) ? BIT(ATTN_STEP_ATTENTION) : 0);
+    options->want = ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps |
+                    (model_part_reads_maps(run->part) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
     select_maps(run, false);
     attn_status status = make_plan(run);
     if (status == ATTN_OK)
@@ -156,6 +155,7 @@ attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t k
     if (status == ATTN_OK)
         status = envelope_decode_base(&run->block->source, given->compute, shapes_only, job->arena, &run->envelope,
                                       job->err);
+    run->envelope.request.options.bf16_products = given->bf16_products;
     if (status == ATTN_OK)
         status = set_inputs(run, q_len, kv_len);
     if (status == ATTN_OK)
@@ -187,7 +187,7 @@ static void place_maps(struct model_block_run *run)
         return;
     for (size_t i = 0; i < ARRAY_LENGTH(maps); i++) {
         const attn_step step = maps[i];
-        if (!(run->shown.want & BIT(step)) || reduce_keeps_top(&run->envelope.reduction, (int)step))
+        if (!(run->shown.want & ATTN_STEP_BIT(step)) || reduce_keeps_top(&run->envelope.reduction, (int)step))
             continue;
         const attn_tensor *output = &run->part->steps[step]->tensor;
         if (has_output_shape(&run->plan.step[step], output))
@@ -206,7 +206,7 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
     const bool has_places = !run->envelope.reduction.has_pool;
     struct pace pace = pace_begin(job->arena);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
-        if (!(run->shown.want & BIT(step)) || run->plan.step[step].data != NULL)
+        if (!(run->shown.want & ATTN_STEP_BIT(step)) || run->plan.step[step].data != NULL)
             continue;
         const bool is_map = attn_step_has_keys((attn_step)step) && has_places;
         const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, step);
@@ -223,12 +223,12 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
     return status;
 }
 
-static attn_status run_plan(struct model_block_run *run, void *next)
+static attn_status run_plan(struct model_block_run *run, const attn_bindings *inputs, void *next)
 {
     struct model_job *job = run->job;
     attn_result result;
     place_maps(run);
-    attn_status status = attn_plan_run(&run->plan, &run->envelope.request, job->runtime, job->arena, &result, job->err);
+    attn_status status = attn_plan_run(&run->plan, inputs, job->runtime, job->arena, &result, job->err);
     if (status != ATTN_OK)
         return status;
     const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
@@ -245,11 +245,9 @@ static attn_status plan_and_run(struct model_block_run *run, const attn_tensor *
     attn_status status = model_block_plan(run, hidden->shape[0], kv_len, false);
     if (status != ATTN_OK)
         return status;
-    const attn_inputs *inputs = &run->envelope.request.inputs;
-    ((attn_tensor *)(uintptr_t)inputs->query)->data = hidden->data;
-    if (inputs->key != NULL && encoded != NULL)
-        ((attn_tensor *)(uintptr_t)inputs->key)->data = encoded->data;
-    return run_plan(run, next);
+    const bool is_cross = run->block->is_cross && encoded != NULL;
+    const attn_bindings inputs = {.query = hidden->data, .key = is_cross ? encoded->data : NULL};
+    return run_plan(run, &inputs, next);
 }
 
 attn_status model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part,

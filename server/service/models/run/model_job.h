@@ -21,7 +21,7 @@ struct model_part {
     const size_t *layers; /* those that are shown, in the order of the request */
     size_t layer_count;
     size_t longest_queries, longest_keys;                  /* over the batch */
-    uint32_t wanted;                                       /* bit 1 << attn_step for each step that is shown */
+    attn_steps wanted;                                     /* the steps that are shown */
     struct model_output *steps[ATTN_STEP_COUNT], *indices; /* NULL: not wanted; indices: of top_k */
     struct model_output *hidden, *rollout, *head_scores[ATTN_ROLE_COUNT];
     double *flow[2], *flow_work; /* of the item that runs: rollout up to a layer and to the one before */

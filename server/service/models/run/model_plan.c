@@ -147,7 +147,7 @@ static attn_status plan_longest(struct model_job *job, struct model_part *part, 
     *run = (struct model_block_run){.job = job, .block = block, .part = part, .place = 0, .is_longest = true};
     if (block == NULL)
         return attn_fail(job->err, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
-    part->wanted = job->request->common.request.options.want & ~((uint32_t)1 << ATTN_STEP_OUTPUT);
+    part->wanted = job->request->common.request.options.want & ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
     return model_block_plan(run, part->longest_queries, part->longest_keys, true);
 }
 
