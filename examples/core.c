@@ -13,24 +13,29 @@
 
 int main(void)
 {
-    const attn_shape shape = {.batch = 1, .heads = 1, .q_len = 3, .kv_len = 3, .d_k = 2, .d_v = 2};
     const float q[] = {0.3f, 0.8f, 1.2f, 0.4f, 1.2f, 1.3f};
     const float k[] = {0.8f, 0.3f, 0.4f, 1.2f, 1.3f, 1.2f};
     const float v[] = {0.2f, 0.7f, 0.9f, 0.1f, 0.4f, 0.5f};
-    const uint8_t may_attend[] = {1, 0, 0, 1, 1, 0, 1, 1, 1};
     float out[6], weights[9];
-
-    attn_blas_prepare();
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    attn_arena *scratch = attn_arena_create(1 << 20);
+    const attn_attention_args args = {.batch = 1,
+                                      .heads = 1,
+                                      .q_len = 3,
+                                      .kv_len = 3,
+                                      .d_k = 2,
+                                      .d_v = 2,
+                                      .q = q,
+                                      .k = k,
+                                      .v = v,
+                                      .causal = true,
+                                      .out = out,
+                                      .weights = weights};
     attn_error error;
-    if (attn_scaled_dot_product(&shape, q, k, v, may_attend, out, weights, &runtime, scratch, &error) != ATTN_OK) {
+    if (attn_attention(&args, NULL, NULL, &error) != ATTN_OK) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
     for (int i = 0; i < 3; i++)
         printf("weights %.4f %.4f %.4f   out %.4f %.4f\n", (double)weights[3 * i], (double)weights[3 * i + 1],
                (double)weights[3 * i + 2], (double)out[2 * i], (double)out[2 * i + 1]);
-    attn_arena_destroy(scratch);
     return 0;
 }

@@ -74,10 +74,10 @@ def unpack(body):
     return tensors, metadata
 
 
-def attention(tensors, url=URL, **request):
-    """POST /v1/attention. Tensors by path ("inputs.query"), options and masks by name; tensors and metadata back."""
+def attention(tensors, url=URL, path="/v1/attention", **request):
+    """POST to the path. Tensors by path ("inputs.query"), options and masks by name; tensors and metadata back."""
     body = pack(tensors, request=json.dumps(request))
-    call = urllib.request.Request(url + "/v1/attention", body, {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE})
+    call = urllib.request.Request(url + path, body, {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE})
     try:
         with urllib.request.urlopen(call) as reply:
             return unpack(reply.read())

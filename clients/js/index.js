@@ -1,0 +1,263 @@
+/**
+ * attnd: attention as a service, from browsers and Node.js, without dependencies.
+ *
+ * Numbers travel as safetensors, so nothing is written as decimal text. The arrays of an answer are views on its bytes.
+ * index.d.ts is the interface; README.md shows it.
+ */
+const SAFETENSORS = "application/vnd.attnd.safetensors",
+  JSON_TYPE = "application/json";
+
+/** @type {any} where the language has halves, they are read as such; else their bits */
+const Half = /** @type {any} */ (globalThis).Float16Array ?? Uint16Array;
+
+/** @type {Record<string, any>} */
+const VIEWS = {
+  F64: Float64Array,
+  F32: Float32Array,
+  F16: Half,
+  BF16: Uint16Array,
+  I64: BigInt64Array,
+  I32: Int32Array,
+  U8: Uint8Array,
+  BOOL: Uint8Array,
+};
+
+/** What a typed array is called in safetensors, and in JSON. @type {Record<string, [string, string]>} */
+const NAMES = {
+  Float64Array: ["F64", "float64"],
+  Float32Array: ["F32", "float32"],
+  Float16Array: ["F16", "float16"],
+  BigInt64Array: ["I64", "int64"],
+  Int32Array: ["I32", "int32"],
+  Uint8Array: ["U8", "uint8"],
+};
+
+/** @type {Record<string, any>} */
+const ARRAYS = Object.fromEntries(Object.entries(NAMES).map(([array, [view, name]]) => [name, VIEWS[view] ?? array]));
+ARRAYS.bool = Uint8Array;
+
+/** @type {typeof import("./index.js").AttndError} */
+export const AttndError = class extends Error {
+  /** @param {number} status @param {any} problem what the server says @param {number | undefined} retryAfter */
+  constructor(status, problem, retryAfter) {
+    super(problem.error ?? problem.detail ?? `HTTP ${status}`);
+    this.name = "AttndError";
+    this.status = status;
+    this.type = problem.type;
+    this.pointer = problem.pointer;
+    this.expected = problem.expected;
+    this.received = problem.received;
+    this.requestId = problem.request_id;
+    this.retryAfter = retryAfter;
+  }
+};
+
+/** @param {any} value @returns {value is import("./index.js").Tensor} */
+const isTensor = (value) => ArrayBuffer.isView(value?.data) && Array.isArray(value.shape);
+
+/** @param {import("./index.js").Tensor} tensor */
+function namesOf({ data, shape }) {
+  const names = NAMES[data.constructor.name];
+  if (!names) throw new TypeError(`a ${data.constructor.name} cannot be sent: use one of ${Object.keys(NAMES).join(", ")}`);
+  const count = shape.reduce((product, size) => product * size, 1);
+  if (data.length !== count) throw new TypeError(`shape [${shape}] has ${count} elements, data has ${data.length}`);
+  return names;
+}
+
+/**
+ * The request as bytes: a header, then the arrays themselves, to which a Blob refers.
+ * @param {any} request
+ */
+function packed(request) {
+  /** @type {Record<string, any>} */
+  const header = {};
+  /** @type {any[]} */
+  const arrays = [];
+  let end = 0;
+  /** @param {any} value @param {string} path @returns {any} what is left of it for JSON */
+  const rest = (value, path) => {
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+    if (isTensor(value)) {
+      header[path] = { dtype: namesOf(value)[0], shape: value.shape, data_offsets: [end, (end += value.data.byteLength)] };
+      arrays.push(value.data);
+      return undefined;
+    }
+    const left = Object.entries(value).map(([name, inner]) => [name, rest(inner, path ? `${path}.${name}` : name)]);
+    return Object.fromEntries(left.filter(([, inner]) => inner !== undefined));
+  };
+  const json = JSON.stringify(rest(request, ""));
+  if (arrays.length === 0) return { type: JSON_TYPE, body: json };
+  const text = new TextEncoder().encode(JSON.stringify({ __metadata__: { request: json }, ...header })),
+    size = new DataView(new ArrayBuffer(8));
+  size.setBigUint64(0, BigInt(text.length), true);
+  return { type: SAFETENSORS, body: new Blob([size, text, ...arrays]) };
+}
+
+/** The request as JSON with arrays in base64, for what reads JSON alone. @param {any} request */
+const written = (request) =>
+  JSON.stringify(request, (_, value) => {
+    if (!isTensor(value)) return value;
+    const { buffer, byteOffset, byteLength } = value.data,
+      bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    let binary = "";
+    for (let at = 0; at < bytes.length; at += 32768) binary += String.fromCharCode(...bytes.subarray(at, at + 32768));
+    return { shape: value.shape, dtype: namesOf(value)[1], base64: btoa(binary) };
+  });
+
+/** An answer in JSON, with its base64 as arrays. @param {string} text */
+const readJson = (text) =>
+  JSON.parse(text, (_, value) => {
+    if (typeof value?.base64 !== "string" || !ARRAYS[value.dtype]) return value;
+    const bytes = Uint8Array.from(atob(value.base64), (character) => character.charCodeAt(0));
+    return { shape: value.shape, data: new ARRAYS[value.dtype](bytes.buffer) };
+  });
+
+/** Puts a value at "predictions.ids". @param {any} into @param {string} path @param {any} value */
+function place(into, path, value) {
+  const names = path.split("."),
+    last = /** @type {string} */ (names.pop());
+  for (const name of names) into = into[name] ??= {};
+  into[last] = value;
+}
+
+/** Tensors of a header in the order of their bytes. @param {any} header @returns {[string, any][]} */
+const entriesOf = ({ __metadata__, ...tensors }) =>
+  Object.entries(tensors).sort(([, a], [, b]) => a.data_offsets[1] - b.data_offsets[1]);
+
+/** A view on the bytes of an answer, from where its data starts. @param {ArrayBuffer} buffer @param {number} start @param {any} entry */
+function tensorAt(buffer, start, { dtype, shape, data_offsets: [begin, end] }) {
+  const View = VIEWS[dtype];
+  return { shape, data: new View(buffer, start + begin, (end - begin) / View.BYTES_PER_ELEMENT) };
+}
+
+/** @param {any} header @param {any} outputs */
+function answerOf({ __metadata__: metadata = {} }, outputs) {
+  const facts = Object.entries(metadata).map(([name, json]) => [name, JSON.parse(/** @type {string} */ (json))]);
+  return { ...Object.fromEntries(facts), outputs };
+}
+
+/** @param {ArrayBuffer | Uint8Array} bytes */
+const headerIn = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+const sizeIn = (/** @type {ArrayBuffer} */ buffer) => Number(new DataView(buffer).getBigUint64(0, true));
+
+/** @param {ArrayBuffer} buffer a whole answer */
+function unpacked(buffer) {
+  const size = sizeIn(buffer),
+    header = headerIn(new Uint8Array(buffer, 8, size)),
+    outputs = {};
+  for (const [name, entry] of entriesOf(header)) place(outputs, name, tensorAt(buffer, 8 + size, entry));
+  return answerOf(header, outputs);
+}
+
+/**
+ * Reads an answer while it arrives, and tells of each tensor when its last byte is there.
+ * @param {ReadableStream<Uint8Array>} stream
+ * @param {(name: string, tensor: any) => void} tell
+ */
+async function streamed(stream, tell) {
+  const reader = stream.getReader(),
+    outputs = {};
+  /** @type {Uint8Array} */
+  let rest = new Uint8Array(0);
+  /** @param {Uint8Array} bytes */
+  const fill = async (bytes) => {
+    for (let at = 0; at < bytes.length; ) {
+      if (rest.length === 0) {
+        const { done, value } = await reader.read();
+        if (done) throw new Error("the answer ends too early");
+        rest = value;
+      }
+      const piece = rest.subarray(0, bytes.length - at);
+      bytes.set(piece, at);
+      at += piece.length;
+      rest = rest.subarray(piece.length);
+    }
+    return bytes;
+  };
+  const size = await fill(new Uint8Array(8)),
+    header = headerIn(await fill(new Uint8Array(sizeIn(/** @type {ArrayBuffer} */ (size.buffer))))),
+    entries = entriesOf(header),
+    data = new Uint8Array(entries.at(-1)?.[1].data_offsets[1] ?? 0);
+  for (const [name, entry] of entries) {
+    await fill(data.subarray(...entry.data_offsets));
+    const tensor = tensorAt(data.buffer, 0, entry);
+    place(outputs, name, tensor);
+    tell(name, tensor);
+  }
+  return answerOf(header, outputs);
+}
+
+/** @type {typeof import("./index.js").attnd} */
+export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis), headers = {} } = {}) {
+  const base = url.replace(/\/+$/, "");
+
+  /**
+   * @param {string} method @param {string} path @param {any} [content] type and body
+   * @param {import("./index.js").Call} [call] @param {string} [accept]
+   */
+  async function ask(method, path, content, { signal, onTensor, headers: more } = {}, accept = JSON_TYPE) {
+    const response = await send(base + path, {
+      method,
+      signal,
+      body: content?.body,
+      headers: {
+        ...headers,
+        ...(key ? { "X-API-Key": key } : {}),
+        ...(content ? { "Content-Type": content.type } : {}),
+        Accept: accept,
+        ...more,
+      },
+    });
+    const isTensors = response.headers.get("Content-Type") === SAFETENSORS;
+    if (response.ok && isTensors && onTensor && response.body) return streamed(response.body, onTensor);
+    if (response.ok && isTensors) return unpacked(await response.arrayBuffer());
+    const text = await response.text();
+    if (response.ok) return text === "" ? undefined : readJson(text);
+    throw refusalOf(response, text);
+  }
+
+  const named = (/** @type {string} */ folder, /** @type {string} */ name) => `/v1/${folder}/${encodeURIComponent(name)}`;
+  /** Bytes both ways. @param {string} path */
+  const compute = (path) => (/** @type {any} */ request, /** @type {any} */ call) =>
+    ask("POST", path, packed(request), call, SAFETENSORS);
+  const asJson = (/** @type {any} */ request) => ({ type: JSON_TYPE, body: written(request) });
+  /** @param {string} path */
+  const differentiate = (path) => (/** @type {any} */ request, /** @type {any} */ call) =>
+    ask("POST", path, asJson({ ...request, options: { ...request.options, format: "base64" } }), call);
+
+  return {
+    attention: compute("/v1/attention"),
+    multiHeadAttention: compute("/v1/multi-head-attention"),
+    gradients: {
+      attention: differentiate("/v1/attention/gradients"),
+      multiHeadAttention: differentiate("/v1/multi-head-attention/gradients"),
+      layer: (name, request, call) => differentiate(named("layers", name) + "/gradients")(request, call),
+    },
+    layers: {
+      list: (call) => ask("GET", "/v1/layers", undefined, call),
+      get: (name, call) => ask("GET", named("layers", name), undefined, call),
+      put: (name, layer, call) => ask("PUT", named("layers", name), packed(layer), call),
+      delete: (name, call) => ask("DELETE", named("layers", name), undefined, call),
+      attention: (name, request, call) => compute(named("layers", name) + "/attention")(request, call),
+    },
+    models: {
+      list: (call) => ask("GET", "/v1/models", undefined, call),
+      get: (name, call) => ask("GET", named("models", name), undefined, call),
+      tokens: (name, request, call) => ask("POST", named("models", name) + "/tokens", asJson(request), call),
+      attention: (name, request, call) => ask("POST", named("models", name) + "/attention", asJson(request), call, SAFETENSORS),
+    },
+  };
+}
+
+/** @param {Response} response @param {string} text */
+function refusalOf(response, text) {
+  const wait = Number(response.headers.get("Retry-After") ?? NaN);
+  /** @type {any} */
+  let problem = {};
+  try {
+    problem = JSON.parse(text);
+  } catch {
+    problem.error = text.slice(0, 500) || undefined; // a proxy's words
+  }
+  return new AttndError(response.status, problem, Number.isNaN(wait) ? undefined : wait);
+}

@@ -1,0 +1,8 @@
+"""attnd: attention as a service, from Python: NumPy arrays in and out over the standard library's HTTP. README.md shows it."""
+
+__version__ = "0.2.0"
+
+from attnd.client import Answer, AttndError, Client  # noqa: E402: view.py needs the version
+from attnd.view import HeadView, head_view  # noqa: E402
+
+__all__ = ["Answer", "AttndError", "Client", "HeadView", "head_view"]

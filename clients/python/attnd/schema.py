@@ -1,0 +1,117 @@
+"""schema.py: the members of requests. Made from the server's /openapi.json: `make client-types`."""
+
+from typing import Any, Literal, Mapping, Sequence, TypedDict, Union
+
+import numpy as np
+
+Array = Union[np.ndarray, np.generic, Sequence[Any]]
+
+
+AttentionOptions = TypedDict(
+    "AttentionOptions",
+    {
+        "profile": Literal['torch_sdpa', 'torch_mha', 'onnx', 'jax', 'keras', 'flash', 'hf'],
+        "compute": Literal['float32', 'float64', 'bfloat16'],
+        "num_heads": int,
+        "kv_num_heads": int,
+        "scale": Union[float, Literal['none']],
+        "softcap": float,
+        "rope": Union[bool, Literal['half', 'interleaved', 'interleaved_to_half'], Mapping[str, Any]],
+        "qk_norm": Union[bool, Literal['rms', 'layer', 'l2'], Mapping[str, Any]],
+        "dropout": Union[float, Mapping[str, Any]],
+        "training": bool,
+        "mechanism": Union[Literal['softmax', 'linear', 'performer'], Mapping[str, Any]],
+        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'attention_mean', 'mask'], Array],
+        "heads": Array,
+        "queries": Array,
+        "keys": Array,
+        "format": Literal['nested', 'flat', 'base64'],
+        "digits": int,
+        "pool": Mapping[str, Any],
+        "top_k": int,
+        "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
+        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
+        "alibi": Union[bool, Array, Mapping[str, Any]],
+        "relative_bias": Mapping[str, Any],
+        "cache": Union[str, Mapping[str, Any]],
+        "sinks": Union[Array, Mapping[str, Any]],
+        "head_scale": Union[Array, Mapping[str, Any]],
+    },
+    total=False,
+)
+
+LayerOptions = TypedDict(
+    "LayerOptions",
+    {
+        "profile": Literal['torch_sdpa', 'torch_mha', 'onnx', 'jax', 'keras', 'flash', 'hf'],
+        "compute": Literal['float32', 'float64', 'bfloat16'],
+        "num_heads": int,
+        "kv_num_heads": int,
+        "scale": Union[float, Literal['none']],
+        "softcap": float,
+        "residual": bool,
+        "rope": Union[bool, Literal['half', 'interleaved', 'interleaved_to_half'], Mapping[str, Any]],
+        "qk_norm": Union[bool, Literal['rms', 'layer', 'l2'], Mapping[str, Any]],
+        "norm": Union[bool, Literal['layer', 'rms'], Mapping[str, Any]],
+        "feed_forward": Mapping[str, Any],
+        "dropout": Union[float, Mapping[str, Any]],
+        "training": bool,
+        "mechanism": Union[Literal['softmax', 'linear', 'performer'], Mapping[str, Any]],
+        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'attention_mean', 'mask'], Array],
+        "heads": Array,
+        "queries": Array,
+        "keys": Array,
+        "format": Literal['nested', 'flat', 'base64'],
+        "digits": int,
+        "pool": Mapping[str, Any],
+        "top_k": int,
+        "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
+        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
+        "alibi": Union[bool, Array, Mapping[str, Any]],
+        "relative_bias": Mapping[str, Any],
+        "cache": Union[str, Mapping[str, Any]],
+        "sinks": Union[Array, Mapping[str, Any]],
+        "head_scale": Union[Array, Mapping[str, Any]],
+    },
+    total=False,
+)
+
+ModelOptions = TypedDict(
+    "ModelOptions",
+    {
+        "compute": Literal['float32', 'float64', 'bfloat16'],
+        "return": Union[Literal['hidden', 'output', 'logits', 'rollout', 'head_scores', 'predictions', 'logit_lens', 'q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'present_key', 'present_value', 'attention_mean', 'mask'], Array],
+        "layers": Array,
+        "heads": Array,
+        "queries": Array,
+        "keys": Array,
+        "format": Literal['nested', 'flat', 'base64'],
+        "digits": int,
+        "pool": Mapping[str, Any],
+        "top_k": int,
+        "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
+        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
+        "ablate": Array,
+        "predictions_k": int,
+        "truncate": bool,
+        "special_tokens": bool,
+    },
+    total=False,
+)
+
+Masks = TypedDict(
+    "Masks",
+    {
+        "causal": Union[bool, Mapping[str, Any]],
+        "attend": Union[bool, int, Array, Mapping[str, Any]],
+        "bias": Union[float, Array, Mapping[str, Any]],
+        "padding": Union[Array, Mapping[str, Any]],
+        "key_lengths": Union[int, Array, Mapping[str, Any]],
+        "query_lengths": Union[int, Array, Mapping[str, Any]],
+        "window": Array,
+        "sliding_window": int,
+        "documents": Union[Array, Mapping[str, Any]],
+        "blocks": Mapping[str, Any],
+    },
+    total=False,
+)

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""python.py --url URL: clients/python against a server, with NumPy's own arithmetic beside it."""
+
+import argparse
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "clients/python"
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from suite import Skipped, conclude, registry, run_tests, skip  # noqa: E402
+
+sys.path[:1] = [str(PACKAGE), str(ROOT / "tests/clients")]  # tests/support has an attnd.py too
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(skip("client-python", "no NumPy"))
+
+import attnd  # noqa: E402
+
+TESTS = []
+test = registry(TESTS)
+EYE = np.eye(2)
+LAYER = {name: {"weight": EYE} for name in ("query", "key", "value")}
+
+
+def softmax(scores):
+    exps = np.exp(scores - scores.max(-1, keepdims=True))
+    return exps / exps.sum(-1, keepdims=True)
+
+
+def refused(call):
+    try:
+        call()
+    except attnd.AttndError as problem:
+        return problem
+    raise AssertionError("it was not refused")
+
+
+@test
+def arrays_of_every_type_and_order_give_the_numbers_of_equation_1(client):
+    random = np.random.default_rng(5)
+    for dtype in ("float64", "float32", "float16", ">f8", "int16"):
+        query = (4 * random.normal(size=(2, 3, 4))).astype(dtype)
+        for given in (query, np.asfortranarray(query), query[:, ::-1]):
+            answer = client.attention(given, options={"compute": "float64"})
+            exact = given.astype(float)
+            weights = softmax(exact @ exact.transpose(0, 2, 1) / 2)
+            np.testing.assert_allclose(answer["attention"][:, 0], weights, atol=1e-12)
+            np.testing.assert_allclose(answer["output"], weights @ exact, atol=1e-12)
+    assert answer.effective["kv_len"] == 3
+
+
+@test
+def masks_and_options_take_arrays_too(client):
+    query = np.ones((1, 2, 2, 2), "f4")
+    hidden = np.array([[True, False], [True, True]])
+    answer = client.attention(query, masks={"attend": hidden},
+                              options={"heads": np.array([1]), "scale": np.float32(2), "return": ["attention", "mask"]})
+    assert answer["attention"].shape == (1, 1, 2, 2) and answer["attention"][0, 0, 0, 1] == 0
+    assert answer["mask"].dtype == bool and (answer["mask"][0, 0] == hidden).all()
+    lengths = client.attention(np.ones((2, 3, 2)), masks={"key_lengths": np.array([3, 1])})
+    assert (lengths["attention"][1, 0, :, 1:] == 0).all()
+    assert client.attention(np.zeros((0, 2)))["output"].shape == (0, 2)
+
+
+@test
+def the_arrays_of_an_answer_lie_in_its_memory_and_can_be_written_to(client):
+    answer = client.attention(EYE, options={"return": ["output", "attention"]})
+    for array in answer.outputs.values():
+        assert not array.flags.owndata and array.flags.writeable and array.flags.aligned
+
+
+@test
+def maps_in_half_precision_are_read(client):
+    exact = client.attention(EYE)["attention"]
+    for dtype in ("float16", "bfloat16"):
+        rounded = client.attention(EYE, options={"dtype": dtype})["attention"]
+        np.testing.assert_allclose(rounded.astype(float), exact, atol=2**-9)
+
+
+@test
+def a_layer_computes_is_kept_and_removed(client):
+    once = client.multi_head_attention(EYE, LAYER, options={"num_heads": 1})
+    np.testing.assert_allclose(once["attention"][0, 0], softmax(EYE / np.sqrt(2)), atol=1e-6)
+    assert client.put_layer("python", LAYER, options={"num_heads": 1})["name"] == "python"
+    assert "python" in [layer["name"] for layer in client.layers()]
+    assert client.layer("python")["num_heads"] == 1
+    assert (client.layer_attention("python", EYE)["output"] == once["output"]).all()
+    assert refused(lambda: client.put_layer("python", LAYER, headers={"If-Match": '"other"'})).status == 412
+    client.delete_layer("python")
+    assert refused(lambda: client.layer("python")).status == 404
+
+
+@test
+def gradients_are_those_of_differences(client):
+    query, key, value, grad = np.random.default_rng(3).normal(size=(4, 3, 2))
+    inputs = {"query": query, "key": key, "value": value, "grad_output": grad}
+    found = client.attention_gradients(inputs, options={"compute": "float64"}).gradients["inputs"]["query"]
+    def loss(moved):
+        return (softmax(moved @ key.T / np.sqrt(2)) @ value * grad).sum()
+    for place in np.ndindex(query.shape):
+        step = np.zeros_like(query)
+        step[place] = 1e-5
+        assert abs(found[place] - (loss(query + step) - loss(query - step)) / 2e-5) < 1e-8
+    client.put_layer("python-gradient", LAYER)
+    both = {"query": EYE, "grad_output": EYE}
+    kept = client.layer_gradients("python-gradient", both).gradients
+    given = client.multi_head_attention_gradients(both, LAYER).gradients
+    assert (kept["inputs"]["query"] == given["inputs"]["query"]).all()
+    client.delete_layer("python-gradient")
+
+
+@test
+def a_text_goes_through_a_model(client):
+    facts = client.model("demo")
+    assert "demo" in [model["name"] for model in client.models()]
+    ids = client.tokens("demo", "it is")["ids"]
+    answer = client.model_attention("demo", "it is", options={"return": ["attention", "predictions"]})
+    assert answer["attention"].shape == (facts["layers"], 1, facts["heads"], len(ids[0]), len(ids[0]))
+    assert answer["predictions"]["ids"].dtype == np.int64
+    again = client.model_attention("demo", {"ids": np.array(ids)})
+    assert (again["attention"] == answer["attention"]).all()
+
+
+@test
+def a_refusal_says_where_what_was_expected_and_what_came(client):
+    problem = refused(lambda: client.attention({"query": EYE, "key": np.ones((2, 3))}))
+    assert (problem.status, problem.type, problem.pointer) == (400, "/problems/shape", "/inputs/key")
+    assert (problem.expected, problem.received) == ([2, 2], [2, 3]) and problem.request_id
+    assert "3 features" in str(problem) and "/inputs/key" in str(problem)
+    for wrong in (np.ones(2, complex), object()):
+        try:
+            client.attention({"query": wrong})
+        except TypeError as error:
+            assert "cannot be sent" in str(error)
+        else:
+            raise AssertionError(wrong)
+
+
+@test
+def a_connection_is_kept_and_one_that_was_closed_meanwhile_is_opened_again(client):
+    connections = []
+    def serve(listener):
+        for _ in range(2):  # each answers twice, then closes without a word
+            connection = listener.accept()[0]
+            connections.append(connection)
+            for _ in range(2):
+                while not connection.recv(65536).endswith(b"\r\n\r\n"):
+                    pass
+                connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"models": []}')
+            connection.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=[listener], daemon=True).start()
+        other = attnd.Client(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=10)
+        for _ in range(4):
+            assert other.models() == []
+        assert len(connections) == 2
+
+
+@test
+def threads_have_connections_of_their_own(client):
+    right = []
+    def work(seed):
+        query = np.random.default_rng(seed).normal(size=(4, 3))
+        for _ in range(20):
+            weights = client.attention(query, options={"compute": "float64"})["attention"][0, 0]
+            right.append(np.allclose(weights, softmax(query @ query.T / np.sqrt(3)), atol=1e-12))
+    threads = [threading.Thread(target=work, args=[seed]) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(right) == 80 and all(right)
+
+
+@test
+def a_view_has_the_numbers_and_nothing_that_ends_its_script(client):
+    shown = attnd.head_view(client.attention(EYE, tokens={"query": ["</script>", "b"]}))._repr_html_()
+    assert shown.count("</script>") == 1 and "/attention.js" in shown
+    assert "drawGrid" in attnd.head_view(np.ones((2, 3, 4, 4)), url=client.url).html
+
+
+@test
+def it_installs_from_its_folder(client):
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = f"{folder}/source", f"{folder}/target"
+        shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", target, source]
+        done = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if "No module named pip" in done.stderr:
+            raise Skipped("no pip")
+        assert done.returncode == 0, done.stdout + done.stderr
+        show = f"import sys; sys.path.insert(0, {target!r}); import attnd; print(attnd.__file__, attnd.__version__)"
+        where, version = subprocess.check_output([sys.executable, "-c", show], text=True, cwd=folder).split()
+        assert where.startswith(target) and version == (ROOT / "VERSION").read_text().strip()
+        assert list(pathlib.Path(target).glob("attnd/py.typed"))
+
+
+@test
+def the_types_are_those_of_the_servers_document(client):
+    from renew_types import python_types_of  # noqa: PLC0415: it stands beside this file
+    assert python_types_of(client.url) == (PACKAGE / "attnd/schema.py").read_text(), "run `make client-types`"
+
+
+@test
+def its_code_is_small(client):
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 400
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    client = attnd.Client(options.url)
+    return conclude("client-python", *run_tests(TESTS, lambda one: one(client), options.only))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+/**
+ * view.mjs URL CHROMIUM PYTHON: in a browser, on pages of another origin: what head_view() of clients/python gives a
+ * notebook, and clients/js.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { startBrowser } from "../page/support.mjs";
+
+const [url, chromium, python] = process.argv.slice(2);
+const PROGRAM = `
+import sys; sys.path.insert(0, "clients/python")
+import attnd
+client = attnd.Client(sys.argv[1])
+answer = client.model_attention("demo", "The animal did not cross the street because it was too tired")
+print(answer["attention"][1, 0, 2, 9, 2])
+print(attnd.head_view(answer, layer=3)._repr_html_())
+`;
+const [value, ...lines] = execFileSync(python, ["-c", PROGRAM, url], { encoding: "utf8" }).split("\n"),
+    html = lines.join("\n");
+
+/** A notebook puts the output into its page and makes its scripts anew, because scripts of innerHTML do not run. */
+const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main><h1>A notebook</h1><div id="out"></div></main><script>
+    const out = document.querySelector("#out");
+    out.innerHTML = decodeURIComponent(location.hash.slice(1));
+    for (const old of out.querySelectorAll("script")) {
+        const script = document.createElement("script");
+        for (const { name, value } of old.attributes) script.setAttribute(name, value);
+        script.textContent = old.textContent;
+        old.replaceWith(script);
+    }
+</script>`;
+
+const CLIENT = readFileSync(new URL("../../clients/js/index.js", import.meta.url));
+
+async function onPage(browser, content, path, work) {
+    const site = createServer(({ url: asked }, response) =>
+        asked === "/client.js"
+            ? response.writeHead(200, { "Content-Type": "text/javascript" }).end(CLIENT)
+            : response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(content),
+    );
+    await new Promise((resolve) => site.listen(0, "127.0.0.1", resolve));
+    const page = await browser.newPage(),
+        wrong = [];
+    page.on("pageerror", (error) => wrong.push(String(error.stack ?? error)));
+    try {
+        await page.goto(`http://127.0.0.1:${site.address().port}/${path}`);
+        await work(page);
+        assert.deepEqual(wrong, []);
+    } finally {
+        await page.close();
+        site.closeAllConnections();
+        site.close();
+    }
+}
+
+/** The grid's place two rows up and two to the right of the one that is open. */
+async function opensAnotherHead(page) {
+    const [grid, map] = [0, 1].map((at) => page.locator("[role=gridcell]").nth(at));
+    await page.getByText("layer 3, head 0", { exact: true }).waitFor();
+    assert.match(await map.getAttribute("aria-label"), /^\[CLS\] → \[CLS\], /);
+    const box = await grid.boundingBox();
+    await page.mouse.click(box.x + box.width / 2 + 2 * (box.width + 6), box.y - 2 * (box.height + 6));
+    await page.getByText("layer 1, head 2", { exact: true }).first().waitFor();
+    await map.focus();
+    for (const key of ["Control+Home", ...Array(9).fill("ArrowDown"), "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+    const [, word, shown] = /^it → (\w+), (.*)$/.exec(await map.getAttribute("aria-label"));
+    assert.equal(word, "animal");
+    assert.ok(Math.abs(Number(shown) - value) <= 1e-5 * value, `${shown}, not ${value}`);
+}
+
+const cases = {
+    "a file opens with every head": (browser) =>
+        onPage(browser, `<!doctype html><title>A file</title>${html}`, "", opensAnotherHead),
+    "a notebook shows every head": (browser) => onPage(browser, NOTEBOOK, "#" + encodeURIComponent(html), opensAnotherHead),
+    "the JavaScript client computes, streams, and reads a refusal": (browser) =>
+        onPage(browser, "<!doctype html><title>A page</title>", "", async (page) => {
+            const found = await page.evaluate(async (server) => {
+                const { attnd, AttndError } = await import("/client.js");
+                const client = attnd(server),
+                    query = { shape: [2, 2], data: Float32Array.of(1, 0, 0, 1) },
+                    told = [];
+                const { outputs } = await client.attention({ inputs: { query } }, { onTensor: (name) => told.push(name) });
+                const problem = await client.attention({ inputs: { query, key: { shape: [1, 1], data: query.data.slice(1, 2) } } })
+                    .catch((error) => error);
+                return { sum: outputs.attention.data[0] + outputs.attention.data[1], told, pointer: problem.pointer,
+                    isRefusal: problem instanceof AttndError };
+            }, url);
+            assert.ok(Math.abs(found.sum - 1) < 1e-6);
+            assert.deepEqual(found.told.sort(), ["attention", "output"]);
+            assert.deepEqual([found.pointer, found.isRefusal], ["/inputs/key", true]);
+        }),
+    "a server that is away is said": (browser) =>
+        onPage(browser, `<!doctype html>${html.replaceAll(url, "http://127.0.0.1:9")}`, "", (page) =>
+            page.getByText("http://127.0.0.1:9 cannot be reached from this page").waitFor(),
+        ),
+};
+
+const browser = await startBrowser(chromium);
+let passed = 0,
+    failed = 0;
+for (const [name, check] of Object.entries(cases)) {
+    try {
+        await check(browser);
+        passed++;
+    } catch (problem) {
+        failed++;
+        console.log(`FAILED  ${name}\n${String(problem.stack ?? problem)}`);
+    }
+}
+await browser.close();
+console.log(`client-view: ${passed} passed, ${failed} failed, 0 skipped`);
+process.exit(failed ? 1 : 0);
