@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# fresh.sh SUITE [root|user|packages|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap.
-# Takes minutes. Without a word as root, as a user, and packages:
+# fresh.sh SUITE [run|root|user|packages|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by
+# mmdebstrap. Takes minutes. Without a word as root, as a user, and packages:
 #
+#   run                         make run alone, with the seconds to the first answer, and each curl block of the README pasted
 #   as root                     make run, make test, the curl lines of the README
 #   a plain user with sudo,     the same; a second make run installs and builds nothing; the tarball of `make dist` builds
 #   a path with spaces          and passes its tests without a network
@@ -84,9 +85,9 @@ excerpt() {
     tail -n 5 "$1"
 }
 
-# serve COMMAND…: `make run` on a free port, COMMAND with its address, SIGTERM; both must end well.
+# serve COMMAND…: `make run` on a free port, COMMAND with its address, SIGTERM; both must end well. /tmp/seconds has the time.
 serve() {
-    local run status=0 address=
+    local run status=0 address= begun=$SECONDS
     ATTND_LISTEN=127.0.0.1:0 setsid make run >/tmp/run 2>&1 &
     run=$!
     for _ in $(seq 3000); do
@@ -95,19 +96,47 @@ serve() {
         kill -0 $run 2>/dev/null || break
         sleep 0.1
     done
+    echo "listens after $((SECONDS - begun)) s; processor time of the shell, and of all that it ran:" > /tmp/seconds
     if [ -n "$address" ]; then "$@" "$address" || status=1; else status=1; fi
     # The whole group: make passes no signal on.
     kill -TERM -- -$run 2>/dev/null
     wait $run
+    times >> /tmp/seconds
     cat /tmp/run
     return $status
 }
-# No curl and no Python is there yet.
-answers() {
+# No curl and no Python is there yet. A server listens before its self-test is done.
+is_ready() {
     exec 3<>"/dev/tcp/${1%:*}/${1#*:}" && printf 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3 &&
         head -n 1 <&3 | grep -q ' 200 '
 }
+answers() {
+    for _ in $(seq 600); do
+        is_ready "$1" && return
+        sleep 0.1
+    done
+    return 1
+}
 curl_lines() { python3 tests/api/readme/run.py --url "http://$1" README.md; }
+# As a reader pastes them, one after the other: no Python is there.
+pasted() (
+    local place=$1 number
+    mkdir -p /tmp/pasted && cp README.md /tmp/pasted && cd /tmp/pasted || return 1
+    awk '/^```sh$/ {on = 1; file = sprintf("%02d", ++count); next} /^```$/ {on = 0} on {print > file}' README.md
+    for number in $(grep -l '^ *curl' [0-9]*); do
+        sed "s/127\.0\.0\.1:8080/$place/" "$number" | bash -e > "$number.out" && { [ -s "$number.out" ] || [ -s heads.png ]; } ||
+            { echo "block $number: $(cat "$number.out")"; return 1; }
+    done
+    [ "$(grep -l '"outputs"' ./*.out | wc -l)" -ge 3 ] && ! grep -l '"error"' ./*.out
+)
+run_alone() {
+    echo "$(. /etc/os-release; echo "$PRETTY_NAME"), $(id -un), $PWD"
+    check "make run" serve answers
+    cat /tmp/seconds
+    grep -E '^\[|^installing|^fetching' /tmp/run
+    check "the curl blocks of the README, pasted" serve pasted
+    conclude
+}
 installs_and_builds_nothing() {
     touch /tmp/before
     serve answers && ! grep -q installing /tmp/run && [ -z "$(find build -newer /tmp/before -type f)" ]
@@ -154,7 +183,7 @@ core_as_printed() { # core_as_printed FIRST LAST: lines of its commands
         cat ~/core/commands && (cd ~/core && rm -f core && bash -e commands)
 }
 purges() {
-    apt-get purge -y -qq attnd libattn-dev libattn0 && [ ! -e /usr/bin/attnd ] && [ -z "$(find / -xdev -path "$PWD" -prune -o -name '*libattn*' -print)" ]
+    apt-get purge -y -qq attnd libattn-dev libattn0.2 && [ ! -e /usr/bin/attnd ] && [ -z "$(find / -xdev -path "$PWD" -prune -o -name '*libattn*' -print)" ]
 }
 lintian_is_content() {
     apt-get install -y -qq --no-install-recommends lintian && lintian --allow-root --fail-on error,warning build/deb/*.changes
@@ -178,11 +207,12 @@ packages() {
 
 case ${1:-} in
 --commands) commands; exit ;;
+--run) run_alone; exit ;;
 --packages) packages; exit ;;
 --arm64) tests/machines/arm64.sh; exit ;;
 --machine) machine "$2" "$3" "$4"; exit ;;
 bookworm | trixie) ;;
-*) echo "usage: fresh.sh bookworm|trixie [root|user|packages|arm64]" >&2; exit 2 ;;
+*) echo "usage: fresh.sh bookworm|trixie [run|root|user|packages|arm64]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip_suite "needs root"
@@ -197,6 +227,7 @@ export ATTN_BASE ATTN_TARBALL
 status=0
 for way in ${2:-root user packages}; do
     case $way in
+    run) machine=(root /src run) ;;
     root) machine=(root /src commands) ;;
     user) machine=(dev "$folder" commands) ;;
     packages) machine=(root /src packages) ;;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# packages.sh: what make says where packages are missing and cannot be installed: one plain line, before any work.
+# packages.sh: what make says where packages are missing and cannot be installed: one plain line, before any work; and
+# what it says while it installs and builds.
 #
 # The programs of this machine are seen through a folder of links, from which some are taken away; apt-get, sudo, id and
 # dpkg-query are replaced. Nothing is installed. `make packages-test` runs it.
@@ -38,7 +39,7 @@ install=mk/install_packages.sh
 check "what is there is not missing" run $install make gcc libc6-dev
 instead dpkg-query 'exit 1'
 instead id 'echo 1000'
-instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package $*"; exit 100 ;; esac; echo "W: Failed to fetch"'
+instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package" >&2; exit 100 ;; esac; echo "W: Failed to fetch"'
 instead sudo '[ "$1" = true ] && { echo "sudo: a password is required" >&2; exit 1; }'
 check "sudo that refuses" says "missing packages: no-such-thing; sudo refuses (sudo: a password is required), so as root: apt-get install no-such-thing" \
     $install gcc no-such-thing
@@ -51,10 +52,36 @@ offline() {
     local said
     said=$(run $install no-such-thing) && return 1
     [ "$said" = "installing: no-such-thing
-packages could not be fetched or installed (is there a network?): no-such-thing; apt-get: E: Unable to locate package \
--qq install -y --no-install-recommends no-such-thing" ] || { echo "says: $said"; return 1; }
+fetching the lists of packages
+packages could not be fetched or installed (is there a network?): no-such-thing; apt-get: E: Unable to locate package" ] ||
+        { echo "says: $said"; return 1; }
 }
 check "no network" offline
+fetches_nothing() { run $install no-such-thing | tail -n 1 | grep -q "(is there a network?): no-such-thing; apt-get: E: Failed to fetch one"; }
+
+# What apt-get says while it installs two packages, on a terminal and elsewhere.
+instead apt-get 'case "$*" in "-s "*) printf "Inst %s\n" one two; exit ;; esac
+printf "dlstatus:%s of 2\n" "1:0.0:Retrieving file 1" "1:9.1:Retrieving file 1" "2:50.0:Retrieving file 2"
+printf "pmstatus:%s\n" "one:10.0:Unpacking one (all)" "one:60.0:Installed one (all)" "two:100.0:Installed two (all)"
+echo "debconf: delaying package configuration"'
+installs_in_plain_lines() {
+    is "$(run $install no-such-thing)" "installing: no-such-thing
+[0/2] installing packages
+[1/2] downloading packages
+[2/2] downloading packages
+[1/2] installing one
+[2/2] installing two"
+}
+check "installing says what and how many of how many" installs_in_plain_lines
+# on_terminal COMMAND…: what stays on the screen, without the lines that were written over.
+on_terminal() { run script -qec "$*" /dev/null </dev/null | tr -d '\r' | sed -e ':again' -e 'N' -e 's/[^\n]*\n\x1b\[A\x1b\[K//' -e 't again' -e '$!b again'; }
+installs_in_one_line() {
+    is "$(on_terminal $install no-such-thing)" "installing: no-such-thing
+[2/2] installing two"
+}
+if command -v script >/dev/null; then check "on a terminal it is one line" installs_in_one_line; else skip "a terminal: no script"; fi
+instead apt-get 'case "$*" in "-s "*) echo "Inst one"; exit ;; *update*) exit ;; esac; echo "E: Failed to fetch one"; exit 100'
+check "a package that cannot be fetched is told" fetches_nothing
 without apt-get
 check "no apt-get" says "missing packages (by Debian's names): no-such-thing; there is no apt-get here" $install no-such-thing
 
@@ -69,6 +96,7 @@ without clang-tidy
 check "what make deps does not install is named as apt-get wants it" says "install by: apt-get install clang-tidy" make tidy
 without pkg-config
 check "make alone names the packages" says "missing (by Debian's names): pkgconf" make all BUILD="$work/build"
+ln -sf "$(command -v pkg-config)" "$work/bin/pkg-config"
 without docker podman buildah
 check "make image names a builder's package" says "apt-get install buildah" make image
 
@@ -83,6 +111,31 @@ fi
 check "packages are made in a clone alone" says "deb: the tarball is made of a commit" make -C "$work/tree" --no-print-directory deb
 no_tarball() { [ -z "$(find "$work/tree" -name '*.gz')" ]; }
 check "nothing is left of a tarball that was not made" no_tarball
+
+# A program, not a function: script(1) starts the shell of the account, and dash passes no functions on.
+build_two="$work/build_two"
+cat > "$build_two" <<END
+#!/bin/sh
+mk/build.sh "$work/built/command" "$work/built/server/base/text.o $work/built/server/base/name.o" make --no-print-directory BUILD="$work/built"
+END
+chmod +x "$build_two"
+builds_in_plain_lines() {
+    is "$(run "$build_two")" "[0/2] building
+[1/2] compiling server/base/text.c
+[2/2] compiling server/base/name.c" && ! run "$build_two" | grep -F '['
+}
+builds_in_one_line() {
+    rm "$work"/built/server/base/*.o
+    is "$(on_terminal "$build_two")" "[2/2] compiling server/base/name.c"
+}
+fails_as_make_does() {
+    printf 'a:\n\tmk/progress.sh 1 1 a; exit 3\n' > "$work/makefile"
+    run mk/build.sh a a make -f "$work/makefile"
+    [ $? = 2 ]
+}
+check "building says what and how many of how many, and nothing when nothing is built" builds_in_plain_lines
+if command -v script >/dev/null; then check "on a terminal it is one line" builds_in_one_line; fi
+check "building fails when a step fails" fails_as_make_does
 
 # A port that another program has.
 port_in_use() {

@@ -4,11 +4,13 @@
 import fs from "node:fs";
 import yaml from "yaml";
 
-// KServe publishes no schemas as a package: the containers of its runtime are held against a Pod's, the rest passes.
+// KServe publishes no schemas as a package: the containers of its runtime are held against a Pod's; kserve.mjs has the rest.
 const KSERVE = /^serving\.kserve\.io\//;
 
+const HOMES = { "keda.sh": "@kubernetes-models/keda", "monitoring.coreos.com": "@kubernetes-models/prometheus-operator" };
+
 async function modelOf(apiVersion, kind) {
-  const home = apiVersion.startsWith("keda.sh/") ? "@kubernetes-models/keda" : "kubernetes-models";
+  const home = HOMES[apiVersion.split("/")[0]] ?? "kubernetes-models";
   return (await import(`${home}/${apiVersion}`))[kind];
 }
 
