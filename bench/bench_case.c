@@ -10,58 +10,84 @@
 enum { LARGEST_DIMENSION = 1 << 20 };
 static const size_t largest_count = (size_t)1 << 32; /* elements of any tensor: the generator counts to 2^32 */
 
+static bool fits_together(const bench_case *c)
+{
+    const bool is_masked = c->is_causal || c->window != 0, has_past = bench_has(c, WORD_PAST);
+    const bool is_narrow = bench_has(c, WORD_FLOAT16) || bench_has(c, WORD_BFLOAT16);
+    return (!bench_has(c, WORD_GROUPED) || (!c->is_layer && c->heads % BENCH_GROUP == 0)) &&
+           (!bench_has(c, WORD_DOCUMENTS) || c->q_len == c->kv_len) && (!is_masked || c->q_len <= c->kv_len) &&
+           (!c->is_layer || has_past || c->q_len == c->kv_len) && (!has_past || c->q_len < c->kv_len) &&
+           (!is_narrow || c->dtype == ATTN_F32);
+}
+
 static bool is_measurable(const bench_case *c)
 {
-    if (c->variant == VARIANT_GROUPED && (c->is_layer || c->heads % BENCH_GROUP != 0))
-        return false;
     const size_t sizes[] = {c->threads, c->batch, c->heads, c->q_len, c->kv_len, c->dim};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] == 0 || sizes[i] > LARGEST_DIMENSION)
             return false;
     size_t count;
-    const attn_tensor maps = bench_maps_shape(c), output = bench_output_shape(c);
-    const size_t keys[] = {c->batch, c->heads, c->kv_len, c->dim};
-    return attn_shape_count(4, maps.shape, &count) && count <= largest_count &&
+    const attn_tensor output = bench_output_shape(c);
+    const size_t keys[] = {c->batch, c->heads, c->kv_len, c->dim}, maps[] = {c->batch, c->heads, c->q_len, c->kv_len};
+    return attn_shape_count(4, maps, &count) && count <= largest_count &&
            attn_shape_count(output.rank, output.shape, &count) && count <= largest_count &&
-           attn_shape_count(4, keys, &count) && count <= largest_count && (!c->is_layer || c->q_len == c->kv_len) &&
-           ((!c->is_causal && c->window == 0) || c->q_len <= c->kv_len) &&
-           (c->variant != VARIANT_DOCUMENTS || c->q_len == c->kv_len);
+           attn_shape_count(4, keys, &count) && count <= largest_count && fits_together(c);
 }
 
-static bool read_variant(bench_case *c, const char *word)
+static bool read_word(bench_case *c, const char *word)
 {
-    static const char *const words[] = {"", "alibi", "sinks", "documents", "grouped", "rope", "padded", "odd"};
-    for (size_t v = 0; v < sizeof words / sizeof *words; v++)
-        if (strcmp(word, words[v]) == 0) {
-            c->variant = (bench_variant)v;
+#define BENCH_WORD_TEXT(code, text) text,
+    static const char *const words[] = {BENCH_WORD_LIST(BENCH_WORD_TEXT)};
+#undef BENCH_WORD_TEXT
+    for (size_t w = 0; w < WORD_COUNT; w++)
+        if (strcmp(word, words[w]) == 0) {
+            c->words |= UINT32_C(1) << w;
             return true;
         }
     return false;
 }
 
+static bool read_kind(bench_case *c, const char *kind)
+{
+    c->is_block = strcmp(kind, "block") == 0;
+    c->is_layer = c->is_block || strcmp(kind, "layer") == 0;
+    return c->is_layer || strcmp(kind, "attention") == 0 || (strcmp(kind, "gradients") == 0 && read_word(c, kind));
+}
+
 bool bench_case_read(bench_case *c, const char *text)
 {
-    char kind[16], dtype[16], variant[16] = "";
+    char kind[16], dtype[16], word[16];
     unsigned causal, maps;
+    int at, length;
     *c = (bench_case){0};
-    if (sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u %15s", kind, dtype, &c->threads, &c->batch, &c->heads,
-               &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps, variant) < 11 ||
-        !read_variant(c, variant))
+    if (sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u%n", kind, dtype, &c->threads, &c->batch, &c->heads,
+               &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps, &at) < 11)
         return false;
-    c->is_layer = strcmp(kind, "layer") == 0;
-    c->is_gradients = strcmp(kind, "gradients") == 0;
+    for (text += at; sscanf(text, "%15s%n", word, &length) == 1; text += length)
+        if (!read_word(c, word))
+            return false;
     c->dtype = attn_dtype_from_name(dtype);
     c->is_causal = causal != 0;
     c->with_maps = maps != 0;
-    return (c->is_layer || c->is_gradients || strcmp(kind, "attention") == 0) &&
-           (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) && is_measurable(c);
+    return read_kind(c, kind) && (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) && is_measurable(c);
 }
 
 /* ---- data ---- */
 
 size_t bench_kv_heads(const bench_case *c)
 {
-    return c->variant == VARIANT_GROUPED ? c->heads / BENCH_GROUP : c->heads;
+    return bench_has(c, WORD_GROUPED) ? c->heads / BENCH_GROUP : c->heads;
+}
+
+size_t bench_past_len(const bench_case *c)
+{
+    return bench_has(c, WORD_PAST) ? c->kv_len - c->q_len : 0;
+}
+
+size_t bench_ff_features(const bench_case *c)
+{
+    const size_t features = c->heads * c->dim;
+    return BENCH_WIDENING * features + (bench_has(c, WORD_BARE) && bench_has(c, WORD_GATE) ? features / 2 : 0);
 }
 
 static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
@@ -69,23 +95,57 @@ static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
     return attn_tensor_view(NULL, c->dtype, rank, shape);
 }
 
+static bool is_weight(bench_stream stream)
+{
+    return stream >= STREAM_W_Q && stream != STREAM_GRAD_OUTPUT;
+}
+
 bool bench_stream_is_used(const bench_case *c, bench_stream stream)
 {
-    if (stream == STREAM_GRAD_OUTPUT)
-        return c->is_gradients;
-    return c->is_layer ? stream == STREAM_Q || stream >= STREAM_W_Q : stream <= STREAM_V;
+    switch (stream) {
+    case STREAM_Q:
+        return true;
+    case STREAM_K:
+    case STREAM_V:
+        return !c->is_layer || bench_has(c, WORD_PAST);
+    case STREAM_GRAD_OUTPUT:
+        return bench_has(c, WORD_GRADIENTS);
+    case STREAM_W_GATE:
+        return c->is_layer && bench_has(c, WORD_GATE) && !bench_has(c, WORD_BARE);
+    case STREAM_W_UP:
+    case STREAM_W_DOWN:
+        return c->is_block;
+    case STREAM_W_Q:
+    case STREAM_W_K:
+    case STREAM_W_V:
+    case STREAM_W_O:
+        return c->is_layer;
+    case STREAM_COUNT:
+        break;
+    }
+    return false;
 }
 
 attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
 {
-    const size_t features = c->heads * c->dim;
+    const size_t features = c->heads * c->dim, wide = bench_ff_features(c);
     const bool is_of_queries = stream == STREAM_Q || stream == STREAM_GRAD_OUTPUT;
-    if (stream >= STREAM_W_Q && stream <= STREAM_W_O)
-        return shape_of(c, 2, (size_t[]){features, features});
-    if (c->is_layer)
+    if (is_weight(stream))
+        return shape_of(c, 2,
+                        (size_t[]){stream == STREAM_W_DOWN ? wide : features, stream == STREAM_W_UP ? wide : features});
+    if (c->is_layer && is_of_queries)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
+    if (c->is_layer)
+        return shape_of(c, 4, (size_t[]){c->batch, c->heads, bench_past_len(c), c->dim});
     const size_t heads = is_of_queries ? c->heads : bench_kv_heads(c);
     return shape_of(c, 4, (size_t[]){c->batch, heads, is_of_queries ? c->q_len : c->kv_len, c->dim});
+}
+
+attn_dtype bench_stream_dtype(const bench_case *c, bench_stream stream)
+{
+    if (c->is_layer ? !is_weight(stream) : stream != STREAM_K && stream != STREAM_V)
+        return c->dtype;
+    return bench_has(c, WORD_FLOAT16) ? ATTN_F16 : bench_has(c, WORD_BFLOAT16) ? ATTN_BF16 : c->dtype;
 }
 
 static double value_at(bench_stream stream, size_t n)
@@ -99,22 +159,37 @@ static double value_at(bench_stream stream, size_t n)
     return (h >> 9) * 0x1p-22 - 1;
 }
 
-attn_tensor bench_stream_make(const bench_case *c, bench_stream stream)
+/* The same numbers in another type. They are rounded, but stay in range. */
+static attn_tensor convert(attn_tensor tensor, attn_dtype dtype)
 {
-    const double gain = stream >= STREAM_W_Q && stream <= STREAM_W_O ? 1.0 / 16 : 2;
+    const size_t count = attn_tensor_count(&tensor);
+    void *to = malloc(count * attn_dtype_bytes(dtype));
+    attn_error error;
+    if (to != NULL && attn_convert(to, dtype, tensor.data, tensor.dtype, count, &error) != ATTN_OK) {
+        free(to);
+        to = NULL;
+    }
+    free(tensor.data);
+    return attn_tensor_view(to, dtype, tensor.rank, tensor.shape);
+}
+
+attn_tensor bench_stream_make(const bench_case *c, bench_stream stream, bool is_wide)
+{
+    const double gain = is_weight(stream) ? 1.0 / 16 : 2;
+    const attn_dtype dtype = bench_stream_dtype(c, stream);
     attn_tensor tensor = bench_stream_shape(c, stream);
     const size_t count = attn_tensor_count(&tensor);
     tensor.data = malloc(count * attn_dtype_bytes(c->dtype));
-    if (tensor.data == NULL)
-        return tensor;
-    for (size_t n = 0; n < count; n++) {
+    for (size_t n = 0; tensor.data != NULL && n < count; n++) {
         const double value = gain * value_at(stream, n);
         if (c->dtype == ATTN_F32)
             ((float *)tensor.data)[n] = (float)value;
         else
             ((double *)tensor.data)[n] = value;
     }
-    return tensor;
+    if (tensor.data != NULL && dtype != c->dtype)
+        tensor = convert(tensor, dtype);
+    return tensor.data != NULL && dtype != c->dtype && is_wide ? convert(tensor, c->dtype) : tensor;
 }
 
 /* ---- results ---- */
@@ -124,8 +199,15 @@ attn_tensor bench_output_shape(const bench_case *c)
     return bench_stream_shape(c, STREAM_Q);
 }
 
+bool bench_has_maps(const bench_case *c)
+{
+    return c->with_maps || bench_has(c, WORD_MEAN);
+}
+
 attn_tensor bench_maps_shape(const bench_case *c)
 {
+    if (bench_has(c, WORD_MEAN))
+        return shape_of(c, 3, (size_t[]){c->batch, c->q_len, c->kv_len});
     return shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->kv_len});
 }
 
@@ -144,7 +226,7 @@ void bench_keys_of(const bench_case *c, size_t i, size_t *from, size_t *to)
     const size_t end = i + 1 + c->kv_len - c->q_len; /* bottom right: the last query sees every key */
     *to = c->is_causal ? end : c->kv_len;
     *from = c->window != 0 && end > c->window ? end - c->window : 0;
-    if (c->variant != VARIANT_DOCUMENTS)
+    if (!bench_has(c, WORD_DOCUMENTS))
         return;
     while (bench_document_of(*from, c->kv_len) < bench_document_of(i, c->kv_len))
         (*from)++;

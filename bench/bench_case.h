@@ -7,16 +7,17 @@
  *     h = (n + s 0x9E3779B9) mod 2^32;  h ^= h >> 16;  h *= 0x85EBCA6B;  h ^= h >> 13;  h *= 0xC2B2AE35;  h ^= h >> 16
  *     value = (h >> 9) 2^-22 - 1        in [-1, 1), exact in float
  *
- * (the finalizer of MurmurHash3 on a counter). Streams 0 1 2 are q k v, or stream 0 the input of a layer, all times 2;
- * 3 4 5 6 are the weights w_q w_k w_v w_o of a layer, times 1/16, which keeps its scores near 1; 7 is the gradient of
- * the output, times 2.
+ * (the finalizer of MurmurHash3 on a counter). Streams 0 1 2 are q k v, times 2; of a layer, stream 0 is the input, and
+ * 1 2 are its past keys and values. 3 4 5 6 are the weights w_q w_k w_v w_o of a layer, times 1/16, which keeps its
+ * scores near 1. 7 is the gradient of the output, times 2. 8 9 10 are the weights of the gate and of the feed-forward
+ * network, up and down, times 1/16.
  */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 
 #include "attn/tensor.h"
 
-enum { BENCH_SAMPLES = 32 }; /* numbers of each result that are compared */
+enum { BENCH_SAMPLES = 32 /* numbers of each result that are compared */, BENCH_RESULTS_MAX = 4 };
 
 typedef enum {
     STREAM_Q,
@@ -27,56 +28,111 @@ typedef enum {
     STREAM_W_V,
     STREAM_W_O,
     STREAM_GRAD_OUTPUT,
+    STREAM_W_GATE,
+    STREAM_W_UP,
+    STREAM_W_DOWN,
     STREAM_COUNT
 } bench_stream;
 
+/*
+ * What a case has beside its shape: code, word.
+ *
+ *     alibi, sinks, documents   ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of
+ *     grouped                   BENCH_GROUP query heads to a key head
+ *     rope                      queries and keys turned by their positions, as halves
+ *     padded, odd               every fourth key is hidden; its value is a number, or NaN
+ *     dropout                   BENCH_DROPOUT on the weights
+ *     linear, performer         feature maps instead of softmax (attn/mechanism.h)
+ *     mean                      the mean of the maps over the heads is kept instead of the maps
+ *     past                      all but the last q_len keys and values come from a cache
+ *     float16, bfloat16         keys and values, or the weights of a layer, have 16 bits; they are computed in float32
+ *     bf16products              q k^T and p v by products of bfloat16, for which their operands are rounded
+ *     layernorm, rmsnorm        of a layer: a residual, and behind it the norm; a block has LayerNorm unless it says so
+ *     prenorm                   the norm comes first
+ *     gate                      concat times sigmoid(x W), feature by feature
+ *     bare                      a block without norm, residual and gate, and with ReLU in place of GELU. As many
+ *                               multiply-adds: the network is wider in place of the gate
+ *     gradients                 forward and backward; the output is the gradient of q, or of the input of a layer
+ */
+#define BENCH_WORD_LIST(X)                                                                                             \
+    X(ALIBI, "alibi")                                                                                                  \
+    X(SINKS, "sinks")                                                                                                  \
+    X(DOCUMENTS, "documents")                                                                                          \
+    X(GROUPED, "grouped")                                                                                              \
+    X(ROPE, "rope")                                                                                                    \
+    X(PADDED, "padded")                                                                                                \
+    X(ODD, "odd")                                                                                                      \
+    X(DROPOUT, "dropout")                                                                                              \
+    X(LINEAR, "linear")                                                                                                \
+    X(PERFORMER, "performer")                                                                                          \
+    X(MEAN, "mean")                                                                                                    \
+    X(PAST, "past")                                                                                                    \
+    X(FLOAT16, "float16")                                                                                              \
+    X(BFLOAT16, "bfloat16")                                                                                            \
+    X(BF16_PRODUCTS, "bf16products")                                                                                   \
+    X(LAYERNORM, "layernorm")                                                                                          \
+    X(RMSNORM, "rmsnorm")                                                                                              \
+    X(PRENORM, "prenorm")                                                                                              \
+    X(GATE, "gate")                                                                                                    \
+    X(BARE, "bare")                                                                                                    \
+    X(GRADIENTS, "gradients")
+
 typedef enum {
-    VARIANT_NONE,
-    VARIANT_ALIBI,
-    VARIANT_SINKS,
-    VARIANT_DOCUMENTS,
-    VARIANT_GROUPED,
-    VARIANT_ROPE,
-    VARIANT_PADDED,
-    VARIANT_ODD
-} bench_variant;
+#define BENCH_WORD_ENUM(code, word) WORD_##code,
+    BENCH_WORD_LIST(BENCH_WORD_ENUM)
+#undef BENCH_WORD_ENUM
+        WORD_COUNT
+} bench_word;
 
 typedef struct {
-    bool is_layer;
-    bool is_gradients; /* attention forward and backward; its output is the gradient of q */
+    bool is_layer; /* a block is a layer, too, and has a feed-forward network behind it */
+    bool is_block;
     attn_dtype dtype;
     size_t threads, batch, heads, q_len, kv_len, dim; /* dim: features per head; a layer has heads * dim features */
     bool is_causal;
     size_t window; /* each query sees itself and window - 1 keys before; 0: no window */
     bool with_maps;
-    /*
-     * ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of; BENCH_GROUP query heads to a
-     * key head; queries and keys turned by their positions, as halves; a padding mask that hides every fourth key,
-     * whose values are numbers, or NaN
-     */
-    bench_variant variant;
+    uint32_t words; /* a bit 1 << bench_word for each */
 } bench_case;
 
-enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4, BENCH_PADDING = 4 };
+static inline bool bench_has(const bench_case *c, bench_word word)
+{
+    return (c->words >> word & 1) != 0;
+}
+
+enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4, BENCH_PADDING = 4, BENCH_WIDENING = 4 };
+#define BENCH_DROPOUT       0.1
+#define BENCH_NORM_EPS      1e-5
+#define BENCH_PERFORMER_EPS 1e-4 /* added to every feature */
 
 /*
- * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer" or "gradients", "float64";
- * flags are 0 or 1), and behind it, perhaps, the name of a variant in lower case, into *c; false when the text is not
- * that, or a dimension is 0 or absurd.
+ * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer" or "block", "float64"; flags
+ * are 0 or 1), and behind it the words, into *c; false when the text is not that, or a dimension is 0 or absurd.
+ * "gradients" for "attention" is attention with that word.
  */
 bool bench_case_read(bench_case *c, const char *text);
 
 /* Shape of a stream: (batch, heads, len, dim), or the (batch, len, features) and (features, features) of a layer. */
 attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream);
-/* The streams there are: 0 … last; a layer has no separate k and v. */
+/* The streams there are; a layer has k and v only as its past. */
 bool bench_stream_is_used(const bench_case *c, bench_stream stream);
 size_t bench_kv_heads(const bench_case *c);
-/* A tensor with its numbers in fresh memory, to be freed by its data; data NULL without memory. */
-attn_tensor bench_stream_make(const bench_case *c, bench_stream stream);
+/* How many of the keys come from a cache. */
+size_t bench_past_len(const bench_case *c);
+/* Features between the two products of a block's feed-forward network. */
+size_t bench_ff_features(const bench_case *c);
+/* The type in which a stream lies in memory: that of the case, or 16 bits. */
+attn_dtype bench_stream_dtype(const bench_case *c, bench_stream stream);
+/*
+ * A tensor with its numbers in fresh memory, to be freed by its data; data NULL without memory. The numbers of a stream
+ * with 16 bits are rounded to them. They have that type, or the type of the case if is_wide.
+ */
+attn_tensor bench_stream_make(const bench_case *c, bench_stream stream, bool is_wide);
 
-/* Shapes of what comes back, data NULL. */
+/* Shapes of what comes back, data NULL. Without maps, that of the maps is still told. */
 attn_tensor bench_output_shape(const bench_case *c);
 attn_tensor bench_maps_shape(const bench_case *c);
+bool bench_has_maps(const bench_case *c); /* of the heads, or their mean */
 
 /* The sink of a head; the document of position n of len, in runs of one length. */
 double bench_sink_of(size_t h);

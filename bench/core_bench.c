@@ -2,15 +2,15 @@
  * core_bench.c: runs cases on request, so that contenders can be measured in turns. bench/run.py asks; the peers in
  * bench/peers speak the same.
  *
- *     core_bench attnd|plain    lines in, one line out for each:
+ *     core_bench attnd [KERNEL] | plain    lines in, one line out for each:
  *         about                 about TEXT
  *         prepare CASE          ready PID | unsupported WHY            (CASE: see bench_case.h)
  *         run N                 ms T_1 … T_N
- *         results               output MEAN X… [maps MEAN X…]          (see bench_print_samples)
+ *         results               output MEAN X… [maps MEAN X…] …        (see bench_print_samples)
  *         done                  done: gives everything back
  *     core_bench machine        measures the machine:
  *         about                 about VECTORS
- *         peak DTYPE THREADS    gflops X
+ *         peak DTYPE THREADS [VECTORS]    gflops X; 0 without such vectors
  *         read BYTES THREADS    gbs X
  *
  * Whatever else comes gets "error WHY". The program ends with its input.
@@ -82,13 +82,11 @@ static void print_results(const contender *who, const void *state)
         printf("error no results\n");
         return;
     }
-    attn_tensor output, maps;
-    who->results(state, &output, &maps);
-    printf("output");
-    bench_print_samples(&output);
-    if (maps.data != NULL) {
-        printf(" maps");
-        bench_print_samples(&maps);
+    bench_result result[BENCH_RESULTS_MAX];
+    const size_t count = who->results(state, result);
+    for (size_t i = 0; i < count; i++) {
+        printf(i == 0 ? "%s" : " %s", result[i].name);
+        bench_print_samples(&result[i].tensor);
     }
     printf("\n");
 }
@@ -125,12 +123,12 @@ static void obey_contender(const contender *who, void **state, const char *line)
 
 static void obey_machine(const char *line)
 {
-    char dtype[16];
+    char dtype[16], vectors[16] = "";
     size_t bytes, threads;
     if (after(line, "about") != NULL)
         printf("about %s\n", machine_vectors());
-    else if (sscanf(line, "peak %15s %zu", dtype, &threads) == 2 && threads > 0)
-        printf("gflops %.3f\n", machine_peak_gflops(strcmp(dtype, "float64") == 0 ? ATTN_F64 : ATTN_F32, threads));
+    else if (sscanf(line, "peak %15s %zu %15s", dtype, &threads, vectors) >= 2 && threads > 0)
+        printf("gflops %.3f\n", machine_peak_gflops(attn_dtype_from_name(dtype), threads, vectors));
     else if (sscanf(line, "read %zu %zu", &bytes, &threads) == 2 && threads > 0 && bytes < SIZE_MAX / 2)
         printf("gbs %.3f\n", machine_read_gbs(bytes, threads));
     else
@@ -139,12 +137,16 @@ static void obey_machine(const char *line)
 
 int main(int count, char **arguments)
 {
-    const char *role = count == 2 ? arguments[1] : "";
+    const char *role = count >= 2 ? arguments[1] : "";
     const contender *who = strcmp(role, "attnd") == 0   ? &contender_attnd
                            : strcmp(role, "plain") == 0 ? &contender_plain
                                                         : NULL;
-    if (who == NULL && strcmp(role, "machine") != 0) {
-        fprintf(stderr, "usage: core_bench attnd|plain|machine\n");
+    if ((who == NULL && strcmp(role, "machine") != 0) || count > (who == &contender_attnd ? 3 : 2)) {
+        fprintf(stderr, "usage: core_bench attnd [KERNEL] | plain | machine\n");
+        return 2;
+    }
+    if (count == 3 && !contender_attnd_use(arguments[2])) {
+        fprintf(stderr, "core_bench: this processor has no kernel %s\n", arguments[2]);
         return 2;
     }
     void *state = NULL;

@@ -4,8 +4,11 @@
 
 #include "attn/tensor.h"
 
-/* GFLOP/s (a multiply-add is two) of independent multiply-adds in registers, by the best vectors that the CPU has. */
-double machine_peak_gflops(attn_dtype dtype, size_t threads);
+/*
+ * GFLOP/s (a multiply-add is two) of independent multiply-adds in registers, by the vectors of that name, or the best
+ * that the CPU has if the name is empty. 0: the CPU has no such vectors.
+ */
+double machine_peak_gflops(attn_dtype dtype, size_t threads, const char *vectors);
 
 /*
  * GB/s at which threads together read a buffer of so many bytes over and over: of a cache while it fits one, of the
@@ -13,7 +16,7 @@ double machine_peak_gflops(attn_dtype dtype, size_t threads);
  */
 double machine_read_gbs(size_t bytes, size_t threads);
 
-/* The vectors that are used: "avx512". */
+/* The best vectors that the CPU has: "avx512". */
 const char *machine_vectors(void);
 
 #endif

@@ -27,7 +27,9 @@ sys.dont_write_bytecode = True
 
 import random_model  # noqa: E402
 from attnd import Client, Server  # noqa: E402
-from run import PAUSE_S, PEER_TOLERANCE, PEERS, Failure, Process, significant, torch_python  # noqa: E402
+from contenders import PEERS, Failure, Process, set_fair_environment, torch_python  # noqa: E402
+from page import significant  # noqa: E402
+from run import PAUSE_S, PEER_TOLERANCE  # noqa: E402
 
 SAMPLES = 32  # of a result, as bench_case.h takes them
 LENGTHS = (128, 512)
@@ -131,13 +133,6 @@ def peer_commands(without):
         if blas:
             found["torch-openmp"] = ["env", "LD_PRELOAD=%s" % blas[0], *program]
     return {name: command for name, command in found.items() if name not in without}
-
-
-def choose_kernel_of_openblas():
-    """OpenBLAS chooses by the model number, and for a processor newer than itself code without AVX."""
-    flags = re.search(r"^flags.*$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    if flags and " avx512dq" in flags[0]:
-        os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 
 
 # ---- the time of a case ----
@@ -276,7 +271,7 @@ def read_options():
 
 def main():
     options = read_options()
-    choose_kernel_of_openblas()
+    set_fair_environment()
     commands, rows, starts = peer_commands(options.without.split(",")), {}, {}
     for kind in random_model.CONFIGS:
         file_mib = random_model.make(kind, options.folder / kind) / 2**20

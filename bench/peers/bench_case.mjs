@@ -1,14 +1,21 @@
 // bench_case.mjs: bench_case.c in JavaScript: the same cases, the same numbers, the same samples.
 
-const SAMPLES = 32;
-export const STREAM = { q: 0, k: 1, v: 2, wq: 3, wk: 4, wv: 5, wo: 6 };
+const SAMPLES = 32, GROUP = 4, WIDENING = 4;
+export const STREAM = { q: 0, k: 1, v: 2, wq: 3, wk: 4, wv: 5, wo: 6, gate: 8, up: 9, down: 10 };
+const WORDS = ['grouped', 'past', 'mean', 'layernorm', 'rmsnorm', 'prenorm', 'gate', 'bare'];
 
 export function readCase(text) {
-  const [kind, dtype, ...numbers] = text.trim().split(/\s+/);
-  if (numbers.length > 9) throw new Error('unsupported variant');
-  const [threads, batch, heads, qLen, kvLen, dim, causal, window, maps] = numbers.map(Number);
-  return { isLayer: kind === 'layer', isGradients: kind === 'gradients', dtype, threads, batch, heads, qLen, kvLen, dim,
-           features: heads * dim, isCausal: causal !== 0, window, withMaps: maps !== 0 };
+  const [kind, dtype, ...rest] = text.trim().split(/\s+/);
+  const [threads, batch, heads, qLen, kvLen, dim, causal, window, maps] = rest.slice(0, 9).map(Number);
+  const words = rest.slice(9), features = heads * dim;
+  const unknown = [kind, ...words].find((word) => ![...WORDS, 'attention', 'layer', 'block'].includes(word));
+  if (unknown !== undefined) throw new Error('unsupported: ' + unknown);
+  if (kind === 'attention' && words.includes('past')) throw new Error('unsupported: the keys are two arrays');
+  const has = Object.fromEntries(WORDS.map((word) => [word, words.includes(word)]));
+  return { kind, isLayer: kind !== 'attention', isBlock: kind === 'block', dtype, threads, batch, heads, qLen, kvLen, dim,
+           features, has, isCausal: causal !== 0, window, withMaps: maps !== 0,
+           kvHeads: has.grouped ? heads / GROUP : heads, pastLen: has.past ? kvLen - qLen : 0,
+           wide: WIDENING * features + (has.bare && has.gate ? features / 2 : 0) };
 }
 
 export function arrayOf(c, count) {

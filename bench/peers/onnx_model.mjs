@@ -69,11 +69,13 @@ export function model(parts) {
 // Attention of opset 23 on inputs of the names given; its heads are split off when inputs are (batch, len, features).
 function attention(c, inputs, output) {
   const attributes = { is_causal: c.isCausal && c.window === 0 ? 1 : 0, qk_matmul_output_mode: AFTER_SOFTMAX };
+  const hasPast = c.isLayer && c.has.past, hasMaps = c.withMaps || c.has.mean;
   if (c.isLayer) {
     Object.assign(attributes, { q_num_heads: c.heads, kv_num_heads: c.heads });
   }
-  return node('Attention', c.window > 0 ? [...inputs, 'mask'] : inputs,
-              c.withMaps ? [output, '', '', 'maps'] : [output], attributes);
+  const outputs = [output, ...(hasPast ? ['present_k', 'present_v'] : hasMaps ? ['', ''] : []), ...(hasMaps ? ['maps'] : [])];
+  return node('Attention', [...inputs, ...(c.window > 0 ? ['mask'] : hasPast ? [''] : []), ...(hasPast ? ['past_k', 'past_v'] : [])],
+              outputs, attributes);
 }
 
 // The older operator of ONNX Runtime itself; it takes (batch, len, features).
@@ -82,30 +84,68 @@ function multiHead(c, inputs, output) {
               'com.microsoft');
 }
 
-// weights: { wq, wk, wv, wo } of a layer. Inputs are q, k, v or x; outputs out and, when wanted, maps.
+function norm(c, from, to) {
+  return node(c.has.rmsnorm ? 'RMSNormalization' : 'LayerNormalization', [from, 'ones'], [to], { epsilon: 1e-5 });
+}
+
+// What a branch does around its own nodes, which go from the name that own() is given to `${name}_raw`.
+function branch(c, from, name, hasNorm, own) {
+  if (!hasNorm) {
+    return [...own(from), node('Identity', [name + '_raw'], [name])];
+  }
+  if (c.has.prenorm) {
+    return [norm(c, from, name + '_in'), ...own(name + '_in'), node('Add', [from, name + '_raw'], [name])];
+  }
+  return [...own(from), node('Add', [from, name + '_raw'], [name + '_sum']), norm(c, name + '_sum', name)];
+}
+
+function layerNodes(c, attend) {
+  const hasNorm = !c.has.bare && (c.isBlock || c.has.layernorm || c.has.rmsnorm || c.has.prenorm);
+  const isGated = c.has.gate && !c.has.bare;
+  const product = (x, weight, y) => node('MatMul', [x, weight], [y]);
+  const heads = (x) => [
+    product(x, 'wq', 'q'), product(x, 'wk', 'k'), product(x, 'wv', 'v'), attend(c, ['q', 'k', 'v'], 'context'),
+    ...(isGated ? [product(x, 'gate', 'g'), node('Sigmoid', ['g'], ['s']), node('Mul', ['context', 's'], ['gated'])] : []),
+    product(isGated ? 'gated' : 'context', 'wo', c.isBlock ? 'y_raw' : 'out_raw')];
+  const network = (y) => [product(y, 'up', 'u'), node(c.has.bare ? 'Relu' : 'Gelu', ['u'], ['a']),
+                          product('a', 'down', 'out_raw')];
+  return [...branch(c, 'x', c.isBlock ? 'y' : 'out', hasNorm, heads),
+          ...(c.isBlock ? branch(c, 'y', 'out', hasNorm, network) : [])];
+}
+
+// weights: { name: [rows, columns, values] } of a layer. Inputs are q, k, v or x and its past; outputs out and what is
+// wanted.
 export function makeModel(c, isMultiHead, weights) {
   const type = c.dtype === 'float32' ? FLOAT : DOUBLE;
-  const joined = c.isLayer || isMultiHead;
-  const shape = (len) => joined ? [c.batch, len, c.features] : [c.batch, c.heads, len, c.dim];
   const attend = isMultiHead ? multiHead : attention;
-  const parts = [value(12, 'out', type, shape(c.qLen))];
+  const isJoined = c.isLayer || isMultiHead;
+  const shape = (heads, len) => isJoined ? [c.batch, len, c.features] : [c.batch, heads, len, c.dim];
+  const parts = [value(12, 'out', type, shape(c.heads, c.qLen))];
   if (c.withMaps) {
     parts.push(value(12, 'maps', type, [c.batch, c.heads, c.qLen, c.kvLen]));
+  }
+  if (c.has.mean) {
+    parts.push(value(12, 'mean', type, [c.batch, c.qLen, c.kvLen]), constant('axes', INT64, [1], new BigInt64Array([1n])),
+               node('ReduceMean', ['maps', 'axes'], ['mean'], { keepdims: 0 }));
   }
   if (c.window > 0) {
     parts.push(constant('mask', BOOL, [c.qLen, c.kvLen], attendMask(c)));
   }
   if (!c.isLayer) {
-    parts.push(value(11, 'q', type, shape(c.qLen)), value(11, 'k', type, shape(c.kvLen)),
-               value(11, 'v', type, shape(c.kvLen)), attend(c, ['q', 'k', 'v'], 'out'));
+    parts.unshift(value(11, 'q', type, shape(c.heads, c.qLen)), value(11, 'k', type, shape(c.kvHeads, c.kvLen)),
+                  value(11, 'v', type, shape(c.kvHeads, c.kvLen)), attend(c, ['q', 'k', 'v'], 'out'));
     return model(parts);
   }
-  parts.push(value(11, 'x', type, shape(c.qLen)), node('MatMul', ['x', 'wq'], ['q']),
-             node('MatMul', ['x', 'wk'], ['k']),
-             node('MatMul', ['x', 'wv'], ['v']), attend(c, ['q', 'k', 'v'], 'context'),
-             node('MatMul', ['context', 'wo'], ['out']));
-  for (const [name, values] of Object.entries(weights)) {
-    parts.push(constant(name, type, [c.features, c.features], values));
+  if (c.has.past) {
+    const cache = (field, name, len) => value(field, name, type, [c.batch, c.heads, len, c.dim]);
+    parts.push(cache(11, 'past_k', c.pastLen), cache(11, 'past_v', c.pastLen), cache(12, 'present_k', c.kvLen),
+               cache(12, 'present_v', c.kvLen));
   }
+  for (const [name, [rows, columns, values]] of Object.entries(weights)) {
+    parts.push(constant(name, type, [rows, columns], values));
+  }
+  const ones = type === FLOAT ? new Float32Array(c.features) : new Float64Array(c.features);
+  parts.push(constant('ones', type, [c.features], ones.fill(1)));
+  parts.unshift(value(11, 'x', type, shape(c.heads, c.qLen)), ...layerNodes(c, attend));
   return model(parts);
 }

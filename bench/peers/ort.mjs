@@ -14,16 +14,20 @@ import { makeModel } from './onnx_model.mjs';
 
 const isMultiHead = process.argv[2] === 'multihead';
 
+// Of a layer, the operator puts its new keys behind the cache.
 function makeInputs(c) {
   const place = (len) => isMultiHead ? joinHeads(c, len) : undefined;
-  const shape = (len) => isMultiHead || c.isLayer ? [c.batch, len, c.features] : [c.batch, c.heads, len, c.dim];
-  const input = (stream, len, where) =>
-    new ort.Tensor(c.dtype, makeStream(c, stream, c.batch * len * c.features, where), shape(len));
+  const input = (stream, shape, where) =>
+    new ort.Tensor(c.dtype, makeStream(c, stream, shape.reduce((a, b) => a * b), where), shape);
+  const past = [c.batch, c.heads, c.pastLen, c.dim];
   if (c.isLayer) {
-    return { x: input(STREAM.q, c.qLen) };
+    const x = { x: input(STREAM.q, [c.batch, c.qLen, c.features]) };
+    return c.has.past ? { ...x, past_k: input(STREAM.k, past), past_v: input(STREAM.v, past) } : x;
   }
-  return { q: input(STREAM.q, c.qLen, place(c.qLen)), k: input(STREAM.k, c.kvLen, place(c.kvLen)),
-           v: input(STREAM.v, c.kvLen, place(c.kvLen)) };
+  const shape = (heads, len) => isMultiHead ? [c.batch, len, c.features] : [c.batch, heads, len, c.dim];
+  return { q: input(STREAM.q, shape(c.heads, c.qLen), place(c.qLen)),
+           k: input(STREAM.k, shape(c.kvHeads, c.kvLen), place(c.kvLen)),
+           v: input(STREAM.v, shape(c.kvHeads, c.kvLen), place(c.kvLen)) };
 }
 
 function makeOutputs(c) {
@@ -33,23 +37,36 @@ function makeOutputs(c) {
   if (c.withMaps) {
     outputs.maps = tensor([c.batch, c.heads, c.qLen, c.kvLen]);
   }
+  if (c.has.mean) {
+    outputs.mean = tensor([c.batch, c.qLen, c.kvLen]);
+  }
+  if (c.isLayer && c.has.past) {
+    outputs.present_k = tensor([c.batch, c.heads, c.kvLen, c.dim]);
+    outputs.present_v = tensor([c.batch, c.heads, c.kvLen, c.dim]);
+  }
   return outputs;
 }
 
+// { name: [rows, columns, values] }
 function makeWeights(c) {
-  if (!c.isLayer) {
-    return {};
+  const shapes = c.isLayer ? { wq: [], wk: [], wv: [], wo: [] } : {};
+  if (c.has.gate && !c.has.bare) {
+    shapes.gate = [];
   }
-  const weight = (name) => [name, makeStream(c, STREAM[name], c.features * c.features)];
-  return Object.fromEntries(['wq', 'wk', 'wv', 'wo'].map(weight));
+  if (c.isBlock) {
+    Object.assign(shapes, { up: [c.features, c.wide], down: [c.wide, c.features] });
+  }
+  const weight = ([name, [rows = c.features, columns = c.features]]) =>
+    [name, [rows, columns, makeStream(c, STREAM[name], rows * columns)]];
+  return Object.fromEntries(Object.entries(shapes).map(weight));
 }
 
 function whyNot(c) {
-  if (c.isGradients) {
-    return 'ONNX Runtime for inference has no gradients';
-  }
-  if (isMultiHead && c.withMaps) {
+  if (isMultiHead && (c.withMaps || c.has.mean)) {
     return 'MultiHeadAttention does not give its weights';
+  }
+  if (isMultiHead && (c.has.grouped || (c.isLayer && c.has.past))) {
+    return 'left to Attention';
   }
   return isMultiHead && c.window > 0 ? 'MultiHeadAttention has no window' : null;
 }
@@ -86,7 +103,7 @@ async function prepare(text) {
   }
   const session = await makeSession(makeModel(c, isMultiHead, makeWeights(c)), c.threads);
   const outputs = makeOutputs(c);
-  return { c, session, inputs: makeInputs(c), outputs, maps: outputs.maps?.data };
+  return { c, session, inputs: makeInputs(c), outputs, maps: (outputs.mean ?? outputs.maps)?.data };
 }
 
 async function run({ session, inputs, outputs }, runs) {

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Client, Server  # noqa: E402
@@ -51,7 +51,7 @@ class Options:
     """What a client of tests/support/load.py wants to know."""
 
     def __init__(self, url):
-        self.url, self.path, self.no_retry = url, "/v1/attention", False
+        self.url, self.path, self.tries, self.pause = url, "/v1/attention", 6, 0
 
 
 def seconds_of(pids):

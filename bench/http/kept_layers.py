@@ -3,7 +3,7 @@
 kept_layers.py: what kept layers cost, on this machine, now: a request over what is computed in it, a start with many of
 them, a list of many, and an upload beside what the disk writes by itself.
 
-    bench/kept_layers.py [--attnd PROGRAM] [--directory DIR]
+    bench/http/kept_layers.py [--attnd PROGRAM] [--directory DIR]
 """
 
 import argparse
@@ -19,7 +19,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "support"))
 
 from attnd import Server  # noqa: E402
 
@@ -167,7 +167,7 @@ def an_upload(program, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().split("\n", maxsplit=1)[0])
-    parser.add_argument("--attnd", default=str(HERE.parent / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--attnd", default=str(HERE.parents[1] / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--directory", help="where to put layers: on the disk that matters")
     parser.add_argument("--only", choices=("requests", "many", "start", "upload"), help="one of the measurements")
     options = parser.parse_args()

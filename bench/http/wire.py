@@ -2,7 +2,7 @@
 """
 wire.py: requests a second and their latency over HTTP: attnd by each format, the floor of the same sizes, and peers.
 
-    python3 bench/wire.py --attnd build/release/attnd --bin build/release/bench [--quick] [--only REGEX] [--json FILE]
+    python3 bench/http/wire.py --attnd build/release/attnd --bin build/release/bench/http [--quick] [--only REGEX] [--json FILE]
 
 In each round all contenders of a case take their turn, one after the other; the others wait and do nothing. Ratios are
 medians of those within a round. bench/README.md says what the columns mean.
@@ -27,7 +27,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-PEERS = HERE / "peers"
+PEERS = HERE.parent / "peers"
 FORMATS = ["json", "base64", "safetensors", "oip"]
 START_S = 60
 TOLERANCE = 1e-4

@@ -2,7 +2,7 @@
 """
 overload.py: what a server still gets done when it is asked for ten times as much as it can do.
 
-    overload.py --attnd build/release/attnd --load build/release/bench/http_load [--times 10] [--seconds 5] [--rounds 3]
+    overload.py --attnd build/release/attnd --load build/release/bench/http/http_load [--times 10] [--seconds 5] [--rounds 3]
 
 Rounds take turns: first a few clients that ask again as soon as they are answered, whose rate is the peak; then
 requests at TIMES that rate, whatever the answers, even "come again in three seconds". Prints the goodput (answers 200 a
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import urllib.parse
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server  # noqa: E402
@@ -120,7 +120,7 @@ def measure(server, options, processors):
 def main():
     parser = argparse.ArgumentParser(description="goodput under overload")
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
-    parser.add_argument("--load", default=str(ROOT / "build" / "release" / "bench" / "http_load"), help="the client")
+    parser.add_argument("--load", default=str(ROOT / "build" / "release" / "bench" / "http" / "http_load"), help="the client")
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--times", type=float, default=10, help="so many times what it can do")
     parser.add_argument("--seconds", type=float, default=5, help="of a round")
