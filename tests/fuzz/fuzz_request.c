@@ -33,7 +33,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     static const struct layer_settings settings = {.max_count = 2, .max_bytes = 1 << 20, .older = 1};
     char message[320];
     (void)argc, (void)argv;
-    attn_blas_prepare();
+    attn_blas_use_one_thread();
     envelope_prepare();
     layers = layer_keeper_open(&settings, &silence, message, sizeof message);
     caches = cache_store_create(1 << 16, 4, 60);

@@ -2,21 +2,23 @@
 """
 load.py URL: runs many clients at once for some seconds, each with the documented rule for retries; prints their results.
 
-A client that gets 502 or 503, or loses its connection, waits as long as Retry-After says (a short moment without it)
-and sends the request again, five times at most. Ends with 1 when a request failed for good, or an answer was wrong.
+A client that gets 502 or 503, or loses its connection, waits as long as Retry-After says (without it, a short moment that
+doubles with each try) and sends the request again; `--tries` is the number of tries. SIGTERM ends the run before its time.
+Ends with 1 when a request failed for good, or an answer was wrong.
 """
 
 import argparse
 import http.client
 import json
 import random
+import signal
 import sys
 import threading
 import time
 import urllib.parse
 
-ATTEMPTS = 6
 RETRIED = (502, 503)
+SHORT_MOMENT = 0.5  # seconds
 
 
 class Client(threading.Thread):
@@ -24,7 +26,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         parts = urllib.parse.urlsplit(options.url)
         self.address = (parts.hostname, parts.port or 80)
-        self.path, self.body, self.end, self.retries_allowed = options.path, body, end, not options.no_retry
+        self.path, self.body, self.end, self.tries, self.pause = options.path, body, end, options.tries, options.pause
         self.connection, self.seconds, self.retried, self.failures, self.answers = None, [], 0, [], set()
 
     def run(self):
@@ -34,20 +36,22 @@ class Client(threading.Thread):
             self.seconds.append(time.monotonic() - start)
             if failure:
                 self.failures.append(failure)
+            time.sleep(self.pause)
 
     def _until_answered(self):
-        for _ in range(ATTEMPTS if self.retries_allowed else 1):
+        for failed in range(self.tries):
             status, wait = self._once()
             if status == 200:
                 return None
             if status is not None and status not in RETRIED:
                 break
-            self.retried += 1
-            time.sleep(wait * (1 + random.random() / 2))
-        return f"status {status}"
+            if failed + 1 < self.tries:
+                self.retried += 1
+                time.sleep((wait or SHORT_MOMENT * 2**failed) * (1 + random.random() / 2))
+        return f"status {status}" if status else "the connection was lost"
 
     def _once(self):
-        """(status, seconds to wait before the next try); None for a connection that broke."""
+        """(status, Retry-After in seconds); both are None for a connection that broke."""
         try:
             if self.connection is None:
                 self.connection = http.client.HTTPConnection(*self.address, timeout=60)
@@ -58,10 +62,10 @@ class Client(threading.Thread):
                 self.answers.add(answer)
             if reply.will_close:
                 self._close()
-            return reply.status, float(reply.headers.get("Retry-After", 0.1))
+            return reply.status, float(reply.headers.get("Retry-After", 0))
         except (OSError, http.client.HTTPException):
             self._close()
-            return None, 0.1
+            return None, None
 
     def _close(self):
         if self.connection is not None:
@@ -79,6 +83,11 @@ def percentile(values, share):
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1000
 
 
+def end_all(clients):
+    for client in clients:
+        client.end = 0
+
+
 def main():
     parser = argparse.ArgumentParser(description="load, with retries by the rule")
     parser.add_argument("url")
@@ -86,11 +95,13 @@ def main():
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--length", type=int, default=32, help="tokens of the request; 64 features each")
-    parser.add_argument("--no-retry", action="store_true")
+    parser.add_argument("--tries", type=int, default=6)
+    parser.add_argument("--pause", type=float, default=0, help="seconds that a client waits after each request")
     options = parser.parse_args()
     body = request_of(options.length)
     start = time.monotonic()
     clients = [Client(options, body, start + options.seconds) for _ in range(options.clients)]
+    signal.signal(signal.SIGTERM, lambda *_: end_all(clients))
     for client in clients:
         client.start()
     for client in clients:

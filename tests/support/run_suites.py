@@ -27,7 +27,8 @@ def run(command):
             sys.stdout.buffer.flush()
             found = LINE.fullmatch(line.decode(errors="replace").strip())
             if found:
-                verdicts[found[1]] = [int(count) for count in found.groups()[1:]]
+                counts = [int(count) for count in found.groups()[1:]]
+                verdicts[found[1]] = [sum(pair) for pair in zip(counts, verdicts.get(found[1], (0, 0, 0)))]
     return verdicts, process.returncode
 
 

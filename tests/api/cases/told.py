@@ -12,7 +12,7 @@ import network
 from tensors import Tensor
 
 FINFO_MIN_FROM = -10000  # biases of this and below are meant as masks
-EPSILON = {"float32": 2.0 ** -23, "float64": 2.0 ** -52}
+EPSILON = {"float32": 2.0 ** -23, "float64": 2.0 ** -52, "bfloat16": 2.0 ** -23}
 
 
 # ---- maps reduced for display ----

@@ -1,7 +1,7 @@
 """
 bodies.py: answers as values that can be compared, by their media type.
 
-An example in the document has JSON and text as "value", and any other body as base64 in "x-base64". The comparison of
+An example in the document has JSON and text as "value". Any other body is "value" in base64, and "x-coding" says so. The comparison of
 pictures ignores the parts that depend on the fonts of a machine.
 """
 
@@ -23,7 +23,7 @@ import tensor_file  # noqa: E402
 from attnd import parse_json  # noqa: E402
 from oip import read_answer  # noqa: E402
 
-BYTES = "x-base64"
+CODING = "x-coding"
 PADDING = 64
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -82,13 +82,13 @@ def read_body(media, body):
 
 
 def recorded(media, example):
-    if BYTES in example:
-        return read_body(media, base64.b64decode(example[BYTES]))
+    if CODING in example:
+        return read_body(media, base64.b64decode(example["value"]))
     return read_body(media, example["value"].encode()) if media in TEXT_READERS else example["value"]
 
 
 def record(media, body, example):
     if media in BINARY_READERS:
-        example[BYTES] = base64.b64encode(body).decode()
+        example |= {"value": base64.b64encode(body).decode(), CODING: "base64"}
     else:
         example["value"] = parse_json(body) if media.endswith("json") else body.decode()

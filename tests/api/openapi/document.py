@@ -1,4 +1,4 @@
-"""document.py: server/openapi.json in memory: references, operations, and the exchanges that its examples show."""
+"""document.py: the OpenAPI document in memory: references, operations, and the exchanges that its examples show."""
 
 import base64
 import json

@@ -208,7 +208,7 @@ def check_routes(document, servers):
     client = servers.client("idle")
     everywhere = set()
     for path in document.root["paths"]:
-        documented = document.methods(path)
+        documented = with_implied(document.methods(path))
         everywhere |= documented
         for method in documented | set(OTHER_METHODS):
             body = b"{}" if method in ("POST", "PUT") else None
@@ -225,20 +225,28 @@ def check_routes(document, servers):
         yield "a path that is not there is not answered 404"
 
 
-def check_bare_answers(document, servers):
-    """HEAD and OPTIONS have no body; their status and fields are as documented, for a page of the server's own too."""
+def with_implied(methods):
+    """The document leaves out what every path answers: OPTIONS, and HEAD where there is GET."""
+    return methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
+
+
+def check_implied_methods(document, servers):
+    """HEAD has the status and the fields of GET, OPTIONS 204; neither has a body, for a page of the server's own too."""
     client = servers.client("idle")
     own = f"http://{client.connection.host}:{client.connection.port}"
-    for operation in document.operations():
-        if operation.method not in ("HEAD", "OPTIONS"):
-            continue
-        status = 200 if operation.method == "HEAD" else 204
+    for path in document.root["paths"]:
+        target = document.target(path)
         for headers in ({}, {"Origin": own, "Access-Control-Request-Method": "POST"}):
-            reply = client.send(operation.method, operation.target, None, headers)
-            if reply.status != status or reply.body:
-                yield f"{operation} is answered {reply.status} with {len(reply.body)} bytes"
-            yield from (f"{operation}: {wrong}"
-                        for wrong in judge_fields(document, operation.response(status), reply))
+            reply = client.send("OPTIONS", target, None, headers)
+            if reply.status != 204 or reply.body or "Allow" not in reply.headers:
+                yield f"OPTIONS {path} is answered {reply.status} with {len(reply.body)} bytes"
+            if "GET" not in document.methods(path):
+                continue
+            reply = client.send("HEAD", target, None, headers)
+            if reply.status != 200 or reply.body:
+                yield f"HEAD {path} is answered {reply.status} with {len(reply.body)} bytes"
+            yield from (f"HEAD {path}: {wrong}" for wrong in
+                        judge_fields(document, document.operation(path, "GET").response(200), reply))
 
 
 def check_header_limit(document, servers):
@@ -378,7 +386,7 @@ def record(document, servers):
             raise ValueError(f"{exchange}: status {reply.status}: {reply.body[:300]!r}")
         before = exchange.example.get("value")
         bodies.record(exchange.media, reply.body, exchange.example)
-        if "value" in exchange.example:
+        if bodies.CODING not in exchange.example:
             exchange.example["value"] = with_varying(exchange.example["value"], before, "")
 
 
@@ -397,5 +405,5 @@ def servers_of(program, document):
         yield Servers(program, document, stack)
 
 
-CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_bare_answers, check_header_limit, check_index,
+CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_implied_methods, check_header_limit, check_index,
           check_exchanges, check_cases, check_refusals)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """
-run.py: checks server/openapi.json for consistency, and compares it with the C sources and with a running server.
+run.py: checks the OpenAPI document for consistency, and compares it with the C sources and with a running server.
 
-The document is written by hand, except for the answers in its examples: --record gets them from a server and formats
-the file. Then build again, because the document is part of the program.
+People write server/openapi.source.json, except for the answers in its examples: --record gets them from a server and
+formats the file. mk/openapi/openapi.c makes the document of it. Then build again, because the document is part of the
+program.
 """
 
 import argparse
@@ -15,7 +16,7 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "support")]
 
 import agreement  # noqa: E402
-import dummy  # noqa: E402
+import contradictions  # noqa: E402
 import live  # noqa: E402
 import structure  # noqa: E402
 from document import Document  # noqa: E402
@@ -29,14 +30,16 @@ def main():
     parser.add_argument("--only", default="", help="run the checks with this word in their name")
     parser.add_argument("--record", action="store_true", help="write the server's answers into the examples")
     options = parser.parse_args()
-    document = Document(ROOT / "server" / "openapi.json")
+    built = pathlib.Path(options.attnd).resolve().parent
+    document, source = Document(built / "server" / "openapi.json"), Document(ROOT / "server" / "openapi.source.json")
+    document.source, document.maker = source, built / "openapi"
     with live.servers_of(options.attnd, document) as servers:
         if options.record:
-            live.record(document, servers)
-            document.path.write_text(layout(document.root) + "\n")
+            live.record(source, servers)
+            source.path.write_text(layout(source.root) + "\n")
             return 0
         live_checks = set(live.CHECKS)
-        counts = run_tests(structure.CHECKS + agreement.CHECKS + dummy.CHECKS + live.CHECKS,
+        counts = run_tests(structure.CHECKS + agreement.CHECKS + contradictions.CHECKS + live.CHECKS,
                            lambda check: expect_nothing(check(document, *([servers] if check in live_checks else []))), options.only)
     examples = sum(1 for _ in document.exchanges())
     print(f"openapi: {examples} examples")

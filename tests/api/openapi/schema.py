@@ -1,12 +1,12 @@
 """
-schema.py: the part of JSON Schema 2020-12 that server/openapi.json uses. An unknown keyword is an error of the
+schema.py: the part of JSON Schema 2020-12 that the document uses. An unknown keyword is an error of the
 document, so that no part of it stays unchecked.
 """
 
 import math
 import re
 
-ANNOTATIONS = {"title", "description", "default", "examples", "contentEncoding"}
+ANNOTATIONS = {"title", "description", "default", "examples", "contentEncoding", "format", "discriminator"}
 TYPES = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),

@@ -2,6 +2,7 @@
 
 import re
 
+import bodies
 from document import JSON, METHODS, PROBLEM
 from layout import layout
 from schema import complaints
@@ -10,8 +11,8 @@ NAME = re.compile(r"^[A-Za-z0-9._-]+$")
 
 
 def check_layout(document):
-    if document.text != layout(document.root) + "\n":
-        yield "the file is not laid out as layout.py does it; run.py --record writes it anew"
+    if document.source.text != layout(document.source.root) + "\n":
+        yield "the text is not laid out as layout.py does it; run.py --record writes it anew"
 
 
 def check_references(document):
@@ -74,6 +75,24 @@ def check_schemas(document):
                 yield f"{pointer} requires {name}, which it does not describe"
 
 
+def check_forms(document):
+    """What generators of clients need: no reference into a component, no recursion, types beside words, elements."""
+    for pointer, node in document.nodes():
+        reference = node.get("$ref", "")
+        if reference.count("/") > 3:
+            yield f"{pointer} refers into a component: {reference}"
+        if isinstance(reference, str) and reference and pointer.startswith(f"{reference}/"):
+            yield f"{pointer} refers to itself"
+        if re.search(r"/properties$", pointer):
+            continue
+        if ("enum" in node or "const" in node) and "type" not in node:
+            yield f"{pointer} has words without a type"
+        if node.get("type") == "array" and "items" not in node:
+            yield f"{pointer} is an array of unknown elements"
+        if set(node) & {name for name in node if name.startswith("x-") and name != "x-examples"}:
+            yield f"{pointer} has {sorted(name for name in node if name.startswith('x-'))}, which the build fills in"
+
+
 def check_descriptions(document):
     for name, schema in document.schemas.items():
         if not schema.get("description"):
@@ -90,7 +109,7 @@ def check_examples(document):
             yield f"{exchange} says nothing about its request"
         if exchange.is_named:
             answered.add(id(exchange.operation.request_examples[exchange.name]))
-        if exchange.schema is not None:
+        if exchange.schema is not None and bodies.CODING not in exchange.example:
             yield from (f"{exchange}: {wrong}"
                         for wrong in complaints(exchange.example["value"], exchange.schema, document.resolve))
     for operation in document.operations():
@@ -129,5 +148,5 @@ def check_media(document):
                 yield f"{operation} {status} differs by media type"
 
 
-CHECKS = (check_layout, check_references, check_operations, check_schemas, check_descriptions, check_examples,
+CHECKS = (check_layout, check_references, check_operations, check_schemas, check_forms, check_descriptions, check_examples,
           check_errors, check_example_requests, check_media)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import re
 import resource
 import socket
 import subprocess
@@ -95,6 +97,24 @@ def it_serves_the_other_loopback(program):
         finally:
             process.terminate()
             assert process.wait(60) == 0
+
+
+@test
+def on_a_terminal_it_says_where_the_page_is(program):
+    terminal, inner = pty.openpty()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen([program, "--listen", "127.0.0.1:0", "--drain-delay", "0"], stdout=inner, stderr=log)
+        os.close(inner)
+        try:
+            said = ""
+            while "server." not in said:  # a terminal gives line by line; when the server ends, reading fails
+                said += os.read(terminal, 4096).decode()
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+            os.close(terminal)
+        address = re.search(r"Open (http://127\.0\.0\.1:[0-9]+)/ in a browser\. Ctrl\+C ends the server\.", said)
+        assert address and f"listening on {address[1]}\n" in said_in(log), said
 
 
 def answers(connection):

@@ -130,7 +130,19 @@ def a_trace_goes_on_with_a_span_of_our_own(program):
             assert post(server.client(), traceparent=wrong).headers["traceparent"] is None, wrong
         wait_until(lambda: any('"id":"mine"' in line for line in server.lines), "no line")
         line = json.loads(next(line for line in server.lines if '"id":"mine"' in line))
-        assert (line["trace_id"], line["span_id"], line["parent_id"]) == (trace, span, parent), line
+        assert (line["trace_id"], line["span_id"], line["parent_id"], line["trace_flags"]) == (trace, span, parent, "01"), line
+
+
+@test
+def the_collectors_recipe_names_members_that_the_log_has(program):
+    recipe = (ROOT / "docker" / "collector" / "traces.yaml").read_text()
+    with Server(program, environment=settings(log_format="json")) as server:
+        post(server.client(), traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", X_Request_Id="mine")
+        wait_until(lambda: any('"id":"mine"' in line for line in server.lines), "no line")
+        line = json.loads(next(line for line in server.lines if '"id":"mine"' in line))
+    named = set(re.findall(r"attributes\.([a-z_]+)", recipe))
+    assert {"trace_id", "time", "total_ms"} <= named <= set(line), named - set(line)
+    time.strptime(line["time"], "%Y-%m-%dT%H:%M:%S." + line["time"][20:23] + "Z")  # the recipe's layout
 
 
 @test

@@ -5,10 +5,12 @@ run.py README.md: runs the commands that the README shows, and compares their ou
 A ```sh block whose commands start with curl runs against a server of the test; the README's 127.0.0.1:8080 is
 replaced by its address. When the next block is ```json, it is the expected answer: every member that it has must be
 there, numbers must agree to the digits that are written, and "…" stands for anything. When it is ```text, the output
-must be that text. A picture that a command saves is as large as the one of its name in docs/. Other blocks are left alone.
+must be that text. A picture that a command saves shows what the one of its name in docs/img shows. lines.py tries
+pages, and lines for a cluster and for a container. Other blocks are left alone.
 """
 
 import argparse
+import collections
 import json
 import pathlib
 import re
@@ -16,12 +18,15 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server, parse_json  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import Skipped, conclude  # noqa: E402
+
+import lines  # noqa: E402
 
 ADDRESS = "127.0.0.1:8080"
 ANYTHING = "…"
@@ -44,14 +49,26 @@ def main():
     if not commands:
         print(f"readme: no commands found in {path}")
         return conclude("readme", 0, 1)
-    failed = 0
+    others = [(body, attempt) for kind, body in FENCE.findall(path.read_text())
+              if (attempt := lines.kind_of(kind, body)) is not None]
+    failed = skipped = 0
     with Server(options.attnd, options.url) as server, tempfile.TemporaryDirectory() as folder:
+        address = server.url.removeprefix("http://")
         for command, kind, expected in commands:
-            wrong = run_command(command.replace(ADDRESS, server.url.removeprefix("http://")), kind, expected, folder)
+            wrong = run_command(command.replace(ADDRESS, address), kind, expected, folder)
             if wrong:
                 failed += 1
                 print(f"{path}: {command.splitlines()[0]} …\n    {wrong}")
-    return conclude("readme", len(commands) - failed, failed)
+        for body, attempt in others:
+            try:
+                attempt(body.replace(ADDRESS, address), folder)
+            except Skipped as why:
+                skipped += 1
+                print(f"skipped: {path}: {attempt.__name__}: {why}")
+            except (AssertionError, ValueError) as error:
+                failed += 1
+                print(f"{path}: {attempt.__name__}: {error}")
+    return conclude("readme", len(commands) + len(others) - failed - skipped, failed, skipped)
 
 
 def pairs(text):
@@ -70,28 +87,70 @@ def run_command(command, kind, expected, folder):
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         return f"ended with {done.returncode}: {done.stderr[-500:]}"
+    return compare_pictures(folder) or compare_output(done.stdout, kind, expected)
+
+
+def compare_pictures(folder):
     for picture in pathlib.Path(folder).glob("*.png"):
-        shown = ROOT / "docs" / picture.name
-        if not is_like(png_size(picture), png_size(shown)):
-            return f"{picture.name} is of {png_size(picture)} pixels, {shown} of {png_size(shown)}"
+        shown = ROOT / "docs" / "img" / picture.name
+        if picture.read_bytes() != shown.read_bytes() and not is_like(colours(picture), colours(shown)):
+            return f"{picture.name} is not {shown}"
+    return None
+
+
+def compare_output(text, kind, expected):
     if kind == "text":
-        return None if done.stdout.strip() == expected.strip() else f"printed {done.stdout[:500]}"
+        return None if text.strip() == expected.strip() else f"printed {text[:500]}"
     if kind is None:
         return None
     try:
-        printed = parse_json(done.stdout)
+        printed = parse_json(text)
     except ValueError as error:
-        return f"printed no JSON ({error}): {done.stdout[:500]}"
+        return f"printed no JSON ({error}): {text[:500]}"
     return difference(printed, json.loads(expected, parse_float=Decimal), "")
 
 
-def png_size(path):
-    return struct.unpack(">II", path.read_bytes()[16:24])
+def colours(path):
+    """How many pixels have each colour."""
+    data = path.read_bytes()
+    width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
+    at, parts = 8, {b"IDAT": b"", b"PLTE": b""}
+    while at < len(data):
+        length, name = struct.unpack(">I4s", data[at:at + 8])
+        if name in parts:
+            parts[name] += data[at + 8:at + 8 + length]
+        at += length + 12
+    assert (depth, kind) in ((8, 2), (8, 3)), f"{path} has colours of another form"
+    size = 3 if kind == 2 else 1
+    pixels = unfiltered(zlib.decompress(parts[b"IDAT"]), width * size, height, size)
+    palette = parts[b"PLTE"]
+    return collections.Counter(palette[3 * pixel[0]:3 * pixel[0] + 3] if size == 1 else pixel
+                               for pixel in (pixels[at:at + size] for at in range(0, len(pixels), size)))
 
 
-def is_like(size, other):
-    """Another version of a font gives labels of another width."""
-    return all(abs(mine - theirs) <= 0.05 * theirs for mine, theirs in zip(size, other))
+def unfiltered(data, stride, height, size):
+    """The bytes of the pixels (PNG, section 9.2)."""
+    pixels, above = bytearray(), bytes(stride)
+    for row in range(height):
+        start = row * (stride + 1)
+        kind, line = data[start], bytearray(data[start + 1:start + 1 + stride])
+        for at in range(stride):
+            left, up, corner = line[at - size] if at >= size else 0, above[at], above[at - size] if at >= size else 0
+            line[at] = (line[at] + (0, left, up, (left + up) // 2, nearest(left, up, corner))[kind]) % 256
+        pixels += line
+        above = line
+    return bytes(pixels)
+
+
+def nearest(left, up, corner):
+    return min((left, up, corner), key=lambda value: abs(left + up - corner - value))
+
+
+def is_like(mine, theirs):
+    """The same cells. Another version of a font gives labels of another width, and other shades of grey."""
+    def large(counts):
+        return {colour for colour, count in counts.items() if count >= 0.005 * sum(counts.values())}
+    return large(mine) == large(theirs) and all(abs(mine[each] - theirs[each]) <= 0.05 * theirs[each] for each in large(theirs))
 
 
 def difference(got, wanted, pointer):
@@ -112,11 +171,11 @@ def difference(got, wanted, pointer):
     return None if is_same else f"{pointer} is {json.dumps(got)}, the README says {json.dumps(wanted)}"
 
 
-def agrees(number, decimal):
-    """Within one unit of the last digit written."""
+def agrees(number, decimal, units=1.01):
+    """Within so many units of the last digit written."""
     mantissa, _, exponent = decimal.lower().partition("e")
     digits = len(mantissa.partition(".")[2])
-    return abs(number - float(decimal)) <= 1.01 * 10.0 ** (int(exponent or 0) - digits)
+    return abs(number - float(decimal)) <= units * 10.0 ** (int(exponent or 0) - digits)
 
 
 if __name__ == "__main__":

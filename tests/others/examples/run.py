@@ -7,6 +7,7 @@ a temporary folder; the others talk to a server.
 """
 
 import argparse
+import difflib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server  # noqa: E402
+from layouts import layouts  # noqa: E402
 from suite import Skipped, conclude, registry, run_tests  # noqa: E402
 
 # The same three tokens everywhere: softmax(q k^T / sqrt 2) under a causal mask.
@@ -58,7 +60,8 @@ def expect(text, wanted):
 
 
 @test
-def core_c(_urls):
+def core(_urls):
+    """The library below a prefix of its own, from C, C++ and Python."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder)
         run([os.environ.get("MAKE", "make"), "--no-print-directory", "install", f"PREFIX={prefix}", "DESTDIR="],
@@ -66,22 +69,39 @@ def core_c(_urls):
         packages = str(prefix / "lib" / "pkgconfig") + ":" + os.environ.get("PKG_CONFIG_PATH", "")
         flags = run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "--libs", "attn"],
                     PKG_CONFIG_PATH=packages)
-        compiler = os.environ.get("CC", "cc").split()
         sanitizers = {"sanitize": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"],
-                      "coverage": ["--coverage"]}
-        run([*compiler, "-std=c17", "-Wall", "-Wextra", "-Werror", *sanitizers.get(os.environ.get("MODE"), []),
-             "examples/core.c", *flags.split(), "-o", str(prefix / "core")])
-        printed = run([str(prefix / "core")], LD_LIBRARY_PATH=str(prefix / "lib"))
-        check_exports(prefix / "lib" / "libattn.so")
-    expect(printed, "".join(f"weights {row}   out {out}\n" for row, out in zip(WEIGHTS, OUTPUT)))
+                      "coverage": ["--coverage"]}.get(os.environ.get("MODE"), [])
+        wanted = "".join(f"weights {row}   out {out}\n" for row, out in zip(WEIGHTS, OUTPUT))
+        compilers = {"core.c": [*os.environ.get("CC", "cc").split(), "-std=c17"],
+                     "core.cpp": [*os.environ.get("CXX", "c++").split(), "-std=c++17"]}
+        for source, compiler in compilers.items():
+            program = str(prefix / source.replace(".", "_"))
+            run([*compiler, "-Wall", "-Wextra", "-Werror", *sanitizers, f"examples/{source}", *flags.split(), "-o",
+                 program])
+            expect(run([program], LD_LIBRARY_PATH=str(prefix / "lib")), wanted)
+        library = prefix / "lib" / "libattn.so"
+        if not sanitizers:  # an instrumented library wants an instrumented program
+            expect(run([sys.executable, "examples/core_ctypes.py", str(library)]), wanted)
+        check_exports(library)
+        check_layouts()
 
 
 def check_exports(library):
-    """Programs can come to rely on whatever they can link with, so it is the public functions only."""
+    """Programs link with what the library exports: the names in core/libattn.symbols, which tell what a change breaks."""
     names = {line.split()[-1] for line in run(["nm", "-D", "--defined-only", str(library)]).splitlines()}
-    strays = [name for name in names if not name.startswith("attn_")]
-    if strays or "attn_scaled_dot_product" not in names:
-        raise Failure(f"libattn.so exports {sorted(strays)}")
+    wanted = set((ROOT / "core" / "libattn.symbols").read_text().split())
+    if names != wanted:
+        raise Failure(f"libattn.so lacks {sorted(wanted - names)}; core/libattn.symbols lacks {sorted(names - wanted)}")
+
+
+def check_layouts():
+    """Programs are compiled with sizes and offsets: those in core/libattn.layout."""
+    place = ROOT / "core" / "libattn.layout"
+    change = difflib.unified_diff(place.read_text().splitlines(), layouts().splitlines(), "core/libattn.layout", "headers",
+                                  lineterm="", n=0)
+    lines = "\n".join(change)
+    if lines:
+        raise Failure(f"{lines}\nif that is meant: python3 tests/others/examples/layouts.py > core/libattn.layout")
 
 
 @test
@@ -144,6 +164,51 @@ with open(sys.argv[1], "wb") as file:
                      "key": tensor([0.8, 0.3, 0.4, 1.2, 1.3, 1.2], (3, 2)),
                      "value": tensor([0.2, 0.7, 0.9, 0.1, 0.4, 0.5], (3, 2))}, format="pt"))
 """
+
+
+@test
+def by_hand_py(urls):
+    lines = run([sys.executable, "examples/by_hand.py"], ATTND_URL=urls[0]).splitlines()
+    steps = ["q", "k", "v", "scores", "scaled", "masked", "attention", "context"]
+    expect("\n".join(lines), "\n".join(f"{name:10} the same" for name in steps))
+
+
+MODULES = ROOT / "tests" / "others" / "examples" / "modules"
+
+
+@test
+def torch_module_py_with_recorded_modules(urls):
+    """The files are of modules/record.py, which needs PyTorch; reading them does not."""
+    for path in sorted(MODULES.glob("*.safetensors")):
+        printed = run([sys.executable, "examples/torch_module.py", str(path)], ATTND_URL=urls[0])
+        expect(printed, "attention (2, 2, 5, 5) the same\noutput (2, 5, 8) the same\n")
+
+
+@test
+def torch_module_py_says_where_a_module_differs(urls):
+    """Without its mask, the module of the file is another one."""
+    recorded = (MODULES / "separate.safetensors").read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "unmasked.safetensors"
+        path.write_bytes(recorded.replace(b"1, 1, 1, 0, 0", b"1, 1, 1, 1, 1"))
+        done = subprocess.run([sys.executable, "examples/torch_module.py", str(path)], cwd=ROOT, capture_output=True,
+                              env={**os.environ, "ATTND_URL": urls[0]}, text=True)
+    if done.returncode != 1 or "output (2, 5, 8) off by 0." not in done.stdout:
+        raise Failure(f"ended with {done.returncode}: {done.stdout}{done.stderr[-500:]}")
+
+
+@test
+def torch_module_py_with_torch(urls):
+    pythons = [python for python in dict.fromkeys([sys.executable, "/usr/bin/python3"])
+               if os.path.exists(python) and has_torch(python)]
+    if not pythons:
+        raise Skipped("PyTorch is not installed (Debian's python3-torch); recorded modules are compared")
+    printed = run([pythons[0], "examples/torch_module.py"], ATTND_URL=urls[0])
+    expect(printed, "attention (2, 8, 5, 5) the same\noutput (2, 5, 64) the same\n")
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch, numpy"], capture_output=True).returncode == 0
 
 
 @test

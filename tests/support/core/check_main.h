@@ -42,7 +42,7 @@ static inline TCase *check_case(const char *name)
 /* Sets up the BLAS and runs the tests; EXIT_SUCCESS when no test failed. */
 static inline int check_run(const char *name, void (*add_tests)(TCase *tests))
 {
-    attn_blas_prepare();
+    attn_blas_use_one_thread();
     check_suite = suite_create(name);
     add_tests(check_case(name));
     SRunner *runner = srunner_create(check_suite);

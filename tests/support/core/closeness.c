@@ -151,14 +151,14 @@ static void expect_step_close(const test_run *run, const naive_result *naive, at
                     attn_step_name(step), at);
 }
 
-static void expect_steps_of_naive(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
+static void expect_steps_of_naive(const test_run *run, const naive_result *naive, attn_steps steps, const char *what)
 {
     for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
-        if (run->plan.want & steps & (UINT32_C(1) << step))
+        if (run->plan.want & steps & ATTN_STEP_BIT(step))
             expect_step_close(run, naive, step, what);
 }
 
-static void expect_steps_close(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
+static void expect_steps_close(const test_run *run, const naive_result *naive, attn_steps steps, const char *what)
 {
     expect_steps_of_naive(run, naive, steps, what);
     ck_assert_msg(run->result.rows_without_keys == naive->rows_without_keys, "%s: %zu rows without keys, not %zu", what,
@@ -191,8 +191,8 @@ static attn_request inner_attention(const test_run *run, const attn_request *req
     return inner;
 }
 
-static const uint32_t turned_steps =
-    1U << ATTN_STEP_Q_ROTATED | 1U << ATTN_STEP_K_ROTATED | 1U << ATTN_STEP_PRESENT_KEY | 1U << ATTN_STEP_PRESENT_VALUE;
+static const attn_steps turned_steps = ATTN_STEP_BIT(ATTN_STEP_Q_ROTATED) | ATTN_STEP_BIT(ATTN_STEP_K_ROTATED) |
+                                       ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE);
 
 /* Compares q, k and v after norm, rotation and cache, then continues with the run's own values. */
 static attn_request after_turning(const test_run *run, const attn_request *attention, const char *what)
@@ -216,7 +216,8 @@ void expect_turned_close(const test_run *run, const attn_request *request, const
 {
     attn_request attention = inner_attention(run, request), plain = after_turning(run, &attention, what);
     naive_result inner = naive_attention(&plain, NULL);
-    const uint32_t other = turned_steps | 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
+    const attn_steps other =
+        turned_steps | ATTN_STEP_BIT(ATTN_STEP_Q) | ATTN_STEP_BIT(ATTN_STEP_K) | ATTN_STEP_BIT(ATTN_STEP_V);
     expect_steps_close(run, &inner, ~other, what);
     naive_release(&inner);
 }
@@ -347,9 +348,10 @@ static void expect_output_close(const test_run *run, const naive_result *naive, 
 
 void expect_layer_close(const test_run *run, const attn_request *request, const char *what)
 {
-    const uint32_t parts = 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
-    const uint32_t after = 1U << ATTN_STEP_GATED | 1U << ATTN_STEP_CONTRIBUTION | 1U << ATTN_STEP_PROJECTED |
-                           1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
+    const attn_steps parts = ATTN_STEP_BIT(ATTN_STEP_Q) | ATTN_STEP_BIT(ATTN_STEP_K) | ATTN_STEP_BIT(ATTN_STEP_V);
+    const attn_steps after = ATTN_STEP_BIT(ATTN_STEP_GATED) | ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION) |
+                             ATTN_STEP_BIT(ATTN_STEP_PROJECTED) | ATTN_STEP_BIT(ATTN_STEP_RESIDUAL) |
+                             ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
     const attn_tensor *last = &run->result.step[ATTN_STEP_CONCAT];
     naive_result whole = naive_attention(request, NULL);
     expect_steps_close(run, &whole, parts, what);

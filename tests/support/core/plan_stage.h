@@ -8,8 +8,6 @@
 #include "check_main.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 /* Attention on (2, 3, 4, 6) with keys (2, 3, 5, 6) and values (2, 3, 5, 7). */
 static inline test_scene attention(void)
 {

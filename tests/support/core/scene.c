@@ -224,43 +224,43 @@ void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
         options->sinks = scene_normal(scene, 2, SHAPE(n->heads));
 }
 
-static uint32_t steps_that_starts_lack(const attn_inputs *inputs)
+static attn_steps steps_that_starts_lack(const attn_inputs *inputs)
 {
-    uint32_t lacking = UINT32_C(1) << ATTN_STEP_Q | UINT32_C(1) << ATTN_STEP_K | UINT32_C(1) << ATTN_STEP_PRESENT_KEY |
-                       UINT32_C(1) << ATTN_STEP_PRESENT_VALUE;
+    attn_steps lacking = ATTN_STEP_BIT(ATTN_STEP_Q) | ATTN_STEP_BIT(ATTN_STEP_K) |
+                         ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE);
     if (inputs->scores == NULL && inputs->attention == NULL)
         return 0;
     if (inputs->attention != NULL)
-        lacking |= UINT32_C(1) << ATTN_STEP_SCORES | UINT32_C(1) << ATTN_STEP_SCALED | UINT32_C(1) << ATTN_STEP_MASKED |
-                   UINT32_C(1) << ATTN_STEP_LSE | UINT32_C(1) << ATTN_STEP_LSE_KEYS;
+        lacking |= ATTN_STEP_BIT(ATTN_STEP_SCORES) | ATTN_STEP_BIT(ATTN_STEP_SCALED) | ATTN_STEP_BIT(ATTN_STEP_MASKED) |
+                   ATTN_STEP_BIT(ATTN_STEP_LSE) | ATTN_STEP_BIT(ATTN_STEP_LSE_KEYS);
     if (inputs->value == NULL)
-        lacking |= UINT32_C(1) << ATTN_STEP_V | UINT32_C(1) << ATTN_STEP_CONTEXT | UINT32_C(1) << ATTN_STEP_CONCAT |
-                   UINT32_C(1) << ATTN_STEP_OUTPUT;
+        lacking |= ATTN_STEP_BIT(ATTN_STEP_V) | ATTN_STEP_BIT(ATTN_STEP_CONTEXT) | ATTN_STEP_BIT(ATTN_STEP_CONCAT) |
+                   ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
     return lacking;
 }
 
-uint32_t scene_every_step(const attn_request *request)
+attn_steps scene_every_step(const attn_request *request)
 {
-    uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
+    attn_steps all = ATTN_STEP_BIT(ATTN_STEP_COUNT) - 1;
     if (request->options.rope.layout == ATTN_ROPE_NONE && request->options.qk_norm == ATTN_NORM_NONE)
-        all &= ~(UINT32_C(1) << ATTN_STEP_Q_ROTATED | UINT32_C(1) << ATTN_STEP_K_ROTATED);
+        all &= ~(ATTN_STEP_BIT(ATTN_STEP_Q_ROTATED) | ATTN_STEP_BIT(ATTN_STEP_K_ROTATED));
     if (request->weights.gate.weight == NULL)
-        all &= ~(UINT32_C(1) << ATTN_STEP_GATED);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_GATED);
     if (request->options.mechanism.type != ATTN_SOFTMAX)
-        all &= ~(UINT32_C(1) << ATTN_STEP_SCORES | UINT32_C(1) << ATTN_STEP_SCALED | UINT32_C(1) << ATTN_STEP_MASKED |
-                 UINT32_C(1) << ATTN_STEP_LSE | UINT32_C(1) << ATTN_STEP_LSE_KEYS | UINT32_C(1) << ATTN_STEP_ENTROPY);
+        all &= ~(ATTN_STEP_BIT(ATTN_STEP_SCORES) | ATTN_STEP_BIT(ATTN_STEP_SCALED) | ATTN_STEP_BIT(ATTN_STEP_MASKED) |
+                 ATTN_STEP_BIT(ATTN_STEP_LSE) | ATTN_STEP_BIT(ATTN_STEP_LSE_KEYS) | ATTN_STEP_BIT(ATTN_STEP_ENTROPY));
     if (request->weights.output.weight == NULL)
-        all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_PROJECTED);
     if (request->weights.output.weight == NULL || request->weights.gate.weight != NULL)
-        all &= ~(UINT32_C(1) << ATTN_STEP_CONTRIBUTION);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION);
     if (!request->options.residual)
-        all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_RESIDUAL);
     if (request->weights.feed_forward.up.weight == NULL)
-        all &= ~(UINT32_C(1) << ATTN_STEP_ATTENTION_OUTPUT | UINT32_C(1) << ATTN_STEP_FEED_FORWARD);
+        all &= ~(ATTN_STEP_BIT(ATTN_STEP_ATTENTION_OUTPUT) | ATTN_STEP_BIT(ATTN_STEP_FEED_FORWARD));
     if (!(request->options.dropout > 0 && request->options.dropout_attention))
-        all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_DROPPED);
     if (request->options.sinks == NULL)
-        all &= ~(UINT32_C(1) << ATTN_STEP_SINK);
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_SINK);
     return all & ~steps_that_starts_lack(&request->inputs);
 }
 
@@ -327,12 +327,12 @@ test_run run_request(const attn_request *request, const attn_runtime *runtime)
     ck_assert_msg(planned == ATTN_OK, "plan: %s at %s", err.message, err.field);
     made.arena = attn_arena_create(attn_plan_bytes(&made.plan, runtime->threads));
     ck_assert_ptr_nonnull(made.arena);
-    attn_status ran = attn_plan_run(&made.plan, request, runtime, made.arena, &made.result, &err);
+    attn_status ran = attn_plan_run(&made.plan, NULL, runtime, made.arena, &made.result, &err);
     ck_assert_msg(ran == ATTN_OK, "run: %s: %s", attn_status_name(ran), err.message);
     return made;
 }
 
-test_run run_kernel(const attn_request *request, const attn_kernel *kernel, uint32_t want)
+test_run run_kernel(const attn_request *request, const attn_kernel *kernel, attn_steps want)
 {
     attn_request asked = *request;
     asked.options.want = want;
@@ -377,11 +377,11 @@ void expect_same_bytes(const attn_tensor *a, const attn_tensor *b, const char *w
             ck_abort_msg("%s: element %zu is %.17g and %.17g", what, at, tensor_get(a, at), tensor_get(b, at));
 }
 
-void expect_same_steps(const test_run *a, const test_run *b, uint32_t steps, const char *what)
+void expect_same_steps(const test_run *a, const test_run *b, attn_steps steps, const char *what)
 {
     for (attn_step step = 0; step < ATTN_STEP_COUNT; step++) {
         char name[160];
-        if (!(steps & a->plan.want & b->plan.want & (UINT32_C(1) << step)))
+        if (!(steps & a->plan.want & b->plan.want & ATTN_STEP_BIT(step)))
             continue;
         snprintf(name, sizeof name, "%s: %s", what, attn_step_name(step));
         expect_same_bytes(&a->result.step[step], &b->result.step[step], name);

@@ -9,6 +9,9 @@
 #include "attn/multihead.h"
 #include "random.h"
 
+/* The bit of a step: WANT(OUTPUT). */
+#define WANT(step) ATTN_STEP_BIT(ATTN_STEP_##step)
+
 /* Rank and shape as two arguments: scene_normal(scene, SHAPE(2, 3)). */
 #define SHAPE(...)                                                                                                     \
     (int)(sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t)), (const size_t[])                                          \
@@ -74,7 +77,7 @@ void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
 void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);
 
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
-uint32_t scene_every_step(const attn_request *request);
+attn_steps scene_every_step(const attn_request *request);
 
 /* A run and its result. */
 typedef struct {
@@ -86,7 +89,7 @@ typedef struct {
 /* Plans and runs with the limit that the plan computes; any failure fails the test with the core's message. */
 test_run run_request(const attn_request *request, const attn_runtime *runtime);
 /* The same for one kernel, in this thread, wanting these steps. */
-test_run run_kernel(const attn_request *request, const attn_kernel *kernel, uint32_t want);
+test_run run_kernel(const attn_request *request, const attn_kernel *kernel, attn_steps want);
 void run_release(test_run *run);
 /* Plans a request that must be refused. Fails the test unless code, field and a fragment of the message match. */
 void expect_refusal(const attn_request *request, attn_status status, const char *field, const char *fragment);
@@ -94,6 +97,6 @@ void expect_refusal(const attn_request *request, attn_status status, const char 
 /* Fails the test, naming what and the first difference, unless both hold the same shape and the same bytes. */
 void expect_same_bytes(const attn_tensor *a, const attn_tensor *b, const char *what);
 /* The same for every step that both runs have; the names of the steps are in the message. */
-void expect_same_steps(const test_run *a, const test_run *b, uint32_t steps, const char *what);
+void expect_same_steps(const test_run *a, const test_run *b, attn_steps steps, const char *what);
 
 #endif

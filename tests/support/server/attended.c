@@ -22,7 +22,7 @@ attn_status attended_run(struct attended *attended, const char *text, bool is_bi
     if (status == ATTN_OK)
         status = reduce_plan(envelope, &attended->plan, attended->plan.want, is_binary, &attended->shown, err);
     if (status == ATTN_OK)
-        status = attn_plan_run(&attended->plan, &envelope->request, runtime, arena, &attended->whole, err);
+        status = attn_plan_run(&attended->plan, NULL, runtime, arena, &attended->whole, err);
     attended->result = attended->whole;
     if (status == ATTN_OK)
         status = reduce_result(envelope, &attended->plan, &attended->shown, runtime, arena, &attended->result, err);

@@ -14,16 +14,20 @@
 
 enum { ROOM = 1 << 26 };
 
+typedef struct {
+    size_t batch, heads, q_len, kv_len, d_k, d_v;
+} dimensions;
+
 /* Arrays of one call, and the same as a request for the naive reference. */
 typedef struct {
     test_scene scene;
-    attn_shape shape;
+    dimensions shape;
     float *q, *k, *v, *out, *weights;
     uint8_t *mask;
     size_t out_count, weights_count;
 } call;
 
-static call call_make(const attn_shape *n, bool with_mask)
+static call call_make(const dimensions *n, bool with_mask)
 {
     call c = {.scene = scene_create(ATTN_F32, n->kv_len), .shape = *n};
     scene_attention(&c.scene, &(scene_size){n->batch, n->heads, n->heads, n->q_len, n->kv_len, n->d_k, n->d_v});
@@ -44,11 +48,28 @@ static call call_make(const attn_shape *n, bool with_mask)
     return c;
 }
 
+static attn_attention_args call_args(const call *c)
+{
+    const dimensions *n = &c->shape;
+    return (attn_attention_args){.batch = n->batch,
+                                 .heads = n->heads,
+                                 .q_len = n->q_len,
+                                 .kv_len = n->kv_len,
+                                 .d_k = n->d_k,
+                                 .d_v = n->d_v,
+                                 .q = c->q,
+                                 .k = c->k,
+                                 .v = c->v,
+                                 .mask = c->mask,
+                                 .out = c->out};
+}
+
 static attn_status call_run(const call *c, const attn_runtime *runtime, size_t room, float *weights, attn_error *err)
 {
     attn_arena *scratch = attn_arena_create(room);
-    attn_status status =
-        attn_scaled_dot_product(&c->shape, c->q, c->k, c->v, c->mask, c->out, weights, runtime, scratch, err);
+    attn_attention_args args = call_args(c);
+    args.weights = weights;
+    attn_status status = attn_attention(&args, runtime, scratch, err);
     attn_arena_destroy(scratch);
     return status;
 }
@@ -71,7 +92,7 @@ static void expect_equation_1(const call *c, const char *kernel)
     naive_release(&naive);
 }
 
-static const attn_shape shapes[] = {
+static const dimensions shapes[] = {
     {1, 1, 1, 1, 1, 1},       {1, 1, 1, 1, 64, 64},    {2, 3, 5, 7, 3, 9},      {1, 2, 47, 13, 17, 16},
     {2, 1, 3, 513, 7, 5},     {1, 1, 97, 511, 16, 3},  {1, 12, 9, 1030, 8, 65}, {3, 2, 48, 48, 80, 128},
     {1, 2, 20, 70, 300, 257}, {1, 1, 3, 70, 576, 300},
@@ -124,7 +145,7 @@ static void expect_means(const call *c, const char *kernel)
 
 START_TEST(a_mean_of_many_values_of_one_sign_is_exact_to_a_few_ulp)
 {
-    static const attn_shape few_and_many[] = {{1, 1, 1, 16384, 4, 24}, {1, 1, 13, 16384, 4, 24}};
+    static const dimensions few_and_many[] = {{1, 1, 1, 16384, 4, 24}, {1, 1, 13, 16384, 4, 24}};
     for (size_t s = 0; s < 2; s++) {
         const attn_kernel *kernel;
         call c = call_make(&few_and_many[s], false);
@@ -178,14 +199,14 @@ static void touch(const call *c)
 START_TEST(a_dimension_of_zero_is_refused)
 {
     call c = call_make(&shapes[2], true);
-    const attn_shape whole = c.shape;
+    const dimensions whole = c.shape;
     attn_runtime runtime = attn_runtime_serial(NULL);
-    size_t *const dimensions[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
-                                  &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
+    size_t *const each[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
+                            &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
     touch(&c);
     for (size_t d = 0; d < 6; d++) {
         attn_error err = {0};
-        *dimensions[d] = 0;
+        *each[d] = 0;
         ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, &err), ATTN_ERR_SHAPE);
         ck_assert_int_eq(err.status, ATTN_ERR_SHAPE);
         ck_assert_ptr_nonnull(strstr(err.message, "at least 1"));
@@ -199,14 +220,14 @@ END_TEST
 START_TEST(dimensions_whose_product_does_not_fit_are_refused)
 {
     call c = call_make(&shapes[2], true);
-    const attn_shape whole = c.shape;
+    const dimensions whole = c.shape;
     attn_runtime runtime = attn_runtime_serial(NULL);
-    size_t *const dimensions[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
-                                  &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
+    size_t *const each[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
+                            &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
     touch(&c);
     for (size_t d = 0; d < 6; d++) {
         attn_error err = {0};
-        *dimensions[d] = SIZE_MAX / 2;
+        *each[d] = SIZE_MAX / 2;
         ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, &err), ATTN_ERR_TOO_LARGE);
         ck_assert_int_eq(err.status, ATTN_ERR_TOO_LARGE);
         ck_assert(err.message[0] != '\0');
@@ -267,13 +288,121 @@ START_TEST(scratch_is_given_back)
     attn_arena *scratch = attn_arena_create(ROOM);
     char *mine = attn_arena_copy_text(scratch, "kept", 4);
     size_t before = attn_arena_bytes(scratch);
+    const attn_attention_args args = call_args(&c);
     for (int n = 0; n < 100; n++)
-        ck_assert_int_eq(attn_scaled_dot_product(&c.shape, c.q, c.k, c.v, NULL, c.out, NULL, &runtime, scratch, NULL),
-                         ATTN_OK);
+        ck_assert_int_eq(attn_attention(&args, &runtime, scratch, NULL), ATTN_OK);
     ck_assert_uint_eq(attn_arena_bytes(scratch), before);
     ck_assert_str_eq(mine, "kept");
     attn_arena_destroy(scratch);
     scene_destroy(&c.scene);
+}
+END_TEST
+
+/* ---- the members beside the arrays ---- */
+
+/* The request that says the same as the members of args. */
+static void ask_the_plan(test_scene *scene, const attn_attention_args *args)
+{
+    attn_options *options = &scene->request.options;
+    attn_masks *masks = &scene->request.masks;
+    options->has_scale = args->scale != 0;
+    options->scale = args->scale;
+    masks->causal = args->causal;
+    masks->has_window = args->has_window;
+    masks->window_left = (int64_t)args->window_left;
+    masks->window_right = (int64_t)args->window_right;
+}
+
+static void expect_same_array(const attn_tensor *step, const void *array, const char *what)
+{
+    attn_tensor given = attn_tensor_view((void *)(uintptr_t)array, step->dtype, step->rank, step->shape);
+    expect_same_bytes(step, &given, what);
+}
+
+START_TEST(every_member_means_what_the_plan_means)
+{
+    static const attn_attention_args members[] = {{.causal = true},
+                                                  {.scale = 0.25},
+                                                  {.has_window = true, .window_left = 3, .window_right = 1},
+                                                  {.causal = true, .has_window = true, .window_left = SIZE_MAX},
+                                                  {.compute = ATTN_F64, .causal = true, .scale = -2}};
+    const scene_size n = {2, 4, 2, 13, 29, 8, 6};
+    for (size_t m = 0; m < sizeof members / sizeof *members; m++) {
+        attn_attention_args args = members[m];
+        test_scene scene = scene_create(args.compute, m);
+        scene_attention(&scene, &n);
+        ask_the_plan(&scene, &args);
+        if (args.window_left == SIZE_MAX)
+            scene.request.masks.window_left = ATTN_WINDOW_OPEN;
+        test_run run = run_kernel(&scene.request, NULL, WANT(OUTPUT) | WANT(ATTENTION) | WANT(LSE));
+        args.batch = n.batch, args.heads = n.heads, args.kv_heads = n.kv_heads;
+        args.q_len = n.q_len, args.kv_len = n.kv_len, args.d_k = n.d_k, args.d_v = n.d_v;
+        args.q = scene.request.inputs.query->data;
+        args.k = scene.request.inputs.key->data;
+        args.v = scene.request.inputs.value->data;
+        args.out = scene_memory(&scene, n.batch * n.heads * n.q_len * n.d_v * sizeof(double));
+        args.weights = scene_memory(&scene, n.batch * n.heads * n.q_len * n.kv_len * sizeof(double));
+        args.lse = scene_memory(&scene, n.batch * n.heads * n.q_len * sizeof(double));
+        ck_assert_int_eq(attn_attention(&args, NULL, NULL, NULL), ATTN_OK);
+        expect_same_array(&run.result.step[ATTN_STEP_OUTPUT], args.out, "out");
+        expect_same_array(&run.result.step[ATTN_STEP_ATTENTION], args.weights, "weights");
+        expect_same_array(&run.result.step[ATTN_STEP_LSE], args.lse, "lse");
+        run_release(&run);
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
+START_TEST(members_that_cannot_be_are_refused)
+{
+    call c = call_make(&shapes[2], false);
+    const struct {
+        attn_status status;
+        const char *words;
+        attn_attention_args args;
+    } wrong[] = {{ATTN_ERR_VALUE, "scale", {.scale = (double)NAN}},
+                 {ATTN_ERR_VALUE, "float32 or float64", {.compute = ATTN_F16}},
+                 {ATTN_ERR_SHAPE, "key heads", {.kv_heads = 2}},
+                 {ATTN_ERR_FIELD, "stride", {.q_strides = {.batch = SIZE_MAX}}}};
+    touch(&c);
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        attn_error err = {0};
+        attn_attention_args args = call_args(&c);
+        args.scale = wrong[w].args.scale;
+        args.compute = wrong[w].args.compute;
+        args.kv_heads = wrong[w].args.kv_heads;
+        args.q_strides = wrong[w].args.q_strides;
+        ck_assert_int_eq(attn_attention(&args, NULL, NULL, &err), wrong[w].status);
+        ck_assert_msg(strstr(err.message, wrong[w].words) != NULL, "%s", err.message);
+    }
+    expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+/* Tokens of (q, k, v) one behind the other, as a fused projection gives them; the output token by token, too. */
+START_TEST(slices_of_a_fused_array_need_no_copy)
+{
+    enum { LEN = 21, HEADS = 3, D = 8, ROW = 3 * HEADS * D };
+    test_scene scene = scene_create(ATTN_F32, 4);
+    const float *fused = scene_normal(&scene, 1, SHAPE(2, LEN, ROW))->data;
+    float packed[3][2][HEADS][LEN][D], whole[2][HEADS][LEN][D], out[2][LEN][HEADS][D];
+    for (size_t at = 0; at < (size_t)2 * LEN * ROW; at++) {
+        const size_t d = at % D, h = at / D % HEADS, role = at / D / HEADS % 3, i = at / ROW % LEN;
+        packed[role][at / ROW / LEN][h][i][d] = fused[at];
+    }
+    attn_attention_args args = {.batch = 2, .heads = HEADS, .q_len = LEN, .kv_len = LEN, .d_k = D, .d_v = D};
+    args.q = packed[0], args.k = packed[1], args.v = packed[2], args.out = whole;
+    ck_assert_int_eq(attn_attention(&args, NULL, NULL, NULL), ATTN_OK);
+    args.q = fused, args.k = fused + HEADS * D, args.v = fused + 2 * HEADS * D, args.out = out;
+    args.q_strides = args.k_strides = args.v_strides = (attn_strides){.batch = LEN * ROW, .head = D, .row = ROW};
+    args.out_strides = (attn_strides){.batch = LEN * HEADS * D, .head = D, .row = HEADS * D};
+    ck_assert_int_eq(attn_attention(&args, NULL, NULL, NULL), ATTN_OK);
+    for (size_t row = 0; row < 2 * HEADS * LEN; row++) {
+        const size_t b = row / HEADS / LEN, h = row / LEN % HEADS, i = row % LEN;
+        ck_assert_mem_eq(out[b][i][h], whole[b][h][i], sizeof out[b][i][h]);
+    }
+    scene_destroy(&scene);
 }
 END_TEST
 
@@ -315,7 +444,7 @@ static void run_and_expect_bound(const call *c)
 
 START_TEST(values_that_every_addition_loses_keep_to_the_bound)
 {
-    static const attn_shape few_and_many[] = {{1, 1, 4, 512, 4, 24}, {1, 1, 16, 512, 4, 24}};
+    static const dimensions few_and_many[] = {{1, 1, 4, 512, 4, 24}, {1, 1, 16, 512, 4, 24}};
     for (size_t s = 0; s < 2; s++) {
         call c = call_make(&few_and_many[s], false);
         memset(c.q, 0, c.shape.q_len * c.shape.d_k * sizeof *c.q);
@@ -329,7 +458,7 @@ END_TEST
 
 START_TEST(scores_that_every_addition_moves_apart_keep_to_the_bound)
 {
-    static const attn_shape wide[] = {
+    static const dimensions wide[] = {
         {1, 1, 16, 2, 64, 2}, {1, 1, 16, 2, 256, 2}, {1, 1, 16, 2, 1024, 2}, {1, 1, 4, 2, 256, 2}};
     for (size_t s = 0; s < sizeof wide / sizeof *wide; s++) {
         call c = call_make(&wide[s], false);
@@ -357,6 +486,9 @@ CHECK_MAIN("attention")
     tcase_add_test(tests, scratch_too_small_leaves_the_outputs_untouched);
     tcase_add_test(tests, a_cancelled_call_leaves_the_outputs_untouched);
     tcase_add_test(tests, scratch_is_given_back);
+    tcase_add_test(tests, every_member_means_what_the_plan_means);
+    tcase_add_test(tests, members_that_cannot_be_are_refused);
+    tcase_add_test(tests, slices_of_a_fused_array_need_no_copy);
     tcase_add_test(tests, values_that_every_addition_loses_keep_to_the_bound);
     tcase_add_test(tests, scores_that_every_addition_moves_apart_keep_to_the_bound);
 }

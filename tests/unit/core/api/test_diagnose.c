@@ -11,8 +11,6 @@
 #include "mask_cases.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 static const scene_size SIZE = {.batch = 2, .heads = 4, .kv_heads = 2, .q_len = 9, .kv_len = 300, .d_k = 5, .d_v = 3};
 
 typedef struct {
@@ -20,19 +18,18 @@ typedef struct {
     attn_arena *arena;
 } diagnosis;
 
-static diagnosis diagnose_by(const attn_kernel *kernel, test_scene *scene, uint32_t want)
+static diagnosis diagnose_by(const attn_kernel *kernel, test_scene *scene, attn_steps want)
 {
     const attn_runtime runtime = attn_runtime_serial(kernel);
     attn_error err = {0};
     diagnosis made = {.arena = attn_arena_create(1 << 16)};
     scene->request.options.want = want;
     made.run = run_request(&scene->request, &runtime);
-    ck_assert_int_eq(attn_diagnose(&made.run.plan, &scene->request, &runtime, made.arena, &made.run.result, &err),
-                     ATTN_OK);
+    ck_assert_int_eq(attn_diagnose(&made.run.plan, NULL, &runtime, made.arena, &made.run.result, &err), ATTN_OK);
     return made;
 }
 
-static diagnosis diagnose(test_scene *scene, uint32_t want)
+static diagnosis diagnose(test_scene *scene, attn_steps want)
 {
     return diagnose_by(NULL, scene, want);
 }
@@ -203,7 +200,7 @@ END_TEST
 /* From the weights and from the entropy alone, which are told by other code. */
 START_TEST(rows_that_are_no_numbers_are_counted_and_left_out_of_the_means)
 {
-    static const uint32_t wanted[] = {WANT(ATTENTION), WANT(ENTROPY)};
+    static const attn_steps wanted[] = {WANT(ATTENTION), WANT(ENTROPY)};
     test_scene scene = scene_create(ATTN_F32, 7);
     scene_attention(&scene, &SIZE);
     attn_tensor *query = scene_copy(&scene, scene.request.inputs.query);
@@ -236,8 +233,7 @@ START_TEST(without_memory_there_are_no_findings)
     attn_error err = {0};
     const attn_runtime runtime = attn_runtime_serial(NULL);
     made.run.result.findings = (attn_findings){0};
-    ck_assert_int_eq(attn_diagnose(&made.run.plan, &scene.request, &runtime, small, &made.run.result, &err),
-                     ATTN_ERR_NO_MEMORY);
+    ck_assert_int_eq(attn_diagnose(&made.run.plan, NULL, &runtime, small, &made.run.result, &err), ATTN_ERR_NO_MEMORY);
     ck_assert_uint_eq(made.run.result.findings.heads, 0);
     attn_arena_destroy(small);
     release(&made);
@@ -254,7 +250,7 @@ static bool look(void *context)
 }
 
 /* least: looks of a diagnosis that nothing cancels. */
-static void expect_cancelled(const scene_size *size, uint32_t want, int least)
+static void expect_cancelled(const scene_size *size, attn_steps want, int least)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
     scene_attention(&scene, size);
@@ -267,7 +263,7 @@ static void expect_cancelled(const scene_size *size, uint32_t want, int least)
         attn_error err = {0};
         looks = 0;
         looks_until_cancelled = until < least ? until : INT_MAX;
-        const attn_status status = attn_diagnose(&run.plan, &scene.request, &runtime, arena, &run.result, &err);
+        const attn_status status = attn_diagnose(&run.plan, NULL, &runtime, arena, &run.result, &err);
         ck_assert_int_eq(status, until < least ? ATTN_ERR_CANCELLED : ATTN_OK);
         ck_assert(until < least ? looks <= until + 3 : looks >= least);
         attn_arena_destroy(arena);

@@ -10,11 +10,10 @@
 
 #include "check_main.h"
 #include "closeness.h"
+#include "mask/resolved.h"
 #include "mask_cases.h"
 #include "naive_attention.h"
 #include "scene.h"
-
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
 
 /* Few queries and many, one split and several, one head of keys and more. */
 static const scene_size sizes[] = {
@@ -76,15 +75,15 @@ START_TEST(a_row_of_biases_is_what_the_reference_adds)
             scene.request.options.want = WANT(OUTPUT);
             ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
             const attn_options *options = &scene.request.options;
-            void *data = scene_memory(&scene, attn_distance_bias_count(options, &plan.mask) * sizeof(double));
+            void *data = scene_memory(&scene, attn_distance_bias_count(options, attn_mask_of(&plan)) * sizeof(double));
             const attn_runtime serial = attn_runtime_serial(NULL);
-            struct attn_distance_bias distance = attn_distance_bias_make(options, &plan.mask, data, &serial);
+            struct attn_distance_bias distance = attn_distance_bias_make(options, attn_mask_of(&plan), data, &serial);
             const attn_tensor *bias = scene.request.masks.bias;
             for (size_t i = 0; i < n->q_len; i += 7) {
                 const size_t b = i % 2, h = i % 3;
-                attn_bias_row(&distance, &plan.mask, options->compute, b, h, i, 3, n->kv_len, row);
+                attn_bias_row(&distance, attn_mask_of(&plan), options->compute, b, h, i, 3, n->kv_len, row);
                 for (size_t j = 3; j < n->kv_len; j++) {
-                    double away = (double)j - (double)i - (double)attn_mask_offset(&plan.mask, b);
+                    double away = (double)j - (double)i - (double)attn_mask_offset(attn_mask_of(&plan), b);
                     double expected = naive_position_bias(options, away, n->heads, h) +
                                       (bias == NULL ? 0 : naive_read(bias, b, h, i, j));
                     if (isinf(expected))
@@ -109,7 +108,7 @@ START_TEST(alibi_is_the_bias_that_it_says)
             test_scene scene = scene_create((attn_dtype)type, s);
             scene_attention(&scene, &n);
             scene.request.options.alibi = true;
-            const uint32_t steps = scene_every_step(&scene.request);
+            const attn_steps steps = scene_every_step(&scene.request);
             test_run alibi = run_kernel(&scene.request, NULL, steps);
             attn_tensor *bias = scene_tensor(&scene, (attn_dtype)type, SHAPE(2, n.q_len, n.kv_len));
             for (size_t at = 0; at < attn_tensor_count(bias); at++) {
@@ -142,7 +141,7 @@ START_TEST(a_mask_that_skips_tiles_is_the_attend_mask_that_it_says)
                 scene_destroy(&scene);
                 continue;
             }
-            const uint32_t steps = scene_every_step(&scene.request);
+            const attn_steps steps = scene_every_step(&scene.request);
             test_run skipping = run_kernel(&scene.request, NULL, steps);
             const attn_tensor *bias = scene.request.masks.bias;
             scene.request.masks = (attn_masks){.attend = &skipping.result.step[ATTN_STEP_MASK], .bias = bias};
@@ -189,7 +188,7 @@ START_TEST(a_sink_far_below_changes_no_byte)
         test_scene scene = scene_create(ATTN_F32, s);
         scene_attention(&scene, &sizes[s]);
         scene.request.masks.causal = true;
-        const uint32_t steps = scene_every_step(&scene.request) & ~(WANT(SINK));
+        const attn_steps steps = scene_every_step(&scene.request) & ~(WANT(SINK));
         test_run without = run_kernel(&scene.request, NULL, steps);
         attn_tensor *sinks = scene_tensor(&scene, ATTN_F32, SHAPE(sizes[s].heads));
         for (size_t h = 0; h < sizes[s].heads; h++)

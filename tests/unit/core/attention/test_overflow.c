@@ -62,14 +62,15 @@ static void run(stage *s, double size)
     request.options.sinks = s->variant == SINKS ? &one : NULL;
     request.options.alibi_slopes = s->variant == ALIBI ? &one : NULL;
     request.options.alibi = s->variant == ALIBI;
-    request.options.want = 1u << ATTN_STEP_OUTPUT | (s->variant == MAPS ? 1u << ATTN_STEP_ATTENTION : 0);
+    request.options.want =
+        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | (s->variant == MAPS ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
     attn_plan plan;
     attn_result result;
     attn_error err;
     const attn_runtime runtime = attn_runtime_serial(s->kernel);
     attn_arena *arena = attn_arena_create(ROOM);
     ck_assert_msg(attn_plan_make(&request, &plan, &err) == ATTN_OK, "%s", err.message);
-    ck_assert_int_eq(attn_plan_run(&plan, &request, &runtime, arena, &result, &err), ATTN_OK);
+    ck_assert_int_eq(attn_plan_run(&plan, NULL, &runtime, arena, &result, &err), ATTN_OK);
     for (size_t at = 0; at < s->queries * D_V; at++)
         s->out[at] = number(&result.step[ATTN_STEP_OUTPUT], at);
     for (size_t at = 0; s->variant == MAPS && at < s->queries * KEYS; at++)

@@ -11,8 +11,6 @@
 #include "mask_cases.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 static const scene_size medium = {2, 2, 1, 49, 517, 8, 5};
 
 static double weight_at(const test_run *run, size_t at)
@@ -86,7 +84,7 @@ START_TEST(hidden_keys_have_no_influence_even_when_they_are_not_numbers)
             test_scene scene = scene_create(c % 2 ? ATTN_F64 : ATTN_F32, c);
             scene_attention(&scene, &medium);
             mask_case_at(c)->apply(&scene, &medium);
-            uint32_t steps = scene_every_step(&scene.request) & ~(WANT(K) | WANT(V));
+            attn_steps steps = scene_every_step(&scene.request) & ~(WANT(K) | WANT(V));
             const attn_kernel *kernel = attn_kernel_at(s % 3) != NULL ? attn_kernel_at(s % 3) : attn_kernel_best();
             test_run before = run_kernel(&scene.request, kernel, steps);
             spoiled += spoil_hidden_keys(&scene, &medium, spoils[s]);
@@ -319,7 +317,7 @@ START_TEST(heads_are_independent_single_heads)
         test_scene scene = scene_create((attn_dtype)type, 5);
         scene_attention(&scene, &medium);
         scene.request.masks.causal = true;
-        const uint32_t steps = scene_every_step(&scene.request) & ~(WANT(K) | WANT(V) | WANT(CONCAT));
+        const attn_steps steps = scene_every_step(&scene.request) & ~(WANT(K) | WANT(V) | WANT(CONCAT));
         test_run all = run_kernel(&scene.request, NULL, steps);
         attn_inputs in = scene.request.inputs;
         for (size_t h = 0; h < medium.heads; h++) {
@@ -387,7 +385,7 @@ START_TEST(a_fused_weight_is_its_three_parts)
                     continue;
                 test_scene scene = scene_create((attn_dtype)type, o);
                 scene_layer(&scene, &n, 12);
-                uint32_t steps = scene_every_step(&scene.request);
+                attn_steps steps = scene_every_step(&scene.request);
                 test_run separate = run_kernel(&scene.request, NULL, steps);
                 fuse(&scene, &n, 12, orders[o]);
                 test_run fused = run_kernel(&scene.request, NULL, steps);

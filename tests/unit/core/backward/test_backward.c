@@ -24,6 +24,29 @@ START_TEST(gradients_are_what_central_differences_say)
 }
 END_TEST
 
+/* Heads of several vectors, with a part of one, and of more features than one sum of products takes. */
+START_TEST(gradients_of_wide_heads_are_right_by_every_kernel)
+{
+    static const scene_size sizes[] = {{1, 2, 1, 101, 203, 41, 24}, {1, 1, 1, 30, 50, 300, 270}};
+    for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++) {
+        gradient_case made = {.scene = scene_create(ATTN_F64, size)};
+        const attn_kernel *kernel;
+        scene_attention(&made.scene, &sizes[size]);
+        made.scene.request.masks.causal = size == 0;
+        made.wanted = gradient_ask(&made.scene);
+        made.wanted.of = gradient_all_of(&made.wanted);
+        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+            const attn_runtime runtime = attn_runtime_serial(kernel);
+            snprintf(made.name, sizeof made.name, "%zu features, %s", sizes[size].d_k, attn_kernel_name(kernel));
+            gradient_run run = gradient_run_on(&made.wanted, &runtime);
+            expect_gradients(&made, &run);
+            gradient_run_release(&run);
+        }
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
 /* Every mask, with the options that change what a mask meets. */
 START_TEST(gradients_are_right_under_every_mask)
 {
@@ -70,7 +93,7 @@ START_TEST(the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_hav
                 const double x = tensor_get(scores, row * kv_len + j);
                 sum += x;
                 size += fabs(x);
-                if (!attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
+                if (!attn_plan_allows(plan, b, h, i, j))
                     ck_assert_msg(x == 0, "%s: hidden score has gradient %g", made.name, x);
             }
             /* Rounding of the scores (up to about 10) and of their log-sum-exp, then of every term; values up to 4. */
@@ -90,7 +113,7 @@ static bool is_seen(const attn_plan *plan, size_t b, size_t kv_head, size_t j)
     const size_t group = plan->dims.heads / plan->dims.kv_heads;
     for (size_t h = kv_head * group; h < (kv_head + 1) * group; h++)
         for (size_t i = 0; i < plan->dims.q_len; i++)
-            if (attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
+            if (attn_plan_allows(plan, b, h, i, j))
                 return true;
     return false;
 }
@@ -98,7 +121,7 @@ static bool is_seen(const attn_plan *plan, size_t b, size_t kv_head, size_t j)
 static bool sees_any(const attn_plan *plan, size_t b, size_t h, size_t i)
 {
     for (size_t j = 0; j < plan->dims.kv_len; j++)
-        if (attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
+        if (attn_plan_allows(plan, b, h, i, j))
             return true;
     return false;
 }
@@ -466,6 +489,7 @@ CHECK_MAIN("gradient")
     const int masks = (int)mask_case_count();
     tcase_add_loop_test(tests, gradients_are_what_central_differences_say, 0, GRADIENT_CASES);
     tcase_add_loop_test(tests, gradients_are_right_under_every_mask, 0, 2 * masks);
+    tcase_add_test(tests, gradients_of_wide_heads_are_right_by_every_kernel);
     tcase_add_loop_test(tests, what_is_hidden_is_never_read_and_has_no_gradient, 0, masks);
     tcase_add_test(tests, the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_have_none);
     tcase_add_test(tests, a_spoilt_query_reaches_only_the_keys_it_sees);

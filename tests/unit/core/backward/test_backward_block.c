@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(threads_do_not_change_a_byte)
 {
-    attn_pool *pool = attn_pool_create(3, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 3}, NULL);
     ck_assert_ptr_nonnull(pool);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     for (unsigned choice = 0; choice < 32; choice++) {

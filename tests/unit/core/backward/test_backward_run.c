@@ -9,7 +9,7 @@
 #include "check_main.h"
 #include "gradient_cases.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
+#define WANT(step) ATTN_STEP_BIT(ATTN_STEP_##step)
 
 /* ---- the same bytes ---- */
 
@@ -17,7 +17,7 @@ START_TEST(threads_do_not_change_a_byte)
 {
     const size_t threads[] = {1, 2, 3, 8};
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t], NULL);
+        attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = threads[t]}, NULL);
         ck_assert_ptr_nonnull(pool);
         const attn_runtime runtime = attn_pool_runtime(pool, NULL);
         gradient_case made;
@@ -128,9 +128,27 @@ START_TEST(selections_of_the_scores_are_slices_of_the_whole)
     gradient_case_release(&made);
 }
 END_TEST
+START_TEST(without_keys_the_gradient_of_queries_is_zero)
+{
+    const attn_dtype types[] = {ATTN_F32, ATTN_F64};
+    for (size_t t = 0; t < 2; t++) {
+        gradient_case made = {.scene = scene_create(types[t], 1)};
+        scene_attention(&made.scene, &(scene_size){1, 2, 2, 100, 0, 5, 3});
+        made.wanted = gradient_ask(&made.scene);
+        gradient_run run = gradient_run_serial(&made.wanted, NULL);
+        const attn_tensor *query = &run.result.gradient[ATTN_GRADIENT_QUERY];
+        ck_assert_uint_eq(attn_tensor_count(query), 2 * 100 * 5);
+        for (size_t at = 0; at < attn_tensor_count(query); at++)
+            ck_assert_double_eq(tensor_get(query, at), 0);
+        gradient_run_release(&run);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
 /* ---- memory ---- */
 
-static bool fits(const attn_gradient_request *wanted, const attn_gradient_plan *plan, size_t limit)
+static bool fits(const attn_gradient_plan *plan, size_t limit)
 {
     attn_gradient_result result;
     attn_error err = {0};
@@ -138,7 +156,7 @@ static bool fits(const attn_gradient_request *wanted, const attn_gradient_plan *
     attn_arena *arena = attn_arena_create(limit);
     if (arena == NULL)
         return false;
-    const attn_status status = attn_gradient_run(plan, wanted, &runtime, arena, &result, &err);
+    const attn_status status = attn_gradient_run(plan, NULL, &runtime, arena, &result, &err);
     ck_assert_uint_le(attn_arena_peak_bytes(arena), limit);
     attn_arena_destroy(arena);
     ck_assert_msg(status == ATTN_OK || (status == ATTN_ERR_NO_MEMORY && err.status == status && err.message[0] != '\0'),
@@ -155,13 +173,13 @@ START_TEST(an_arena_too_small_is_a_clean_refusal)
         ck_assert_int_eq(attn_gradient_plan_make(&made.wanted, &plan, NULL), ATTN_OK);
         const size_t enough = attn_gradient_plan_bytes(&plan, 1), coarse = enough / 200 / 64 * 64 + 64;
         size_t limit = 0;
-        while (!fits(&made.wanted, &plan, limit)) {
+        while (!fits(&plan, limit)) {
             limit += coarse;
             ck_assert_msg(limit < enough + coarse, "%s: %zu bytes are not enough", made.name, enough);
         }
         for (size_t fine = limit < coarse ? 0 : limit - coarse; fine < limit; fine += coarse / 64 / 20 * 64 + 64)
-            (void)fits(&made.wanted, &plan, fine);
-        ck_assert_msg(fits(&made.wanted, &plan, enough), "%s: not within what the plan says", made.name);
+            (void)fits(&plan, fine);
+        ck_assert_msg(fits(&plan, enough), "%s: not within what the plan says", made.name);
         gradient_case_release(&made);
     }
 }
@@ -267,7 +285,7 @@ static void cancel_midway(const gradient_case *made)
         runtime.cancel_context = &left;
         gradient_run run = {.plan = whole.plan, .arena = attn_arena_create(attn_gradient_plan_bytes(&whole.plan, 1))};
         attn_error err = {0};
-        const attn_status status = attn_gradient_run(&run.plan, &made->wanted, &runtime, run.arena, &run.result, &err);
+        const attn_status status = attn_gradient_run(&run.plan, NULL, &runtime, run.arena, &run.result, &err);
         ck_assert(status == ATTN_OK || (status == ATTN_ERR_CANCELLED && err.status == status));
         if (status == ATTN_OK)
             expect_same_gradients(&whole, &run, "finished before it was cancelled");
@@ -332,6 +350,7 @@ CHECK_MAIN("gradient_run")
     tcase_add_test(tests, each_gradient_alone_is_as_among_all);
     tcase_add_test(tests, the_forward_steps_are_those_of_a_plain_run);
     tcase_add_test(tests, selections_of_the_scores_are_slices_of_the_whole);
+    tcase_add_test(tests, without_keys_the_gradient_of_queries_is_zero);
     tcase_add_test(tests, an_arena_too_small_is_a_clean_refusal);
     tcase_add_test(tests, without_maps_no_memory_grows_with_queries_times_keys);
     tcase_add_test(tests, what_cannot_be_differentiated_is_refused);

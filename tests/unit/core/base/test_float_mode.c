@@ -66,7 +66,7 @@ static void run(size_t queries, const attn_runtime *runtime, bool is_wild, float
     attn_tensor k = attn_tensor_view(key, ATTN_F32, 2, (size_t[]){KEYS, FEATURES});
     attn_tensor v = attn_tensor_view(value, ATTN_F32, 2, (size_t[]){KEYS, FEATURES});
     attn_request request = {.inputs = {.query = &q, .key = &k, .value = &v}};
-    request.options.want = 1u << ATTN_STEP_OUTPUT;
+    request.options.want = ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
     const attn_gradient_request backward = {.request = &request, .grad_output = &q};
     attn_gradient_plan plan;
     attn_gradient_result result;
@@ -74,7 +74,7 @@ static void run(size_t queries, const attn_runtime *runtime, bool is_wild, float
     ck_assert_int_eq(attn_gradient_plan_make(&backward, &plan, NULL), ATTN_OK);
     if (is_wild)
         set_wild_mode();
-    const attn_status status = attn_gradient_run(&plan, &backward, runtime, arena, &result, NULL);
+    const attn_status status = attn_gradient_run(&plan, NULL, runtime, arena, &result, NULL);
     const uint64_t mode = attn_float_mode_enter();
     ck_assert_int_eq(status, ATTN_OK);
     memcpy(out, result.forward.step[ATTN_STEP_OUTPUT].data, queries * FEATURES * sizeof *out);
@@ -115,7 +115,7 @@ END_TEST
 START_TEST(so_do_the_threads_of_a_pool)
 {
     set_wild_mode();
-    attn_pool *pool = attn_pool_create(2, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, NULL);
     (void)attn_float_mode_enter();
     const attn_runtime runtime = attn_pool_runtime(pool, NULL), serial = attn_runtime_serial(NULL);
     float pooled[16 * FEATURES], alone[16 * FEATURES], pooled_grad[KEYS * FEATURES], alone_grad[KEYS * FEATURES];
@@ -127,9 +127,30 @@ START_TEST(so_do_the_threads_of_a_pool)
 }
 END_TEST
 
+static void multiply_tiny(void *argument, size_t index, size_t worker)
+{
+    volatile float *number = argument;
+    (void)worker;
+    number[index] *= 0.5f;
+}
+
+START_TEST(so_does_a_caller_that_works_along)
+{
+    volatile float numbers[2] = {1e-39f, 1e-39f};
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 1, .caller_works = true}, NULL);
+    const attn_runtime runtime = attn_pool_runtime(pool, NULL);
+    set_wild_mode();
+    runtime.run(runtime.context, 2, multiply_tiny, (void *)(uintptr_t)numbers);
+    (void)attn_float_mode_enter();
+    ck_assert(numbers[0] > 0 && numbers[1] > 0);
+    attn_pool_destroy(pool);
+}
+END_TEST
+
 CHECK_MAIN("float mode")
 {
     tcase_add_test(tests, every_half_is_widened_alike);
     tcase_add_test(tests, a_run_gives_the_same_bytes);
     tcase_add_test(tests, so_do_the_threads_of_a_pool);
+    tcase_add_test(tests, so_does_a_caller_that_works_along);
 }

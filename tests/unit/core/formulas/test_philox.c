@@ -1,8 +1,12 @@
-/* test_philox.c: the generator behind dropout against the known answers of its authors (Random123, kat_vectors). */
+/*
+ * test_philox.c: the generator behind dropout against the known answers of its authors (Random123, kat_vectors), and the
+ * decisions of every kernel against the generator.
+ */
 #include <check.h>
 
 #include "check_main.h"
 #include "formulas/philox.h"
+#include "kernel/kernel.h"
 
 START_TEST(philox_gives_the_known_answers)
 {
@@ -23,33 +27,65 @@ START_TEST(philox_gives_the_known_answers)
 }
 END_TEST
 
+/* ---- the decisions of the kernels ---- */
+
+enum { DRAWS = 400 };
+
+/* Positions around a multiple of 2^32 blocks, where the upper half of the counter changes. */
+static const uint64_t far = ((uint64_t)1 << 34) - 200;
+
+START_TEST(a_decision_compares_a_word_with_p)
+{
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
+        for (int type = ATTN_F32; type <= ATTN_F64; type++) {
+            uint8_t keep[DRAWS];
+            attn_kernel_of(kernel, (attn_dtype)type)->dropout_keep(far, UINT64_MAX - 3, 0.3, far, DRAWS, keep);
+            for (uint64_t n = 0; n < DRAWS; n++) {
+                uint32_t block[4];
+                attn_philox(far, UINT64_MAX - 3, (far + n) / 4, block);
+                ck_assert_uint_eq(keep[n], block[(far + n) % 4] >= (uint32_t)(0.3 * 4294967296.0));
+            }
+        }
+}
+END_TEST
+
 START_TEST(any_part_of_a_stream_is_the_same_as_in_the_whole)
 {
-    uint8_t whole[100], part[100];
-    attn_dropout_keep(7, DROPOUT_ATTENTION, 0.5, 1000, 100, whole);
-    for (size_t from = 0; from < 100; from++) {
-        attn_dropout_keep(7, DROPOUT_ATTENTION, 0.5, 1000 + from, 100 - from, part);
-        for (size_t n = 0; n < 100 - from; n++)
-            ck_assert_uint_eq(part[n], whole[from + n]);
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        uint8_t whole[DRAWS], part[DRAWS + 1];
+        kernel->f32->dropout_keep(7, DROPOUT_ATTENTION, 0.5, 1000, DRAWS, whole);
+        for (size_t from = 0; from < DRAWS; from++) {
+            const size_t count = (DRAWS - from) % 90;
+            part[count] = 77;
+            kernel->f32->dropout_keep(7, DROPOUT_ATTENTION, 0.5, 1000 + from, count, part);
+            ck_assert_mem_eq(part, whole + from, count);
+            ck_assert_uint_eq(part[count], 77);
+        }
     }
 }
 END_TEST
 
 START_TEST(p_of_zero_keeps_all_and_of_one_keeps_none)
 {
-    uint8_t keep[1000];
-    attn_dropout_keep(1, DROPOUT_RESIDUAL, 0, 0, 1000, keep);
-    for (int n = 0; n < 1000; n++)
-        ck_assert(keep[n]);
-    attn_dropout_keep(1, DROPOUT_RESIDUAL, 1, 0, 1000, keep);
-    for (int n = 0; n < 1000; n++)
-        ck_assert(!keep[n]);
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        uint8_t keep[DRAWS];
+        kernel->f32->dropout_keep(1, DROPOUT_RESIDUAL, 0, 0, DRAWS, keep);
+        for (int n = 0; n < DRAWS; n++)
+            ck_assert_uint_eq(keep[n], 1);
+        kernel->f32->dropout_keep(1, DROPOUT_RESIDUAL, 1, 0, DRAWS, keep);
+        for (int n = 0; n < DRAWS; n++)
+            ck_assert_uint_eq(keep[n], 0);
+    }
 }
 END_TEST
 
 CHECK_MAIN("philox")
 {
     tcase_add_test(tests, philox_gives_the_known_answers);
+    tcase_add_test(tests, a_decision_compares_a_word_with_p);
     tcase_add_test(tests, any_part_of_a_stream_is_the_same_as_in_the_whole);
     tcase_add_test(tests, p_of_zero_keeps_all_and_of_one_keeps_none);
 }

@@ -14,9 +14,7 @@
 #include "naive_attention.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
-static const uint32_t ROTATED = WANT(Q_ROTATED) | WANT(K_ROTATED);
+static const attn_steps ROTATED = WANT(Q_ROTATED) | WANT(K_ROTATED);
 
 /* ---- frequencies ---- */
 
@@ -125,24 +123,6 @@ START_TEST(proportional_leaves_the_last_pairs)
 END_TEST
 
 /* ---- the turn ---- */
-
-START_TEST(turning_back_undoes_a_turn)
-{
-    for (int layout = ATTN_ROPE_HALF; layout <= ATTN_ROPE_INTERLEAVED_TO_HALF; layout++) {
-        double cosine[3], sine[3], x[8], y[8], z[8];
-        for (size_t i = 0; i < 3; i++) {
-            cosine[i] = cos(1.0 + (double)i);
-            sine[i] = sin(1.0 + (double)i);
-        }
-        for (size_t f = 0; f < 8; f++)
-            x[f] = (double)f * (double)f - 3;
-        attn_rope_turn((attn_rope_layout)layout, ATTN_F64, 8, 6, cosine, sine, false, x, y);
-        attn_rope_turn((attn_rope_layout)layout, ATTN_F64, 8, 6, cosine, sine, true, y, z);
-        for (size_t f = 0; f < 8; f++)
-            ck_assert_double_eq_tol(z[f], x[f], 1e-13); /* numbers up to 46, rounded a few times */
-    }
-}
-END_TEST
 
 START_TEST(scores_depend_on_distances_alone)
 {
@@ -460,7 +440,6 @@ CHECK_MAIN("rope")
     tcase_add_test(tests, longrope_has_two_lists);
     tcase_add_test(tests, llama3_mixes_between_two_wavelengths);
     tcase_add_test(tests, proportional_leaves_the_last_pairs);
-    tcase_add_test(tests, turning_back_undoes_a_turn);
     tcase_add_test(tests, scores_depend_on_distances_alone);
     tcase_add_test(tests, every_layout_and_scaling_is_as_the_papers_write_it);
     tcase_add_test(tests, positions_and_tables_are_those_that_were_given);

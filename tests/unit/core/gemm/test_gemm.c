@@ -216,12 +216,31 @@ START_TEST(products_are_right_whoever_multiplies)
 }
 END_TEST
 
+void openblas_set_num_threads(int threads); /* of the BLAS, as a host process may have set it */
+
+/* Of a program that never called attn_blas_use_one_thread. */
+START_TEST(products_are_right_with_several_threads_of_the_blas)
+{
+    const attn_kernel *kernel;
+    openblas_set_num_threads(2);
+    for (size_t v = 0; v < VARIANTS; v++)
+        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+            const attn_runtime runtime = attn_runtime_serial(kernel);
+            product_case c = varied_case(v, 3);
+            run_product(&c, &runtime);
+            expect_right(&c, attn_kernel_name(kernel));
+            case_destroy(&c);
+        }
+    openblas_set_num_threads(1);
+}
+END_TEST
+
 START_TEST(threads_change_no_bit)
 {
     const size_t threads[] = {2, 3, 8, 64};
     const attn_kernel *kernel;
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t], NULL);
+        attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = threads[t]}, NULL);
         ck_assert_ptr_nonnull(pool);
         for (size_t v = 0; v < VARIANTS; v++)
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
@@ -270,6 +289,7 @@ CHECK_MAIN("products")
     tcase_add_test(tests, blocks_change_no_bit);
     tcase_add_test(tests, ways_of_the_cache_change_no_bit);
     tcase_add_test(tests, products_are_right_whoever_multiplies);
+    tcase_add_test(tests, products_are_right_with_several_threads_of_the_blas);
     tcase_add_test(tests, threads_change_no_bit);
     tcase_add_test(tests, neighbours_in_the_batch_change_no_bit);
 }

@@ -8,8 +8,6 @@
 #include "kernel/kernel.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 enum { WEIGHTS_MAX = 5 };
 
 typedef struct {
@@ -84,24 +82,17 @@ static void expect_same(const test_run *with, const test_run *without)
     ck_assert_mem_eq(a->data, b->data, attn_tensor_count(a) * attn_dtype_bytes(a->dtype));
 }
 
-/* Few rows of weights out_in are the BLAS's, with panels and without. */
-static bool multiplies(const attn_kernel *kernel, const attn_request *request)
-{
-    const size_t rows = request->inputs.query->shape[1];
-    return request->weights.layout == ATTN_LAYOUT_IN_OUT || rows > kernel->f32->blas_up_to_rows_out_in;
-}
-
 /* Weights as they lie in the scene, with panels for one kernel, run by each. */
 static void expect_same_bits(test_scene *scene)
 {
-    const uint32_t want = WANT(OUTPUT);
+    const attn_steps want = WANT(OUTPUT);
     const attn_kernel *packs, *runs;
     for (size_t r = 0; (runs = attn_kernel_at(r)) != NULL; r++) {
         test_run without = run_kernel(&scene->request, runs, want);
         for (size_t p = 0; (packs = attn_kernel_at(p)) != NULL; p++) {
             packed_layer packed; /* refers to itself */
             pack_all(&packed, &scene->request.weights, packs);
-            if (packs == runs && multiplies(runs, &scene->request))
+            if (packs == runs)
                 hide_numbers(&packed);
             test_run with = run_kernel(&scene->request, runs, want);
             expect_same(&with, &without);

@@ -12,8 +12,6 @@
 #include "mask_cases.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 static const scene_size sizes[] = {
     {1, 1, 1, 1, 1, 3, 2},
     {1, 1, 1, 1, 1030, 16, 8},
@@ -51,6 +49,7 @@ static test_scene varied_scene_of(size_t variant, const scene_size *n)
     if (variant % 3 == 1)
         scene_turn(&scene, n, variant / 3);
     mask_case_at(variant % masks)->apply(&scene, n);
+    scene.request.options.bf16_products = variant % 3 != 0 && variant % 4 > 1;
     if (variant % 3 != 1)
         scene_biases(&scene, n, (unsigned)(11 * variant) % 32);
     return scene;
@@ -68,7 +67,7 @@ START_TEST(asking_for_more_does_not_change_the_output)
     for (size_t variant = 0; variant < VARIANTS; variant++)
         for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
             test_scene scene = varied_scene(variant);
-            uint32_t every = scene_every_step(&scene.request);
+            attn_steps every = scene_every_step(&scene.request);
             test_run all = run_kernel(&scene.request, kernel, every);
             test_run output = run_kernel(&scene.request, kernel, WANT(OUTPUT));
             expect_same_steps(&output, &all, WANT(OUTPUT), "output alone");
@@ -84,9 +83,9 @@ START_TEST(each_step_alone_is_as_among_all)
 {
     for (size_t variant = 0; variant < VARIANTS; variant += 3) {
         test_scene scene = varied_scene(variant);
-        uint32_t every = scene_every_step(&scene.request);
+        attn_steps every = scene_every_step(&scene.request);
         test_run all = run_kernel(&scene.request, NULL, every);
-        for (uint32_t step = 1; step <= every; step <<= 1)
+        for (attn_steps step = 1; step <= every; step <<= 1)
             if (every & step) {
                 test_run one = run_kernel(&scene.request, NULL, step);
                 expect_same_steps(&one, &all, step, "one step alone");
@@ -105,12 +104,12 @@ START_TEST(threads_do_not_change_a_byte)
     while (attn_kernel_at(kernels) != NULL)
         kernels++;
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t], NULL);
+        attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = threads[t]}, NULL);
         ck_assert_ptr_nonnull(pool);
         attn_runtime runtime = attn_pool_runtime(pool, NULL);
         for (size_t variant = 0; variant < VARIANTS; variant++) {
             test_scene scene = varied_scene(variant);
-            uint32_t steps = variant % 4 < 2 ? scene_every_step(&scene.request) : WANT(OUTPUT) | WANT(ATTENTION);
+            attn_steps steps = variant % 4 < 2 ? scene_every_step(&scene.request) : WANT(OUTPUT) | WANT(ATTENTION);
             scene.request.options.want = steps;
             runtime.kernel = attn_kernel_at(variant % kernels);
             test_run serial = run_kernel(&scene.request, runtime.kernel, steps);
@@ -141,7 +140,7 @@ START_TEST(the_order_of_tasks_does_not_change_a_byte)
     runtime.run = run_backwards;
     for (size_t variant = 0; variant < VARIANTS; variant++) {
         test_scene scene = varied_scene(variant);
-        uint32_t steps = scene_every_step(&scene.request);
+        attn_steps steps = scene_every_step(&scene.request);
         scene.request.options.want = steps;
         test_run serial = run_kernel(&scene.request, NULL, steps);
         test_run backwards = run_request(&scene.request, &runtime);
@@ -163,14 +162,14 @@ START_TEST(a_used_arena_gives_the_same_bytes)
     attn_runtime runtime = attn_runtime_serial(NULL);
     for (size_t variant = 0; variant < VARIANTS; variant++) {
         test_scene scene = varied_scene(variant);
-        uint32_t steps = scene_every_step(&scene.request);
+        attn_steps steps = scene_every_step(&scene.request);
         scene.request.options.want = steps;
         test_run fresh = run_request(&scene.request, &runtime), used = fresh;
         attn_arena_reset(arena);
         size_t size = attn_plan_bytes(&fresh.plan, 1);
         memset(attn_arena_take(arena, size, 1), 0xff, size); /* NaN wherever it is read as a number */
         attn_arena_reset(arena);
-        ck_assert_int_eq(attn_plan_run(&used.plan, &scene.request, &runtime, arena, &used.result, NULL), ATTN_OK);
+        ck_assert_int_eq(attn_plan_run(&used.plan, NULL, &runtime, arena, &used.result, NULL), ATTN_OK);
         expect_same_steps(&fresh, &used, steps, "used arena");
         run_release(&fresh);
         scene_destroy(&scene);
@@ -187,8 +186,8 @@ static const attn_tensor *item_of(test_scene *scene, const attn_tensor *tensor, 
 }
 
 /* Item b of a step; (1, …) like that of a run of its own. */
-static void expect_item_same(test_scene *scene, const test_run *batch, const test_run *single, size_t b, uint32_t steps,
-                             const char *what)
+static void expect_item_same(test_scene *scene, const test_run *batch, const test_run *single, size_t b,
+                             attn_steps steps, const char *what)
 {
     for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
         if (steps >> step & 1) {
@@ -201,7 +200,7 @@ static void expect_item_same(test_scene *scene, const test_run *batch, const tes
 static void expect_items_same(test_scene *scene, size_t batch, const char *what)
 {
     const attn_request whole = scene->request;
-    uint32_t steps = scene_every_step(&whole);
+    attn_steps steps = scene_every_step(&whole);
     test_run run = run_kernel(&whole, NULL, steps);
     for (size_t b = 0; b < batch; b++) {
         attn_request *one = &scene->request;
@@ -283,17 +282,17 @@ static void expect_selection(size_t variant, const scene_size *size, const attn_
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         test_scene scene = varied_scene_of(variant, size);
-        uint32_t steps = scene_every_step(&scene.request);
+        attn_steps steps = scene_every_step(&scene.request);
         test_run whole = run_kernel(&scene.request, kernel, steps);
         scene.request.options.heads = some[0];
         scene.request.options.queries = some[1];
         scene.request.options.keys = some[2];
         test_run part = run_kernel(&scene.request, kernel, steps);
-        uint32_t maps = WANT(ATTENTION_MEAN);
+        attn_steps maps = WANT(ATTENTION_MEAN);
         for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
-            maps |= attn_step_is_map(step) ? UINT32_C(1) << step : 0;
+            maps |= attn_step_is_map(step) ? ATTN_STEP_BIT(step) : 0;
         for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
-            if (maps & steps & (UINT32_C(1) << step))
+            if (maps & steps & ATTN_STEP_BIT(step))
                 expect_slice(&scene.request, &whole, &part, step);
         expect_same_steps(&whole, &part, steps & ~maps, "steps that are no maps");
         run_release(&whole);
@@ -352,7 +351,7 @@ START_TEST(a_cancelled_run_says_so)
         attn_error err = {0};
         ck_assert_int_eq(attn_plan_make(&scene.request, &plan, &err), ATTN_OK);
         attn_arena *arena = attn_arena_create(attn_plan_bytes(&plan, 1));
-        ck_assert_int_eq(attn_plan_run(&plan, &scene.request, &runtime, arena, &result, &err), ATTN_ERR_CANCELLED);
+        ck_assert_int_eq(attn_plan_run(&plan, NULL, &runtime, arena, &result, &err), ATTN_ERR_CANCELLED);
         ck_assert_int_eq(err.status, ATTN_ERR_CANCELLED);
         attn_arena_destroy(arena);
         scene_destroy(&scene);
@@ -363,7 +362,7 @@ END_TEST
 /* Cancels at each check in turn: the run reports it, or it had finished and the result is complete. */
 START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
 {
-    attn_pool *pool = attn_pool_create(2, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, NULL);
     test_scene scene = varied_scene(9);
     scene.request.options.want = WANT(OUTPUT);
     test_run whole = run_kernel(&scene.request, NULL, WANT(OUTPUT));
@@ -374,7 +373,7 @@ START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
         runtime.is_cancelled = after_some_looks;
         runtime.cancel_context = &left;
         test_run run = {.plan = whole.plan, .arena = attn_arena_create(attn_plan_bytes(&whole.plan, 2))};
-        attn_status status = attn_plan_run(&run.plan, &scene.request, &runtime, run.arena, &run.result, NULL);
+        attn_status status = attn_plan_run(&run.plan, NULL, &runtime, run.arena, &run.result, NULL);
         ck_assert(status == ATTN_OK || status == ATTN_ERR_CANCELLED);
         if (status == ATTN_OK)
             expect_same_steps(&whole, &run, WANT(OUTPUT), "finished before it was cancelled");
@@ -418,7 +417,7 @@ static size_t looks_of(attn_norm_type norm)
     attn_result result;
     ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
     attn_arena *arena = attn_arena_create(attn_plan_bytes(&plan, 1));
-    ck_assert_int_eq(attn_plan_run(&plan, &scene.request, &runtime, arena, &result, NULL), ATTN_OK);
+    ck_assert_int_eq(attn_plan_run(&plan, NULL, &runtime, arena, &result, NULL), ATTN_OK);
     attn_arena_destroy(arena);
     scene_destroy(&scene);
     return looks;
@@ -453,7 +452,7 @@ START_TEST(a_norm_before_the_layer_is_spread)
     runtime.run = run_and_watch;
     runtime.context = &watch;
     test_run run = {.plan = whole.plan, .arena = attn_arena_create(attn_plan_bytes(&whole.plan, 1))};
-    ck_assert_int_eq(attn_plan_run(&run.plan, &scene.request, &runtime, run.arena, &run.result, NULL), ATTN_OK);
+    ck_assert_int_eq(attn_plan_run(&run.plan, NULL, &runtime, run.arena, &run.result, NULL), ATTN_OK);
     ck_assert_uint_eq(watch.tasks, (2 * 3201 + 63) / 64);
     expect_same_steps(&whole, &run, WANT(OUTPUT), "the norm in pieces");
     run_release(&run);

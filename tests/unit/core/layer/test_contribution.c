@@ -9,8 +9,6 @@
 #include "naive_attention.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 static const scene_size size = {2, 4, 2, 5, 7, 3, 2};
 
 static test_scene layer(attn_dtype type)
@@ -25,7 +23,7 @@ START_TEST(asking_for_it_changes_no_other_byte_and_the_other_way_round)
     for (int mechanism = ATTN_SOFTMAX; mechanism <= ATTN_PERFORMER; mechanism++) {
         test_scene scene = layer(ATTN_F32);
         scene.request.options.mechanism = (attn_mechanism){.type = (attn_mechanism_type)mechanism, .features = 4};
-        const uint32_t every = scene_every_step(&scene.request), alone = WANT(CONTRIBUTION);
+        const attn_steps every = scene_every_step(&scene.request), alone = WANT(CONTRIBUTION);
         test_run all = run_kernel(&scene.request, NULL, every), none = run_kernel(&scene.request, NULL, every & ~alone);
         test_run one = run_kernel(&scene.request, NULL, alone);
         test_run mean = run_kernel(&scene.request, NULL, alone | WANT(ATTENTION_MEAN));

@@ -11,8 +11,6 @@
 #include "naive_attention.h"
 #include "scene.h"
 
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
-
 static const scene_size size = {2, 4, 2, 5, 7, 3, 2};
 
 static attn_tensor *factors(test_scene *scene, double value)
@@ -40,7 +38,7 @@ START_TEST(factors_of_1_change_no_byte)
 {
     for (int kind = 0; kind < 3; kind++) {
         test_scene scene = scene_of(kind, kind == 2 ? ATTN_F64 : ATTN_F32);
-        const uint32_t every = scene_every_step(&scene.request);
+        const attn_steps every = scene_every_step(&scene.request);
         test_run without = run_kernel(&scene.request, NULL, every);
         scene.request.options.head_scale = factors(&scene, 1);
         test_run with = run_kernel(&scene.request, NULL, every);
@@ -58,8 +56,8 @@ START_TEST(asking_for_context_or_concat_changes_no_byte)
         test_scene scene = scene_of(kind, ATTN_F32);
         scene_scale_heads(&scene, size.heads);
         test_run every = run_kernel(&scene.request, NULL, scene_every_step(&scene.request));
-        const uint32_t wants[] = {WANT(OUTPUT), WANT(OUTPUT) | WANT(CONTEXT), WANT(OUTPUT) | WANT(CONCAT),
-                                  WANT(CONTEXT) | WANT(CONCAT)};
+        const attn_steps wants[] = {WANT(OUTPUT), WANT(OUTPUT) | WANT(CONTEXT), WANT(OUTPUT) | WANT(CONCAT),
+                                    WANT(CONTEXT) | WANT(CONCAT)};
         for (size_t w = 0; w < COUNT(wants); w++) {
             test_run some = run_kernel(&scene.request, NULL, wants[w]);
             expect_same_steps(&every, &some, wants[w], "some steps");

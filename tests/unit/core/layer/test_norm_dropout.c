@@ -1,6 +1,6 @@
 /*
- * test_norm_dropout.c: tests core/src/layer/norm.c and core/src/formulas/philox.c through attn_plan_run. That norms
- * stand in the right place is shown by test_layer.c; here is what they and dropout must hold by themselves.
+ * test_norm_dropout.c: tests norms and dropout through attn_plan_run. That norms stand in the right place is shown by
+ * test_layer.c; here is what they and dropout must hold by themselves.
  */
 #include <float.h>
 #include <math.h>
@@ -13,8 +13,6 @@
 #include "mask_cases.h"
 #include "naive_attention.h"
 #include "scene.h"
-
-#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
 
 /* ---- norm ---- */
 
@@ -186,7 +184,8 @@ END_TEST
 START_TEST(dropout_changes_nothing_before_it)
 {
     test_scene scene = dropping(0.4, 0);
-    uint32_t before = WANT(SCORES) | WANT(MASKED) | WANT(ATTENTION) | WANT(LSE) | WANT(ENTROPY) | WANT(ATTENTION_MEAN);
+    attn_steps before =
+        WANT(SCORES) | WANT(MASKED) | WANT(ATTENTION) | WANT(LSE) | WANT(ENTROPY) | WANT(ATTENTION_MEAN);
     test_run with = run_kernel(&scene.request, NULL, before);
     scene.request.options.dropout = 0;
     test_run without = run_kernel(&scene.request, NULL, before);
@@ -204,7 +203,7 @@ START_TEST(the_seed_decides_and_the_threads_do_not)
     scene.request.options.want = WANT(OUTPUT) | WANT(DROPPED);
     test_run one = run_kernel(&scene.request, NULL, scene.request.options.want);
     for (size_t t = 0; t < 4; t++) {
-        attn_pool *pool = attn_pool_create(threads[t], NULL);
+        attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = threads[t]}, NULL);
         attn_runtime runtime = attn_pool_runtime(pool, NULL);
         test_run again = run_request(&scene.request, &runtime);
         expect_same_steps(&one, &again, scene.request.options.want, "same seed");

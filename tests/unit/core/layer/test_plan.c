@@ -8,6 +8,7 @@
 
 #include "check_main.h"
 #include "layer/layer_weigh.h"
+#include "mask/resolved.h"
 #include "plan_stage.h"
 #include "scene.h"
 
@@ -395,10 +396,10 @@ START_TEST(queries_may_be_aligned_behind_the_cache)
     scene_past(&scene, &size, 3);
     scene.request.masks = (attn_masks){.causal = true, .align = ATTN_ALIGN_PAST};
     attn_plan plan = planned(&scene.request);
-    ck_assert_int_eq(attn_mask_offset(&plan.mask, 0), 3);
+    ck_assert_int_eq(attn_plan_offset(&plan, 0), 3);
     scene.request.masks.offset = scene_integers(&scene, (int64_t[]){1}, SHAPE(1));
     plan = planned(&scene.request);
-    ck_assert_int_eq(attn_mask_offset(&plan.mask, 0), 1);
+    ck_assert_int_eq(attn_plan_offset(&plan, 0), 1);
     scene_destroy(&scene);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /*
  * test_mask.c: compares core/src/mask with the rules of mask.h, as naive_allows has them.
  */
-#include "attn/mask.h"
+#include "mask/resolved.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -497,7 +497,14 @@ START_TEST(masks_are_checked_with_the_rest)
 {
     test_scene scene = attention();
     scene.request.masks.attend = scene_coins(&scene, 1, SHAPE(9, 9));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend", "attend");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend",
+                   "attend has shape [9,9], which does not fit [2,3,4,5]");
+    scene.request.masks.attend = scene_coins(&scene, 1, SHAPE(2, 5));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend", "with the shape [2,1,1,5], and masks.padding takes");
+    scene.request.masks.attend = scene_coins(&scene, 1, SHAPE(2, 4, 5));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend", "it would fit with the shape [2,1,4,5]");
+    scene.request.masks.attend = scene_coins(&scene, 1, SHAPE(6, 4, 5));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend", "it would fit with the shape [2,3,4,5]");
     scene.request.masks = (attn_masks){.padding = scene_coins(&scene, 1, SHAPE(2, 6))};
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.padding", "padding");
     scene_destroy(&scene);

@@ -3,6 +3,7 @@
  * regions nest, and nothing is lost at the end. Meant to be run under MODE=thread too.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -55,8 +56,8 @@ static void check_record(const struct record *record, size_t tasks)
 
 START_TEST(no_threads_make_no_pool)
 {
-    ck_assert_ptr_null(attn_pool_create(0, NULL));
-    ck_assert_ptr_null(attn_pool_create(SIZE_MAX, NULL));
+    ck_assert_ptr_null(attn_pool_create(&(attn_pool_options){.threads = 0}, NULL));
+    ck_assert_ptr_null(attn_pool_create(&(attn_pool_options){.threads = SIZE_MAX}, NULL));
     attn_pool_destroy(NULL);
 }
 END_TEST
@@ -70,7 +71,7 @@ static void count_job(void *argument)
 START_TEST(every_submitted_job_runs_before_the_pool_ends)
 {
     atomic_size_t count = 0;
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS}, NULL);
     ck_assert_uint_eq(attn_pool_threads(pool), THREADS);
     for (int i = 0; i < 1000; i++)
         ck_assert(attn_pool_submit(pool, count_job, &count));
@@ -100,7 +101,7 @@ START_TEST(jobs_start_in_the_order_of_submission)
 {
     struct order order = {.is_ordered = true};
     struct order_job jobs[100];
-    attn_pool *pool = attn_pool_create(1, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 1}, NULL);
     for (size_t i = 0; i < 100; i++) {
         jobs[i] = (struct order_job){&order, i};
         ck_assert(attn_pool_submit(pool, order_job, &jobs[i]));
@@ -129,7 +130,7 @@ START_TEST(a_job_submitted_first_runs_before_all_that_wait)
     struct gate gate = {.shut = PTHREAD_MUTEX_INITIALIZER};
     struct order order = {.is_ordered = true};
     struct order_job jobs[5] = {{&order, 0}, {&order, 1}, {&order, 2}, {&order, 3}, {&order, 4}};
-    attn_pool *pool = attn_pool_create(1, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 1}, NULL);
     pthread_mutex_lock(&gate.shut);
     ck_assert(attn_pool_submit(pool, wait_at_gate, &gate));
     while (!gate.is_reached)
@@ -149,7 +150,7 @@ END_TEST
 START_TEST(a_caller_outside_the_pool_gets_every_task_run_once)
 {
     static const size_t counts[] = {0, 1, 2, 3, THREADS, THREADS + 1, TASKS};
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS, .caller_works = _i == 1}, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     ck_assert_ptr_nonnull(runtime.kernel);
     ck_assert_ptr_null((void *)(uintptr_t)runtime.is_cancelled);
@@ -165,7 +166,7 @@ END_TEST
 START_TEST(idle_threads_join_a_region)
 {
     struct record record = {.threads = THREADS, .task_ms = 20};
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS, .caller_works = _i == 1}, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     runtime.run(runtime.context, THREADS * 2, record_task, &record);
     check_record(&record, THREADS * 2);
@@ -190,7 +191,7 @@ START_TEST(many_jobs_with_regions_at_once_keep_apart)
     enum { JOBS = 24 };
     struct region_job *jobs = calloc(JOBS, sizeof *jobs);
     ck_assert_ptr_nonnull(jobs);
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS}, NULL);
     for (size_t i = 0; i < JOBS; i++) {
         jobs[i].runtime = attn_pool_runtime(pool, NULL);
         jobs[i].record.threads = THREADS;
@@ -218,7 +219,7 @@ START_TEST(callers_from_several_threads_share_one_pool)
 {
     static struct region_job jobs[3];
     pthread_t threads[3];
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS, .caller_works = _i == 1}, NULL);
     for (size_t i = 0; i < 3; i++) {
         jobs[i].runtime = attn_pool_runtime(pool, NULL);
         ck_assert_int_eq(pthread_create(&threads[i], NULL, region_thread, &jobs[i]), 0);
@@ -252,7 +253,7 @@ static void branch_task(void *argument, size_t index, size_t worker)
 
 START_TEST(a_task_may_open_a_region_of_its_own)
 {
-    attn_pool *pool = attn_pool_create(THREADS, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = THREADS, .caller_works = _i == 1}, NULL);
     struct nest nest = {.runtime = attn_pool_runtime(pool, NULL)};
     nest.runtime.run(nest.runtime.context, 50, branch_task, &nest);
     ck_assert_uint_eq(nest.leaves, 500);
@@ -294,7 +295,7 @@ START_TEST(a_helper_leaves_for_a_job_that_waits)
 {
     atomic_bool is_done = false;
     struct long_region region = {.is_job_done = &is_done};
-    attn_pool *pool = attn_pool_create(2, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, NULL);
     attn_runtime runtime = attn_pool_runtime(pool, NULL);
     void *arguments[] = {&runtime, &region};
     ck_assert(attn_pool_submit(pool, long_job, arguments));
@@ -310,11 +311,102 @@ END_TEST
 START_TEST(one_thread_is_enough)
 {
     struct record record = {.threads = 1};
-    attn_pool *pool = attn_pool_create(1, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 1}, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     runtime.run(runtime.context, TASKS, record_task, &record);
     check_record(&record, TASKS);
     attn_pool_destroy(pool);
+}
+END_TEST
+
+/* ---- the caller, and processors ---- */
+
+struct who {
+    pthread_t caller;
+    atomic_size_t started, by_caller, by_others;
+    size_t together; /* a task waits until so many have started */
+};
+
+static void who_task(void *argument, size_t index, size_t worker)
+{
+    struct who *who = argument;
+    (void)index;
+    (void)worker;
+    who->started++;
+    while (who->started < who->together)
+        sched_yield();
+    if (pthread_equal(pthread_self(), who->caller))
+        who->by_caller++;
+    else
+        who->by_others++;
+}
+
+START_TEST(a_caller_that_works_is_one_of_the_threads)
+{
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2, .caller_works = true}, NULL);
+    ck_assert_uint_eq(attn_pool_threads(pool), 2);
+    const attn_runtime runtime = attn_pool_runtime(pool, NULL);
+    ck_assert_uint_eq(runtime.threads, 2);
+    struct who who = {.caller = pthread_self(), .together = 2};
+    runtime.run(runtime.context, 2, who_task, &who);
+    ck_assert_uint_eq(who.by_caller, 1);
+    ck_assert_uint_eq(who.by_others, 1);
+    atomic_bool is_done = false;
+    ck_assert(attn_pool_submit(pool, mark_job, &is_done));
+    attn_pool_destroy(pool);
+    ck_assert(is_done);
+}
+END_TEST
+
+START_TEST(any_other_caller_waits)
+{
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, NULL);
+    const attn_runtime runtime = attn_pool_runtime(pool, NULL);
+    struct who who = {.caller = pthread_self()};
+    runtime.run(runtime.context, TASKS, who_task, &who);
+    ck_assert_uint_eq(who.by_caller, 0);
+    ck_assert_uint_eq(who.by_others, TASKS);
+    attn_pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(a_caller_that_works_alone_starts_no_thread)
+{
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 1, .caller_works = true}, NULL);
+    const attn_runtime runtime = attn_pool_runtime(pool, NULL);
+    struct who who = {.caller = pthread_self()};
+    runtime.run(runtime.context, TASKS, who_task, &who);
+    ck_assert_uint_eq(who.by_caller, TASKS);
+    ck_assert(!attn_pool_submit(pool, mark_job, NULL));
+    attn_pool_destroy(pool);
+}
+END_TEST
+
+static void count_processors(void *argument, size_t index, size_t worker)
+{
+    size_t *processors = argument;
+    cpu_set_t own;
+    (void)worker;
+    ck_assert_int_eq(pthread_getaffinity_np(pthread_self(), sizeof own, &own), 0);
+    processors[index] = (size_t)CPU_COUNT(&own);
+}
+
+START_TEST(threads_are_bound_only_when_asked)
+{
+    cpu_set_t all;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    const size_t there = (size_t)CPU_COUNT(&all);
+    if (there > ATTN_POOL_THREADS_MAX)
+        return;
+    for (int pin = 0; pin < 2; pin++) {
+        size_t processors[2] = {0};
+        attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = there, .pin = pin == 1}, NULL);
+        const attn_runtime runtime = attn_pool_runtime(pool, NULL);
+        runtime.run(runtime.context, 2, count_processors, processors);
+        ck_assert_uint_eq(processors[0], pin == 1 ? 1 : there);
+        ck_assert_uint_eq(processors[1], pin == 1 ? 1 : there);
+        attn_pool_destroy(pool);
+    }
 }
 END_TEST
 
@@ -324,11 +416,15 @@ CHECK_MAIN("pool")
     tcase_add_test(tests, every_submitted_job_runs_before_the_pool_ends);
     tcase_add_test(tests, jobs_start_in_the_order_of_submission);
     tcase_add_test(tests, a_job_submitted_first_runs_before_all_that_wait);
-    tcase_add_test(tests, a_caller_outside_the_pool_gets_every_task_run_once);
-    tcase_add_test(tests, idle_threads_join_a_region);
+    tcase_add_loop_test(tests, a_caller_outside_the_pool_gets_every_task_run_once, 0, 2);
+    tcase_add_loop_test(tests, idle_threads_join_a_region, 0, 2);
     tcase_add_test(tests, many_jobs_with_regions_at_once_keep_apart);
-    tcase_add_test(tests, callers_from_several_threads_share_one_pool);
-    tcase_add_test(tests, a_task_may_open_a_region_of_its_own);
+    tcase_add_loop_test(tests, callers_from_several_threads_share_one_pool, 0, 2);
+    tcase_add_loop_test(tests, a_task_may_open_a_region_of_its_own, 0, 2);
     tcase_add_test(tests, a_helper_leaves_for_a_job_that_waits);
     tcase_add_test(tests, one_thread_is_enough);
+    tcase_add_test(tests, a_caller_that_works_is_one_of_the_threads);
+    tcase_add_test(tests, any_other_caller_waits);
+    tcase_add_test(tests, a_caller_that_works_alone_starts_no_thread);
+    tcase_add_test(tests, threads_are_bound_only_when_asked);
 }

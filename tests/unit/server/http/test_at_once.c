@@ -22,9 +22,9 @@ static bool is_trying;
 
 void __real_attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
 void __wrap_attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
-attn_status __real_attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+attn_status __real_attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
                                  attn_arena *arena, attn_result *result, attn_error *err);
-attn_status __wrap_attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+attn_status __wrap_attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
                                  attn_arena *arena, attn_result *result, attn_error *err);
 
 void __wrap_attn_arena_set_limit(attn_arena *arena, size_t limit_bytes)
@@ -36,11 +36,11 @@ void __wrap_attn_arena_set_limit(attn_arena *arena, size_t limit_bytes)
     __real_attn_arena_set_limit(arena, limit_bytes);
 }
 
-attn_status __wrap_attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+attn_status __wrap_attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
                                  attn_arena *arena, attn_result *result, attn_error *err)
 {
     operations = is_trying ? plan->time_flops : operations;
-    return __real_attn_plan_run(plan, request, runtime, arena, result, err);
+    return __real_attn_plan_run(plan, bindings, runtime, arena, result, err);
 }
 
 /* Bodies: before, then piece as often as it fits into a small body, then behind. */

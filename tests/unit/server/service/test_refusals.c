@@ -263,7 +263,7 @@ static void prepare(void)
 {
     static const struct layer_settings settings = {.max_count = 8, .max_bytes = 1 << 20, .older = 1};
     char message[320];
-    attn_blas_prepare();
+    attn_blas_use_one_thread();
     envelope_prepare();
     layers = layer_keeper_open(&settings, &silence, message, sizeof message);
     ck_assert_msg(layers != NULL, "%s", message);

@@ -13,8 +13,6 @@
 #include "codec/answer/error_answer.h"
 #include "codec/json/json_tree.h"
 
-#define WANT(step) ((uint32_t)1 << (step))
-
 enum { ARENA_BYTES = 1 << 24 };
 
 static attn_arena *arena;
@@ -30,6 +28,20 @@ static void run_serially(void *context, size_t tasks, attn_task *task, void *arg
         task(argument, i, 0);
 }
 
+/* The plan's masks, for its dimensions. */
+static void set_masks(const attn_masks *masks)
+{
+    const attn_dims *d = &plan.dims;
+    float numbers[64];
+    const attn_tensor query = attn_tensor_view(numbers, ATTN_F32, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
+    const attn_tensor key = attn_tensor_view(numbers, ATTN_F32, 4, (size_t[]){d->batch, d->heads, d->kv_len, d->d_k});
+    const attn_request request = {.inputs = {.query = &query, .key = &key}, .masks = *masks};
+    attn_plan made;
+    ck_assert_int_eq(attn_plan_make(&request, &made, NULL), ATTN_OK);
+    plan.mask = made.mask;
+    envelope.request.masks = *masks;
+}
+
 /* A result of one batch item, two heads, two queries and two keys, with nothing wanted. */
 static void prepare(void)
 {
@@ -38,8 +50,8 @@ static void prepare(void)
     envelope = (struct envelope){.form = TENSOR_FORM_NESTED};
     plan = (attn_plan){
         .dims = {.batch = 1, .heads = 2, .kv_heads = 1, .q_len = 2, .kv_len = 2, .d_k = 4, .d_v = 3, .query_rank = 2},
-        .mask = {.batch = 1, .heads = 2, .q_len = 2, .kv_len = 2},
         .scale = 0.5};
+    set_masks(&(attn_masks){.causal = false});
     result = (attn_result){0};
     runtime = (attn_runtime){.kernel = attn_kernel_best(), .threads = 1, .run = run_serially};
 }
@@ -51,7 +63,7 @@ static void destroy_arena(void)
 
 static void give(attn_step step, void *data, int rank, const size_t *shape)
 {
-    plan.want |= WANT(step);
+    plan.want |= ATTN_STEP_BIT(step);
     result.step[step] = attn_tensor_view(data, ATTN_F32, rank, shape);
     plan.step[step] = attn_tensor_view(NULL, ATTN_F32, rank, shape);
 }
@@ -177,10 +189,10 @@ START_TEST(effective_has_what_the_request_set)
                               .keys = {.items = items + 1, .count = 1}};
     envelope.has_dropout = true;
     envelope.dropout_p = 0.25;
-    plan.mask.causal = plan.mask.has_window = true;
-    plan.mask.base_offset = 3;
-    envelope.request.masks.window_left = 2;
-    envelope.request.masks.window_right = ATTN_WINDOW_OPEN;
+    int64_t three = 3;
+    const attn_tensor offset = attn_tensor_view(&three, ATTN_I64, 0, NULL);
+    set_masks(&(attn_masks){
+        .causal = true, .offset = &offset, .has_window = true, .window_left = 2, .window_right = ATTN_WINDOW_OPEN});
     json_t *tree = answer_tree();
     assert_at(tree, "effective/softcap", "30");
     assert_at(tree, "effective/layout", "\"out_in\"");
@@ -222,11 +234,10 @@ END_TEST
 
 START_TEST(offsets_that_differ_by_batch_item_are_a_list)
 {
-    static const int64_t offsets[] = {1, -2};
-    plan.dims.batch = plan.mask.batch = 2;
-    plan.mask.causal = true;
-    plan.mask.offset = offsets;
-    plan.mask.offset_stride = 1;
+    int64_t numbers[] = {1, -2};
+    const attn_tensor offsets = attn_tensor_view(numbers, ATTN_I64, 1, (size_t[]){2});
+    plan.dims.batch = 2;
+    set_masks(&(attn_masks){.causal = true, .offset = &offsets});
     json_t *tree = answer_tree();
     assert_at(tree, "effective/causal_offset", "[1,-2]");
     json_decref(tree);

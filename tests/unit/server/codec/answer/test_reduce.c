@@ -55,7 +55,7 @@ static attn_arena *run(const char *options, bool is_binary)
 
 static bool allows(size_t b, size_t h, size_t i, size_t j)
 {
-    return attn_mask_allows(&attended.plan.mask, attended.plan.compute, b, h, i, j);
+    return attn_plan_allows(&attended.plan, b, h, i, j);
 }
 
 /* The cell (r, c) of rows times cols, over the whole map of the step, whose row n is query queries[n], or n. */
@@ -146,6 +146,88 @@ START_TEST(a_pooled_mask_says_where_something_is_allowed)
         }
     }
     attn_arena_destroy(arena);
+}
+END_TEST
+
+/* ---- long rows without a mask that is looked up, which are read many numbers at a time ---- */
+
+enum { WIDE = 170 };
+
+/* One head of three causal queries over WIDE keys with few different numbers; key nan, if there is one, is NaN. */
+static attn_arena *run_wide(const char *options, size_t nan)
+{
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    size_t at = (size_t)snprintf(text, sizeof text, "{\"inputs\":{\"query\":[[1],[-1],[0.5]],\"key\":[");
+    for (size_t j = 0; j < WIDE; j++)
+        at += (size_t)snprintf(text + at, sizeof text - at, j == nan ? "%s[\"NaN\"]" : "%s[%d]", j > 0 ? "," : "",
+                               (int)(j * 7919 % 23) - 11);
+    snprintf(text + at, sizeof text - at,
+             "]},\"masks\":{\"causal\":{\"align\":\"top_left\",\"offset\":165}},\"options\":{%s}}", options);
+    ck_assert_int_eq(attended_run(&attended, text, false, arena, &runtime), ATTN_OK);
+    return arena;
+}
+
+/* Row i of parts cells; row 0 sees all but the last four keys. */
+static void check_wide_pool(size_t parts, bool is_mean, size_t nan)
+{
+    const attn_tensor *whole = &attended.whole.step[ATTN_STEP_ATTENTION];
+    for (size_t n = 0; n < 3 * parts; n++) {
+        const size_t i = n / parts, c = n % parts;
+        double sum = 0, largest = 0, got = attended_at(&attended.result.step[ATTN_STEP_ATTENTION], 0, 0, i, c);
+        size_t count = 0;
+        bool has_nan = false;
+        for (size_t j = c * WIDE / parts; j < (c + 1) * WIDE / parts && j <= i + 165; j++, count++) {
+            const double value = attended_at(whole, 0, 0, i, j);
+            sum += value;
+            largest = value > largest ? value : largest;
+            has_nan = has_nan || isnan(value);
+        }
+        const double expected = has_nan ? (double)NAN : count == 0 ? 0 : is_mean ? sum / (double)count : largest;
+        /* one rounding to float32 */
+        ck_assert_msg(isnan(expected) ? isnan(got) : fabs(got - expected) <= expected * 1e-7, "%zu of %zu: %g, not %g",
+                      n, parts, got, expected);
+    }
+    ck_assert(nan == WIDE || isnan(attended_at(whole, 0, 0, 2, nan)));
+}
+
+START_TEST(long_rows_are_pooled_number_by_number)
+{
+    for (size_t parts = 1; parts <= 170; parts += parts == 5 ? 165 : 1)
+        for (size_t nan = 60; nan <= WIDE; nan += 110)
+            for (int is_mean = 0; is_mean < 2; is_mean++) {
+                char options[120];
+                snprintf(options, sizeof options,
+                         "\"pool\":{\"rows\":3,\"cols\":%zu,\"op\":\"%s\"},\"return\":[\"attention\"]", parts,
+                         is_mean ? "mean" : "max");
+                attn_arena *arena = run_wide(options, nan);
+                check_wide_pool(parts, is_mean, nan);
+                attn_arena_destroy(arena);
+            }
+}
+END_TEST
+
+START_TEST(top_k_of_long_rows_misses_no_weight)
+{
+    for (size_t k = 1; k <= 60; k += 7) {
+        char options[64];
+        snprintf(options, sizeof options, "\"top_k\":%zu,\"return\":[\"attention\"]", k);
+        attn_arena *arena = run_wide(options, WIDE);
+        const attn_tensor *whole = &attended.whole.step[ATTN_STEP_ATTENTION];
+        const int64_t *indices = attended.envelope.reduction.top_indices.data;
+        for (size_t n = 0; n < 3 * WIDE; n++) {
+            const size_t i = n / WIDE, j = n % WIDE;
+            const double weight = attended_at(whole, 0, 0, i, j);
+            size_t before = 0;
+            for (size_t other = 0; other < WIDE; other++) {
+                const double its = attended_at(whole, 0, 0, i, other);
+                before += its > weight || (its == weight && other < j);
+            }
+            if (before < k)
+                ck_assert_int_eq(indices[i * k + before], (int64_t)j);
+        }
+        attn_arena_destroy(arena);
+    }
 }
 END_TEST
 
@@ -283,7 +365,7 @@ START_TEST(threads_change_no_byte_and_memory_stays_within_what_was_said)
 {
     static const char *const options[] = {"\"pool\":{\"rows\":3,\"cols\":4,\"op\":\"mean\"},\"dtype\":\"float16\"",
                                           "\"top_k\":3,\"dtype\":\"bfloat16\""};
-    attn_pool *pool = attn_pool_create(4, NULL);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 4}, NULL);
     ck_assert_ptr_nonnull(pool);
     const attn_runtime spread = attn_pool_runtime(pool, attn_kernel_best());
     for (size_t n = 0; n < 2; n++) {
@@ -330,6 +412,8 @@ CHECK_MAIN("reduce")
     tcase_add_test(tests, pooled_cells_are_the_maximum_or_the_mean_of_the_allowed_ones);
     tcase_add_test(tests, pooling_applies_to_what_is_selected);
     tcase_add_test(tests, a_pooled_mask_says_where_something_is_allowed);
+    tcase_add_test(tests, long_rows_are_pooled_number_by_number);
+    tcase_add_test(tests, top_k_of_long_rows_misses_no_weight);
     tcase_add_test(tests, top_k_lists_the_heaviest_allowed_keys);
     tcase_add_test(tests, equal_weights_are_listed_by_key);
     tcase_add_test(tests, top_k_of_selected_keys_tells_their_positions);

@@ -225,7 +225,8 @@ START_TEST(several_maps_are_pooled_and_one_is_not)
     const struct envelope_reduction *reduction = &s.request.common.reduction;
     ck_assert(reduction->has_pool && !reduction->pool_mean);
     ck_assert(reduction->pool_rows == MODEL_PICTURE_SIDE && reduction->pool_cols == MODEL_PICTURE_SIDE);
-    ck_assert_uint_eq(s.request.common.request.options.want, 1U << ATTN_STEP_ATTENTION | 1U << ATTN_STEP_MASK);
+    ck_assert_uint_eq(s.request.common.request.options.want,
+                      ATTN_STEP_BIT(ATTN_STEP_ATTENTION) | ATTN_STEP_BIT(ATTN_STEP_MASK));
     ck_assert_uint_eq(s.request.results, 0);
     make_stage(&s, "attention", "mask");
     s.options.layer = 5;

@@ -256,7 +256,7 @@ static const struct refusal refusals[] = {
     {"{\"model_name\":1}", ATTN_ERR_FIELD, "/model_name", "a string, received 1"},
     {"{\"model_version\":1}", ATTN_ERR_FIELD, "/model_version", "a string, received 1"},
     {PARAMETERS("\"scal\":1"), ATTN_ERR_FIELD, "/parameters/scal", "did you mean \"scale\"?"},
-    {PARAMETERS("\"rope\":\"{\""), ATTN_ERR_FIELD, "/parameters/rope", "received \"{\""},
+    {PARAMETERS("\"rope\":\"{\""), ATTN_ERR_VALUE, "/parameters/rope", "received \"{\""},
     {PARAMETERS("\"causal\":\"\""), ATTN_ERR_FIELD, "/parameters/causal", "received \"\""},
     {PARAMETERS("\"window\":\"[1]\""), ATTN_ERR_VALUE, "/parameters/window", ""},
 };

@@ -150,6 +150,7 @@ START_TEST(a_path_must_be_free_and_known)
         {"inputs.", "/inputs/", "unknown member"},
         {"options.num_heads", "/options/num_heads", "received a binary tensor"},
         {"options.heads", "/options/heads", "received a binary tensor"},
+        {"weights.query", "/weights/query", "received a binary tensor"},
         {"tokens.query", "/tokens/query", "received a binary tensor"},
         {"inputs.key.base64", "/inputs/key", "has no \"shape\""},
         {"a.b.c.d.e.f.g.h.i.j", "/a", "as deep as the tensor"},

@@ -12,8 +12,6 @@
 #include "codec/json/json_tree.h"
 #include "envelope_stage.h"
 
-#define WANT(step) ((uint32_t)1 << (step))
-
 static void assert_floats(const attn_tensor *tensor, const float *expected, size_t count)
 {
     ck_assert_ptr_nonnull(tensor);
@@ -29,7 +27,7 @@ START_TEST(the_least_request_has_the_defaults)
     ck_assert_int_eq(request->inputs.query->rank, 2);
     assert_floats(request->inputs.query, (float[]){1, 2, 3, 4}, 4);
     ck_assert(!request->inputs.key && !request->inputs.value && !request->is_layer);
-    ck_assert_uint_eq(request->options.want, WANT(ATTN_STEP_OUTPUT) | WANT(ATTN_STEP_ATTENTION));
+    ck_assert_uint_eq(request->options.want, ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | ATTN_STEP_BIT(ATTN_STEP_ATTENTION));
     ck_assert_int_eq(request->options.compute, ATTN_F32);
     ck_assert(!request->options.has_scale && request->options.softcap == 0 && request->options.dropout == 0);
     ck_assert(request->options.norm == ATTN_NORM_NONE);
@@ -212,7 +210,7 @@ START_TEST(options_are_decoded)
     ck_assert(options->num_heads == 4 && options->kv_num_heads == 2);
     ck_assert(options->has_scale && options->scale == -0.5 && options->softcap == 30);
     ck_assert_int_eq(envelope.request.inputs.query->dtype, ATTN_F64);
-    ck_assert_uint_eq(options->want, WANT(ATTN_STEP_Q) | WANT(ATTN_STEP_MASK));
+    ck_assert_uint_eq(options->want, ATTN_STEP_BIT(ATTN_STEP_Q) | ATTN_STEP_BIT(ATTN_STEP_MASK));
     ck_assert(envelope.form == TENSOR_FORM_BASE64 && envelope.digits == 6);
     ck_assert(options->dropout == 0.25 && !options->dropout_attention && options->dropout_residual);
     ck_assert(options->dropout_seed == INT64_MAX && envelope.has_dropout && envelope.training);
@@ -400,7 +398,7 @@ START_TEST(gradients_are_named_by_their_paths)
                                             "\"options\":{\"return\":[\"query\",\"masks.bias\",\"output\"]}}");
     assert_floats(envelope.grad_output, (const float[]){2}, 1);
     ck_assert_uint_eq(envelope.of, 1u << ATTN_GRADIENT_QUERY | 1u << ATTN_GRADIENT_MASK_BIAS);
-    ck_assert_uint_eq(envelope.request.options.want, 1u << ATTN_STEP_OUTPUT);
+    ck_assert_uint_eq(envelope.request.options.want, ATTN_STEP_BIT(ATTN_STEP_OUTPUT));
     ck_assert(!envelope.request.is_layer);
 }
 END_TEST

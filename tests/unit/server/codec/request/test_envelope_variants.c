@@ -19,7 +19,8 @@ enum { LIST_BYTES = 2 << 20 };
 #define KIND(text)    OPTIONS("\"mechanism\":{" text "}")
 
 static const struct refusal options[] = {
-    {OPTIONS("\"rope\":1"), ATTN_ERR_FIELD, "/options/rope", "an object, received 1"},
+    {OPTIONS("\"rope\":1"), ATTN_ERR_FIELD, "/options/rope", "or an object with layout and theta, received 1"},
+    {OPTIONS("\"rope\":\"x\""), ATTN_ERR_VALUE, "/options/rope", "\"half\", \"interleaved\""},
     {ROPE("\"layout\":\"x\""), ATTN_ERR_VALUE, "/options/rope/layout", "\"half\", \"interleaved\""},
     {ROPE("\"dim\":3"), ATTN_ERR_VALUE, "/options/rope/dim", "an even integer, received 3"},
     {ROPE("\"dim\":0"), ATTN_ERR_VALUE, "/options/rope/dim", "from 2 to"},
@@ -192,7 +193,8 @@ static const struct refusal over[] = {
     {"{" INPUTS ",\"qkv\":{}}", ATTN_ERR_FIELD, "/qkv", "unknown member; known here"},
     {"{" INPUTS ",\"options\":{\"scale\":[]}}", ATTN_ERR_FIELD, "/options/scale", "received an array"},
     {"{" INPUTS ",\"masks\":{\"padding\":1}}", ATTN_ERR_FIELD, "/masks/padding", ""},
-    {"{" INPUTS ",\"tokens\":[]}", ATTN_ERR_FIELD, "/tokens", "an object"},
+    {"{" INPUTS ",\"tokens\":[]}", ATTN_ERR_SHAPE, "/tokens", "0 labels for 1"},
+    {"{" INPUTS ",\"tokens\":\"a\"}", ATTN_ERR_FIELD, "/tokens", "a list of labels, or an object"},
     {"{\"inputs\":{\"query\":1}}", ATTN_ERR_FIELD, "/inputs/query", ""},
 };
 

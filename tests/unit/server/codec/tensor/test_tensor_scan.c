@@ -38,7 +38,7 @@ static attn_status scan(const char *text, attn_dtype dtype, attn_tensor *tensor)
 {
     struct lifted_text array = text_of(text);
     err = (attn_error){0};
-    return tensor_scan(&array, dtype, "/t", arena, tensor, &at, &err);
+    return tensor_scan(&array, dtype, NULL_IS_REFUSED, "/t", arena, tensor, &at, &err);
 }
 
 START_TEST(shape_follows_the_brackets)
@@ -79,6 +79,19 @@ START_TEST(elements_come_in_the_order_of_the_text)
     ck_assert(values[0] == 0.1f && values[1] == -2000 && values[2] == 1 && values[3] == 0);
     ck_assert(isinf(values[4]) && values[4] > 0 && isinf(values[5]) && values[5] < 0);
     ck_assert(isnan(values[6]) && values[7] == 0 && signbit(values[7]));
+}
+END_TEST
+
+START_TEST(words_of_python_and_null_are_numbers_where_they_may_be)
+{
+    attn_tensor tensor;
+    ck_assert_int_eq(scan("[\"-inf\",\"inf\",\"nan\"]", ATTN_F64, &tensor), ATTN_OK);
+    const double *values = tensor.data;
+    ck_assert(isinf(values[0]) && values[0] < 0 && isinf(values[1]) && values[1] > 0 && isnan(values[2]));
+    const struct lifted_text array = text_of("[[null,1],[2,null]]");
+    ck_assert_int_eq(tensor_scan(&array, ATTN_F32, NULL_HIDES, "/t", arena, &tensor, &at, &err), ATTN_OK);
+    const float *scores = tensor.data;
+    ck_assert(isinf(scores[0]) && scores[0] < 0 && scores[1] == 1 && scores[2] == 2 && scores[3] == scores[0]);
 }
 END_TEST
 
@@ -135,11 +148,11 @@ static const struct refusal refusals[] = {
     {"[\"NaN\"]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer", "", ""},
     {"[0,2]", ATTN_BOOL, ATTN_ERR_VALUE, "/t/1", "true, false, 0 or 1", "", ""},
     {"[\"NaN\"]", ATTN_BOOL, ATTN_ERR_VALUE, "/t/0", "true, false, 0 or 1", "", ""},
-    {"[1,]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "missing", "", ""},
+    {"[1,]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "no comma before a closing bracket", "", ""},
     {"[,1]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "missing", "", ""},
     {"[1,,2]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "missing", "", ""},
-    {"[[1],]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "missing", "", ""},
-    {"[[1],x]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "not a JSON number", "", ""},
+    {"[[1],]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "no comma before a closing bracket", "", ""},
+    {"[[1],x]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "in double quotes", "", ""},
     {"[1 2]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "expected ','", "", ""},
     {"[[1][2]]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "expected ','", "", ""},
     {"[01]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "not a JSON number", "", ""},
@@ -253,9 +266,11 @@ START_TEST(a_small_arena_is_a_clean_refusal)
     attn_arena *small = attn_arena_create(64);
     struct lifted_text array = text_of("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]");
     attn_tensor tensor;
-    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, "/t", small, &tensor, &at, &err), ATTN_ERR_NO_MEMORY);
+    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, NULL_IS_REFUSED, "/t", small, &tensor, &at, &err),
+                     ATTN_ERR_NO_MEMORY);
     ck_assert_str_eq(err.field, "/t");
-    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, "/t", small, &tensor, &at, NULL), ATTN_ERR_NO_MEMORY);
+    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, NULL_IS_REFUSED, "/t", small, &tensor, &at, NULL),
+                     ATTN_ERR_NO_MEMORY);
     attn_arena_destroy(small);
 }
 END_TEST
@@ -265,6 +280,7 @@ CHECK_MAIN("tensor_scan")
     tcase_add_checked_fixture(tests, make_arena, destroy_arena);
     tcase_add_test(tests, shape_follows_the_brackets);
     tcase_add_test(tests, elements_come_in_the_order_of_the_text);
+    tcase_add_test(tests, words_of_python_and_null_are_numbers_where_they_may_be);
     tcase_add_test(tests, every_type_of_text_is_read);
     tcase_add_loop_test(tests, refusals_name_the_element_and_say_what_is_wrong, 0, COUNT(refusals));
     tcase_add_test(tests, white_space_changes_neither_numbers_nor_refusals);

@@ -251,7 +251,7 @@ static const char *body_of(const char *inputs, const char *of)
 /* Every request gives the same bytes by one thread and by two, and with prepared weights and without. */
 static void check_request(const struct pair *pair, const char *body, const struct run *whole)
 {
-    attn_pool *pool = attn_pool_create(2, &err);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, &err);
     ck_assert_ptr_nonnull(pool);
     const attn_runtime serial = attn_runtime_serial(NULL), parallel = attn_pool_runtime(pool, NULL);
     check_same(run_by(pair->plain, body, none, &serial), whole, EVERY_ITEM);
@@ -370,7 +370,7 @@ static const char *const large_options[] = {
 
 START_TEST(a_run_takes_no_more_memory_than_planned)
 {
-    attn_pool *pool = attn_pool_create(2, &err);
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, &err);
     const attn_runtime serial = attn_runtime_serial(NULL), parallel = attn_pool_runtime(pool, NULL);
     check_memory(t5, body_of(long_inputs(600, 500), large_options[_i]), &serial);
     check_memory(t5, body_of(long_inputs(300, 800), large_options[_i]), &parallel);

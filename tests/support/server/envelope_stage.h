@@ -1,8 +1,8 @@
 /*
- * envelope_stage.h: requests as text, decoded, for the test programs of server/codec/request.
+ * envelope_stage.h: requests as text, decoded, for the test programs of requests and of their hints.
  */
-#ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
-#define TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
+#ifndef TESTS_SUPPORT_SERVER_ENVELOPE_STAGE_H
+#define TESTS_SUPPORT_SERVER_ENVELOPE_STAGE_H
 
 #include "codec/request/envelope_decode.h"
 #include "decode_stage.h"
