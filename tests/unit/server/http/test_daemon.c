@@ -284,7 +284,7 @@ START_TEST(draining_is_told_and_finishes_what_runs)
     answer = http_read(&client, false);
     ck_assert_int_eq(answer.status, 200);
     ck_assert_str_eq(http_field(&answer, "Connection"), "close");
-    ck_assert(http_daemon_await_idle(stage.server, 5));
+    ck_assert(http_daemon_await_idle(stage.server, 120));
     http_free(&answer);
     http_close(&client);
     http_close(&idle);
@@ -309,7 +309,7 @@ START_TEST(a_drain_under_load_loses_no_request)
     for (size_t i = 0; i < CALLERS; i++)
         pthread_join(callers[i].thread, NULL);
     http_daemon_stop_listening(stage.server);
-    ck_assert(http_daemon_await_idle(stage.server, 5));
+    ck_assert(http_daemon_await_idle(stage.server, 120));
     http_stage_stop(&stage);
     for (size_t i = 0; i < CALLERS; i++) {
         ck_assert_uint_gt(callers[i].answered, 0);
@@ -351,7 +351,7 @@ START_TEST(a_client_that_leaves_ends_its_job)
     http_send(&client, POST);
     await_begun(1);
     http_close(&client);
-    ck_assert(http_daemon_await_idle(stage.server, 5)); /* although the gate is still closed */
+    ck_assert(http_daemon_await_idle(stage.server, 120)); /* although the gate is still closed */
     http_stage_stop(&stage);
 }
 END_TEST

@@ -545,7 +545,7 @@ START_TEST(clients_that_leave_midway_leave_nothing_behind)
         http_send(&client, parts[i % 5]);
         http_close(&client);
     }
-    ck_assert(http_daemon_await_idle(stage.server, 5));
+    ck_assert(http_daemon_await_idle(stage.server, 120));
     check_answer("GET /livez HTTP/1.1\r\n" HOST "\r\n", 200, "live");
 }
 END_TEST

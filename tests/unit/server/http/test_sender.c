@@ -77,18 +77,11 @@ static attn_status letters(struct call *call)
 
 static struct http_stage stage;
 
-/* In an instrumented build, one client takes so long that another one is cut. */
-static void be_patient(struct http_stage *slow)
-{
-    slow->setup.idle_timeout_s = slow->setup.request_timeout_s = slow->setup.deadline_s = 240;
-}
-
 static void set_up(void)
 {
     write_alphabets();
     stage = http_stage_of(letters);
     stage.setup.limits.memory_bytes = 64 << 20;
-    be_patient(&stage);
     http_stage_start(&stage);
 }
 
@@ -111,7 +104,7 @@ static void check_letters(struct http_answer *answer)
 
 static void await(const atomic_size_t *counter, size_t least)
 {
-    for (int i = 0; i < 10000 && *counter < least; i++)
+    for (int i = 0; i < 120000 && *counter < least; i++)
         sleep_ms(1);
     ck_assert_uint_ge(*counter, least);
 }
@@ -217,8 +210,6 @@ START_TEST(an_answer_that_nobody_takes_is_cut_while_others_wait)
     stage = http_stage_of(letters);
     stage.setup.limits.memory_bytes = 64 << 20;
     stage.setup.connections = 2;
-    be_patient(&stage);
-    stage.setup.header_timeout_s = 240;
     http_stage_start(&stage);
     struct http_client silent = http_open(stage.port);
     ck_assert(http_send(&silent, POST)); /* the client reads nothing */
@@ -250,7 +241,7 @@ START_TEST(a_client_that_leaves_in_the_middle_is_forgotten)
         http_close(&client);
         sleep_ms(i < 2 ? 0 : 100);
         is_shut = false;
-        ck_assert(http_daemon_await_idle(stage.server, 10));
+        ck_assert(http_daemon_await_idle(stage.server, 120));
         ck_assert_uint_lt(written, PIECES);
     }
     struct http_answer answer = http_ask(stage.port, POST);
@@ -265,7 +256,6 @@ START_TEST(a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun)
     stage.compute_threads = 1;
     stage.queue = QUEUED;
     stage.setup.limits.memory_bytes = 64 << 20;
-    be_patient(&stage);
     http_stage_start(&stage);
     struct http_client clients[CLIENTS] = {client_in_the_middle()};
     for (size_t i = 1; i < CLIENTS; i++) {
@@ -295,7 +285,7 @@ START_TEST(a_drain_finishes_what_is_being_sent)
     is_shut = false;
     struct http_answer answer = http_read(&client, false);
     check_letters(&answer);
-    ck_assert(http_daemon_await_idle(stage.server, 10));
+    ck_assert(http_daemon_await_idle(stage.server, 120));
     http_close(&client);
 }
 END_TEST
