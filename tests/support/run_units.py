@@ -43,14 +43,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
-    total = [0, 0, 0]
+    total, broken = [0, 0, 0], []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for program, status, said in pool.map(run, options.programs):
             print(said, end="")
             mine = counts(status, said)
             if mine[1]:
-                print(f"failed: {program}, status {status}")
+                broken.append(f"failed: {program}, status {status}\n{said}")
             total = [sum(pair) for pair in zip(total, mine)]
+    print("".join(broken), end="")  # once more, where the end of a long log shows it
     return conclude("check", *total)
 
 
