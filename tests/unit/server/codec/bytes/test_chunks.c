@@ -68,10 +68,11 @@ END_TEST
 START_TEST(a_megabyte_in_small_pieces_is_all_there_in_few_chunks)
 {
     struct chunks chunks = chunks_begin(arena);
-    char *expected = malloc(100000 * 11 + 1);
-    for (int i = 0; i < 100000; i++) {
+    enum { PIECES = 100000, PIECE = 11 };
+    char *expected = malloc(PIECES * PIECE + 1);
+    for (int i = 0; i < PIECES; i++) {
         chunks_format(&chunks, "%010d,", i);
-        snprintf(expected + i * 11, 12, "%010d,", i);
+        snprintf(expected + i * PIECE, (size_t)((PIECES - i) * PIECE) + 1, "%010d,", i);
     }
     check_text(&chunks, expected);
     free(expected);
