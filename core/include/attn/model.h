@@ -99,7 +99,7 @@ ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const 
  *
  *     z = cap(scale * (norm(activation(x W_d + b_d)) W_o + b_o)),   cap(z) = c tanh(z / c)
  *
- * dense, norm and the cap are optional.
+ * dense, norm and the cap are optional. Tensors are of the compute type; with ATTN_F32, W_d and W_o may be of 16 bits.
  */
 typedef struct {
     attn_dtype compute;
@@ -108,7 +108,7 @@ typedef struct {
     attn_activation activation; /* of dense */
     attn_token_norm norm;
     double scale;       /* of x W_o, before b_o is added; 0 means 1 */
-    attn_affine output; /* (d, words) in layout in_out; weights are of the compute type */
+    attn_affine output; /* (d, words) in layout in_out */
     double softcap;     /* c; 0: none */
 } attn_prediction_head;
 

@@ -180,7 +180,10 @@ typedef struct {
  *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
  *   branch_norm  weight (d_out), bias (d_out): of the result of the output projection; see attn_options
- * Every weight is row-major without gaps, and so are the inputs of a layer.
+ * Every weight is row-major without gaps, and so are the inputs of a layer. With compute ATTN_F32, the weights of query,
+ * key, value, qkv, output, gate and the feed-forward network may each be ATTN_F16 or ATTN_BF16, too. They are widened
+ * while they are read, which is exact, so results have the bits of the same numbers in float32. Biases and norms are of
+ * the compute type, and gradients need weights of it.
  */
 typedef struct {
     attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm;

@@ -122,18 +122,30 @@ static attn_status check_start(const attn_request *request, attn_error *err)
 
 static attn_status check_types(const attn_request *request, attn_error *err)
 {
+    const attn_weights *weights = &request->weights;
+    const attn_feed_forward_weights *network = &weights->feed_forward;
     const struct {
         const attn_tensor *tensor;
         const char *field;
-    } inputs[] = {{request->inputs.query, "inputs.query"},
-                  {request->inputs.key, "inputs.key"},
-                  {request->inputs.value, "inputs.value"},
-                  {request->inputs.past_key, "inputs.past_key"},
-                  {request->inputs.past_value, "inputs.past_value"}};
-    for (size_t n = 0; n < sizeof inputs / sizeof *inputs; n++)
-        if (inputs[n].tensor != NULL && inputs[n].tensor->dtype != request->options.compute)
-            return attn_fail(err, ATTN_ERR_FIELD, inputs[n].field, "gradients need inputs in %s, got %s",
-                             attn_dtype_name(request->options.compute), attn_dtype_name(inputs[n].tensor->dtype));
+    } read[] = {{request->inputs.query, "inputs.query"},
+                {request->inputs.key, "inputs.key"},
+                {request->inputs.value, "inputs.value"},
+                {request->inputs.past_key, "inputs.past_key"},
+                {request->inputs.past_value, "inputs.past_value"},
+                {weights->query.weight, "weights.query.weight"},
+                {weights->key.weight, "weights.key.weight"},
+                {weights->value.weight, "weights.value.weight"},
+                {weights->qkv.weight, "weights.qkv.weight"},
+                {weights->output.weight, "weights.output.weight"},
+                {weights->gate.weight, "weights.gate.weight"},
+                {network->up.weight, "weights.feed_forward.up.weight"},
+                {network->gate.weight, "weights.feed_forward.gate.weight"},
+                {network->down.weight, "weights.feed_forward.down.weight"}};
+    for (size_t n = 0; n < sizeof read / sizeof *read; n++)
+        if (read[n].tensor != NULL && read[n].tensor->dtype != request->options.compute)
+            return attn_fail(err, ATTN_ERR_FIELD, read[n].field, "gradients need %s in %s, got %s",
+                             strncmp(read[n].field, "inputs.", strlen("inputs.")) == 0 ? "inputs" : "weights",
+                             attn_dtype_name(request->options.compute), attn_dtype_name(read[n].tensor->dtype));
     return ATTN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* gemm.c: the large products of a layer as tasks, each a block of rows and columns. */
 #include "gemm/gemm.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ struct products_run {
     attn_multiply *multiply; /* the kernel's; NULL: the BLAS is faster */
     size_t cache_ways;
     char *scratch;
+    size_t scratch_bytes; /* of a thread */
 };
 
 /* The ways of a set of the L1 cache; 0 if the system does not say. */
@@ -47,9 +49,19 @@ static size_t cache_ways(void)
 #endif
 }
 
-size_t attn_products_scratch_bytes(attn_dtype compute)
+size_t attn_narrow_inner(attn_dtype compute, attn_layout layout, const attn_tensor *weight)
 {
-    return GEMM_SCRATCH * attn_dtype_bytes(compute);
+    if (weight == NULL || weight->dtype == compute)
+        return 0;
+    const size_t outer = weight->shape[layout == ATTN_LAYOUT_IN_OUT ? weight->rank - 1 : 0];
+    return outer == 0 ? 0 : attn_tensor_count(weight) / outer;
+}
+
+/* The BLAS reads a widened block of a weight of 16 bits. */
+size_t attn_products_scratch_bytes(attn_dtype compute, size_t narrow_inner)
+{
+    const size_t widened = BLAS_COLUMNS * attn_min(narrow_inner, BLAS_INNER);
+    return attn_max(GEMM_SCRATCH, widened) * attn_dtype_bytes(compute);
 }
 
 /* Element at (row, column) of y, and so on. */
@@ -62,12 +74,36 @@ static const char *weight_at(const struct products_run *run, const struct attn_p
                              size_t column)
 {
     const bool is_in_out = run->layout == ATTN_LAYOUT_IN_OUT;
-    return at(run, p->w, is_in_out ? feature * p->w_stride + column : column * p->w_stride + feature);
+    const size_t number = is_in_out ? feature * p->w_stride + column : column * p->w_stride + feature;
+    return p->w + number * attn_dtype_bytes(p->dtype);
+}
+
+/*
+ * Part of a weight in the compute type, for the BLAS: where it is, or widened into scratch. *stride is then its own. The
+ * conversion cannot fail, because it is exact.
+ */
+static const char *wide_weight(const struct products_run *run, const struct attn_product *p, size_t feature,
+                               size_t features, size_t column, size_t columns, char *scratch, size_t *stride)
+{
+    const char *from = weight_at(run, p, feature, column);
+    *stride = p->w_stride;
+    if (p->dtype == run->compute)
+        return from;
+    const bool is_in_out = run->layout == ATTN_LAYOUT_IN_OUT;
+    const size_t rows = is_in_out ? features : columns;
+    *stride = is_in_out ? columns : features;
+    for (size_t row = 0; row < rows; row++) {
+        const attn_status status =
+            attn_convert(scratch + row * *stride * run->element, run->compute,
+                         from + row * p->w_stride * attn_dtype_bytes(p->dtype), p->dtype, *stride, NULL);
+        assert(status == ATTN_OK);
+    }
+    return scratch;
 }
 
 /* y starts as the bias, or 0. The product is added to it. */
 static void blas_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
-                       size_t column)
+                       size_t column, char *scratch)
 {
     const size_t columns = attn_min(p->columns - column, p->block_columns);
     char *y = at(run, p->y, row * p->y_stride + column);
@@ -76,10 +112,13 @@ static void blas_block(const struct products_run *run, const struct attn_product
             memcpy(at(run, y, r * p->y_stride), at(run, p->bias, column), columns * run->element);
         else
             memset(at(run, y, r * p->y_stride), 0, columns * run->element);
-    for (size_t inner = 0; inner < p->inner && !attn_is_cancelled(run->runtime); inner += BLAS_INNER)
-        attn_blas_multiply_add(run->compute, rows, columns, attn_min(p->inner - inner, BLAS_INNER),
-                               at(run, p->x, row * p->inner + inner), p->inner, weight_at(run, p, inner, column),
-                               p->w_stride, run->layout, y, p->y_stride);
+    for (size_t first = 0; first < p->inner && !attn_is_cancelled(run->runtime); first += BLAS_INNER) {
+        const size_t inner = attn_min(p->inner - first, BLAS_INNER);
+        size_t stride;
+        const char *w = wide_weight(run, p, first, inner, column, columns, scratch, &stride);
+        attn_blas_multiply_add(run->compute, rows, columns, inner, at(run, p->x, row * p->inner + first), p->inner, w,
+                               stride, run->layout, y, p->y_stride);
+    }
 }
 
 /*
@@ -93,6 +132,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
     const struct attn_gemm_block block = {
         .x = at(run, p->x, row * p->inner),
         .w = weight_at(run, p, 0, column),
+        .dtype = p->dtype,
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
         .panels = p->panels == NULL ? NULL : at(run, p->panels, from * p->inner),
         .y = at(run, p->y, row * p->y_stride + column),
@@ -152,14 +192,14 @@ static void product_task(void *argument, size_t index, size_t worker)
     const struct attn_product *p = find_product(run, index);
     const size_t part = index - p->first_task;
     const size_t column_block = part % p->column_blocks, row_block = part / p->column_blocks;
+    char *scratch = run->scratch + worker * run->scratch_bytes;
     if (run->multiply != NULL) {
         const size_t row = row_block * p->block_rows, rows = attn_min(p->batch * p->rows - row, p->block_rows);
-        kernel_block(run, p, row, rows, column_block,
-                     run->scratch + worker * attn_products_scratch_bytes(run->compute));
+        kernel_block(run, p, row, rows, column_block, scratch);
     } else {
         const size_t each = attn_ceil_div(p->rows, BLAS_ROWS), row = row_block % each * BLAS_ROWS;
         blas_block(run, p, row_block / each * p->rows + row, attn_min(p->rows - row, BLAS_ROWS),
-                   column_block * BLAS_COLUMNS);
+                   column_block * BLAS_COLUMNS, scratch);
     }
 }
 
@@ -176,11 +216,14 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
                                .scratch = scratch};
     const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, compute);
     run.multiply = kernel->multiplies_faster ? kernel->multiply : NULL;
-    size_t tasks = 0;
+    size_t tasks = 0, narrow_inner = 0;
     for (size_t p = 0; p < count; p++) {
         divide(&run, &products[p]);
+        if (products[p].dtype != compute)
+            narrow_inner = attn_max(narrow_inner, products[p].inner);
         products[p].first_task = tasks;
         tasks += products[p].row_blocks * products[p].column_blocks;
     }
+    run.scratch_bytes = attn_products_scratch_bytes(compute, narrow_inner);
     attn_spread(runtime, tasks, product_task, &run);
 }

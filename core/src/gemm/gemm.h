@@ -11,12 +11,14 @@
 /*
  * x is (batch, rows, inner) and y is (batch, rows, y_stride), both without gaps between the items of the batch. The
  * first columns numbers of each row of y are written. W has the given attn_layout; its rows (in_out) or columns
- * (out_in) are w_stride apart. bias has columns numbers, or is NULL. panels points to the panel of the runtime's kernel
- * that contains the first column; skip columns come before it in that panel. Without panels: NULL with skip 0.
+ * (out_in) are w_stride apart. Its numbers have the type dtype: the compute type or, with float32, 16 bits. bias has
+ * columns numbers, or is NULL. panels points to the panel of the runtime's kernel that contains the first column; skip
+ * columns come before it in that panel. Without panels: NULL with skip 0.
  */
 struct attn_product {
     const char *x, *w, *bias, *panels;
     char *y;
+    attn_dtype dtype;
     size_t batch, rows, columns, inner, w_stride, y_stride, skip;
     /* filled in by attn_products_run */
     size_t block_rows, block_columns, row_blocks, column_blocks, first_task;
@@ -30,13 +32,17 @@ struct attn_product {
 const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column,
                              size_t *skip);
 
-/* Scratch bytes of a thread. */
-size_t attn_products_scratch_bytes(attn_dtype compute);
+/* The features of a weight that is not of the compute type, at most; 0: there is none, or it is of that type. */
+size_t attn_narrow_inner(attn_dtype compute, attn_layout layout, const attn_tensor *weight);
+
+/* Scratch bytes of a thread. narrow_inner is the largest attn_narrow_inner of the weights. */
+size_t attn_products_scratch_bytes(attn_dtype compute, size_t narrow_inner);
 
 /*
  * Computes all products, of the type compute and with weights of one layout, on the threads of the runtime. The numbers
- * of a row depend on rows and on the row itself, not on its neighbours, the batch, or the threads. scratch has the
- * scratch bytes of every thread. After a cancelled run, y is undefined.
+ * of a row depend on rows and on the row itself, not on its neighbours, the batch, or the threads. A weight of 16 bits
+ * gives the bits of the same numbers in float32. scratch has the scratch bytes of every thread. After a cancelled run, y
+ * is undefined.
  */
 void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
                        const attn_runtime *runtime, char *scratch);

@@ -13,6 +13,7 @@ static struct attn_gemm_block block_of(attn_layout layout, const attn_tensor *we
     const size_t *shape = weight->shape + weight->rank - 2;
     return (struct attn_gemm_block){
         .w = weight->data,
+        .dtype = weight->dtype,
         .inner = shape[is_in_out ? 0 : 1],
         .columns = shape[is_in_out ? 1 : 0],
         .w_stride = shape[1],

@@ -102,6 +102,7 @@ struct attn_weight_row {
  */
 struct attn_gemm_block {
     const void *x, *w, *bias;
+    attn_dtype dtype;   /* of w: the kernel's type, or in float 16 bits, which are widened exactly */
     const void *panels; /* the columns of W as pack_panel wrote them; NULL: w is read */
     void *y;
     size_t rows, columns, inner;
@@ -120,7 +121,7 @@ typedef void attn_multiply(const struct attn_gemm_block *block, size_t first, vo
 
 /*
  * Writes a panel of at most panel_columns columns of W, for all features: data[feature][panel_columns], padded with 0.
- * It reads w, columns, inner, w_stride and layout of the block.
+ * It reads w, dtype, columns, inner, w_stride and layout of the block.
  */
 typedef void attn_pack_panel(const struct attn_gemm_block *block, float *data);
 

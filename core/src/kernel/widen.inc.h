@@ -15,9 +15,21 @@
 typedef uint16_t half_vec __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
 typedef uint32_t bits_vec __attribute__((vector_size(VECTOR_BYTES)));
 
+/* GCC 12 extends in two halves, and puts them together. */
+static inline bits_vec load_half_bits(const uint16_t *from)
+{
+#if defined(__AVX512F__) && VECTOR_BYTES == 64
+    return (bits_vec)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+    return (bits_vec)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+#else
+    return __builtin_convertvector(*(const half_vec *)from, bits_vec);
+#endif
+}
+
 static inline vec load_bf16(const uint16_t *from)
 {
-    return (vec)(__builtin_convertvector(*(const half_vec *)from, bits_vec) << 16);
+    return (vec)(load_half_bits(from) << 16);
 }
 
 static inline vec load_f16(const uint16_t *from)
@@ -28,7 +40,7 @@ static inline vec load_f16(const uint16_t *from)
     return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 #else
     /* A product by a power of two shifts the exponent, and is exact; infinity and NaN keep the highest exponent. */
-    const bits_vec half = __builtin_convertvector(*(const half_vec *)from, bits_vec);
+    const bits_vec half = load_half_bits(from);
     const bits_vec magnitude = (half & 0x7FFF) << 13, special = (bits_vec)(magnitude >= 0x7C00u << 13);
     const bits_vec scaled = (bits_vec)((vec)magnitude * 0x1p112f);
     return (vec)(scaled | (special & 0x7F800000u) | (half & 0x8000) << 16);

@@ -68,10 +68,12 @@ static void project_head(struct contribution *own, size_t h)
     const attn_layout layout = run->request->weights.layout;
     const attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     const size_t g = h / (d->heads / d->kv_heads), of_key_head = d->batch * d->kv_len * d->d_v;
+    const attn_tensor *weight = run->request->weights.output.weight;
     const size_t first = h * d->d_v * (layout == ATTN_LAYOUT_IN_OUT ? projection.w_stride : 1);
     struct attn_product product = {
         .x = own->values + g * of_key_head * run->element,
-        .w = (const char *)run->request->weights.output.weight->data + first * run->element,
+        .w = (const char *)weight->data + first * attn_dtype_bytes(weight->dtype),
+        .dtype = weight->dtype,
         .y = own->outputs,
         .batch = d->batch,
         .rows = d->kv_len,

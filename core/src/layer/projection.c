@@ -1,6 +1,8 @@
 /* projection.c: separate, per-head and fused weights as slices of columns. */
 #include "layer/projection.h"
 
+#include "base/size.h"
+
 /* Rank 2: one matrix with the columns of all heads. Rank 3: one matrix per head. */
 static attn_projection separate(const attn_affine *affine, attn_layout layout, size_t heads, size_t inner, size_t d)
 {
@@ -86,6 +88,17 @@ attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout
                              .w_stride = layout == ATTN_LAYOUT_IN_OUT ? columns : inner};
 }
 
+size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype compute)
+{
+    const attn_feed_forward_weights *network = &weights->feed_forward;
+    const attn_affine *const all[] = {&weights->query, &weights->key, &weights->value, &weights->qkv, &weights->output,
+                                      &weights->gate,  &network->up,  &network->gate,  &network->down};
+    size_t inner = 0;
+    for (size_t n = 0; n < sizeof all / sizeof *all; n++)
+        inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, all[n]->weight));
+    return inner;
+}
+
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
 {
     return attn_projection_of_matrix(&weights->output, weights->layout, dims->heads * dims->d_v, dims->d_out);
@@ -102,7 +115,9 @@ void attn_projection_products(const attn_projection *projection, attn_layout lay
         *product = *tokens;
         product->y = tokens->y + s * projection->columns * element;
         product->y_stride = projection->slices * projection->columns;
-        product->w = (const char *)weight->data + (projection->first + s * projection->step) * element;
+        product->w =
+            (const char *)weight->data + (projection->first + s * projection->step) * attn_dtype_bytes(weight->dtype);
+        product->dtype = weight->dtype;
         product->w_stride = projection->w_stride;
         product->bias = bias == NULL ? NULL : (const char *)bias->data + column * element;
         product->columns = projection->columns;

@@ -40,8 +40,11 @@ attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout
 /* The output projection: one slice for rank 2 and for rank 3. */
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
 
+/* The largest attn_narrow_inner of all weights of a layer and its feed-forward network. */
+size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype compute);
+
 /*
- * Turns the slices into products; a number has element bytes. tokens has x, y, batch and rows; a row of y has the
+ * Turns the slices into products; a number of tokens and biases has element bytes. tokens has x, y, batch and rows; a row of y has the
  * slices one after the other. The products use the panels of kernel if the weight has them. kernel NULL: no panels.
  */
 void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,

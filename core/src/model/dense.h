@@ -11,8 +11,8 @@
 /* The columns of the result; 0: the weight is absent. A weight of a rank above 2 has its rows first (out_in). */
 size_t attn_dense_width(const attn_affine *affine, attn_layout layout);
 /* Arena bytes of attn_dense, without its result. */
-size_t attn_dense_bytes(attn_dtype compute, size_t threads);
-/* x is (rows, inner), contiguous. *y becomes (rows, width) in arena. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED. */
+size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtype compute, size_t threads);
+/* With float32, the weight may be of 16 bits. x is (rows, inner), contiguous. *y becomes (rows, width) in arena. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED. */
 ATTN_MUST_CHECK attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x,
                                        const attn_runtime *runtime, attn_arena *arena, attn_tensor *y, attn_error *err);
 

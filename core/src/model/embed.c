@@ -44,7 +44,9 @@ size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_
     const size_t projected = count * attn_dense_width(&embedding->projection, embedding->layout) * element;
     const size_t last = embedding->positions_last ? attn_embedding_width(embedding) * element : 0;
     return 2 * rows + attn_round_up(threads * d * element, ATTN_ALIGNMENT) + attn_round_up(projected, ATTN_ALIGNMENT) +
-           attn_round_up(last, ATTN_ALIGNMENT) + (projected > 0 ? attn_dense_bytes(embedding->compute, threads) : 0);
+           attn_round_up(last, ATTN_ALIGNMENT) +
+           (projected > 0 ? attn_dense_bytes(&embedding->projection, embedding->layout, embedding->compute, threads)
+                          : 0);
 }
 
 /* ---- indices ---- */

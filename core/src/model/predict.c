@@ -14,14 +14,17 @@ enum { TASK_NUMBERS = 1 << 14 };
 
 size_t attn_prediction_head_bytes(const attn_prediction_head *head, size_t rows, size_t threads)
 {
-    const size_t element = attn_dtype_bytes(head->compute), scratch = attn_dense_bytes(head->compute, threads);
+    const attn_dtype compute = head->compute;
+    const size_t element = attn_dtype_bytes(compute);
     const size_t dense = attn_dense_width(&head->dense, head->dense_layout);
     const size_t words = attn_dense_width(&head->output, head->output_layout);
     const size_t inner =
         dense > 0 ? dense : head->output.weight->shape[head->output_layout == ATTN_LAYOUT_OUT_IN ? 1 : 0];
-    size_t bytes = attn_round_up(rows * words * element, ATTN_ALIGNMENT) + scratch;
+    size_t bytes = attn_round_up(rows * words * element, ATTN_ALIGNMENT) +
+                   attn_dense_bytes(&head->output, head->output_layout, compute, threads);
     if (dense > 0)
-        bytes += attn_round_up(rows * dense * element, ATTN_ALIGNMENT) + scratch;
+        bytes += attn_round_up(rows * dense * element, ATTN_ALIGNMENT) +
+                 attn_dense_bytes(&head->dense, head->dense_layout, compute, threads);
     if (head->norm.type != ATTN_NORM_NONE)
         bytes += attn_round_up(rows * inner * element, ATTN_ALIGNMENT);
     return bytes;

@@ -159,7 +159,7 @@ static attn_status fail_weight(attn_error *err, const char *field, const attn_te
 static attn_status read_weight(const attn_tensor *weight, const char *field, attn_layout layout, attn_dtype compute,
                                size_t *heads, size_t *in, size_t *out, attn_error *err)
 {
-    attn_status status = attn_check_tensor(weight, field, compute, err);
+    attn_status status = attn_check_matrix(weight, field, compute, err);
     if (status != ATTN_OK)
         return status;
     if (weight->rank != 2 && weight->rank != 3)

@@ -6,6 +6,13 @@
 #include "base/fail_shape.h"
 #include "base/size.h"
 
+/* Where the type is float32, 16 bits are read as they are. */
+static attn_dtype readable_type(const attn_tensor *tensor, attn_dtype compute)
+{
+    const bool is_half = tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16;
+    return is_half && compute == ATTN_F32 ? tensor->dtype : compute;
+}
+
 static attn_status check_numbers(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
 {
     size_t count;
@@ -25,11 +32,15 @@ attn_status attn_check_tensor(const attn_tensor *tensor, const char *field, attn
     return status;
 }
 
+attn_status attn_check_matrix(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
+{
+    return attn_check_tensor(tensor, field, readable_type(tensor, compute), err);
+}
+
 /* Tokens of attention, and a cache, may lie anywhere, with their features side by side. */
 attn_status attn_check_tokens(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
 {
-    const bool is_half = tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16;
-    attn_status status = check_numbers(tensor, field, is_half && compute == ATTN_F32 ? tensor->dtype : compute, err);
+    attn_status status = check_numbers(tensor, field, readable_type(tensor, compute), err);
     const int last = tensor->rank - 1;
     bool is_fine = last < 0 || tensor->shape[last] <= 1 || tensor->stride[last] == 1;
     for (int axis = 0; axis < last; axis++)

@@ -15,6 +15,9 @@
 /* Of the compute type, row-major without gaps, and not too large. */
 ATTN_MUST_CHECK attn_status attn_check_tensor(const attn_tensor *tensor, const char *field, attn_dtype compute,
                                               attn_error *err);
+/* The same, but it may be of 16 bits where the type is float32: a projection's weight. */
+ATTN_MUST_CHECK attn_status attn_check_matrix(const attn_tensor *tensor, const char *field, attn_dtype compute,
+                                              attn_error *err);
 /*
  * The same, but it may lie anywhere with its features side by side, and may be of 16 bits where the type is float32:
  * tokens of attention, and a cache.

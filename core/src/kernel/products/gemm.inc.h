@@ -25,7 +25,9 @@ static_assert(PANEL * GEMM_INNER + GEMM_ROWS * X_STRIDE <= GEMM_SCRATCH, "a pane
 
 /* At most GEMM_INNER features of a block, from one row and column on. */
 struct gemm_slice {
-    const REAL *x, *w, *bias; /* bias NULL: none, or not in this slice */
+    const REAL *x, *bias; /* bias NULL: none, or not in this slice */
+    const void *w;
+    attn_dtype dtype; /* of w: the kernel's, or 16 bits, which are widened as they are loaded */
     REAL *y;
     size_t x_stride, w_stride, y_stride, features;
     const REAL *ahead; /* the next panel, prefetched into L2: ahead_step numbers per feature */
@@ -33,9 +35,23 @@ struct gemm_slice {
     bool is_first; /* y is overwritten, not added to */
 };
 
-/* Computes rows by width vectors of y in registers. If pack is not NULL, the columns of W are packed on the way. */
+/* The address of number n of W. */
+ALWAYS_INLINE const void *weight_at(const void *w, size_t n, const attn_dtype dtype)
+{
+    return (const char *)w + n * bytes_of(dtype);
+}
+
+static void skip_weights(struct gemm_slice *slice, size_t numbers)
+{
+    slice->w = weight_at(slice->w, numbers, slice->dtype);
+}
+
+/*
+ * Computes rows by width vectors of y in registers. If pack is not NULL, the columns of W are packed on the way. dtype is
+ * that of W, as a constant; packed columns have the kernel's type.
+ */
 ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, const int width, const bool is_unpacked,
-                             REAL *restrict pack)
+                             const attn_dtype dtype, REAL *restrict pack)
 {
     vec sum[GEMM_TILE_ROWS][8];
     UNROLLED_FOR (r, rows)
@@ -44,24 +60,27 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
     const size_t x_stride = slice->x_stride, w_stride = is_unpacked ? slice->w_stride : PANEL;
     const bool fetches = !is_unpacked && rows > 1; /* for one row the hardware prefetcher is enough */
     const size_t ahead_step = slice->ahead_step;
-    const REAL *w = slice->w, *ahead = slice->ahead;
+    const void *w = slice->w;
+    const REAL *ahead = slice->ahead;
     const REAL *x[(GEMM_TILE_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
-    for (size_t d = 0; d < slice->features; d++, w += w_stride, ahead += ahead_step) {
+    for (size_t d = 0; d < slice->features; d++, w = weight_at(w, w_stride, dtype), ahead += ahead_step) {
         vec columns[8];
         if (fetches)
             __builtin_prefetch(ahead, 0, 2);
         UNROLLED_FOR (c, width) {
-            columns[c] = load(w + c * LANES);
-            if (fetches && c * VECTOR_BYTES % 64 == 0)
-                __builtin_prefetch(w + FEATURES_AHEAD * PANEL + c * LANES, 0, 3);
-            if (is_unpacked && c * VECTOR_BYTES % 64 == 0)
-                __builtin_prefetch(w + ROWS_AHEAD * w_stride + c * LANES, 0, 2);
+            const size_t column = (size_t)c * LANES;
+            const bool begins_line = column * bytes_of(dtype) % 64 == 0;
+            columns[c] = load_as(w, c * LANES, dtype);
+            if (fetches && begins_line)
+                __builtin_prefetch(weight_at(w, FEATURES_AHEAD * PANEL + column, dtype), 0, 3);
+            if (is_unpacked && begins_line)
+                __builtin_prefetch(weight_at(w, ROWS_AHEAD * w_stride + column, dtype), 0, 2);
             if (is_unpacked && c == width - 1) /* the last cache line, if W is not aligned */
-                __builtin_prefetch(w + ROWS_AHEAD * w_stride + width * LANES - 1, 0, 2);
+                __builtin_prefetch(weight_at(w, ROWS_AHEAD * w_stride + column + LANES - 1, dtype), 0, 2);
             if (pack != NULL)
-                store(pack + d * PANEL + (size_t)c * LANES, columns[c]);
+                store(pack + d * PANEL + column, columns[c]);
         }
         UNROLLED_FOR (r, rows) {
             REAL feature = x[r / 3][d + (size_t)(r % 3) * x_stride];
@@ -86,21 +105,22 @@ static struct gemm_slice rows_after(const struct gemm_slice *slice, size_t rows)
 }
 
 /* A panel times up to GEMM_TILE_ROWS rows: a whole register tile, or smaller ones. */
-ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const bool is_unpacked)
+ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const bool is_unpacked,
+                             const attn_dtype dtype)
 {
     struct gemm_slice part = *slice;
     if (rows == GEMM_TILE_ROWS) {
-        gemm_tile(slice, GEMM_TILE_ROWS, 2, is_unpacked, NULL);
+        gemm_tile(slice, GEMM_TILE_ROWS, 2, is_unpacked, dtype, NULL);
         return;
     }
     for (; GEMM_TILE_ROWS > 8 && rows >= 8; rows -= 8, part = rows_after(&part, 8))
-        gemm_tile(&part, GEMM_TILE_ROWS > 8 ? 8 : 1, 2, is_unpacked, NULL);
+        gemm_tile(&part, GEMM_TILE_ROWS > 8 ? 8 : 1, 2, is_unpacked, dtype, NULL);
     for (; rows >= 4; rows -= 4, part = rows_after(&part, 4))
-        gemm_tile(&part, 4, 2, is_unpacked, NULL);
+        gemm_tile(&part, 4, 2, is_unpacked, dtype, NULL);
     for (; rows >= 2; rows -= 2, part = rows_after(&part, 2))
-        gemm_tile(&part, 2, 2, is_unpacked, NULL);
+        gemm_tile(&part, 2, 2, is_unpacked, dtype, NULL);
     if (rows == 1)
-        gemm_tile(&part, 1, 2, is_unpacked, NULL);
+        gemm_tile(&part, 1, 2, is_unpacked, dtype, NULL);
 }
 
 /* The same for a panel of which y has columns columns, from column skip on: computed beside y, then copied. */
@@ -117,24 +137,40 @@ static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, 
     }
     for (size_t r = 0; r < rows && !slice->is_first; r++)
         memcpy(part + r * PANEL, slice->y + r * slice->y_stride, columns * sizeof(REAL));
-    gemm_rows(&beside, rows, false);
+    gemm_rows(&beside, rows, false, KERNEL_TYPE);
     for (size_t r = 0; r < rows; r++)
         memcpy(slice->y + r * slice->y_stride, part + r * PANEL, columns * sizeof(REAL));
 }
 
-/* Packs columns columns of W into pack[feature][PANEL], padded with 0. */
+/* Packs at most LANES columns of 16 bits of W in the layout out_in: as many features at a time are widened first. */
+static void pack_narrow_lanes(const struct gemm_slice *slice, const void *from, size_t columns, REAL *pack)
+{
+    REAL wide[LANES * LANES] = {0};
+    for (size_t d = 0; d < slice->features; d += LANES) {
+        const size_t features = attn_min(slice->features - d, LANES);
+        for (size_t j = 0; j < columns; j++)
+            widen_row(weight_at(from, j * slice->w_stride + d, slice->dtype), slice->dtype, features, wide + j * LANES);
+        pack_lanes(wide, LANES, columns, features, pack + d * PANEL);
+    }
+}
+
+/* Packs columns columns of W into pack[feature][PANEL], padded with 0, and widened. */
 static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size_t columns, REAL *pack)
 {
-    if (layout == ATTN_LAYOUT_OUT_IN) {
-        for (size_t j = 0; j < PANEL; j += LANES)
-            pack_lanes(slice->w + (j < columns ? j * slice->w_stride : 0), (ptrdiff_t)slice->w_stride,
-                       j < columns ? columns - j : 0, slice->features, pack + j);
-        return;
+    const attn_dtype dtype = slice->dtype;
+    const size_t stride = slice->w_stride;
+    for (size_t j = 0; layout == ATTN_LAYOUT_OUT_IN && j < PANEL; j += LANES) {
+        const size_t left = j < columns ? columns - j : 0;
+        const void *from = weight_at(slice->w, left > 0 ? j * stride : 0, dtype);
+        if (dtype == KERNEL_TYPE)
+            pack_lanes(from, (ptrdiff_t)stride, left, slice->features, pack + j);
+        else
+            pack_narrow_lanes(slice, from, attn_min(left, LANES), pack + j);
     }
-    for (size_t d = 0; d < slice->features; d++) {
-        __builtin_prefetch(slice->w + (d + ROWS_AHEAD) * slice->w_stride, 0, 2);
+    for (size_t d = 0; layout == ATTN_LAYOUT_IN_OUT && d < slice->features; d++) {
+        __builtin_prefetch(weight_at(slice->w, (d + ROWS_AHEAD) * stride, dtype), 0, 2);
         memset(pack + d * PANEL, 0, PANEL * sizeof(REAL));
-        memcpy(pack + d * PANEL, slice->w + d * slice->w_stride, columns * sizeof(REAL));
+        widen_row(weight_at(slice->w, d * stride, dtype), dtype, columns, pack + d * PANEL);
     }
 }
 
@@ -144,7 +180,7 @@ static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip,
     for (size_t row = 0; row < rows; row += GEMM_TILE_ROWS) {
         const size_t tile_rows = attn_min(rows - row, GEMM_TILE_ROWS);
         if (columns == PANEL)
-            gemm_rows(&slice, tile_rows, false);
+            gemm_rows(&slice, tile_rows, false, KERNEL_TYPE);
         else
             gemm_edge(&slice, tile_rows, skip, columns);
         slice.ahead += slice.features * slice.ahead_step;
@@ -155,14 +191,15 @@ static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip,
 /* A panel of W that is not packed: the product of the first rows packs it on the way, where the layout allows. */
 static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t columns, REAL *pack)
 {
-    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS) {
-        gemm_tile(&slice, GEMM_TILE_ROWS, 2, true, pack);
+    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS && slice.dtype == KERNEL_TYPE) {
+        gemm_tile(&slice, GEMM_TILE_ROWS, 2, true, KERNEL_TYPE, pack);
         rows -= GEMM_TILE_ROWS;
         slice = rows_after(&slice, GEMM_TILE_ROWS);
     } else {
         pack_weight(&slice, layout, columns, pack);
     }
     slice.w = slice.ahead = pack;
+    slice.dtype = KERNEL_TYPE;
     gemm_packed_panel(slice, rows, 0, columns);
 }
 
@@ -180,21 +217,29 @@ static void avoid_aliasing(struct gemm_slice *slice, size_t rows, size_t ways, R
     slice->x_stride = X_STRIDE;
 }
 
-/* GEMV: few rows do not repay packing, so W is read once. One row takes wide steps. Returns the columns done. */
-static size_t gemv_rows(struct gemm_slice slice, size_t rows, size_t columns)
+ALWAYS_INLINE size_t gemv_rows_as(struct gemm_slice slice, size_t rows, size_t columns, const attn_dtype dtype)
 {
     size_t done = 0;
     for (size_t step; columns - done >= PANEL; done += step) {
         step = rows == 1 && columns - done >= 8 * LANES ? 8 * LANES : PANEL;
         if (step == PANEL)
-            gemm_rows(&slice, rows, true);
+            gemm_rows(&slice, rows, true, dtype);
         else
-            gemm_tile(&slice, 1, 8, true, NULL);
-        slice.w += step;
+            gemm_tile(&slice, 1, 8, true, dtype, NULL);
+        slice.w = weight_at(slice.w, step, dtype);
         slice.y += step;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + step;
     }
     return done;
+}
+
+/* GEMV: few rows do not repay packing, so W is read once. One row takes wide steps. Returns the columns done. */
+static size_t gemv_rows(const struct gemm_slice *slice, size_t rows, size_t columns)
+{
+    if (REAL_BITS == 64 || slice->dtype == KERNEL_TYPE)
+        return gemv_rows_as(*slice, rows, columns, KERNEL_TYPE);
+    return slice->dtype == ATTN_BF16 ? gemv_rows_as(*slice, rows, columns, ATTN_BF16)
+                                     : gemv_rows_as(*slice, rows, columns, ATTN_F16);
 }
 
 /*
@@ -215,12 +260,13 @@ static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_b
 {
     const size_t end = block->skip + block->columns;
     slice.w = (const REAL *)block->panels + first * PANEL;
+    slice.dtype = KERNEL_TYPE;
     slice.ahead_step = (PANEL * GEMM_TILE_ROWS + block->rows - 1) / block->rows;
     for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
         const size_t columns = attn_min(end - column, PANEL) - skip;
         slice.ahead = next_panel(block, first, slice.features, column, end);
         gemm_packed_panel(slice, block->rows, skip, columns);
-        slice.w += PANEL * block->inner;
+        skip_weights(&slice, PANEL * block->inner);
         slice.y += columns;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + columns;
     }
@@ -232,7 +278,8 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
     REAL *pack = scratch;
     struct gemm_slice slice = {
         .x = (const REAL *)block->x + first,
-        .w = (const REAL *)block->w + first * (is_in_out ? block->w_stride : 1),
+        .w = weight_at(block->w, first * (is_in_out ? block->w_stride : 1), block->dtype),
+        .dtype = block->dtype,
         .y = block->y,
         .x_stride = block->x_stride,
         .w_stride = block->w_stride,
@@ -249,14 +296,14 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
     }
     size_t column = 0;
     if (is_in_out && block->rows < GEMM_TILE_ROWS) {
-        column = gemv_rows(slice, block->rows, block->columns);
-        slice.w += column;
+        column = gemv_rows(&slice, block->rows, block->columns);
+        skip_weights(&slice, column);
         slice.y += column;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + column;
     }
     for (; column < block->columns; column += PANEL) {
         gemm_unpacked_panel(slice, block->layout, block->rows, attn_min(block->columns - column, PANEL), pack);
-        slice.w += is_in_out ? PANEL : PANEL * slice.w_stride;
+        skip_weights(&slice, is_in_out ? PANEL : PANEL * slice.w_stride);
         slice.y += PANEL;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + PANEL;
     }
@@ -265,7 +312,8 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
 #if REAL_BITS == 32
 static void pack_panel(const struct attn_gemm_block *block, float *data)
 {
-    const struct gemm_slice slice = {.w = block->w, .w_stride = block->w_stride, .features = block->inner};
+    const struct gemm_slice slice = {
+        .w = block->w, .dtype = block->dtype, .w_stride = block->w_stride, .features = block->inner};
     pack_weight(&slice, block->layout, block->columns, data);
 }
 #endif

@@ -76,6 +76,7 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
     const size_t w = c->layout == ATTN_LAYOUT_IN_OUT ? column : column * c->w_stride;
     const struct attn_gemm_block block = {.x = c->x + row * c->inner * element,
                                           .w = c->w + w * element,
+                                          .dtype = c->dtype,
                                           .bias = c->bias == NULL ? NULL : c->bias + column * element,
                                           .y = c->y + (row * c->y_stride + column) * element,
                                           .rows = rows,
@@ -86,7 +87,7 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
                                           .y_stride = c->y_stride,
                                           .cache_ways = c->cache_ways,
                                           .layout = c->layout};
-    void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(c->dtype));
+    void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(c->dtype, 0));
     ck_assert_ptr_nonnull(scratch);
     for (size_t first = 0; first < c->inner; first += GEMM_INNER)
         attn_kernel_of(kernel, c->dtype)->multiply(&block, first, scratch);
@@ -100,13 +101,14 @@ static void run_product(const product_case *c, const attn_runtime *runtime)
                                    .w = c->w,
                                    .bias = c->bias,
                                    .y = c->y,
+                                   .dtype = c->dtype,
                                    .batch = c->batch,
                                    .rows = c->rows,
                                    .columns = c->columns,
                                    .inner = c->inner,
                                    .w_stride = c->w_stride,
                                    .y_stride = c->y_stride};
-    char *scratch = aligned_alloc(ATTN_ALIGNMENT, runtime->threads * attn_products_scratch_bytes(c->dtype));
+    char *scratch = aligned_alloc(ATTN_ALIGNMENT, runtime->threads * attn_products_scratch_bytes(c->dtype, 0));
     ck_assert_ptr_nonnull(scratch);
     attn_products_run(&product, 1, c->dtype, c->layout, runtime, scratch);
     free(scratch);

@@ -300,6 +300,35 @@ START_TEST(a_prediction_head_follows_its_equation)
 }
 END_TEST
 
+/* The bytes of the same numbers in float32. */
+START_TEST(a_prediction_head_reads_weights_of_16_bits)
+{
+    const attn_tensor input = random_table(TOKENS, D, 13);
+    attn_tensor wide[2] = {random_table(D, D, 9), random_table(WORDS, D, 11)}, narrow[2], scores[2];
+    const attn_kernel *kernel;
+    for (int i = 0; i < 2; i++) {
+        const attn_dtype dtype = i == 0 ? ATTN_F16 : ATTN_BF16;
+        const size_t count = attn_tensor_count(&wide[i]);
+        narrow[i] = attn_tensor_view(attn_arena_take(arena, count, 2), dtype, 2, wide[i].shape);
+        ck_assert_int_eq(attn_convert(narrow[i].data, dtype, wide[i].data, ATTN_F32, count, &err), ATTN_OK);
+        ck_assert_int_eq(attn_convert(wide[i].data, ATTN_F32, narrow[i].data, dtype, count, &err), ATTN_OK);
+    }
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        const attn_runtime serial = attn_runtime_serial(kernel);
+        for (int i = 0; i < 2; i++) {
+            const attn_tensor *weights = i == 0 ? wide : narrow;
+            const attn_prediction_head head = {.compute = ATTN_F32,
+                                               .dense_layout = ATTN_LAYOUT_IN_OUT,
+                                               .output_layout = ATTN_LAYOUT_OUT_IN,
+                                               .dense.weight = &weights[0],
+                                               .output.weight = &weights[1]};
+            ck_assert_int_eq(attn_predict(&head, &input, &serial, arena, &scores[i], &err), ATTN_OK);
+        }
+        ck_assert_mem_eq(scores[0].data, scores[1].data, attn_tensor_count(&scores[0]) * sizeof(float));
+    }
+}
+END_TEST
+
 CHECK_MAIN("model")
 {
     tcase_add_checked_fixture(tests, begin, end);
@@ -315,4 +344,5 @@ CHECK_MAIN("model")
     tcase_add_test(tests, patches_are_products_behind_the_leading_vectors);
     tcase_add_test(tests, an_image_of_another_form_is_refused);
     tcase_add_test(tests, a_prediction_head_follows_its_equation);
+    tcase_add_test(tests, a_prediction_head_reads_weights_of_16_bits);
 }
