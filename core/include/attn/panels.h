@@ -14,7 +14,8 @@
 ATTN_BEGIN_C
 
 /*
- * data is [matrix][panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; a weight of rank 2 is one matrix.
+ * data is [matrix][panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; a weight of rank 2 is one matrix. Its
+ * numbers have the type of the weight, so that panels of 16 bits take no more memory than the weight.
  * The panels belong to one kernel, and were packed from the tensor in one layout. Other kernels, requests with another
  * layout, and computations in another type than float32 use the tensor's own data.
  */
@@ -25,8 +26,8 @@ struct attn_panels {
 };
 
 /*
- * Bytes of the panels of a weight in the layout; 0: the kernel uses none, or the weight is not float32, not contiguous,
- * or of a rank other than 2 and 3 (a matrix per head).
+ * Bytes of the panels of a weight in the layout; 0: the kernel uses none, or the weight is not float32, float16 or
+ * bfloat16, not contiguous, or of a rank other than 2 and 3 (a matrix per head).
  */
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight);
 

@@ -134,7 +134,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
         .w = weight_at(run, p, 0, column),
         .dtype = p->dtype,
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
-        .panels = p->panels == NULL ? NULL : at(run, p->panels, from * p->inner),
+        .panels = p->panels == NULL ? NULL : p->panels + from * p->inner * attn_dtype_bytes(p->dtype),
         .y = at(run, p->y, row * p->y_stride + column),
         .rows = rows,
         .columns = to - from - skip,

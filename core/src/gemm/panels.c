@@ -33,11 +33,13 @@ static size_t matrices_of(const attn_tensor *weight)
 
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
-    if (!kernel->f32->multiplies_faster || weight->dtype != ATTN_F32 || (weight->rank != 2 && weight->rank != 3) ||
-        !attn_tensor_is_contiguous(weight))
+    const bool is_half = weight->dtype == ATTN_F16 || weight->dtype == ATTN_BF16;
+    if (!kernel->f32->multiplies_faster || (weight->dtype != ATTN_F32 && !is_half) ||
+        (weight->rank != 2 && weight->rank != 3) || !attn_tensor_is_contiguous(weight))
         return 0;
     const struct attn_gemm_block block = block_of(layout, weight);
-    const size_t each = panels_of(kernel, &block) * kernel->f32->panel_columns * block.inner * sizeof(float);
+    const size_t each =
+        panels_of(kernel, &block) * kernel->f32->panel_columns * block.inner * attn_dtype_bytes(weight->dtype);
     size_t all;
     return __builtin_mul_overflow(matrices_of(weight), each, &all) ? 0 : all;
 }
@@ -48,7 +50,7 @@ struct packing {
     const attn_runtime *runtime;
     struct attn_gemm_block block;
     size_t panels; /* of a matrix */
-    float *data;
+    char *data;
 };
 
 static void pack_one(void *argument, size_t index, size_t worker)
@@ -57,12 +59,13 @@ static void pack_one(void *argument, size_t index, size_t worker)
     const attn_kernel *kernel = packing->runtime->kernel;
     const size_t width = kernel->f32->panel_columns, matrix = index / packing->panels;
     struct attn_gemm_block block = packing->block;
-    const size_t column = index % packing->panels * width;
+    const size_t column = index % packing->panels * width, number = attn_dtype_bytes(block.dtype);
     (void)worker;
-    block.w = (const float *)block.w + matrix * block.inner * block.columns +
-              column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
+    const size_t first =
+        matrix * block.inner * block.columns + column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
+    block.w = (const char *)block.w + first * number;
     block.columns = attn_min(block.columns - column, width);
-    float *data = packing->data + index * width * block.inner;
+    char *data = packing->data + index * width * block.inner * number;
     const size_t feature_stride = block.layout == ATTN_LAYOUT_IN_OUT ? block.w_stride : 1;
     struct attn_pace pace = attn_pace_begin(packing->runtime);
     for (size_t left = block.inner; left > 0; left -= block.inner) {
@@ -70,8 +73,8 @@ static void pack_one(void *argument, size_t index, size_t worker)
         if (attn_pace_stops(&pace, block.inner * width))
             return;
         kernel->f32->pack_panel(&block, data);
-        block.w = (const float *)block.w + block.inner * feature_stride;
-        data += block.inner * width;
+        block.w = (const char *)block.w + block.inner * feature_stride * number;
+        data += block.inner * width * number;
     }
 }
 
@@ -94,5 +97,5 @@ const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, cons
     if (weight->rank == 3) /* each matrix begins with a panel */
         column = column / block.columns * panels_of(kernel, &block) * width;
     *skip = column % width;
-    return (const float *)panels->data + (column - *skip) * block.inner;
+    return (const char *)panels->data + (column - *skip) * block.inner * attn_dtype_bytes(weight->dtype);
 }

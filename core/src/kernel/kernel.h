@@ -102,7 +102,7 @@ struct attn_weight_row {
  */
 struct attn_gemm_block {
     const void *x, *w, *bias;
-    attn_dtype dtype;   /* of w: the kernel's type, or in float 16 bits, which are widened exactly */
+    attn_dtype dtype;   /* of w and panels: the kernel's type, or in float 16 bits, which are widened exactly */
     const void *panels; /* the columns of W as pack_panel wrote them; NULL: w is read */
     void *y;
     size_t rows, columns, inner;
@@ -120,10 +120,11 @@ struct attn_gemm_block {
 typedef void attn_multiply(const struct attn_gemm_block *block, size_t first, void *scratch);
 
 /*
- * Writes a panel of at most panel_columns columns of W, for all features: data[feature][panel_columns], padded with 0.
+ * Writes a panel of at most panel_columns columns of W, for all features: data[feature][panel_columns], padded with 0, in
+ * the type of W.
  * It reads w, dtype, columns, inner, w_stride and layout of the block.
  */
-typedef void attn_pack_panel(const struct attn_gemm_block *block, float *data);
+typedef void attn_pack_panel(const struct attn_gemm_block *block, void *data);
 
 /*
  * y = act(x), or act(x) * times where times is not NULL, for n numbers each; y may be x or times. A number of y does not

@@ -188,19 +188,31 @@ static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip,
     }
 }
 
-/* A panel of W that is not packed: the product of the first rows packs it on the way, where the layout allows. */
-static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t columns, REAL *pack)
+/* The product of the first rows, which packs a panel of W on the way, widened. */
+static void gemm_packing_tile(const struct gemm_slice *slice, REAL *pack)
 {
-    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS && slice.dtype == KERNEL_TYPE) {
-        gemm_tile(&slice, GEMM_TILE_ROWS, 2, true, KERNEL_TYPE, pack);
+    if (REAL_BITS == 64 || slice->dtype == KERNEL_TYPE)
+        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, KERNEL_TYPE, pack);
+    else if (slice->dtype == ATTN_BF16)
+        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, ATTN_BF16, pack);
+    else
+        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, ATTN_F16, pack);
+}
+
+/* A panel of W that is not packed, or of 16 bits. y has columns columns of it, from column skip on. */
+static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t skip, size_t columns,
+                                REAL *pack)
+{
+    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS) {
+        gemm_packing_tile(&slice, pack);
         rows -= GEMM_TILE_ROWS;
         slice = rows_after(&slice, GEMM_TILE_ROWS);
     } else {
-        pack_weight(&slice, layout, columns, pack);
+        pack_weight(&slice, layout, skip + columns, pack);
     }
     slice.w = slice.ahead = pack;
     slice.dtype = KERNEL_TYPE;
-    gemm_packed_panel(slice, rows, 0, columns);
+    gemm_packed_panel(slice, rows, skip, columns);
 }
 
 /*
@@ -255,17 +267,30 @@ static const REAL *next_panel(const struct attn_gemm_block *block, size_t first,
     return panels + (first + features < block->inner ? (first + features) * PANEL : end / PANEL * PANEL * block->inner);
 }
 
+/* A panel of 16 bits is a weight in the layout in_out: few rows read it, and more rows pack it once more. */
+static void gemm_narrow_panel(const struct gemm_slice *slice, size_t rows, size_t skip, size_t columns, REAL *pack)
+{
+    if (columns == PANEL && rows < GEMM_TILE_ROWS)
+        gemv_rows(slice, rows, columns);
+    else
+        gemm_unpacked_panel(*slice, ATTN_LAYOUT_IN_OUT, rows, skip, columns, pack);
+}
+
 /* The product by the packed panels of the block, from feature first on. */
-static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_block *block, size_t first)
+static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_block *block, size_t first, REAL *pack)
 {
     const size_t end = block->skip + block->columns;
-    slice.w = (const REAL *)block->panels + first * PANEL;
-    slice.dtype = KERNEL_TYPE;
-    slice.ahead_step = (PANEL * GEMM_TILE_ROWS + block->rows - 1) / block->rows;
+    const bool is_narrow = block->dtype != KERNEL_TYPE;
+    slice.w = weight_at(block->panels, first * PANEL, block->dtype);
+    slice.w_stride = PANEL;
+    slice.ahead_step = is_narrow ? 0 : (PANEL * GEMM_TILE_ROWS + block->rows - 1) / block->rows;
     for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
         const size_t columns = attn_min(end - column, PANEL) - skip;
-        slice.ahead = next_panel(block, first, slice.features, column, end);
-        gemm_packed_panel(slice, block->rows, skip, columns);
+        slice.ahead = is_narrow ? pack : next_panel(block, first, slice.features, column, end);
+        if (is_narrow)
+            gemm_narrow_panel(&slice, block->rows, skip, columns, pack);
+        else
+            gemm_packed_panel(slice, block->rows, skip, columns);
         skip_weights(&slice, PANEL * block->inner);
         slice.y += columns;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + columns;
@@ -291,7 +316,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         slice.bias = block->bias;
     avoid_aliasing(&slice, block->rows, block->cache_ways, pack + PANEL * GEMM_INNER);
     if (block->panels != NULL) {
-        gemm_packed_panels(slice, block, first);
+        gemm_packed_panels(slice, block, first, pack);
         return;
     }
     size_t column = 0;
@@ -302,7 +327,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         slice.bias = slice.bias == NULL ? NULL : slice.bias + column;
     }
     for (; column < block->columns; column += PANEL) {
-        gemm_unpacked_panel(slice, block->layout, block->rows, attn_min(block->columns - column, PANEL), pack);
+        gemm_unpacked_panel(slice, block->layout, block->rows, 0, attn_min(block->columns - column, PANEL), pack);
         skip_weights(&slice, is_in_out ? PANEL : PANEL * slice.w_stride);
         slice.y += PANEL;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + PANEL;
@@ -310,8 +335,23 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
 }
 
 #if REAL_BITS == 32
-static void pack_panel(const struct attn_gemm_block *block, float *data)
+/* Columns of 16 bits, which stay as they are. */
+static void pack_narrow_panel(const struct attn_gemm_block *block, uint16_t *data)
 {
+    const bool is_in_out = block->layout == ATTN_LAYOUT_IN_OUT;
+    const size_t feature_step = is_in_out ? block->w_stride : 1, column_step = is_in_out ? 1 : block->w_stride;
+    const uint16_t *w = block->w;
+    for (size_t d = 0; d < block->inner; d++)
+        for (size_t j = 0; j < PANEL; j++)
+            data[d * PANEL + j] = j < block->columns ? w[d * feature_step + j * column_step] : 0;
+}
+
+static void pack_panel(const struct attn_gemm_block *block, void *data)
+{
+    if (block->dtype != KERNEL_TYPE) {
+        pack_narrow_panel(block, data);
+        return;
+    }
     const struct gemm_slice slice = {
         .w = block->w, .dtype = block->dtype, .w_stride = block->w_stride, .features = block->inner};
     pack_weight(&slice, block->layout, block->columns, data);

@@ -29,17 +29,17 @@ static void *memory_of_nan(size_t bytes)
     return memset(data, 0xFF, bytes);
 }
 
-/* The panels of a weight for the kernel, which has some for every weight of float32 if it has any. */
+/* The panels of a weight for the kernel, which has some for every weight but float64 if it has any. */
 static void pack(packed_layer *packed, const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
     if (weight == NULL)
         return;
     const attn_runtime runtime = attn_runtime_serial(kernel);
     const size_t bytes = attn_panels_bytes(kernel, layout, weight);
-    ck_assert_int_eq(bytes > 0, kernel->f32->multiplies_faster && weight->dtype == ATTN_F32);
+    ck_assert_int_eq(bytes > 0, kernel->f32->multiplies_faster && weight->dtype != ATTN_F64);
     if (bytes == 0)
         return;
-    ck_assert_uint_ge(bytes, attn_tensor_count(weight) * sizeof(float));
+    ck_assert_uint_ge(bytes, attn_tensor_count(weight) * attn_dtype_bytes(weight->dtype));
     packed_weight *made = &packed->weights[packed->count++];
     *made = (packed_weight){.weight = (attn_tensor *)(uintptr_t)weight, .numbers = weight->data};
     made->data = memory_of_nan(bytes); /* where nothing is written */
@@ -82,8 +82,19 @@ static void expect_same(const test_run *with, const test_run *without)
     ck_assert_mem_eq(a->data, b->data, attn_tensor_count(a) * attn_dtype_bytes(a->dtype));
 }
 
+/* The same numbers in both types, as far as 16 bits hold them. */
+static void round_weight(test_scene *scene, const attn_tensor **weight, attn_dtype dtype)
+{
+    if (*weight == NULL)
+        return;
+    attn_tensor *half = scene_tensor(scene, dtype, (*weight)->rank, (*weight)->shape);
+    const size_t count = attn_tensor_count(*weight);
+    ck_assert_int_eq(attn_convert(half->data, dtype, (*weight)->data, (*weight)->dtype, count, NULL), ATTN_OK);
+    *weight = half;
+}
+
 /* Weights as they lie in the scene, with panels for one kernel, run by each. */
-static void expect_same_bits(test_scene *scene)
+static void expect_same_with_panels(test_scene *scene)
 {
     const attn_steps want = WANT(OUTPUT);
     const attn_kernel *packs, *runs;
@@ -100,6 +111,23 @@ static void expect_same_bits(test_scene *scene)
             unpack(&packed);
         }
         run_release(&without);
+    }
+}
+
+/* Weights of the scene's type, and with float32 of 16 bits. */
+static void expect_same_bits(test_scene *scene)
+{
+    const attn_weights given = scene->request.weights;
+    attn_weights *w = &scene->request.weights;
+    expect_same_with_panels(scene);
+    for (int type = ATTN_F16; type <= ATTN_BF16 && scene->type == ATTN_F32; type++) {
+        round_weight(scene, &w->query.weight, (attn_dtype)type);
+        round_weight(scene, &w->key.weight, type == ATTN_F16 ? ATTN_BF16 : ATTN_F16);
+        round_weight(scene, &w->value.weight, (attn_dtype)type);
+        round_weight(scene, &w->output.weight, (attn_dtype)type);
+        round_weight(scene, &w->qkv.weight, (attn_dtype)type);
+        expect_same_with_panels(scene);
+        *w = given;
     }
 }
 
