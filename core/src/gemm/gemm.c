@@ -58,9 +58,10 @@ size_t attn_narrow_inner(attn_dtype compute, attn_layout layout, const attn_tens
 }
 
 /* The BLAS reads a widened block of a weight of 16 bits. */
-size_t attn_products_scratch_bytes(attn_dtype compute, size_t narrow_inner)
+size_t attn_products_scratch_bytes(const attn_kernel *kernel, attn_dtype compute, size_t narrow_inner)
 {
-    const size_t widened = BLAS_COLUMNS * attn_min(narrow_inner, BLAS_INNER);
+    const bool is_by_blas = kernel == NULL || !attn_kernel_of(kernel, compute)->multiplies_faster;
+    const size_t widened = is_by_blas ? BLAS_COLUMNS * attn_min(narrow_inner, BLAS_INNER) : 0;
     return attn_max(GEMM_SCRATCH, widened) * attn_dtype_bytes(compute);
 }
 
@@ -224,6 +225,6 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
         products[p].first_task = tasks;
         tasks += products[p].row_blocks * products[p].column_blocks;
     }
-    run.scratch_bytes = attn_products_scratch_bytes(compute, narrow_inner);
+    run.scratch_bytes = attn_products_scratch_bytes(runtime->kernel, compute, narrow_inner);
     attn_spread(runtime, tasks, product_task, &run);
 }

@@ -35,8 +35,8 @@ const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, cons
 /* The features of a weight that is not of the compute type, at most; 0: there is none, or it is of that type. */
 size_t attn_narrow_inner(attn_dtype compute, attn_layout layout, const attn_tensor *weight);
 
-/* Scratch bytes of a thread. narrow_inner is the largest attn_narrow_inner of the weights. */
-size_t attn_products_scratch_bytes(attn_dtype compute, size_t narrow_inner);
+/* Scratch bytes of a thread; kernel NULL: of any. narrow_inner is the largest attn_narrow_inner of the weights. */
+size_t attn_products_scratch_bytes(const attn_kernel *kernel, attn_dtype compute, size_t narrow_inner);
 
 /*
  * Computes all products, of the type compute and with weights of one layout, on the threads of the runtime. The numbers

@@ -73,8 +73,8 @@ static attn_status take_products(struct layer_run *run)
     run->products =
         attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
     if (run->request->is_layer)
-        run->product_scratch =
-            attn_arena_take(run->arena, run->runtime->threads, attn_layer_products_scratch_bytes(run->request));
+        run->product_scratch = attn_arena_take(run->arena, run->runtime->threads,
+                                               attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
     if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
         return layer_no_memory(run, "the projections");
     return ATTN_OK;

@@ -38,10 +38,10 @@ size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
     return slots;
 }
 
-size_t attn_layer_products_scratch_bytes(const attn_request *request)
+size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_request *request)
 {
     const attn_dtype compute = request->options.compute;
-    return attn_products_scratch_bytes(compute, attn_projection_narrow_inner(&request->weights, compute));
+    return attn_products_scratch_bytes(kernel, compute, attn_projection_narrow_inner(&request->weights, compute));
 }
 
 /* The mean is over all heads, so the kept attention map is enough, unless it has a selection of heads. */
@@ -154,7 +154,7 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
                                              : attn_heads_shared_bytes(&job);
     plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
     if (request->is_layer)
-        plan->scratch_bytes += attn_layer_products_scratch_bytes(request);
+        plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
     plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan, request) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;

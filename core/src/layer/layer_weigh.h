@@ -10,8 +10,8 @@
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
 /* The most products that run together: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
-/* The scratch bytes of a thread for the products of a layer. */
-size_t attn_layer_products_scratch_bytes(const attn_request *request);
+/* The scratch bytes of a thread for the products of a layer; kernel NULL: by any kernel. */
+size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_request *request);
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);

@@ -11,14 +11,15 @@ size_t attn_dense_width(const attn_affine *affine, attn_layout layout)
     return affine->weight->shape[layout == ATTN_LAYOUT_OUT_IN ? 0 : affine->weight->rank - 1];
 }
 
-static size_t scratch_bytes(const attn_affine *affine, attn_layout layout, attn_dtype compute)
+static size_t scratch_bytes(const attn_kernel *kernel, const attn_affine *affine, attn_layout layout,
+                            attn_dtype compute)
 {
-    return attn_products_scratch_bytes(compute, attn_narrow_inner(compute, layout, affine->weight));
+    return attn_products_scratch_bytes(kernel, compute, attn_narrow_inner(compute, layout, affine->weight));
 }
 
 size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtype compute, size_t threads)
 {
-    return threads * scratch_bytes(affine, layout, compute) + ATTN_ALIGNMENT;
+    return threads * scratch_bytes(NULL, affine, layout, compute) + ATTN_ALIGNMENT;
 }
 
 attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x, const attn_runtime *runtime,
@@ -26,7 +27,7 @@ attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn
 {
     const size_t rows = x->shape[0], inner = x->shape[1], width = attn_dense_width(affine, layout);
     char *data = attn_arena_take(arena, rows * width, attn_dtype_bytes(x->dtype));
-    char *scratch = attn_arena_take(arena, runtime->threads, scratch_bytes(affine, layout, x->dtype));
+    char *scratch = attn_arena_take(arena, runtime->threads, scratch_bytes(runtime->kernel, affine, layout, x->dtype));
     if (data == NULL || scratch == NULL)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a product of a model");
     struct attn_product product = {.x = x->data,

@@ -87,7 +87,7 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
                                           .y_stride = c->y_stride,
                                           .cache_ways = c->cache_ways,
                                           .layout = c->layout};
-    void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(c->dtype, 0));
+    void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(NULL, c->dtype, 0));
     ck_assert_ptr_nonnull(scratch);
     for (size_t first = 0; first < c->inner; first += GEMM_INNER)
         attn_kernel_of(kernel, c->dtype)->multiply(&block, first, scratch);
@@ -108,7 +108,7 @@ static void run_product(const product_case *c, const attn_runtime *runtime)
                                    .inner = c->inner,
                                    .w_stride = c->w_stride,
                                    .y_stride = c->y_stride};
-    char *scratch = aligned_alloc(ATTN_ALIGNMENT, runtime->threads * attn_products_scratch_bytes(c->dtype, 0));
+    char *scratch = aligned_alloc(ATTN_ALIGNMENT, runtime->threads * attn_products_scratch_bytes(NULL, c->dtype, 0));
     ck_assert_ptr_nonnull(scratch);
     attn_products_run(&product, 1, c->dtype, c->layout, runtime, scratch);
     free(scratch);
