@@ -57,19 +57,21 @@ static attn_status attend(struct call *call, envelope_kind kind, const struct ke
     if (status == ATTN_OK)
         status = caches_begin(call, &work.envelope, layer != NULL ? layer->version : 0, &cache);
     if (status == ATTN_OK)
-        status = caches_reserve(call, &cache, &work.plan, work_plan(call, &work));
+        status = caches_reserve(call, &cache, &work.plan, work.shown_steps, work_plan(call, &work));
     if (status == ATTN_OK)
         status = rendering_weigh(call, &rendering, &work);
     if (status == ATTN_OK)
         status = work_weigh(call, &work, rendering.bytes);
     call->times.parse_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
+        status = caches_grow(call, &cache, &work.plan);
+    if (status == ATTN_OK)
         status = work_run(call, &work);
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
     call->times.write_ms = clock_lap_ms(&since);
-    status = caches_end(call, &cache, &work.result, status);
+    caches_end(call, &cache, &work.result, status);
     *batch = work.plan.dims.batch;
     return limits_explain(call, status);
 }

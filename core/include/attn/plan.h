@@ -371,7 +371,7 @@ typedef struct {
     double time_flops; /* FLOPs of a large product that takes as long; includes softmax and masks */
     /*
      * A copy of the request, without watch. The tensors, numbers and selections that it points to are the caller's. They
-     * must live until the last run, and only the numbers of inputs and weights may change between two runs.
+     * must live until the last run. Only the numbers of inputs and weights, and the place of a past, may change before it.
      */
     attn_request request;
 } attn_plan;

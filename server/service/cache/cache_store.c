@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "codec/tensor/tensor_gather.h"
 
-enum { RANK = 4, BUCKETS = 1 << 14 };
+enum { LENGTH_AXIS = 2, BUCKETS = 1 << 14 };
 
 /* An entry is in one list of each kind. While it is lent, it is in no list by age. */
 enum list_kind { BY_AGE, OF_OWNER, LIST_KINDS };
@@ -44,11 +43,8 @@ struct cache_entry {
     uint64_t layer;
     bool is_lent, is_removed; /* is_removed: a request removed it while it was lent */
     bool is_gone;             /* it was evicted: only the name is left */
-    char *data;               /* keys, then values; NULL: a new cache */
-    size_t key_bytes, bytes;
-    size_t charged;                  /* bytes that count against the limits; while it is lent, the reserved bytes */
-    size_t shape[RANK], value_width; /* the shape of the keys; the width of a value */
-    attn_dtype dtype;
+    struct cache_block block; /* without memory: a new cache */
+    size_t charged; /* bytes that count against the limits: those of the room, or while lent the reserved ones */
     double used_ms;
 };
 
@@ -210,7 +206,7 @@ static void forget(struct cache_store *store, struct cache_entry *entry)
     charge(store, entry, 0);
     store->count -= !entry->is_gone;
     end_if_unused(store, owner);
-    free(entry->data);
+    cache_block_free(&entry->block);
     free(entry);
 }
 
@@ -222,8 +218,7 @@ static void evict(struct cache_store *store, struct cache_entry *entry)
     take_out(&owner->held, OF_OWNER, entry);
     charge(store, entry, 0);
     store->count--;
-    free(entry->data);
-    entry->data = NULL;
+    cache_block_free(&entry->block);
     entry->is_gone = true;
     append(&store->gone, BY_AGE, entry);
     append(&owner->gone, OF_OWNER, entry);
@@ -242,26 +237,33 @@ static void evict_idle(struct cache_store *store)
 
 static void lend(struct cache_store *store, struct cache_entry *entry, struct cache_loan *loan)
 {
+    const struct cache_block *block = &entry->block;
     take_out(&store->idle, BY_AGE, entry);
     entry->is_lent = true;
-    *loan = (struct cache_loan){.entry = entry, .layer = entry->layer, .length = entry->shape[2]};
-    if (entry->data == NULL)
-        return;
-    const size_t *shape = entry->shape, values[RANK] = {shape[0], shape[1], shape[2], entry->value_width};
-    loan->key = attn_tensor_view(entry->data, entry->dtype, RANK, shape);
-    loan->value = attn_tensor_view(entry->data + entry->key_bytes, entry->dtype, RANK, values);
+    *loan = (struct cache_loan){
+        .entry = entry, .layer = entry->layer, .length = block->key.shape[LENGTH_AXIS], .block = *block};
 }
 
-/* Ends a loan. An entry without data is forgotten, and so is one that was removed while it was lent. */
+/* Counts the room that the cache has. */
+static void charge_room(struct cache_store *store, struct cache_entry *entry)
+{
+    const struct cache_block *block = &entry->block;
+    charge(store, entry, cache_block_bytes(&block->key, &block->value, block->room));
+}
+
+/* Ends a loan. An entry without memory is forgotten, and so is one that was removed while it was lent. */
 static void take_back(struct cache_store *store, struct cache_loan *loan)
 {
     struct cache_entry *entry = loan->entry;
-    charge(store, entry, entry->bytes);
+    pthread_mutex_lock(&store->lock);
+    entry->block = loan->block;
+    charge_room(store, entry);
     entry->is_lent = false;
     entry->used_ms = clock_now_ms();
     append(&store->idle, BY_AGE, entry);
-    if (entry->data == NULL || entry->is_removed)
+    if (entry->block.key.data == NULL || entry->is_removed)
         forget(store, entry);
+    pthread_mutex_unlock(&store->lock);
     loan->entry = NULL;
 }
 
@@ -310,79 +312,109 @@ static bool fits(size_t held, size_t more, size_t allowed)
     return held <= allowed && more <= allowed - held;
 }
 
-enum cache_outcome cache_store_reserve(struct cache_store *store, const struct cache_loan *loan, size_t bytes)
+/* Reserves that many bytes instead of those that the cache has. */
+static enum cache_outcome reserve(struct cache_store *store, struct cache_entry *entry, size_t bytes)
 {
-    struct cache_entry *entry = loan->entry;
-    enum cache_outcome outcome = CACHE_OK;
-    pthread_mutex_lock(&store->lock);
     const struct cache_owner *owner = entry->owner;
     const size_t share = cache_store_share(store, owner->key).bytes;
     if (owner->key[0] != '\0' && !fits(owner->charged - entry->charged, bytes, share))
-        outcome = CACHE_TOO_LARGE_OWN;
-    else if (!fits(store->charged - entry->charged, bytes, store->max_bytes))
-        outcome = CACHE_TOO_LARGE;
-    else
-        charge(store, entry, bytes);
+        return CACHE_TOO_LARGE_OWN;
+    if (!fits(store->charged - entry->charged, bytes, store->max_bytes))
+        return CACHE_TOO_LARGE;
+    charge(store, entry, bytes);
+    return CACHE_OK;
+}
+
+/* Takes unused room from the idle caches of a list, one by one, as long as the bytes are refused for that reason. */
+static enum cache_outcome reserve_from(struct cache_store *store, struct cache_entry *entry, size_t bytes,
+                                       enum cache_outcome reason, const struct list *list, enum list_kind kind)
+{
+    enum cache_outcome outcome = reason;
+    for (struct cache_entry *other = list->first; other != NULL && outcome == reason; other = other->in[kind].behind) {
+        const size_t length = other->block.key.shape[LENGTH_AXIS];
+        if (other->is_lent || other->block.room == length)
+            continue;
+        (void)cache_block_resize(&other->block, length);
+        charge_room(store, other);
+        outcome = reserve(store, entry, bytes);
+    }
+    return outcome;
+}
+
+static enum cache_outcome reserve_anyhow(struct cache_store *store, struct cache_entry *entry, size_t bytes)
+{
+    enum cache_outcome outcome = reserve(store, entry, bytes);
+    if (outcome == CACHE_TOO_LARGE_OWN)
+        outcome = reserve_from(store, entry, bytes, outcome, &entry->owner->held, OF_OWNER);
+    if (outcome == CACHE_TOO_LARGE)
+        outcome = reserve_from(store, entry, bytes, outcome, &store->idle, BY_AGE);
+    return outcome;
+}
+
+enum cache_outcome cache_store_reserve(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
+                                       const attn_tensor *value)
+{
+    const size_t length = key->shape[LENGTH_AXIS];
+    enum cache_outcome outcome = CACHE_TOO_LARGE;
+    loan->key = *key;
+    loan->value = *value;
+    loan->room = loan->block.room;
+    if (loan->length > 0 && length <= loan->room)
+        return CACHE_OK;
+    pthread_mutex_lock(&store->lock);
+    if (loan->length > 0 && length <= SIZE_MAX / 2) {
+        loan->room = 2 * length;
+        outcome = reserve(store, loan->entry, cache_block_bytes(key, value, loan->room));
+    }
+    if (outcome != CACHE_OK) {
+        loan->room = length;
+        outcome = reserve_anyhow(store, loan->entry, cache_block_bytes(key, value, loan->room));
+    }
     pthread_mutex_unlock(&store->lock);
     return outcome;
 }
 
-static size_t bytes_of(const attn_tensor *tensor)
+/* Changes the block of the loan alone, because another request may look at the entry. */
+enum cache_outcome cache_store_grow(struct cache_loan *loan)
 {
-    return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
+    struct cache_block *block = &loan->block;
+    bool is_made = true;
+    if (loan->length == 0)
+        is_made = cache_block_begin(block, &loan->key, &loan->value, loan->room);
+    else if (loan->room > block->room)
+        is_made = cache_block_resize(block, loan->room);
+    if (!is_made)
+        return CACHE_NO_MEMORY;
+    cache_block_view(block, loan->key.shape[LENGTH_AXIS], &loan->key, &loan->value);
+    return CACHE_OK;
 }
 
-/*
- * No other request uses the data until it is given back. realloc replaces it, because a second block beside the old one
- * would take bytes that are not reserved.
- */
-static bool replace(struct cache_entry *entry, const attn_tensor *key, const attn_tensor *value)
+void cache_store_keep(struct cache_store *store, struct cache_loan *loan)
 {
-    const size_t key_bytes = bytes_of(key), bytes = key_bytes + bytes_of(value);
-    char *data = realloc(entry->data, bytes > 0 ? bytes : 1);
-    assert(bytes <= entry->charged);
-    if (data == NULL)
-        return false;
-    tensor_gather(data, key, 0, attn_tensor_count(key));
-    tensor_gather(data + key_bytes, value, 0, attn_tensor_count(value));
-    entry->data = data;
-    return true;
-}
-
-enum cache_outcome cache_store_keep(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
-                                    const attn_tensor *value)
-{
-    struct cache_entry *entry = loan->entry;
-    const bool is_replaced = replace(entry, key, value);
-    pthread_mutex_lock(&store->lock);
-    if (is_replaced) {
-        entry->key_bytes = bytes_of(key);
-        entry->bytes = entry->key_bytes + bytes_of(value);
-        entry->dtype = key->dtype;
-        entry->value_width = value->shape[RANK - 1];
-        memcpy(entry->shape, key->shape, sizeof entry->shape);
-    }
+    loan->block.key = loan->key;
+    loan->block.value = loan->value;
     take_back(store, loan);
-    pthread_mutex_unlock(&store->lock);
-    return is_replaced ? CACHE_OK : CACHE_NO_MEMORY;
 }
 
 void cache_store_give_back(struct cache_store *store, struct cache_loan *loan)
 {
-    pthread_mutex_lock(&store->lock);
+    if (loan->length == 0)
+        cache_block_free(&loan->block);
+    else if (loan->block.room > loan->entry->block.room) /* the entry has that of before */
+        (void)cache_block_resize(&loan->block, loan->entry->block.room);
     take_back(store, loan);
-    pthread_mutex_unlock(&store->lock);
 }
 
 /* ---- requests that look and remove ---- */
 
 static void tell(const struct cache_entry *entry, struct cache_facts *facts)
 {
-    *facts = (struct cache_facts){.batch = entry->shape[0],
-                                  .kv_heads = entry->shape[1],
-                                  .length = entry->shape[2],
-                                  .bytes = entry->bytes,
-                                  .dtype = entry->dtype,
+    const attn_tensor *key = &entry->block.key, *value = &entry->block.value;
+    *facts = (struct cache_facts){.batch = key->shape[0],
+                                  .kv_heads = key->shape[1],
+                                  .length = key->shape[LENGTH_AXIS],
+                                  .bytes = cache_block_bytes(key, value, key->shape[LENGTH_AXIS]),
+                                  .dtype = key->dtype,
                                   .idle_s = 1e-3 * (clock_now_ms() - entry->used_ms)};
     memcpy(facts->name, entry->name, sizeof facts->name);
 }

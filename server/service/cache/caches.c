@@ -121,14 +121,15 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
     options->want |= PRESENT;
     if (step->loan.length == 0)
         return ATTN_OK;
-    step->key = step->loan.key;
-    step->value = step->loan.value;
+    step->key = step->loan.block.key;
+    step->value = step->loan.block.value;
     envelope->request.inputs.past_key = &step->key;
     envelope->request.inputs.past_value = &step->value;
     return ATTN_OK;
 }
 
-attn_status caches_reserve(struct call *call, const struct cache_step *step, const attn_plan *plan, attn_status status)
+attn_status caches_reserve(struct call *call, struct cache_step *step, attn_plan *plan, attn_steps shown,
+                           attn_status status)
 {
     if (step->loan.entry == NULL)
         return status;
@@ -141,25 +142,46 @@ attn_status caches_reserve(struct call *call, const struct cache_step *step, con
     }
     if (status != ATTN_OK)
         return status;
-    const attn_tensor *key = &plan->step[ATTN_STEP_PRESENT_KEY], *value = &plan->step[ATTN_STEP_PRESENT_VALUE];
-    const size_t bytes = attn_tensor_count(key) * attn_dtype_bytes(key->dtype) +
-                         attn_tensor_count(value) * attn_dtype_bytes(value->dtype);
-    const enum cache_outcome outcome = cache_store_reserve(call->in.caches, &step->loan, bytes);
+    /* These steps would lie in the cache, and the answer may be sent after the end of the loan. */
+    step->is_shown = (shown & (PRESENT | ATTN_STEP_BIT(ATTN_STEP_K_ROTATED))) != 0;
+    if (!step->is_shown)
+        plan->result_bytes -= plan->step_bytes[ATTN_STEP_PRESENT_KEY] + plan->step_bytes[ATTN_STEP_PRESENT_VALUE];
+    const enum cache_outcome outcome = cache_store_reserve(
+        call->in.caches, &step->loan, &plan->step[ATTN_STEP_PRESENT_KEY], &plan->step[ATTN_STEP_PRESENT_VALUE]);
     return refuse(call, outcome, (int)strlen(step->name), step->name);
 }
 
-attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result, attn_status status)
+attn_status caches_grow(struct call *call, struct cache_step *step, attn_plan *plan)
 {
     if (step->loan.entry == NULL)
-        return status;
-    if (status != ATTN_OK) {
-        cache_store_give_back(call->in.caches, &step->loan);
-        return status;
+        return ATTN_OK;
+    const enum cache_outcome outcome = cache_store_grow(&step->loan);
+    if (outcome != CACHE_OK)
+        return refuse(call, outcome, (int)strlen(step->name), step->name);
+    step->key = step->loan.block.key;
+    step->value = step->loan.block.value;
+    if (!step->is_shown) {
+        plan->step[ATTN_STEP_PRESENT_KEY] = step->loan.key;
+        plan->step[ATTN_STEP_PRESENT_VALUE] = step->loan.value;
     }
-    const enum cache_outcome outcome = cache_store_keep(
-        call->in.caches, &step->loan, &result->step[ATTN_STEP_PRESENT_KEY], &result->step[ATTN_STEP_PRESENT_VALUE]);
-    call->is_kept = outcome == CACHE_OK;
-    return refuse(call, outcome, (int)strlen(step->name), step->name);
+    return ATTN_OK;
+}
+
+void caches_end(struct call *call, struct cache_step *step, const attn_result *result, attn_status status)
+{
+    struct cache_loan *loan = &step->loan;
+    if (loan->entry == NULL)
+        return;
+    if (status != ATTN_OK) {
+        cache_store_give_back(call->in.caches, loan);
+        return;
+    }
+    if (step->is_shown) {
+        cache_block_write(&loan->key, &result->step[ATTN_STEP_PRESENT_KEY], loan->length);
+        cache_block_write(&loan->value, &result->step[ATTN_STEP_PRESENT_VALUE], loan->length);
+    }
+    cache_store_keep(call->in.caches, loan);
+    call->is_kept = true;
 }
 
 /* ---- /v1/caches ---- */

@@ -18,6 +18,7 @@ struct cache_step {
     struct cache_loan loan; /* entry NULL: the request has no cache */
     attn_tensor key, value; /* inputs.past_key and past_value point here */
     const char *name;
+    bool is_shown; /* the answer shows the kept keys or values, so the run makes an array of its own for them */
 };
 
 /*
@@ -29,16 +30,17 @@ struct cache_step {
 ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer,
                                          struct cache_step *step);
 /*
- * Call this after the plan, which returned status. Reserves the room. A failure of shapes is reworded in terms of the
- * cache.
+ * Call this after the plan, which returned status. Reserves the room, and takes what is written there off the bytes of
+ * the plan. shown are the steps that the answer shows. A failure of shapes is reworded in terms of the cache.
  */
-ATTN_MUST_CHECK attn_status caches_reserve(struct call *call, const struct cache_step *step, const attn_plan *plan,
-                                           attn_status status);
+ATTN_MUST_CHECK attn_status caches_reserve(struct call *call, struct cache_step *step, attn_plan *plan,
+                                           attn_steps shown, attn_status status);
 /*
- * Call this after the run. Appends when status is ATTN_OK, else leaves the cache unchanged. Returns status or its own
- * failure.
+ * Call this right before the run. Grows the cache into the reserved room, and lets the run write its new rows there. The
+ * past may move.
  */
-ATTN_MUST_CHECK attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result,
-                                       attn_status status);
+ATTN_MUST_CHECK attn_status caches_grow(struct call *call, struct cache_step *step, attn_plan *plan);
+/* Call this after the run and the answer. Keeps the new rows when status is ATTN_OK, else leaves the cache unchanged. */
+void caches_end(struct call *call, struct cache_step *step, const attn_result *result, attn_status status);
 
 #endif

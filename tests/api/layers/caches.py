@@ -1,19 +1,24 @@
 """caches.py: options.cache: a sequence sent token by token gives the same answer as the whole sequence."""
 
+import http.client
+import json
 import pathlib
 import signal
 import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 
 from attnd import Server, wait_until
-from layer import answered, as_file, expect, layer, matrix, put, refused, send
+from layer import TENSORS, answered, as_file, expect, layer, matrix, put, refused, send
+import tensor_file
 from suite import registry
 
 CHECKS = []
 TOKENS = matrix(6, 4, "tokens")
 CLOSE = 1e-6  # other sums in another order of the same float32 products
+NEAR = 1e-2  # likewise of weights that are rounded to bfloat16; a wrong row is off by a tenth and more
 
 
 check = registry(CHECKS)
@@ -41,9 +46,9 @@ def steps(client, path, cache, parts, **sections):
     return outputs
 
 
-def close(got, wanted):
+def close(got, wanted, allowed=CLOSE):
     worst = max(abs(a - b) for one, other in zip(got, wanted) for a, b in zip(one, other))
-    expect(len(got) == len(wanted) and worst <= CLOSE, f"off by {worst}")
+    expect(len(got) == len(wanted) and worst <= allowed, f"off by {worst}")
 
 
 @check
@@ -85,6 +90,58 @@ def what_a_step_asks_for_is_shown(stage):
                        body={"inputs": {"query": TOKENS[:1]}, "options": {"cache": "c", "return": ["attention"]}})
         expect(picture.status == 200, picture.body)
         expect(answered(send(client, "GET", "/v1/caches/c"))["length"] == 6, "length")
+
+
+@check
+def whatever_reads_the_cache_reads_it_where_it_lies(stage):
+    """Grouped heads of a batch, while the cache grows: each mechanism, each type, and with the kept keys shown or not."""
+    queries, keys = ([matrix(7, width, f"{width} {item}") for item in range(2)] for width in (8, 4))
+    kinds = [{"compute": kind} for kind in ("float32", "float64", "bfloat16")]
+    kinds += [{"mechanism": "linear"}, {"mechanism": {"type": "performer", "features": 8, "seed": 1}}]
+    with stage.server() as server:
+        client = server.client()
+
+        def attend(cut, **more):
+            options = {"num_heads": 4, "kv_num_heads": 2, "rope": True, **more}
+            inputs = {"query": [item[cut] for item in queries], "key": [item[cut] for item in keys]}
+            return answered(send(client, "POST", "/v1/attention",
+                                 {"inputs": inputs, "masks": {"causal": True}, "options": options}))["outputs"]
+
+        for number, kind in enumerate(kinds):
+            whole = attend(slice(0, 7), **kind, **{"return": ["output", "present_key", "k_rotated"]})
+            for name, shown in (("hidden", []), ("shown", ["present_key"]), ("rotated", ["k_rotated"])):
+                cache = {"cache": f"{name}-{number}", "return": ["output", *shown]}
+                for row in range(7):
+                    got = attend(slice(row, row + 1), **kind, **cache)
+                    for b in range(2):
+                        close(got["output"][b], whole["output"][b][row:row + 1], NEAR)
+                        for step in shown:
+                            for h in range(2):
+                                close(got[step][b][h], whole[step][b][h][:row + 1])
+
+
+@check
+def an_answer_shows_what_was_kept_when_it_was_computed(stage):
+    """It is still being sent when later steps move the cache."""
+    length, width = 1 << 14, 64
+    row = [float(c) for c in range(width)]
+    tensors = {"inputs.query": ("F32", [1, width], [0.0] * width), "inputs.key": ("F32", [length, width], row * length)}
+    headers = {"Content-Type": TENSORS, "Accept": "application/json"}
+
+    def body(**options):
+        return tensor_file.write(tensors, {"request": json.dumps({"options": {"cache": "c", **options}})})
+
+    with stage.server() as server:
+        parts = urllib.parse.urlsplit(server.url)
+        slow = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        for shown in ("present_key", "present_value"):
+            slow.request("POST", "/v1/attention", body(**{"return": [shown]}), headers)
+            reply = slow.getresponse()
+            expect(reply.status == 200, f"status {reply.status}")
+            for _ in range(3):
+                answered(server.client().send("POST", "/v1/attention", body(**{"return": ["output"]}), headers))
+            expect(all(seen == row for seen in json.loads(reply.read())["outputs"][shown][0][0]), shown)
+            expect(send(server.client(), "DELETE", "/v1/caches/c").status == 204, "delete")
 
 
 @check
@@ -136,6 +193,27 @@ def a_step_counts_when_it_is_answered(stage):
             expect(status in (200, 504), f"status {status}: {reply.body[:300]}")
             look = send(client, "GET", "/v1/caches/c")
             expect(look.status == (200 if status == 200 else 404), f"answered {status}, and the cache {look.status}")
+
+
+@check
+def a_step_that_was_late_leaves_no_row_behind(stage):
+    """Whenever the deadline passes, also while the cache grows."""
+    rows, timeout, late = matrix(900, 2, "late"), 0.002, 0
+    with stage.server() as server:
+        client = server.client()
+        answered(post(client, "/v1/attention", rows[:3], "c"))
+        while (reply := post_late(client, rows[3:], timeout)).status == 504:
+            timeout, late = timeout * 1.3, late + 1
+            expect(answered(send(client, "GET", "/v1/caches/c"))["length"] == 3, "length")
+        expect(reply.status == 200, f"status {reply.status}: {reply.body[:300]}")
+        kept = answered(post(client, "/v1/attention", rows[:1], "c", options={"return": ["present_key"]}))
+        close(kept["outputs"]["present_key"][0][0], rows + rows[:1])
+        expect(late > 0, "every step was in time")
+
+
+def post_late(client, tokens, timeout):
+    body = {"inputs": {"query": tokens}, "options": {"cache": "c", "return": ["output", "attention"]}}
+    return send(client, "POST", "/v1/attention", body, Request_Timeout=f"{timeout:.4f}", Accept="text/csv")
 
 
 @check
