@@ -326,6 +326,8 @@ static attn_status take_tensor(const struct node *node, const char *one, const c
     }
 
 STAND_IN(decode_tensor, NULL, "Tensor")
+STAND_IN(decode_rows, NULL, "Tensor")
+STAND_IN(decode_past, NULL, "Tensor")
 STAND_IN(decode_scores, NULL, "ScoreTensor")
 STAND_IN(decode_bias, "number", "ScoreTensor")
 STAND_IN(decode_reals, NULL, "Tensor")

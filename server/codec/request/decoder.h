@@ -42,7 +42,9 @@ static inline struct decoder *decoder_of(struct reading *reading)
 
 /* tensor_member.c: each *to is a const attn_tensor *, in the arena. */
 decode_function decode_tensor; /* numbers, in the compute type */
-decode_function decode_scores; /* likewise, where null is -Infinity */
+decode_function decode_rows;   /* likewise, but float16 and bfloat16 stay as they are where attention reads them so */
+decode_function decode_past;   /* likewise, of a cache, which layers read so, too */
+decode_function decode_scores; /* as decode_tensor, where null is -Infinity */
 decode_function decode_bias;   /* likewise, or a single number, which has rank 0 */
 decode_function decode_flags;  /* bool */
 decode_function decode_flags_or_one;

@@ -9,11 +9,11 @@
 #define INPUT(field) offsetof(struct envelope, request.inputs.field)
 
 static const struct member inputs_members[] = {
-    {"query", decode_tensor, INPUT(query), MEMBER_ALWAYS},
-    {"key", decode_tensor, INPUT(key), MEMBER_ALWAYS},
-    {"value", decode_tensor, INPUT(value), MEMBER_ALWAYS},
-    {"past_key", decode_tensor, INPUT(past_key), MEMBER_ALWAYS},
-    {"past_value", decode_tensor, INPUT(past_value), MEMBER_ALWAYS},
+    {"query", decode_rows, INPUT(query), MEMBER_ALWAYS},
+    {"key", decode_rows, INPUT(key), MEMBER_ALWAYS},
+    {"value", decode_rows, INPUT(value), MEMBER_ALWAYS},
+    {"past_key", decode_past, INPUT(past_key), MEMBER_ALWAYS},
+    {"past_value", decode_past, INPUT(past_value), MEMBER_ALWAYS},
     {"scores", decode_scores, INPUT(scores), MEMBER_OF_ATTENTION},
     {"attention", decode_tensor, INPUT(attention), MEMBER_OF_ATTENTION},
     {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},

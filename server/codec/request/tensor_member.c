@@ -19,8 +19,15 @@ struct kind {
     attn_dtype dtype;
     bool may_be_one;  /* a single number has rank 0 */
     bool one_is_list; /* and becomes a list of one number */
+    bool keeps_half;  /* elements of 16 bits stay as they are */
     tensor_null null; /* in JSON */
 };
+
+/* The type in which elements of type from are passed on. */
+static attn_dtype passed_type(const struct kind *kind, attn_dtype from)
+{
+    return kind->keeps_half && (from == ATTN_F16 || from == ATTN_BF16) ? from : kind->dtype;
+}
 
 static attn_status scan_lifted(struct reading *reading, const struct node *node, const struct lifted_text *lifted,
                                const struct kind *kind, attn_tensor *tensor)
@@ -236,13 +243,13 @@ static attn_status decode_converted(struct reading *reading, const struct node *
 }
 
 /* Decodes {"shape", "dtype", "base64"}. */
-static attn_status decode_binary(struct reading *reading, const struct node *parent, attn_dtype dtype,
+static attn_status decode_binary(struct reading *reading, const struct node *parent, const struct kind *kind,
                                  attn_tensor *tensor)
 {
     static const struct member members[] = {{.name = "shape"}, {.name = "dtype"}, {.name = "base64"}};
     struct node node = node_member(parent, "base64");
     attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
-    attn_dtype from = dtype;
+    attn_dtype from = kind->dtype;
     size_t count = 0;
     if (status == ATTN_OK)
         status = decode_shape(reading, parent, tensor, &count);
@@ -250,6 +257,7 @@ static attn_status decode_binary(struct reading *reading, const struct node *par
         status = decode_dtype(reading, parent, &from);
     if (status != ATTN_OK)
         return status;
+    const attn_dtype dtype = passed_type(kind, from);
     struct node dtype_node = node_member(parent, "dtype");
     status = check_kind(reading, &dtype_node, dtype, from);
     if (status != ATTN_OK)
@@ -278,11 +286,13 @@ static attn_status copy_attached(struct reading *reading, const struct node *nod
     return convert_elements(reading, node, tensor, from->data, from->dtype, count);
 }
 
-/* Makes a tensor of dtype from an attachment: in place when its type and alignment allow. */
+/* Makes a tensor from an attachment: in place when its type and alignment allow. */
 static attn_status decode_attached(struct reading *reading, const struct node *node,
-                                   const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor)
+                                   const struct envelope_attachment *attachment, const struct kind *kind,
+                                   attn_tensor *tensor)
 {
     const attn_tensor *from = &attachment->tensor;
+    const attn_dtype dtype = passed_type(kind, from->dtype);
     size_t count = attn_tensor_count(from), size = attn_dtype_bytes(dtype);
     attn_status status = check_kind(reading, node, dtype, from->dtype);
     if (status == ATTN_OK && decoder_of(reading)->shapes_only &&
@@ -358,12 +368,12 @@ static attn_status decode_form(struct reading *reading, const struct node *node,
     if (lifted)
         return scan_lifted(reading, node, lifted, kind, tensor);
     if (node_attached(reading, node, &attachment))
-        return decode_attached(reading, node, &decoder_of(reading)->attachments[attachment], kind->dtype, tensor);
+        return decode_attached(reading, node, &decoder_of(reading)->attachments[attachment], kind, tensor);
     node_drop_nulls(node);
     if (node_find(node->json, "data"))
         return decode_flat(reading, node, kind, tensor);
     if (node_find(node->json, "base64"))
-        return decode_binary(reading, node, kind->dtype, tensor);
+        return decode_binary(reading, node, kind, tensor);
     if (json_is_object(node->json))
         return fail_missing(reading, node, node_find(node->json, "dtype") ? "base64" : "data");
     bool is_one = json_is_number(node->json) || (kind->dtype == ATTN_BOOL && json_is_boolean(node->json));
@@ -389,6 +399,18 @@ static attn_status decode_kind(struct reading *reading, const struct node *node,
 attn_status decode_tensor(struct reading *reading, const struct node *node, void *to)
 {
     return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute}, to);
+}
+
+attn_status decode_past(struct reading *reading, const struct node *node, void *to)
+{
+    const struct decoder *decoder = decoder_of(reading);
+    const bool keeps_half = *decoder->compute == ATTN_F32 && !envelope_is_gradients(decoder->kind);
+    return decode_kind(reading, node, (struct kind){.dtype = *decoder->compute, .keeps_half = keeps_half}, to);
+}
+
+attn_status decode_rows(struct reading *reading, const struct node *node, void *to)
+{
+    return (envelope_is_layer(decoder_of(reading)->kind) ? decode_tensor : decode_past)(reading, node, to);
 }
 
 attn_status decode_scores(struct reading *reading, const struct node *node, void *to)

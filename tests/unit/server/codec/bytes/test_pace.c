@@ -263,7 +263,7 @@ static const struct {
     size_t from; /* the byte at which the numbers begin: floats at an odd one are copied */
 } attachments[] = {
     {"inputs.query", ATTN_F32, 1},
-    {"inputs.query", ATTN_F16, 0},
+    {"inputs.query", ATTN_F64, 0},
     {"masks.attend", ATTN_BOOL, 0},
     {"masks.key_lengths", ATTN_I32, 0},
 };

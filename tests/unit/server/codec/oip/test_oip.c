@@ -120,7 +120,9 @@ START_TEST(bytes_of_every_datatype_are_read)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const attn_status status = decode_binary(cases[i].json, cases[i].bytes, cases[i].size);
         ck_assert_msg(status == ATTN_OK, "%s: %s", cases[i].json, err.message);
-        const float *numbers = request.envelope.request.inputs.query->data;
+        const attn_tensor *query = request.envelope.request.inputs.query;
+        float numbers[2];
+        ck_assert_int_eq(attn_convert(numbers, ATTN_F32, query->data, query->dtype, 2, NULL), ATTN_OK);
         ck_assert_msg(numbers[0] == cases[i].first && numbers[1] == cases[i].second, "%s: %g, %g", cases[i].json,
                       (double)numbers[0], (double)numbers[1]);
     }

@@ -26,14 +26,20 @@ static struct envelope_attachment query(void)
     return attachment("inputs.query", query_data, ATTN_F32, 2, 2);
 }
 
-static attn_status decode(const char *text, const struct envelope_attachment *attachments, size_t count)
+static attn_status decode_as(envelope_kind kind, const char *text, const struct envelope_attachment *attachments,
+                             size_t count)
 {
     envelope_prepare();
     arena = attn_arena_create(ARENA_BYTES);
     err = (attn_error){0};
     const struct envelope_source request = {
         .text = text, .length = strlen(text), .attachments = attachments, .count = count};
-    return envelope_decode_attached(&request, ENVELOPE_LAYER, arena, &envelope, &err);
+    return envelope_decode_attached(&request, kind, arena, &envelope, &err);
+}
+
+static attn_status decode(const char *text, const struct envelope_attachment *attachments, size_t count)
+{
+    return decode_as(ENVELOPE_LAYER, text, attachments, count);
 }
 
 static void accept(const char *text, const struct envelope_attachment *attachments, size_t count)
@@ -100,6 +106,44 @@ START_TEST(bytes_at_any_address_and_of_any_type_are_converted)
     accept("{\"options\":{\"compute\":\"float64\"}}", forms, 1);
     ck_assert_mem_eq(envelope.request.inputs.query->data, doubles, sizeof doubles);
     attn_arena_destroy(arena);
+}
+END_TEST
+
+/* Where the core takes 16 bits. What it must have in its own type is widened, as ever. */
+START_TEST(sixteen_bits_stay_where_they_lie)
+{
+    static const struct {
+        envelope_kind kind;
+        const char *text, *path;
+        attn_dtype dtype;
+    } cases[] = {
+        {ENVELOPE_ATTENTION, "", "inputs.key", ATTN_BF16},
+        {ENVELOPE_ATTENTION, "{\"options\":{\"compute\":\"bfloat16\"}}", "inputs.value", ATTN_BF16},
+        {ENVELOPE_ATTENTION, "", "inputs.past_value", ATTN_BF16},
+        {ENVELOPE_LAYER, "", "inputs.past_key", ATTN_BF16},
+        {ENVELOPE_LAYER, "", "inputs.key", ATTN_F32},
+        {ENVELOPE_ATTENTION, "{\"options\":{\"compute\":\"float64\"}}", "inputs.key", ATTN_F64},
+        {ENVELOPE_ATTENTION, "", "masks.bias", ATTN_F32},
+        {ENVELOPE_ATTENTION_GRADIENTS, "{\"inputs\":{\"grad_output\":[[1,1]]}}", "inputs.key", ATTN_F32},
+        {ENVELOPE_LAYER_GRADIENTS, "{\"inputs\":{\"grad_output\":[[1,1]]}}", "inputs.past_key", ATTN_F32},
+    };
+    uint16_t halves[] = {0x3F80, 0x4000, 0x4040, 0x4080}; /* 1, 2, 3, 4 */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct envelope_attachment attachments[] = {query(), attachment(cases[i].path, halves, ATTN_BF16, 2, 2)};
+        ck_assert_msg(decode_as(cases[i].kind, cases[i].text, attachments, 2) == ATTN_OK, "%s", err.message);
+        const attn_inputs *inputs = &envelope.request.inputs;
+        const attn_tensor *tensor = strstr(cases[i].path, ".key") != NULL          ? inputs->key
+                                    : strstr(cases[i].path, ".value") != NULL      ? inputs->value
+                                    : strstr(cases[i].path, ".past_key") != NULL   ? inputs->past_key
+                                    : strstr(cases[i].path, ".past_value") != NULL ? inputs->past_value
+                                                                                   : envelope.request.masks.bias;
+        float numbers[4];
+        ck_assert_msg(tensor->dtype == cases[i].dtype, "%zu: %s", i, attn_dtype_name(tensor->dtype));
+        ck_assert_int_eq(attn_convert(numbers, ATTN_F32, tensor->data, tensor->dtype, 4, NULL), ATTN_OK);
+        ck_assert_mem_eq(numbers, query_data, sizeof numbers);
+        ck_assert_int_eq(tensor->data == halves, tensor->dtype == ATTN_BF16);
+        attn_arena_destroy(arena);
+    }
 }
 END_TEST
 
@@ -193,6 +237,7 @@ CHECK_MAIN("envelope_attached")
     tcase_add_test(tests, a_tensor_of_the_compute_type_is_used_where_it_lies);
     tcase_add_test(tests, tensors_and_text_make_one_request);
     tcase_add_test(tests, bytes_at_any_address_and_of_any_type_are_converted);
+    tcase_add_test(tests, sixteen_bits_stay_where_they_lie);
     tcase_add_test(tests, a_tensor_without_elements_is_taken_as_it_is);
     tcase_add_test(tests, nothing_is_lost_silently);
     tcase_add_test(tests, a_path_must_be_free_and_known);
