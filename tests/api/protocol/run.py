@@ -206,6 +206,23 @@ def a_query_of_fp64_is_computed_in_double(client):
 
 
 @check
+def products_may_be_in_bfloat16(client):
+    query = [[0.3, 0.7, -1.1], [1.3, 2.1, 0.1]]
+    body = {"inputs": {"query": query}, "options": {"compute": "bfloat16"}}
+    reply = client.send("POST", "/v1/attention", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    wanted = {name.upper(): flat(numbers) for name, numbers in reply.json()["outputs"].items()}
+    asked = {"inputs": [tensor("QUERY", query)], "parameters": {"compute": "bfloat16"}}
+    binary, length = binary_request(**asked)
+    for got in (post(client, asked), post(client, binary, {SPLIT: str(length)})):
+        got = outputs(answered(got))
+        for name, numbers in wanted.items():
+            expect(got[name]["datatype"] == "FP32" and got[name]["data"] == numbers, f"{name}: {got[name]}")
+    whole = outputs(answered(post(client, {"inputs": asked["inputs"]})))
+    expect(whole["OUTPUT"]["data"] != wanted["OUTPUT"], "the products are not rounded")
+    refused(post(client, {**asked, "parameters": {"compute": "float16"}}), 400, "/parameters/compute", "bfloat16")
+
+
+@check
 def masks_and_parameters_reach_the_computation(client):
     attend = [[True, False, True], [False, True, True]]
     got = answered(post(client, {"inputs": inputs() + [tensor("ATTEND", attend, "BOOL")],
