@@ -182,7 +182,9 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
                            attn_result *result, attn_error *err)
 {
     const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, job->compute);
-    struct heads_run run = {.job = job, .attend = kernel->attend, .merge = kernel->merge};
+    attn_attend_task *attend_bf16 = job->bf16_products ? runtime->kernel->attend_bf16 : NULL;
+    struct heads_run run = {
+        .job = job, .attend = attend_bf16 != NULL ? attend_bf16 : kernel->attend, .merge = kernel->merge};
     choose_way(job, runtime->threads);
     choose_pack(job);
     job->is_cancelled = runtime->is_cancelled;

@@ -31,12 +31,12 @@ static bool job_is_cancelled(const struct attn_heads_job *job)
 
 static void compute_scores(struct task *task, const struct tile *tile, REAL scale)
 {
-    if (task->job->is_decode) {
+    if (is_decode(task->job)) {
         decode_scores(task, tile, scale);
         return;
     }
 #if REAL_BITS == 32
-    if (task->job->bf16_products) {
+    if (has_bf16_products(task->job)) {
         pack_bf16_block(task, tile);
         score_bf16_tile(task, tile, scale);
         return;
@@ -49,7 +49,7 @@ static void compute_scores(struct task *task, const struct tile *tile, REAL scal
 static void pack_queries(struct task *task, const struct tile *tile)
 {
 #if REAL_BITS == 32
-    if (task->job->bf16_products) {
+    if (has_bf16_products(task->job)) {
         pack_bf16_queries(task, tile);
         return;
     }
@@ -60,12 +60,12 @@ static void pack_queries(struct task *task, const struct tile *tile)
 /* o = alpha o + p v for all rows of the tile. */
 static void compute_context(struct task *task, const struct tile *tile)
 {
-    if (task->job->is_decode) {
+    if (is_decode(task->job)) {
         decode_context(task, tile);
         return;
     }
 #if REAL_BITS == 32
-    if (task->job->bf16_products) {
+    if (has_bf16_products(task->job)) {
         context_bf16_tile(task, tile);
         return;
     }
@@ -106,7 +106,7 @@ static void attend_tile(struct task *task, struct tile tile, REAL *max_abs)
         return;
     }
     compute_scores(task, &tile, (REAL)task->job->scale);
-    const size_t group_rows = task->job->is_decode ? DECODE_ROWS : REGISTER_ROWS;
+    const size_t group_rows = is_decode(task->job) ? DECODE_ROWS : REGISTER_ROWS;
     for (size_t r = 0; r < tile.rows; r += group_rows) {
         const struct tile part = tile_of_row(task, &tile, r);
         softmax_group(task, &part, r, attn_min(tile.rows - r, group_rows), max_abs);
@@ -326,12 +326,12 @@ static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t
 {
     const struct attn_heads_job *job = task->job;
     struct tile tile = {.row0 = row0, .rows = attn_min(task->rows - row0, TILE_ROWS)};
-    if (!job->is_decode) {
+    if (!is_decode(job)) {
         prefetch_tile(task, &tile);
         pack_queries(task, &tile);
     }
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
-        if (job->is_decode && job_is_cancelled(job))
+        if (is_decode(job) && job_is_cancelled(job))
             return;
         tile.key0 = key0;
         tile.keys = attn_min(end_key - key0, TILE_KEYS);
@@ -370,7 +370,7 @@ static void attend(const struct attn_heads_job *job, size_t t, void *scratch)
     struct task task = {0};
     REAL max_abs = 0;
     begin_task(&task, job, t, scratch);
-    if (!job->is_decode)
+    if (!is_decode(job))
         attend_chunk(&task, &max_abs);
     else
         attend_rows(&task, 0, task.first_key, task.end_key, &max_abs);
@@ -402,7 +402,7 @@ static void merge_row(struct task *to, const struct task *from, size_t row)
 }
 
 /* Decoding: merges the splits of head t in order. Its rows are among those of the heads of its task. */
-static void merge(const struct attn_heads_job *job, size_t t, void *scratch)
+static inline void merge(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     struct task task = {0}, part = {0};
     lay_out(job, &task, scratch);

@@ -134,19 +134,22 @@ static vec score_keys(const REAL *q, const void *k, ptrdiff_t k_stride, size_t d
 
 /*
  * Scores of one row for at most LANES keys from … end of segment, which k begins with. If they are fewer than LANES,
- * they are computed with the keys before them, or one by one. A score has the same bits in every lane.
+ * they are computed with the keys before them, or one by one. A score has the same bits in every lane. There is one call
+ * of score_keys, because the compiler would copy its long loops for a second one with a stride of 0.
  */
 static inline void decode_score_row(const REAL *q, const struct rows *k, size_t d_k, attn_span segment, size_t from,
                                     size_t end, bool is_cached, REAL scale, REAL *s)
 {
-    if (end - segment.from >= LANES) {
-        const size_t first = attn_min(from, end - LANES);
-        const void *key = row_at(k, (ptrdiff_t)(first - segment.from));
-        store(s + first, scale * score_keys(q, key, k->stride, d_k, is_cached, k->dtype));
-        return;
+    const bool is_short = end - segment.from < LANES;
+    const ptrdiff_t stride = is_short ? 0 : k->stride;
+    for (size_t c = is_short ? from : attn_min(from, end - LANES); c < end; c += is_short ? 1 : LANES) {
+        const void *key = row_at(k, (ptrdiff_t)(c - segment.from));
+        const vec scores = scale * score_keys(q, key, stride, d_k, is_cached, k->dtype);
+        if (is_short)
+            s[c] = scores[0];
+        else
+            store(s + c, scores);
     }
-    for (size_t c = from; c < end; c++)
-        s[c] = (scale * score_keys(q, row_at(k, (ptrdiff_t)(c - segment.from)), 0, d_k, is_cached, k->dtype))[0];
 }
 
 static const REAL *decode_query(const struct task *task, size_t row)
@@ -163,8 +166,11 @@ static inline attn_span segment_in_tile(const struct task *task, const struct ti
                        attn_min(segment.to - tile->key0, tile->keys)};
 }
 
-/* Scores of the tile times scale: LANES keys for all rows at a time. Keys behind the last have 0. */
-static void decode_scores(struct task *task, const struct tile *tile, REAL scale)
+/*
+ * Scores of the tile times scale: LANES keys for all rows at a time. Keys behind the last have 0. Not inlined, or the
+ * compiler would copy the loops of score_keys for the one row of recompute_row.
+ */
+static __attribute__((noinline)) void decode_scores(struct task *task, const struct tile *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k, end = attn_min(tile->to, tile->keys);
     const REAL *q[DECODE_ROWS];

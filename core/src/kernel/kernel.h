@@ -277,6 +277,7 @@ struct attn_kernel {
     const char *name;
     bool (*can_run)(void); /* on this CPU */
     const struct attn_kernel_type *f32, *f64;
+    attn_attend_task *attend_bf16; /* jobs with products in bfloat16; NULL: f32->attend imitates the instruction */
 };
 
 static inline const struct attn_kernel_type *attn_kernel_of(const attn_kernel *kernel, attn_dtype compute)
@@ -288,7 +289,8 @@ static inline const struct attn_kernel_type *attn_kernel_of(const attn_kernel *k
 extern const struct attn_kernel_type attn_kernel_portable_f32, attn_kernel_portable_f64;
 #if defined(__x86_64__)
 extern const struct attn_kernel_type attn_kernel_avx2_f32, attn_kernel_avx2_f64;
-extern const struct attn_kernel_type attn_kernel_avx512_f32, attn_kernel_avx512_f64, attn_kernel_avx512_bf16;
+extern const struct attn_kernel_type attn_kernel_avx512_f32, attn_kernel_avx512_f64;
+extern attn_attend_task attn_attend_avx512_bf16;
 #elif defined(__aarch64__)
 extern const struct attn_kernel_type attn_kernel_neon_f32, attn_kernel_neon_f64;
 #endif

@@ -232,7 +232,7 @@ static void add_non_finite_value(REAL weight, const REAL *v, size_t d_v, REAL *o
 static void add_non_finite_values(struct task *task, const struct tile *tile)
 {
     const struct attn_heads_job *job = task->job;
-    const size_t block = job->is_decode ? 0 : block_of(task, tile);
+    const size_t block = is_decode(job) ? 0 : block_of(task, tile);
     const uint8_t *non_finite = task->key_is_non_finite + block * TILE_KEYS, *allow;
     if (task->block_non_finite_keys[block] == 0)
         return;

@@ -78,6 +78,23 @@ static inline attn_span columns_of_span(const struct tile *tile, attn_span span)
     return (attn_span){attn_max(from, tile->from), attn_min(to, attn_min(tile->to, tile->keys))};
 }
 
+/* A constant where it can be, so that the compiler leaves out what does not run. */
+static inline bool has_bf16_products(const struct attn_heads_job *job)
+{
+#if defined(ONLY_BF16_PRODUCTS)
+    (void)job;
+    return true;
+#else
+    return REAL_BITS == 32 && job->bf16_products;
+#endif
+}
+
+/* Products in bfloat16 always pack their operands, to round them. */
+static inline bool is_decode(const struct attn_heads_job *job)
+{
+    return !has_bf16_products(job) && job->is_decode;
+}
+
 /* ---- scratch memory ---- */
 
 /* The next count elements of the scratch memory; NULL while it is only measured, with scratch NULL. */
@@ -181,26 +198,26 @@ static char *offset(char *memory, size_t used)
 static size_t lay_out(const struct attn_heads_job *job, struct task *task, char *scratch)
 {
     set_sizes(job, task);
-    size_t used = lay_out_tile(task, job->is_decode ? DECODE_ROWS : TILE_ROWS, scratch);
-    task->span = carve(scratch, &used, job->is_decode ? DECODE_ROWS : attn_round_up(job->chunk_rows, TILE_ROWS),
+    size_t used = lay_out_tile(task, is_decode(job) ? DECODE_ROWS : TILE_ROWS, scratch);
+    task->span = carve(scratch, &used, is_decode(job) ? DECODE_ROWS : attn_round_up(job->chunk_rows, TILE_ROWS),
                        sizeof(attn_span));
-    const size_t part_rows = job->is_decode ? DECODE_TILE_ROWS : TILE_ROWS;
+    const size_t part_rows = is_decode(job) ? DECODE_TILE_ROWS : TILE_ROWS;
     task->part = carve(scratch, &used, part_rows * task->v_columns, sizeof(REAL));
     task->gathered = carve(scratch, &used, gathered_numbers(job), sizeof(REAL));
-    if (job->is_decode) {
+    if (is_decode(job)) {
         task->key_is_non_finite = carve(scratch, &used, TILE_KEYS, 1);
         task->block_non_finite_keys = carve(scratch, &used, 1, sizeof(size_t));
         return used;
     }
     size_t rows = attn_round_up(job->chunk_rows, TILE_ROWS);
     used += lay_out_pack(job, task, offset(scratch, used));
-    used += job->bf16_products ? lay_out_bf16(job, task, offset(scratch, used)) : 0;
+    used += has_bf16_products(job) ? lay_out_bf16(job, task, offset(scratch, used)) : 0;
     used += lay_out_rows(task, rows, offset(scratch, used));
     used += lay_out_block_max(job, task, rows, offset(scratch, used));
     return used;
 }
 
-static size_t scratch_bytes(const struct attn_heads_job *job)
+static inline size_t scratch_bytes(const struct attn_heads_job *job)
 {
     struct task task = {0};
     return lay_out(job, &task, NULL);
@@ -223,10 +240,10 @@ static size_t lay_out_partials(const struct attn_heads_job *job, struct task *ta
     return used + job->splits * each;
 }
 
-static size_t partials_bytes(const struct attn_heads_job *job)
+static inline size_t partials_bytes(const struct attn_heads_job *job)
 {
     struct task task = {0};
-    if (!job->is_decode)
+    if (!is_decode(job))
         return 0;
     return job->batch * job->heads / job->heads_together * lay_out_partials(job, &task, 0, NULL);
 }
@@ -261,7 +278,7 @@ struct position {
 static struct position position_of(const struct task *task, size_t row)
 {
     const size_t q_len = task->job->q_len;
-    if (!task->job->is_decode)
+    if (!is_decode(task->job))
         return (struct position){task->h, task->first_row + row};
     return (struct position){task->h + row / q_len, row % q_len};
 }
@@ -269,12 +286,12 @@ static struct position position_of(const struct task *task, size_t row)
 static void begin_task(struct task *task, const struct attn_heads_job *job, size_t t, char *scratch)
 {
     lay_out(job, task, scratch);
-    const size_t tasks = job->is_decode ? job->splits : job->chunks;
+    const size_t tasks = is_decode(job) ? job->splits : job->chunks;
     const size_t part = tasks - 1 - t % tasks; /* under a causal mask the last part takes longest, so it comes first */
     find_head(job, task, t / tasks * job->heads_together);
     task->rows = decode_task_rows(job);
     task->end_key = job->kv_len;
-    if (job->is_decode) {
+    if (is_decode(job)) {
         find_partials(job, task, t / tasks, part);
         task->first_key = part * SPLIT_KEYS;
         task->end_key = attn_min(task->first_key + SPLIT_KEYS, job->kv_len);
@@ -282,7 +299,7 @@ static void begin_task(struct task *task, const struct attn_heads_job *job, size
         task->first_row = part * job->chunk_rows;
         task->rows = attn_min(job->q_len - task->first_row, job->chunk_rows);
     }
-    size_t rows = job->is_decode ? task->rows : attn_round_up(task->rows, REGISTER_ROWS);
+    size_t rows = is_decode(job) ? task->rows : attn_round_up(task->rows, REGISTER_ROWS);
     memset(task->o, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->o_low, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->row_sees_key, 0, rows);

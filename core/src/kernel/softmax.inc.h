@@ -44,7 +44,7 @@ static attn_span reach_of_rows(const struct task *task, const struct tile *tile,
 static void set_reaches(struct task *task, const struct tile *tile)
 {
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
-        task->reach[r / REGISTER_ROWS] = task->job->is_decode
+        task->reach[r / REGISTER_ROWS] = is_decode(task->job)
                                              ? (attn_span){tile->from, tile->to}
                                              : reach_of_rows(task, tile, r, attn_min(r + REGISTER_ROWS, tile->rows));
 }
@@ -68,7 +68,7 @@ static void narrow_reaches(struct task *task, const struct tile *tile)
 static void find_seen_panels(struct task *task, const struct tile *tile)
 {
     const bool has_lookup = attn_mask_has_lookup(task->job->mask);
-    for (size_t r = 0; r < tile->rows && !task->job->is_decode; r++) {
+    for (size_t r = 0; r < tile->rows && !is_decode(task->job); r++) {
         const attn_span reach = task->reach[r / REGISTER_ROWS];
         uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
         if (r % REGISTER_ROWS == 0)
@@ -95,7 +95,7 @@ static struct tile tile_of_row(const struct task *task, const struct tile *tile,
 static bool hides_tile(const struct task *task, const struct tile *tile)
 {
     const struct attn_heads_job *job = task->job;
-    const size_t rows = job->is_decode ? job->q_len : tile->rows;
+    const size_t rows = is_decode(job) ? job->q_len : tile->rows;
     bool hides = true;
     for (size_t n = 0; n < job->heads_together && hides; n++)
         hides = attn_mask_hides_tile(job->mask, task->b, task->h + n, task->first_row + tile->row0, rows,
@@ -129,7 +129,7 @@ static bool find_allowed(struct task *task, struct tile *tile)
             any = true;
         }
     find_seen_panels(task, tile);
-    if (!task->job->is_decode)
+    if (!is_decode(task->job))
         narrow_reaches(task, tile);
     return any;
 }

@@ -28,13 +28,13 @@ static bool has_avx512_bf16(void)
 
 /* Slowest first. */
 static const attn_kernel kernels[] = {
-    {"portable", runs_anywhere, &attn_kernel_portable_f32, &attn_kernel_portable_f64},
+    {"portable", runs_anywhere, &attn_kernel_portable_f32, &attn_kernel_portable_f64, NULL},
 #if defined(__x86_64__)
-    {"avx2", has_avx2, &attn_kernel_avx2_f32, &attn_kernel_avx2_f64},
-    {"avx512", has_avx512, &attn_kernel_avx512_f32, &attn_kernel_avx512_f64},
-    {"avx512_bf16", has_avx512_bf16, &attn_kernel_avx512_bf16, &attn_kernel_avx512_f64},
+    {"avx2", has_avx2, &attn_kernel_avx2_f32, &attn_kernel_avx2_f64, NULL},
+    {"avx512", has_avx512, &attn_kernel_avx512_f32, &attn_kernel_avx512_f64, NULL},
+    {"avx512_bf16", has_avx512_bf16, &attn_kernel_avx512_f32, &attn_kernel_avx512_f64, attn_attend_avx512_bf16},
 #elif defined(__aarch64__)
-    {"neon", runs_anywhere, &attn_kernel_neon_f32, &attn_kernel_neon_f64}, /* part of every AArch64 CPU */
+    {"neon", runs_anywhere, &attn_kernel_neon_f32, &attn_kernel_neon_f64, NULL}, /* part of every AArch64 CPU */
 #endif
 };
 
