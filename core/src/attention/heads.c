@@ -187,6 +187,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
         .job = job, .attend = attend_bf16 != NULL ? attend_bf16 : kernel->attend, .merge = kernel->merge};
     choose_way(job, runtime->threads);
     choose_pack(job);
+    job->threads = runtime->threads;
     job->is_cancelled = runtime->is_cancelled;
     job->cancel_context = runtime->cancel_context;
     attn_status status = take_memory(&run, runtime, arena);

@@ -139,6 +139,7 @@ struct attn_heads_job {
     size_t pack_keys; /* keys that are packed at a time: a multiple of TILE_KEYS */
     bool (*is_cancelled)(void *context);
     void *cancel_context;
+    size_t threads; /* that share the tasks: prefetching guesses the next task of a thread from it */
 };
 
 /* ---- linear and performer ---- */

@@ -102,13 +102,14 @@ static __attribute__((noinline)) void multiply_by_vector(const struct register_p
 }
 
 /* The scores of a panel of keys against all rows. */
-static void score_panel(const struct task *task, const struct tile *tile, const REAL *k, size_t column, REAL scale)
+static void score_panel(struct task *task, const struct tile *tile, const REAL *k, size_t column, REAL scale)
 {
     const size_t d_k = task->job->d_k, run = d_k > LONG_HEAD ? SUM_FEATURES / 2 : SUM_FEATURES;
     struct register_product product = {.first = run, .run = run, .scale = scale, .to_stride = TILE_STRIDE};
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
         if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
             continue;
+        prefetch_ahead(task);
         const bool is_full = tile->rows - r >= REGISTER_ROWS;
         const REAL *first_row = is_full ? query_row(task, tile, r) : task->q_pack;
         product.a_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;

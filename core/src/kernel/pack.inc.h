@@ -171,6 +171,43 @@ static void pack_values(struct task *task, REAL *to, size_t block, size_t key0, 
     }
 }
 
+/* ---- the next head ---- */
+
+/* The first rows of a head that lie in one segment. */
+static struct rows_ahead first_rows(const struct head_rows *head, size_t kv_len, size_t features)
+{
+    return (struct rows_ahead){rows_from(head, 0), attn_min(segment_of(head, 0).to, kv_len), features};
+}
+
+/*
+ * A small head is computed in little more time than its rows take from memory. So the rows of the head that this thread
+ * probably takes next are prefetched meanwhile.
+ */
+static void look_ahead(struct task *task)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t next = task->b * job->heads + task->h + job->threads;
+    if (job->chunks > 1 || job->kv_len > TILE_KEYS || next >= job->batch * job->heads)
+        return;
+    struct task other = {.job = job};
+    find_head(job, &other, next);
+    task->ahead[0] = first_rows(&other.keys, job->kv_len, job->d_k);
+    task->ahead[1] = first_rows(&other.values, job->kv_len, job->d_v);
+    task->ahead[2] = (struct rows_ahead){{other.q_head, job->q.row_stride, KERNEL_TYPE}, job->q_len, job->d_k};
+}
+
+/* A few rows for each register tile of scores, into the second cache: at once they would wait for the memory. */
+static inline void prefetch_ahead(struct task *task)
+{
+    enum { ROWS_AT_A_TIME = 3 };
+    for (struct rows_ahead *ahead = task->ahead; ahead < task->ahead + 3; ahead++)
+        for (size_t n = 0; n < ROWS_AT_A_TIME && ahead->count > 0; n++, ahead->count--) {
+            for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
+                __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);
+            ahead->rows.data = row_at(&ahead->rows, 1);
+        }
+}
+
 static size_t block_of(const struct task *task, const struct tile *tile)
 {
     return (tile->key0 - task->pack_first) / TILE_KEYS;
@@ -185,6 +222,7 @@ static void pack_block(struct task *task, const struct tile *tile)
     pack_keys(task, task->k_pack + block * TILE_KEYS * task->job->d_k, tile->key0, tile->keys);
     pack_values(task, task->v_pack + block * TILE_KEYS * task->v_columns, block, tile->key0, tile->keys);
     task->block_is_packed[block] = 1;
+    look_ahead(task);
 }
 
 #endif

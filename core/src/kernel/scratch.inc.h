@@ -29,6 +29,12 @@ enum { BF16_RUN = 128 }; /* keys whose weights are rounded to bfloat16 at a time
 
 enum { SEES_KEY = 1, SEES_NON_FINITE = 2 };
 
+/* Rows of the next head that are not prefetched yet. */
+struct rows_ahead {
+    struct rows rows;
+    size_t count, features;
+};
+
 /* A task: its range of the job, and its parts of the scratch memory. */
 struct task {
     const struct attn_heads_job *job;
@@ -38,7 +44,8 @@ struct task {
     size_t key_blocks;            /* tiles of keys of the whole job */
     const REAL *q_head;
     struct head_rows keys, values;
-    REAL *gathered; /* rows of 16 bits, widened, and rows that lie in both segments */
+    struct rows_ahead ahead[3]; /* keys, values and queries */
+    REAL *gathered;             /* rows of 16 bits, widened, and rows that lie in both segments */
     /* per row of the task: output, maximum and sum of the online softmax, as attend.inc.h names them */
     REAL *o, *m, *l, *entropy_sum;
     REAL *o_low, *l_low; /* the rounding errors of o and l, by compensated summation */
