@@ -66,7 +66,7 @@ static inline size_t attn_operand_at(const struct attn_operand *operand, size_t 
                     (ptrdiff_t)row * operand->row_stride);
 }
 
-/* The features of one row: of the compute type, or of 16 bits where that is float32. NULL: the operand has no rows. */
+/* The features of one row: of the compute type, or of 16 bits where that is float32. */
 struct attn_vector {
     const void *data;
     attn_dtype dtype;
@@ -75,7 +75,7 @@ struct attn_vector {
 static inline struct attn_vector attn_operand_row(const struct attn_operand *operand, size_t b, size_t h, size_t row)
 {
     const size_t at = attn_operand_at(operand, b, h, row) * attn_dtype_bytes(operand->dtype);
-    return (struct attn_vector){operand->data ? (const char *)operand->data + at : NULL, operand->dtype};
+    return (struct attn_vector){(const char *)operand->data + at, operand->dtype};
 }
 
 /* Copies count numbers, converted to the compute type. */

@@ -27,9 +27,12 @@ static inline const void *row_at(const struct rows *rows, ptrdiff_t row)
     return (const char *)rows->data + row * rows->stride * (ptrdiff_t)bytes_of(rows->dtype);
 }
 
+/* NULL where there is no cache. */
 static struct rows rows_of_operand(const struct attn_operand *operand, size_t b, size_t h)
 {
-    return (struct rows){attn_operand_row(operand, b, h, 0).data, operand->row_stride, operand->dtype};
+    return (struct rows){.data = operand->data == NULL ? NULL : attn_operand_row(operand, b, h, 0).data,
+                         .stride = operand->row_stride,
+                         .dtype = operand->dtype};
 }
 
 static struct head_rows rows_of_head(const struct attn_keys *keys, size_t b, size_t kv_head)
