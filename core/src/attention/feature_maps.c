@@ -21,8 +21,6 @@ struct feature_run {
     struct attn_heads_job *heads;
     const attn_plan *plan;
     const attn_runtime *runtime;
-    struct attn_feature_item *item;
-    uint8_t *is_seen;
     attn_feature_task *stage;
     char *scratch;
     size_t scratch_bytes;
@@ -43,7 +41,7 @@ static size_t padded(const attn_plan *plan, size_t numbers)
     return attn_round_up(numbers, ATTN_ALIGNMENT / attn_dtype_bytes(plan->compute));
 }
 
-static struct attn_feature_job describe(const attn_plan *plan, const attn_request *request)
+struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t m = attn_mechanism_features(&request->options.mechanism, d->d_k);
@@ -61,7 +59,7 @@ static struct attn_feature_job describe(const attn_plan *plan, const attn_reques
     return job;
 }
 
-/* Numbers of the compute type that a run keeps: features, sums, the projection twice, and the largest of each tile. */
+/* Numbers of the compute type that a run keeps: features, sums, and the largest of each tile. */
 static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
@@ -72,13 +70,13 @@ static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *
     if (job->is_running)
         numbers += kv_heads * job->blocks * job->sums_stride;
     if (job->mechanism->type == ATTN_PERFORMER)
-        numbers += (job->m_padded + job->phi_stride) * d->d_k + kv_heads * job->tiles;
+        numbers += kv_heads * job->tiles;
     return numbers;
 }
 
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
-    struct attn_feature_job job = describe(plan, request);
+    struct attn_feature_job job = attn_feature_describe(plan, request);
     const struct attn_heads_job heads = {.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
     job.heads = &heads;
     size_t bytes = 0;
@@ -93,23 +91,21 @@ size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const struct attn_feature_job job = describe(plan, request);
+    const struct attn_feature_job job = attn_feature_describe(plan, request);
     const size_t rows = d->batch * d->heads * d->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    const size_t drawn = job.mechanism->type == ATTN_PERFORMER ? (job.m + 1) * d->d_k * sizeof(double) : 0;
-    return kept_numbers(&job, plan, request) * attn_dtype_bytes(plan->compute) + drawn +
-           d->batch * (sizeof(struct attn_feature_item) + d->kv_heads * d->kv_len) + rows + listed * sizeof(attn_row) +
-           (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    return kept_numbers(&job, plan, request) * attn_dtype_bytes(plan->compute) + rows + listed * sizeof(attn_row) +
+           attn_feature_prepared_bytes(plan, request) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
 double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k) + FEATURE_ROW_UNIT;
-    const double width = (double)d->d_v + 1 + ATTN_ALIGNMENT, d_k = (double)d->d_k;
-    const double tokens =
-        (double)d->batch * ((double)d->heads * (double)d->q_len + (double)d->kv_heads * (double)d->kv_len);
-    const double blocks = (double)d->kv_len / FEATURE_TILE + 2;
-    return tokens * (m + width) + (double)d->batch * (double)d->kv_heads * blocks * m * width + 3 * m * d_k;
+    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k) + 3 * ATTN_ALIGNMENT;
+    const double width = (double)d->d_v + 1 + ATTN_ALIGNMENT, d_k = (double)d->d_k + ATTN_ALIGNMENT;
+    const double queries = (double)d->heads * ((double)d->q_len + FEATURE_TILE);
+    const double keys = (double)d->kv_heads * ((double)d->kv_len + FEATURE_TILE), batch = (double)d->batch;
+    const double blocks = (queries + 3 * keys) / FEATURE_TILE; /* the sums of both, and of slots of queries */
+    return batch * ((queries + keys) * (m + width) + blocks * m * width) + 3 * m * d_k;
 }
 
 double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request)
@@ -137,8 +133,17 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
 
 /* ---- what the stages read ---- */
 
+struct preparation {
+    struct attn_feature_job *job;
+    const attn_plan *plan;
+    const struct attn_heads_job *heads;
+    const attn_runtime *runtime;
+    struct attn_feature_item *item;
+    uint8_t *is_seen;
+};
+
 /* The keys of each item, and whether its queries end at different keys. */
-static bool describe_items(struct feature_run *run)
+static bool describe_items(struct preparation *run)
 {
     const attn_mask *mask = run->heads->mask;
     struct attn_pace pace = attn_pace_begin(run->runtime);
@@ -155,7 +160,7 @@ static bool describe_items(struct feature_run *run)
             is_prefix |= item->end != 0 && span.to != item->end;
             item->end = attn_max(item->end, span.to);
         }
-        item->block_keys = run->job.is_running && is_prefix ? FEATURE_TILE : FEATURE_SPLIT;
+        item->block_keys = run->job->is_running && is_prefix ? FEATURE_TILE : FEATURE_SPLIT;
         item->blocks = attn_ceil_div(item->end, item->block_keys);
         while (item->first_seen < item->end && !attn_feature_is_real(mask, b, item->first_seen))
             item->first_seen++;
@@ -163,13 +168,13 @@ static bool describe_items(struct feature_run *run)
     return true;
 }
 
-/* Where the mask is looked up for each head, performer has to know which keys any query of the group may attend to. */
+/* Where the mask is looked up for each head: which keys any query of the group may attend to. */
 static void seen_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct feature_run *run = argument;
+    const struct preparation *run = argument;
     const struct attn_heads_job *heads = run->heads;
-    const size_t kv_head = index / run->job.tiles, from = index % run->job.tiles * FEATURE_TILE;
+    const size_t kv_head = index / run->job->tiles, from = index % run->job->tiles * FEATURE_TILE;
     const size_t b = kv_head / heads->kv_heads, group = heads->heads / heads->kv_heads;
     const size_t to = attn_min(from + FEATURE_TILE, heads->kv_len), first = kv_head % heads->kv_heads * group;
     uint8_t *seen = run->is_seen + kv_head * heads->kv_len, allow[FEATURE_TILE];
@@ -186,15 +191,15 @@ static void seen_task(void *argument, size_t index, size_t worker)
     }
 }
 
-static void find_seen(struct feature_run *run)
+static void find_seen(struct preparation *run)
 {
     const struct attn_heads_job *heads = run->heads;
     const size_t kv_heads = heads->batch * heads->kv_heads;
     if (run->is_seen == NULL)
         return;
-    run->job.is_seen = run->is_seen;
-    if (!run->job.is_running) {
-        attn_spread(run->runtime, kv_heads * run->job.tiles, seen_task, run);
+    run->job->is_seen = run->is_seen;
+    if (!run->job->is_running) {
+        attn_spread(run->runtime, kv_heads * run->job->tiles, seen_task, run);
         return;
     }
     for (size_t head = 0; head < kv_heads && !attn_is_cancelled(run->runtime); head++)
@@ -203,9 +208,9 @@ static void find_seen(struct feature_run *run)
 }
 
 /* P times sqrt(|scale|), padded with rows of 0. */
-static attn_status prepare_projection(struct feature_run *run, attn_arena *arena)
+static attn_status prepare_projection(struct preparation *run, attn_arena *arena)
 {
-    struct attn_feature_job *job = &run->job;
+    struct attn_feature_job *job = run->job;
     const size_t d_k = run->heads->d_k, element = attn_dtype_bytes(run->plan->compute);
     if (job->mechanism->type != ATTN_PERFORMER)
         return ATTN_OK;
@@ -223,6 +228,36 @@ static attn_status prepare_projection(struct feature_run *run, attn_arena *arena
     return ATTN_OK;
 }
 
+attn_status attn_feature_prepare(struct attn_feature_job *job, const attn_plan *plan,
+                                 const struct attn_heads_job *heads, bool finds_seen, const attn_runtime *runtime,
+                                 attn_arena *arena)
+{
+    struct preparation run = {.job = job, .plan = plan, .heads = heads, .runtime = runtime};
+    const bool hides = job->is_running ? heads->mask->padding != NULL : finds_seen;
+    job->heads = heads;
+    run.item = attn_arena_take(arena, heads->batch, sizeof *run.item);
+    run.is_seen = hides ? attn_arena_take(arena, heads->batch * heads->kv_heads, heads->kv_len) : NULL;
+    if (run.item == NULL || (hides && run.is_seen == NULL))
+        return ATTN_ERR_NO_MEMORY;
+    attn_status status = prepare_projection(&run, arena);
+    if (status != ATTN_OK || !describe_items(&run))
+        return status == ATTN_OK ? ATTN_ERR_CANCELLED : status;
+    job->item = run.item;
+    find_seen(&run);
+    return attn_is_cancelled(runtime) ? ATTN_ERR_CANCELLED : ATTN_OK;
+}
+
+size_t attn_feature_prepared_bytes(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const struct attn_feature_job job = attn_feature_describe(plan, request);
+    size_t bytes = d->batch * (sizeof(struct attn_feature_item) + d->kv_heads * d->kv_len);
+    if (job.mechanism->type == ATTN_PERFORMER)
+        bytes +=
+            ((job.m_padded + job.phi_stride) * attn_dtype_bytes(plan->compute) + (job.m + 1) * sizeof(double)) * d->d_k;
+    return bytes + 5 * (size_t)ATTN_ALIGNMENT;
+}
+
 /* ---- the run ---- */
 
 static bool take_memory(struct feature_run *run, const attn_request *request, attn_arena *arena)
@@ -231,16 +266,12 @@ static bool take_memory(struct feature_run *run, const attn_request *request, at
     struct attn_feature_job *job = &run->job;
     const size_t kv_heads = heads->batch * heads->kv_heads, element = attn_dtype_bytes(run->plan->compute);
     const bool keeps = keeps_features(run->plan, request), is_performer = job->mechanism->type == ATTN_PERFORMER;
-    const bool hides = job->is_running ? heads->mask->padding != NULL : is_performer;
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->row_is_empty = attn_arena_take_zeroed(arena, heads->batch * heads->heads, heads->q_len);
-    run->item = attn_arena_take(arena, heads->batch, sizeof *run->item);
-    run->is_seen = hides ? attn_arena_take(arena, kv_heads, heads->kv_len) : NULL;
     job->phi = keeps ? attn_arena_take(arena, kv_heads * job->tiles, FEATURE_TILE * job->m_padded * element) : NULL;
     job->largest = is_performer ? attn_arena_take(arena, kv_heads * job->tiles, element) : NULL;
     job->sums = job->is_running ? attn_arena_take(arena, kv_heads * job->blocks, job->sums_stride * element) : NULL;
-    return run->scratch != NULL && heads->row_is_empty != NULL && run->item != NULL &&
-           (!hides || run->is_seen != NULL) && (!keeps || job->phi != NULL) &&
+    return run->scratch != NULL && heads->row_is_empty != NULL && (!keeps || job->phi != NULL) &&
            (!is_performer || job->largest != NULL) && (!job->is_running || job->sums != NULL);
 }
 
@@ -276,22 +307,21 @@ static void run_stages(struct feature_run *run)
 attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *heads,
                                   const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct feature_run run = {.job = describe(plan, request),
+    struct feature_run run = {.job = attn_feature_describe(plan, request),
                               .heads = heads,
                               .plan = plan,
                               .runtime = runtime,
                               .scratch_bytes = attn_feature_maps_scratch_bytes(plan, request)};
-    run.job.heads = heads;
     heads->is_cancelled = runtime->is_cancelled;
     heads->cancel_context = runtime->cancel_context;
-    attn_status status = take_memory(&run, request, arena) ? prepare_projection(&run, arena) : ATTN_ERR_NO_MEMORY;
+    const bool is_performer = run.job.mechanism->type == ATTN_PERFORMER; /* it needs the largest number of a head */
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    if (take_memory(&run, request, arena))
+        status = attn_feature_prepare(&run.job, plan, heads, is_performer, runtime, arena);
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
-    if (status == ATTN_OK && describe_items(&run)) {
-        run.job.item = run.item;
-        find_seen(&run);
+    if (status == ATTN_OK)
         run_stages(&run);
-    }
     if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
     status = attn_heads_list_empty(heads, runtime, arena, result);

@@ -6,6 +6,7 @@
 #define ATTN_ATTENTION_FEATURE_MAPS_H
 
 #include "attention/heads.h"
+#include "kernel/features/feature_job.h"
 
 /*
  * The arena bytes of attn_feature_maps_run, for all threads together and for each thread; its floating-point
@@ -18,8 +19,19 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
 double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request);
 
 /*
+ * What the stages of the forward and of the backward pass read: sizes and counts, then the items, the projection, and
+ * which keys are seen at all. finds_seen: also where a mask is looked up for each head, which takes time. It takes at
+ * most attn_feature_prepared_bytes. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message.
+ */
+struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_request *request);
+ATTN_MUST_CHECK attn_status attn_feature_prepare(struct attn_feature_job *job, const attn_plan *plan,
+                                                 const struct attn_heads_job *heads, bool finds_seen,
+                                                 const attn_runtime *runtime, attn_arena *arena);
+size_t attn_feature_prepared_bytes(const attn_plan *plan, const attn_request *request);
+
+/*
  * The counterpart of attn_heads_run for these mechanisms: fills job->context and the attention map, and records empty
- * rows. Results depend only on the request, because keys are summed in blocks that start at multiples of FEATURE_KEYS.
+ * rows. Results depend only on the request, because keys are summed in blocks that start at fixed keys.
  * Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request,

@@ -142,37 +142,4 @@ struct attn_heads_job {
     size_t threads; /* that share the tasks: prefetching guesses the next task of a thread from it */
 };
 
-/* ---- linear and performer ---- */
-
-enum {
-    FEATURE_TILE = 2 * TILE_ROWS,      /* keys whose features are computed together */
-    FEATURE_SPLIT = 10 * FEATURE_TILE, /* keys per block of sums if all queries end at the same key, else a tile */
-    FEATURE_ROW_UNIT = 24,             /* a multiple of the rows of every register tile */
-    FEATURE_QUERIES = 4 * TILE_ROWS,   /* queries per task */
-    FEATURE_SLICE = 1024,              /* numbers of the sums per task of prefix sums */
-};
-
-/* The keys of a batch item. The bits of a result depend on its blocks. */
-struct attn_feature_item {
-    size_t end, first_seen;    /* keys before end are read; the first of them that padding does not hide */
-    size_t block_keys, blocks; /* blocks of sums */
-};
-
-/* Attention by feature maps over all heads, as the kernels see it. Numbers are of the compute type. */
-struct attn_feature_job {
-    const struct attn_heads_job *heads;
-    const attn_mechanism *mechanism;
-    const struct attn_feature_item *item; /* (batch) */
-    bool is_running;                      /* the mask is a range from key 0 for every query, and padding */
-    size_t m, m_padded;                   /* features of phi; to FEATURE_ROW_UNIT */
-    size_t columns, q_stride, phi_stride; /* d_v, d_k and m, padded */
-    size_t tiles, blocks, sums_stride;    /* of FEATURE_TILE keys; blocks and their numbers of an item, at most */
-    const uint8_t *is_seen; /* (batch, kv_heads, kv_len): whether any query may attend to the key; NULL: all are read */
-    const void *projection; /* performer: (m_padded, d_k), times sqrt(|scale|) */
-    void *projection_panels; /* the same, packed */
-    void *phi;               /* (batch, kv_heads, tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
-    void *largest;           /* performer: (batch, kv_heads, tiles): the largest number of a tile */
-    void *sums;              /* is_running: (batch, kv_heads, blocks, sums_stride) */
-};
-
 #endif

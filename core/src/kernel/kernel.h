@@ -235,8 +235,28 @@ typedef void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_
 /* y = factor * |weight| * norm for n numbers, and 0 where the weight is 0, whatever the norm. */
 typedef void attn_weigh_norms(size_t n, const void *weights, const double *norms, double factor, void *y);
 
+struct attn_feature_job;
+struct attn_feature_gradients;
+
 /* A task of attention by feature maps (kernel/features/). scratch has feature_scratch_bytes, aligned to ATTN_ALIGNMENT. */
 typedef void attn_feature_task(const struct attn_feature_job *job, size_t index, void *scratch);
+
+/* A task of its backward pass. scratch has feature_gradients.scratch_bytes, aligned as above. */
+typedef void attn_feature_gradient_task(const struct attn_feature_gradients *run, size_t index, void *scratch);
+
+/* The stages of the backward pass, in this order. Tasks: */
+struct attn_kernel_feature_gradients {
+    attn_feature_gradient_task *project_keys; /* performer: batch * kv_heads * tiles */
+    attn_feature_gradient_task *sum_keys;     /* batch * kv_heads * blocks */
+    attn_feature_gradient_task *prefix_keys; /* is_running: batch * kv_heads * slices of FEATURE_SLICE of sums_stride */
+    attn_feature_gradient_task *queries;     /* batch * heads * blocks of FEATURE_QUERIES */
+    attn_feature_gradient_task *sum_queries; /* is_running: batch * kv_heads * slots */
+    attn_feature_gradient_task *suffix_queries;                        /* is_running: as prefix_keys */
+    attn_feature_gradient_task *keys;                                  /* batch * kv_heads * tiles */
+    attn_feature_gradient_task *largest;                               /* performer with eps: batch * kv_heads */
+    void (*pack_projection)(const struct attn_feature_gradients *run); /* performer: before all stages */
+    size_t (*scratch_bytes)(const struct attn_feature_gradients *run);
+};
 
 /* The functions of a kernel in one type. */
 struct attn_kernel_type {
@@ -264,6 +284,7 @@ struct attn_kernel_type {
     attn_feature_task *attend_features; /* batch * heads * blocks of FEATURE_QUERIES */
     void (*pack_projection)(const struct attn_feature_job *job); /* performer: before all stages */
     size_t (*feature_scratch_bytes)(const struct attn_feature_job *job);
+    struct attn_kernel_feature_gradients feature_gradients;
     bool multiplies_faster; /* than the BLAS on the same CPU */
     /* The exp of the softmax, for the tests: n numbers in place, n a multiple of 64. */
     void (*exp)(void *x, size_t n);

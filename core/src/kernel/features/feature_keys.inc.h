@@ -15,6 +15,7 @@
 #define ATTN_KERNEL_FEATURES_INC_H
 
 #include "kernel/attend.inc.h"
+#include "kernel/features/feature_job.h"
 #include "kernel/kernel.h"
 
 enum {

@@ -145,12 +145,13 @@ static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, 
 /* Packs at most LANES columns of 16 bits of W in the layout out_in: as many features at a time are widened first. */
 static void pack_narrow_lanes(const struct gemm_slice *slice, const void *from, size_t columns, REAL *pack)
 {
-    REAL wide[LANES * LANES] = {0};
+    REAL widened[LANES * LANES] = {0};
     for (size_t d = 0; d < slice->features; d += LANES) {
         const size_t features = attn_min(slice->features - d, LANES);
         for (size_t j = 0; j < columns; j++)
-            widen_row(weight_at(from, j * slice->w_stride + d, slice->dtype), slice->dtype, features, wide + j * LANES);
-        pack_lanes(wide, LANES, columns, features, pack + d * PANEL);
+            widen_row(weight_at(from, j * slice->w_stride + d, slice->dtype), slice->dtype, features,
+                      widened + j * LANES);
+        pack_lanes(widened, LANES, columns, features, pack + d * PANEL);
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "kernel/attend.inc.h"
 #include "kernel/dropout.inc.h"
+#include "kernel/features/feature_gradient_keys.inc.h"
 #include "kernel/features/feature_queries.inc.h"
 #include "kernel/kernel.h"
 #include "kernel/products/backward.inc.h"
@@ -54,6 +55,16 @@ const struct attn_kernel_type UNIT = {
     .attend_features = attend_features,
     .pack_projection = pack_projection,
     .feature_scratch_bytes = feature_scratch_bytes,
+    .feature_gradients = {.project_keys = project_gradient_keys,
+                          .sum_keys = sum_gradient_keys,
+                          .prefix_keys = prefix_gradient_keys,
+                          .queries = queries_back,
+                          .sum_queries = sum_gradient_queries,
+                          .suffix_queries = suffix_gradient_queries,
+                          .keys = keys_back,
+                          .largest = largest_back,
+                          .pack_projection = pack_gradient_projection,
+                          .scratch_bytes = gradient_scratch_bytes},
     .multiplies_faster = MULTIPLIES_FASTER,
     .exp = exp_all,
 #if REAL_BITS == 32
