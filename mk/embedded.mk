@@ -16,7 +16,7 @@ OPENAPI_SRC := $(wildcard mk/openapi/*.c)
 SOURCES += $(OPENAPI_SRC)
 # In the places of these functions, the program has its own (mk/openapi/forms.c).
 OPENAPI_WRAPPED := $(addprefix node_,string check_members $(addprefix decode_,members list bool number positive integer seed word)) \
-	$(addprefix decode_,tensor rows past scores bias reals flags flags_or_one counts counts_or_one lengths ids) short_form_spell
+	$(addprefix decode_,tensor rows past scores bias reals flags flags_or_one counts counts_or_one lengths ids weight) short_form_spell
 OPENAPI_OBJ := $(call obj,$(OPENAPI_SRC)) $(filter $(addprefix $(BUILD)/server/,base/% codec/% config/%),$(SERVER_OBJ))
 
 $(BUILD)/openapi: $(OPENAPI_OBJ) $(BUILD)/libattn.a

@@ -104,7 +104,7 @@ static const struct setting settings[] = {
     {LAYERS, "layers-versions", "2", AT(layers_versions), RANGE(count, 0, 16),
      "replaced versions of a layer that clients can still ask for by their digest"},
     {LAYERS, "layers-prepared", "auto", AT(layers_prepared_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
-     "bytes of weights that are kept ready for computing, widened from 16 bits and packed, for the layers and models "
+     "bytes of weights that are kept ready for computing, packed or widened from 16 bits, for the layers and models "
      "that were used last; 0 = each request prepares its own; auto = a sixteenth of --memory"},
     {LAYERS, "layers-verify", "lazily", AT(layers_verify), WORDS(verify_words),
      "lazily or at-start: when the server reads the files of layers; it skips files that are no layers"},

@@ -127,7 +127,7 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     if (now->has_layers) {
         write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
         write_one(out, "attnd_layers_prepared_bytes", "gauge",
-                  "Memory of weights of kept layers and of models that stay widened and packed (--layers-prepared).",
+                  "Memory of weights of kept layers and of models that stay packed or widened (--layers-prepared).",
                   now->layers_prepared_bytes);
     }
 }

@@ -20,7 +20,7 @@ const struct short_form linear_form = {
 attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
+        {"weight", decode_weight, offsetof(attn_affine, weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
     attn_affine *linear = to;

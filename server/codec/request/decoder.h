@@ -53,6 +53,7 @@ decode_function decode_counts_or_one;
 decode_function decode_lengths; /* int64; a single number is a list of one */
 decode_function decode_reals;   /* float64 */
 decode_function decode_ids;     /* int64, one for each token */
+decode_function decode_weight;  /* as decode_tensor, but 16 bits beside the JSON text stay as they are for float32 */
 
 /* from_safetensors.c: names the metadata in the message of a syntax error in its text. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);

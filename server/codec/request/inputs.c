@@ -58,7 +58,7 @@ static attn_status decode_order(struct reading *reading, const struct node *node
 static attn_status decode_qkv(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_weights, qkv.weight), MEMBER_ALWAYS},
+        {"weight", decode_weight, offsetof(attn_weights, qkv.weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_weights, qkv.bias), MEMBER_ALWAYS},
         {"order", decode_order, offsetof(attn_weights, qkv_order), MEMBER_ALWAYS},
     };

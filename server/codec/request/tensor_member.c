@@ -439,6 +439,18 @@ attn_status decode_flags_or_one(struct reading *reading, const struct node *node
     return decode_kind(reading, node, (struct kind){.dtype = ATTN_BOOL, .may_be_one = true}, to);
 }
 
+attn_status decode_weight(struct reading *reading, const struct node *node, void *to)
+{
+    const struct decoder *decoder = decoder_of(reading);
+    struct kind kind = {.dtype = *decoder->compute};
+    size_t attachment;
+    if (kind.dtype == ATTN_F32 && !envelope_is_gradients(decoder->kind) && node_attached(reading, node, &attachment)) {
+        const attn_dtype own = decoder->attachments[attachment].tensor.dtype;
+        kind.dtype = own == ATTN_F16 || own == ATTN_BF16 ? own : kind.dtype;
+    }
+    return decode_kind(reading, node, kind, to);
+}
+
 attn_status decode_counts(struct reading *reading, const struct node *node, void *to)
 {
     return decode_kind(reading, node, (struct kind){.dtype = ATTN_I64}, to);

@@ -16,7 +16,7 @@ struct prepared_weights {
     struct prepared_store *store;
     struct prepared_slot *slot;
     attn_arena *memory;
-    char *data; /* the prepared tensors in the order of the file: wide numbers, panels; each is aligned */
+    char *data; /* the prepared tensors in the order of the file: wide numbers or panels; each is aligned */
     size_t bytes;
     size_t users;                           /* the lock of the store guards this and what follows */
     struct prepared_weights *older, *newer; /* neighbours in the order of last use */
@@ -81,11 +81,12 @@ static bool is_any_narrow(const struct envelope_source *base)
     return false;
 }
 
-static bool is_weight(const char *path)
+/* The matrices of the weights: not the gain of a norm, which may have two dimensions, too. */
+static bool is_matrix(const char *path)
 {
     const size_t length = strlen(path), end = strlen(".weight");
     return strncmp(path, "weights.", strlen("weights.")) == 0 && length > end &&
-           strcmp(path + length - end, ".weight") == 0;
+           strcmp(path + length - end, ".weight") == 0 && strstr(path, "norm.weight") == NULL;
 }
 
 static size_t aligned(size_t bytes)
@@ -93,33 +94,35 @@ static size_t aligned(size_t bytes)
     return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
 }
 
-/*
- * The bytes of a tensor as float32; 0 if the tensor is not narrow. The sizes of a file that was read cannot overflow.
- */
-static size_t wide_bytes(const struct envelope_attachment *attachment)
-{
-    return is_narrow(attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float)) : 0;
-}
-
-/* The tensor as float32: in place in the file, or widened at data. */
-static attn_tensor as_float(const struct envelope_attachment *attachment, char *data)
-{
-    const attn_tensor *tensor = &attachment->tensor;
-    return is_narrow(attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
-}
-
-/* The bytes of the tensor's panels. 0: it is not packed. */
+/* The bytes of the tensor's panels, in its own type. 0: it is not packed. */
 static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
-    const attn_tensor wide = as_float(attachment, NULL);
-    if (!preparing->packs || !is_weight(attachment->path) || (uintptr_t)wide.data % sizeof(float) != 0)
+    const attn_tensor *tensor = &attachment->tensor;
+    if (!preparing->packs || !is_matrix(attachment->path) ||
+        (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) != 0)
         return 0;
-    return aligned(attn_panels_bytes(preparing->runtime->kernel, preparing->layout, &wide));
+    return aligned(attn_panels_bytes(preparing->runtime->kernel, preparing->layout, tensor));
 }
 
+/* The kernels read panels of 16 bits, but no biases and norms, and the BLAS reads no numbers of 16 bits at all. */
+static bool is_widened(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return is_narrow(attachment) && panels_bytes(preparing, attachment) == 0;
+}
+
+/* The tensor for the core: in place in the file, or float32 at data. */
+static attn_tensor prepared_view(const struct preparing *preparing, const struct envelope_attachment *attachment,
+                                 char *data)
+{
+    const attn_tensor *tensor = &attachment->tensor;
+    return is_widened(preparing, attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
+}
+
+/* The bytes of the tensor as float32, or of its panels. The sizes of a file that was read cannot overflow. */
 static size_t bytes_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
-    return wide_bytes(attachment) + panels_bytes(preparing, attachment);
+    return is_widened(preparing, attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float))
+                                             : panels_bytes(preparing, attachment);
 }
 
 static size_t bytes_of_all(const struct preparing *preparing)
@@ -130,9 +133,9 @@ static size_t bytes_of_all(const struct preparing *preparing)
     return bytes;
 }
 
-static size_t blocks_of(const struct envelope_attachment *attachment)
+static size_t blocks_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
-    return is_narrow(attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
+    return is_widened(preparing, attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
 }
 
 static bool is_cancelled(const struct preparing *preparing)
@@ -150,8 +153,8 @@ static void widen_block(void *argument, size_t index, size_t worker)
     (void)worker;
     if (is_cancelled(preparing))
         return;
-    for (; index >= blocks_of(attachment); attachment++) {
-        index -= blocks_of(attachment);
+    for (size_t blocks; index >= (blocks = blocks_of(preparing, attachment)); attachment++) {
+        index -= blocks;
         to += bytes_of(preparing, attachment);
     }
     const attn_tensor *from = &attachment->tensor;
@@ -167,7 +170,7 @@ static void widen(struct preparing *preparing)
     const attn_runtime *runtime = preparing->runtime;
     size_t blocks = 0;
     for (size_t i = 0; i < preparing->base->count; i++)
-        blocks += blocks_of(&preparing->base->attachments[i]);
+        blocks += blocks_of(preparing, &preparing->base->attachments[i]);
     if (blocks > 0)
         runtime->run(runtime->context, blocks, widen_block, preparing);
 }
@@ -177,9 +180,8 @@ static void pack(const struct preparing *preparing)
     char *data = preparing->data;
     for (size_t i = 0; i < preparing->base->count; i++) {
         const struct envelope_attachment *attachment = &preparing->base->attachments[i];
-        const attn_tensor wide = as_float(attachment, data);
         if (panels_bytes(preparing, attachment) > 0)
-            attn_panels_write(preparing->runtime, preparing->layout, &wide, data + wide_bytes(attachment));
+            attn_panels_write(preparing->runtime, preparing->layout, &attachment->tensor, data);
         data += bytes_of(preparing, attachment);
     }
 }
@@ -194,8 +196,8 @@ static bool exchange(const struct preparing *preparing, char *data, attn_arena *
     for (size_t i = 0; i < base->count; i++) {
         const struct envelope_attachment *attachment = &base->attachments[i];
         prepared[i] = *attachment;
-        prepared[i].tensor = as_float(attachment, data);
-        panels[i] = (struct attn_panels){preparing->runtime->kernel, preparing->layout, data + wide_bytes(attachment)};
+        prepared[i].tensor = prepared_view(preparing, attachment, data);
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, preparing->layout, data};
         if (panels_bytes(preparing, attachment) > 0)
             prepared[i].tensor.panels = &panels[i];
         data += bytes_of(preparing, attachment);

@@ -1,8 +1,9 @@
 /*
- * prepared_weights.h: prepares the weights of kept layers for the kernels: widens 16-bit weights to float32, and packs
- * matrices into panels (attn/panels.h).
+ * prepared_weights.h: prepares the weights of kept layers for the kernels: packs matrices into panels (attn/panels.h),
+ * which stay in 16 bits if the weights are, and widens other 16-bit weights to float32. Those are biases and norms, and
+ * matrices where the BLAS multiplies.
  *
- * Without this, every request would widen and pack the weights again. For a few tokens, that takes longer than the
+ * Without this, every request would pack or widen the weights again. For a few tokens, that takes longer than the
  * computation. So the prepared weights of the most recently used layers stay in memory, within a limit. float32 holds
  * every float16 and bfloat16 exactly, and panels change no bit, so prepared weights do not change the answers.
  *

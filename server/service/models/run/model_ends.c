@@ -38,7 +38,10 @@ static attn_status convert_numbers(struct model_job *job, const attn_tensor *fro
     return status;
 }
 
-/* *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. */
+/*
+ * *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. A
+ * weight of 16 bits stays as it is when the kernel has panels of it.
+ */
 static attn_status convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
 {
     const attn_dtype compute = compute_of(job);
@@ -52,7 +55,7 @@ static attn_status convert(struct model_job *job, const attn_tensor *tensor, con
     *own = *tensor;
     *converted = own;
     const bool is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
-    if (tensor->dtype == compute && is_aligned)
+    if ((tensor->dtype == compute || tensor->panels != NULL) && is_aligned)
         return ATTN_OK;
     void *data = attn_arena_take(job->arena, count, attn_dtype_bytes(compute));
     if (data == NULL)

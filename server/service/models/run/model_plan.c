@@ -289,13 +289,20 @@ static attn_status add_outputs(struct model_job *job)
 
 /* ---- weight ---- */
 
+/* Projections of 16 bits are read as they are in float32. */
+static bool is_read_as_it_is(const attn_tensor *tensor, attn_dtype compute)
+{
+    return tensor->dtype == compute ||
+           (compute == ATTN_F32 && tensor->rank > 1 && (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
+}
+
 /* Weights that the run converts, if they are not prepared. */
 static double converted_bytes(const struct model_job *job, const struct envelope_source *source)
 {
     const attn_dtype compute = job->request->common.request.options.compute;
     double bytes = 0;
     for (size_t i = 0; i < source->count; i++)
-        if (source->attachments[i].tensor.dtype != compute)
+        if (!is_read_as_it_is(&source->attachments[i].tensor, compute))
             bytes += (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
     return bytes;
 }

@@ -1,5 +1,5 @@
 /*
- * test_prepared_weights.c: tests of server/service/layers/prepared_weights.c: which weights are widened and packed, how
+ * test_prepared_weights.c: tests of server/service/layers/prepared_weights.c: which weights are packed or widened, how
  * long they are cached, and for which layers.
  */
 #include "service/layers/prepared_weights.h"
@@ -121,7 +121,7 @@ static void expect_panels(const attn_tensor *tensor, attn_layout layout)
     ck_assert_mem_eq(tensor->panels->data, wanted, bytes);
 }
 
-/* float32 weights are packed in place, 16-bit weights after widening. Misaligned weights stay as they are. */
+/* The panels have the type of the weight. Without panels, 16-bit weights are widened. Misaligned ones stay. */
 START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
 {
     const attn_layout layout = _i % 2 == 0 ? ATTN_LAYOUT_IN_OUT : ATTN_LAYOUT_OUT_IN;
@@ -147,7 +147,8 @@ START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
     else
         ck_assert_ptr_null(base.attachments[0].tensor.panels); /* it computes in double */
     ck_assert_ptr_eq(base.attachments[0].tensor.data, numbers);
-    ck_assert(base.attachments[1].tensor.dtype == ATTN_F32);
+    const bool has_panels = _i < 2 && base.attachments[0].tensor.panels != NULL;
+    ck_assert(base.attachments[1].tensor.dtype == (has_panels ? ATTN_F16 : ATTN_F32));
     if (_i < 2)
         expect_panels(&base.attachments[1].tensor, layout);
     if (_i < 2)
@@ -247,7 +248,7 @@ START_TEST(preparing_looks_before_each_block_and_panel)
 {
     enum { COLUMNS = 256, ROWS = 257 };
     const size_t shape[] = {ROWS, COLUMNS}, blocks = 2;
-    const attn_tensor wide = attn_tensor_view(NULL, ATTN_F32, 2, shape);
+    const attn_tensor narrow = attn_tensor_view(NULL, ATTN_F16, 2, shape);
     struct prepared_store *store = prepared_store_create(1 << 30);
     struct scene *scene = make_scene();
     uint16_t *half = attn_arena_take_zeroed(arena, ROWS * COLUMNS, sizeof *half);
@@ -256,8 +257,8 @@ START_TEST(preparing_looks_before_each_block_and_panel)
     scene->base.count = 1;
     scene->version->facts.layout = ATTN_LAYOUT_IN_OUT;
     scene->version->facts.compute = ATTN_F32;
-    const bool has_panels = attn_panels_bytes(runtime.kernel, ATTN_LAYOUT_IN_OUT, &wide) > 0;
-    const size_t least = blocks + (has_panels ? COLUMNS / 64 : 0); /* a panel has at most 64 columns */
+    const bool has_panels = attn_panels_bytes(runtime.kernel, ATTN_LAYOUT_IN_OUT, &narrow) > 0;
+    const size_t least = has_panels ? COLUMNS / 64 : blocks; /* a panel has at most 64 columns */
     size_t allowed = 0;
     struct prepared_weights *prepared = NULL;
     for (; (prepared = take_watched(store, scene, allowed)) == NULL; allowed++)
