@@ -30,7 +30,7 @@ struct gemm_slice {
     attn_dtype dtype; /* of w: the kernel's, or 16 bits, which are widened as they are loaded */
     REAL *y;
     size_t x_stride, w_stride, y_stride, features;
-    const REAL *ahead; /* the next panel, prefetched into L2: ahead_step numbers per feature */
+    const char *ahead; /* the next panel, prefetched into L2: ahead_step bytes per feature */
     size_t ahead_step;
     bool is_first; /* y is overwritten, not added to */
 };
@@ -61,13 +61,13 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
     const bool fetches = !is_unpacked && rows > 1; /* for one row the hardware prefetcher is enough */
     const size_t ahead_step = slice->ahead_step;
     const void *w = slice->w;
-    const REAL *ahead = slice->ahead;
+    const char *ahead = slice->ahead;
     const REAL *x[(GEMM_TILE_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
     for (size_t d = 0; d < slice->features; d++, w = weight_at(w, w_stride, dtype), ahead += ahead_step) {
         vec columns[8];
-        if (fetches)
+        if (fetches || dtype != KERNEL_TYPE)
             __builtin_prefetch(ahead, 0, 2);
         UNROLLED_FOR (c, width) {
             const size_t column = (size_t)c * LANES;
@@ -207,11 +207,12 @@ static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, siz
     if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS) {
         gemm_packing_tile(&slice, pack);
         rows -= GEMM_TILE_ROWS;
+        slice.ahead += slice.features * slice.ahead_step;
         slice = rows_after(&slice, GEMM_TILE_ROWS);
     } else {
         pack_weight(&slice, layout, skip + columns, pack);
     }
-    slice.w = slice.ahead = pack;
+    slice.w = pack;
     slice.dtype = KERNEL_TYPE;
     gemm_packed_panel(slice, rows, skip, columns);
 }
@@ -259,13 +260,13 @@ static size_t gemv_rows(const struct gemm_slice *slice, size_t rows, size_t colu
  * The packed panel that is read after the panel at column: the next one of the same features, or the first one of the
  * next features. Columns count from the first panel to end.
  */
-static const REAL *next_panel(const struct attn_gemm_block *block, size_t first, size_t features, size_t column,
+static const void *next_panel(const struct attn_gemm_block *block, size_t first, size_t features, size_t column,
                               size_t end)
 {
-    const REAL *panels = block->panels;
+    size_t next = first + features < block->inner ? (first + features) * PANEL : end / PANEL * PANEL * block->inner;
     if (column + PANEL < end)
-        return panels + (column + PANEL) * block->inner + first * PANEL;
-    return panels + (first + features < block->inner ? (first + features) * PANEL : end / PANEL * PANEL * block->inner);
+        next = (column + PANEL) * block->inner + first * PANEL;
+    return weight_at(block->panels, next, block->dtype);
 }
 
 /* A panel of 16 bits is a weight in the layout in_out: few rows read it, and more rows pack it once more. */
@@ -284,10 +285,12 @@ static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_b
     const bool is_narrow = block->dtype != KERNEL_TYPE;
     slice.w = weight_at(block->panels, first * PANEL, block->dtype);
     slice.w_stride = PANEL;
-    slice.ahead_step = is_narrow ? 0 : (PANEL * GEMM_TILE_ROWS + block->rows - 1) / block->rows;
+    slice.ahead_step = attn_ceil_div(PANEL * GEMM_TILE_ROWS, block->rows) * bytes_of(block->dtype);
+    if (is_narrow)
+        slice.ahead_step = attn_min(slice.ahead_step, PANEL * sizeof(uint16_t));
     for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
         const size_t columns = attn_min(end - column, PANEL) - skip;
-        slice.ahead = is_narrow ? pack : next_panel(block, first, slice.features, column, end);
+        slice.ahead = next_panel(block, first, slice.features, column, end);
         if (is_narrow)
             gemm_narrow_panel(&slice, block->rows, skip, columns, pack);
         else
@@ -307,6 +310,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         .w = weight_at(block->w, first * (is_in_out ? block->w_stride : 1), block->dtype),
         .dtype = block->dtype,
         .y = block->y,
+        .ahead = scratch,
         .x_stride = block->x_stride,
         .w_stride = block->w_stride,
         .y_stride = block->y_stride,
