@@ -37,7 +37,7 @@ struct backward_run {
     size_t element;
     uint8_t *is_live;
     double *partials;
-    char *weight_scratch;
+    char *affine_scratch;
     const char *x[ROLES];       /* the input of the projection of each role */
     const char *grad_output;    /* (batch, q_len, d_out); heads first for a query of rank 4 */
     const char *grad_summed;    /* before the post-norm */
@@ -124,9 +124,9 @@ static attn_status take_scratch(struct backward_run *run)
     const size_t scratch = attn_gradient_projection_scratch_bytes(run->plan->forward.compute);
     run->is_live = attn_arena_take(run->arena, run->needs.live, 1);
     run->partials = attn_arena_take(run->arena, run->needs.partials, sizeof *run->partials);
-    run->weight_scratch = run->request.is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
+    run->affine_scratch = run->request.is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
     const bool has_all =
-        run->is_live != NULL && run->partials != NULL && (run->weight_scratch != NULL || !run->request.is_layer);
+        run->is_live != NULL && run->partials != NULL && (run->affine_scratch != NULL || !run->request.is_layer);
     return has_all ? ATTN_OK : no_memory(run, "the gradients of the weights");
 }
 
@@ -270,7 +270,7 @@ static void differentiate_affine(struct backward_run *run, const struct attn_gra
     if (is_wanted(run, weight)) {
         attn_gradient_find_live(compute, p->batch * p->len, p->slices.slices * p->slices.columns, p->grad_y,
                                 run->is_live);
-        attn_gradient_of_weight(p, compute, gradient[weight].data, run->weight_scratch, run->runtime);
+        attn_gradient_of_weight(p, compute, gradient[weight].data, run->affine_scratch, run->runtime);
     }
     if (is_wanted(run, bias))
         attn_gradient_of_bias(p, compute, gradient[bias].data, run->runtime);
@@ -289,7 +289,7 @@ static attn_status go_through_output(struct backward_run *run)
     differentiate_affine(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
     if (run->context_memory != NULL)
         attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner,
-                               run->context_memory, run->runtime);
+                               run->context_memory, run->affine_scratch, run->runtime);
     run->grad_gated = run->context_memory;
     return ATTN_OK;
 }
@@ -349,7 +349,7 @@ static void collect_input(struct backward_run *run, const struct attn_gradient_p
         readers[count++] = projections[PROJECT_GATE];
     if (run->grad_input[input] != NULL)
         attn_gradient_of_input(readers, count, run->plan->forward.compute, d->batch, len_of(d, input),
-                               width_of_input(d, input), run->grad_input[input], run->runtime);
+                               width_of_input(d, input), run->grad_input[input], run->affine_scratch, run->runtime);
 }
 
 static void go_through_projections(struct backward_run *run)
@@ -531,7 +531,7 @@ static attn_status go_through_feed_forward(struct backward_run *run)
                                                  .result = run->result,
                                                  .input = run->ff_input,
                                                  .product_scratch = run->product_scratch,
-                                                 .weight_scratch = run->weight_scratch,
+                                                 .affine_scratch = run->affine_scratch,
                                                  .is_live = run->is_live,
                                                  .partials = run->partials,
                                                  .grad_output = run->grad_output};

@@ -3,10 +3,9 @@
 
 #include "backward/backward_norm.h"
 #include "backward/backward_projection.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/activation.h"
+#include "kernel/kernel.h"
 #include "layer/feed_forward.h"
 
 enum { NUMBERS = 8192 }; /* per task of an elementwise loop */
@@ -21,26 +20,23 @@ struct hidden_gradients {
     char *grad_gate;   /* takes the place of hidden; NULL: no gate */
 };
 
-/* Where the gradient is 0 the results are 0, whatever up and gate hold. */
 static void activate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct hidden_gradients *h = argument;
-    const attn_dtype compute = h->network.request->options.compute;
-    const attn_activation activation = h->network.request->options.feed_forward.activation;
-    const size_t first = index * NUMBERS, end = attn_min(first + NUMBERS, h->count);
-    for (size_t n = first; n < end; n++) {
-        const double dh = attn_number_get(h->grad_hidden, compute, n), up = attn_number_get(h->network.up, compute, n);
-        double slope;
-        if (h->grad_gate == NULL) {
-            (void)attn_activation_at(activation, up, &slope);
-            attn_number_put(h->grad_hidden, compute, n, dh == 0 ? 0 : dh * slope);
-        } else {
-            const double y = attn_activation_at(activation, attn_number_get(h->network.gate, compute, n), &slope);
-            attn_number_put(h->grad_hidden, compute, n, dh == 0 ? 0 : dh * y);
-            attn_number_put(h->grad_gate, compute, n, dh == 0 ? 0 : dh * up * slope);
-        }
-    }
+    const struct attn_feed_forward *network = &h->network;
+    const attn_dtype compute = network->request->options.compute;
+    const size_t first = index * NUMBERS, at = first * attn_dtype_bytes(compute);
+    const bool is_gated = h->grad_gate != NULL;
+    const struct attn_activation_gradient gradient = {
+        .activation = network->request->options.feed_forward.activation,
+        .n = attn_min(h->count - first, NUMBERS),
+        .up = network->up + at,
+        .gate = is_gated ? network->gate + at : NULL,
+        .grad_hidden = h->grad_hidden + at,
+        .grad_gate = is_gated ? h->grad_gate + at : NULL,
+    };
+    attn_kernel_of(network->runtime->kernel, compute)->activate_back(&gradient);
 }
 
 /* ---- parts ---- */
@@ -128,7 +124,7 @@ static void differentiate_affine(const struct attn_gradient_feed_forward *run, c
     const attn_dtype compute = run->plan->forward.compute;
     if (wanted(run, weight) != NULL) {
         attn_gradient_find_live(compute, p->batch * p->len, p->slices.columns, p->grad_y, run->is_live);
-        attn_gradient_of_weight(p, compute, wanted(run, weight), run->weight_scratch, run->runtime);
+        attn_gradient_of_weight(p, compute, wanted(run, weight), run->affine_scratch, run->runtime);
     }
     if (wanted(run, bias) != NULL)
         attn_gradient_of_bias(p, compute, wanted(run, bias), run->runtime);
@@ -179,7 +175,8 @@ static attn_status go_through_network(struct attn_gradient_feed_forward *run, co
     attn_feed_forward_expand(&h.network);
     const struct attn_gradient_projection down = describe(run, FEED_FORWARD_DOWN, h.network.hidden, grad_y);
     differentiate_affine(run, &down, ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT, ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS);
-    attn_gradient_of_input(&down, 1, compute, d->batch, d->q_len, d->d_ff, h.grad_hidden, run->runtime);
+    attn_gradient_of_input(&down, 1, compute, d->batch, d->q_len, d->d_ff, h.grad_hidden, run->affine_scratch,
+                           run->runtime);
     h.grad_gate = is_gated ? h.network.hidden : NULL;
     attn_spread(run->runtime, attn_ceil_div(h.count, NUMBERS), activate_task, &h);
     const struct attn_gradient_projection readers[] = {describe(run, FEED_FORWARD_UP, run->input, h.grad_hidden),
@@ -189,7 +186,7 @@ static attn_status go_through_network(struct attn_gradient_feed_forward *run, co
         differentiate_affine(run, &readers[1], ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT,
                              ATTN_GRADIENT_FEED_FORWARD_GATE_BIAS);
     attn_gradient_of_input(readers, is_gated ? 2 : 1, compute, d->batch, d->q_len, readers[0].slices.inner, *grad_x,
-                           run->runtime);
+                           run->affine_scratch, run->runtime);
     return ATTN_OK;
 }
 

@@ -20,7 +20,7 @@ struct attn_gradient_feed_forward {
     const attn_gradient_result *result; /* the steps of the forward pass, and memory for the wanted gradients */
     const char *input;                  /* what the network reads */
     char *product_scratch;              /* of attn_products_run */
-    char *weight_scratch;               /* of attn_gradient_of_weight */
+    char *affine_scratch;               /* of attn_gradient_of_input and attn_gradient_of_weight */
     uint8_t *is_live;
     double *partials;
     const char *grad_output; /* of the block */

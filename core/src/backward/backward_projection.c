@@ -1,22 +1,27 @@
 /* backward_projection.c: the backward pass of y = x W + b. */
 #include "backward/backward_projection.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "gemm/blas.h"
+#include "gemm/gemm.h"
 #include "kernel/kernel.h"
 
 enum {
-    /* Blocks of a product. They depend only on the shape; blocks of dx do not cross batch items. */
-    BLOCK = 128,
-    WIDE = 256,
-    TOKENS = 512,    /* rows of x and dy per product for a weight */
-    INNER = 4096,    /* small enough to notice cancellation soon */
+    WIDE = 256,      /* columns of a task of a bias */
     NUMBERS = 16384, /* per task of a sum */
+    /* A task of dW transposes WEIGHT_ROWS columns of some tokens, once for WEIGHT_COLUMNS columns of the other factor. */
+    TOKENS = GEMM_INNER,
+    WEIGHT_ROWS = GEMM_ROWS / BACKWARD_COLUMN_UNIT * BACKWARD_COLUMN_UNIT,
+    WEIGHT_COLUMNS = 4 * GEMM_COLUMNS,
+    TRANSPOSED_STRIDE = TOKENS + BACKWARD_COLUMN_UNIT, /* rows of 4096 bytes would share a set of the L1 cache */
+    COPY = TOKENS * WEIGHT_ROWS,                       /* numbers */
+    TRANSPOSED = WEIGHT_ROWS * TRANSPOSED_STRIDE,
 };
+static_assert((int)WEIGHT_ROWS >= (int)GEMM_COLUMNS, "a copy has room for columns of either factor");
 
 struct projection_gradient {
     const struct attn_gradient_projection *projections;
@@ -35,7 +40,12 @@ static size_t width_of(const struct attn_gradient_projection *p)
 
 size_t attn_gradient_projection_scratch_bytes(attn_dtype compute)
 {
-    return (size_t)TOKENS * BLOCK * attn_dtype_bytes(compute);
+    return (size_t)(GEMM_SCRATCH + COPY + TRANSPOSED) * attn_dtype_bytes(compute);
+}
+
+static char *scratch_of(const struct projection_gradient *run, size_t worker)
+{
+    return run->scratch + worker * attn_gradient_projection_scratch_bytes(run->compute);
 }
 
 void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, const char *grad_y, uint8_t *is_live)
@@ -76,102 +86,148 @@ void attn_gradient_add(attn_dtype compute, size_t count, const void *a, const vo
 
 /* ---- dx ---- */
 
-/* Adds the part of slice s to rows row … of batch item b and features feature … of dx. */
+/* Adds the part of slice s to rows row … and features feature … of dx. */
 static void add_slice(const struct projection_gradient *run, const struct attn_gradient_projection *p, size_t s,
-                      size_t row, size_t rows, size_t feature, size_t features)
+                      size_t row, size_t rows, size_t feature, size_t features, char *scratch)
 {
     const attn_projection *w = &p->slices;
     const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
     const size_t width = width_of(p), element = run->element;
-    for (size_t c = 0; c < w->columns && !attn_is_cancelled(run->runtime); c += INNER) {
-        const size_t at = w->first + s * w->step + (in_out ? feature * w->w_stride + c : c * w->w_stride + feature);
-        attn_blas_multiply_add(run->compute, rows, features, attn_min(w->columns - c, INNER),
-                               p->grad_y + (row * width + s * w->columns + c) * element, width,
-                               (const char *)w->affine->weight->data + at * element, w->w_stride,
-                               in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT,
-                               run->to + (row * run->inner + feature) * element, run->inner);
-    }
+    const size_t at = w->first + s * w->step + feature * (in_out ? w->w_stride : 1);
+    const struct attn_gemm_block block = {
+        .x = p->grad_y + (row * width + s * w->columns) * element,
+        .w = (const char *)w->affine->weight->data + at * element,
+        .dtype = run->compute,
+        .y = run->to + (row * run->inner + feature) * element,
+        .rows = rows,
+        .columns = features,
+        .inner = w->columns,
+        .x_stride = width,
+        .w_stride = w->w_stride,
+        .y_stride = run->inner,
+        .layout = in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT,
+        .adds = true,
+    };
+    attn_multiply_block(&block, run->compute, run->runtime, scratch);
 }
 
 static void input_task(void *argument, size_t index, size_t worker)
 {
-    (void)worker;
     const struct projection_gradient *run = argument;
-    const size_t across = attn_ceil_div(run->inner, WIDE), down = attn_ceil_div(run->len, BLOCK);
-    const size_t feature = index % across * WIDE, features = attn_min(run->inner - feature, WIDE);
-    const size_t of_item = index / across % down * BLOCK, rows = attn_min(run->len - of_item, BLOCK);
+    const size_t across = attn_ceil_div(run->inner, GEMM_COLUMNS), down = attn_ceil_div(run->len, GEMM_ROWS);
+    const size_t feature = index % across * GEMM_COLUMNS, features = attn_min(run->inner - feature, GEMM_COLUMNS);
+    const size_t of_item = index / across % down * GEMM_ROWS, rows = attn_min(run->len - of_item, GEMM_ROWS);
     const size_t row = index / across / down * run->len + of_item;
     for (size_t r = row; r < row + rows; r++)
         memset(run->to + (r * run->inner + feature) * run->element, 0, features * run->element);
     for (size_t p = 0; p < run->count; p++)
         for (size_t s = 0; s < run->projections[p].slices.slices; s++)
-            add_slice(run, &run->projections[p], s, row, rows, feature, features);
+            add_slice(run, &run->projections[p], s, row, rows, feature, features, scratch_of(run, worker));
 }
 
 void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,
-                            size_t batch, size_t len, size_t inner, char *grad_x, const attn_runtime *runtime)
+                            size_t batch, size_t len, size_t inner, char *grad_x, char *scratch,
+                            const attn_runtime *runtime)
 {
+    const bool joins_items = attn_multiplies_rows_alike(compute, runtime);
     struct projection_gradient run = {.projections = projections,
                                       .count = count,
                                       .compute = compute,
                                       .element = attn_dtype_bytes(compute),
-                                      .batch = batch,
-                                      .len = len,
+                                      .batch = joins_items ? 1 : batch,
+                                      .len = joins_items ? batch * len : len,
                                       .inner = inner,
                                       .to = grad_x,
+                                      .scratch = scratch,
                                       .runtime = runtime};
-    attn_spread(run.runtime, batch * attn_ceil_div(len, BLOCK) * attn_ceil_div(inner, WIDE), input_task, &run);
+    const size_t tasks = run.batch * attn_ceil_div(run.len, GEMM_ROWS) * attn_ceil_div(inner, GEMM_COLUMNS);
+    attn_spread(run.runtime, tasks, input_task, &run);
 }
 
 /* ---- dW ---- */
 
-/* Tokens first …, features feature …: in place, or copied with zeros for tokens that add nothing. */
-static const char *live_tokens(const struct projection_gradient *run, size_t first, size_t count, size_t feature,
-                               size_t features, char *copy, size_t *stride)
+/* One of the two factors of dW: some columns of x or of dy, with a row for each token. */
+struct factor {
+    const char *data; /* at the first token and column */
+    size_t stride, columns;
+    bool is_x; /* tokens that add nothing count as zeros */
+};
+
+static struct factor columns_of(const struct projection_gradient *run, const struct factor *factor, size_t column,
+                                size_t columns)
 {
-    const struct attn_gradient_projection *p = run->projections;
-    const size_t inner = p->slices.inner, element = run->element;
-    const char *x = p->x + (first * inner + feature) * element;
-    *stride = inner;
-    if (memchr(p->is_live + first, 0, count) == NULL)
-        return x;
-    for (size_t r = 0; r < count; r++)
-        if (p->is_live[first + r])
-            memcpy(copy + r * features * element, x + r * inner * element, features * element);
-        else
-            memset(copy + r * features * element, 0, features * element);
-    *stride = features;
-    return copy;
+    return (struct factor){factor->data + column * run->element, factor->stride, columns, factor->is_x};
 }
 
+/* Tokens first …: in place, or a copy with zeros for tokens that add nothing. */
+static const char *live_tokens(const struct projection_gradient *run, const struct factor *factor, size_t first,
+                               size_t count, bool is_copied, char *copy, size_t *stride)
+{
+    const uint8_t *is_live = run->projections->is_live + first;
+    const size_t row_bytes = factor->stride * run->element, bytes = factor->columns * run->element;
+    const char *from = factor->data + first * row_bytes;
+    *stride = factor->stride;
+    if (!is_copied && (!factor->is_x || memchr(is_live, 0, count) == NULL))
+        return from;
+    *stride = WEIGHT_ROWS;
+    for (size_t t = 0; t < count; t++, copy += WEIGHT_ROWS * run->element, from += row_bytes)
+        if (!factor->is_x || is_live[t])
+            memcpy(copy, from, bytes);
+        else
+            memset(copy, 0, bytes);
+    return copy - count * WEIGHT_ROWS * run->element;
+}
+
+/* Tokens first … as columns. The transposition reads whole units of tokens and columns, which a copy has. */
+static const char *transposed_tokens(const struct projection_gradient *run, const struct factor *factor, size_t first,
+                                     size_t count, char *scratch)
+{
+    const bool has_whole_units = factor->columns % BACKWARD_COLUMN_UNIT == 0 && count % BACKWARD_COLUMN_UNIT == 0;
+    char *transposed = scratch + COPY * run->element;
+    struct attn_backward_rows rows = {.count = count, .features = factor->columns};
+    rows.copy = (char *)(uintptr_t)live_tokens(run, factor, first, count, !has_whole_units, scratch, &rows.stride);
+    attn_kernel_of(run->runtime->kernel, run->compute)->backward.transpose(&rows, transposed, TRANSPOSED_STRIDE);
+    return transposed;
+}
+
+/* dW = x^T dy, or in the layout out_in its transpose, dy^T x. */
 static void weight_task(void *argument, size_t index, size_t worker)
 {
     const struct projection_gradient *run = argument;
     const struct attn_gradient_projection *p = run->projections;
     const attn_projection *w = &p->slices;
     const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
-    const size_t across = attn_ceil_div(w->columns, WIDE), down = attn_ceil_div(w->inner, BLOCK),
-                 element = run->element;
-    const size_t column = index % across * WIDE, columns = attn_min(w->columns - column, WIDE);
-    const size_t feature = index / across % down * BLOCK, features = attn_min(w->inner - feature, BLOCK);
-    const size_t s = index / across / down, width = width_of(p), tokens = p->batch * p->len;
-    const size_t at =
-        w->first + s * w->step + (in_out ? feature * w->w_stride + column : column * w->w_stride + feature);
-    char *to = run->to + at * element;
-    for (size_t r = 0; r < (in_out ? features : columns); r++)
-        memset(to + r * w->w_stride * element, 0, (in_out ? columns : features) * element);
-    char *copy = run->scratch + worker * attn_gradient_projection_scratch_bytes(run->compute);
+    const size_t across = attn_ceil_div(in_out ? w->columns : w->inner, WEIGHT_COLUMNS),
+                 down = attn_ceil_div(in_out ? w->inner : w->columns, WEIGHT_ROWS);
+    const size_t s = index / across / down, tokens = p->batch * p->len, element = run->element;
+    const struct factor x = {p->x, w->inner, w->inner, true},
+                        dy = {p->grad_y + s * w->columns * element, width_of(p), w->columns, false};
+    const struct factor *left = in_out ? &x : &dy, *right = in_out ? &dy : &x;
+    const size_t row = index / across % down * WEIGHT_ROWS, rows = attn_min(left->columns - row, WEIGHT_ROWS);
+    const size_t column = index % across * WEIGHT_COLUMNS, columns = attn_min(right->columns - column, WEIGHT_COLUMNS);
+    const struct factor some_left = columns_of(run, left, row, rows);
+    char *to = run->to + (w->first + s * w->step + row * w->w_stride + column) * element;
+    char *multiply_scratch = scratch_of(run, worker), *copy = multiply_scratch + GEMM_SCRATCH * element;
+    for (size_t r = 0; r < rows; r++)
+        memset(to + r * w->w_stride * element, 0, columns * element);
     for (size_t first = 0; first < tokens && !attn_is_cancelled(run->runtime); first += TOKENS) {
-        const size_t count = attn_min(tokens - first, TOKENS);
-        const char *y = p->grad_y + (first * width + s * w->columns + column) * element;
-        size_t stride;
-        const char *x = live_tokens(run, first, count, feature, features, copy, &stride);
-        if (in_out)
-            attn_blas_multiply_add_transposed(run->compute, features, columns, count, x, stride, y, width, to,
-                                              w->w_stride);
-        else
-            attn_blas_multiply_add_transposed(run->compute, columns, features, count, y, width, x, stride, to,
-                                              w->w_stride);
+        struct attn_gemm_block block = {
+            .dtype = run->compute,
+            .rows = rows,
+            .inner = attn_min(tokens - first, TOKENS),
+            .x_stride = TRANSPOSED_STRIDE,
+            .y_stride = w->w_stride,
+            .layout = ATTN_LAYOUT_IN_OUT,
+            .adds = true,
+        };
+        block.x = transposed_tokens(run, &some_left, first, block.inner, copy);
+        for (size_t c = 0; c < columns; c += GEMM_COLUMNS) {
+            block.columns = attn_min(columns - c, GEMM_COLUMNS);
+            const struct factor some_right = columns_of(run, right, column + c, block.columns);
+            block.w = live_tokens(run, &some_right, first, block.inner, false, copy, &block.w_stride);
+            block.y = to + c * element;
+            attn_multiply_block(&block, run->compute, run->runtime, multiply_scratch);
+        }
     }
 }
 
@@ -179,6 +235,7 @@ void attn_gradient_of_weight(const struct attn_gradient_projection *projection, 
                              char *scratch, const attn_runtime *runtime)
 {
     const attn_projection *w = &projection->slices;
+    const bool in_out = projection->layout == ATTN_LAYOUT_IN_OUT;
     struct projection_gradient run = {.projections = projection,
                                       .count = 1,
                                       .compute = compute,
@@ -186,8 +243,9 @@ void attn_gradient_of_weight(const struct attn_gradient_projection *projection, 
                                       .to = grad_w,
                                       .scratch = scratch,
                                       .runtime = runtime};
-    attn_spread(run.runtime, w->slices * attn_ceil_div(w->inner, BLOCK) * attn_ceil_div(w->columns, WIDE), weight_task,
-                &run);
+    const size_t rows = in_out ? w->inner : w->columns, columns = in_out ? w->columns : w->inner;
+    const size_t tasks = w->slices * attn_ceil_div(rows, WEIGHT_ROWS) * attn_ceil_div(columns, WEIGHT_COLUMNS);
+    attn_spread(run.runtime, tasks, weight_task, &run);
 }
 
 /* ---- db ---- */

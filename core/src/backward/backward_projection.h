@@ -19,14 +19,15 @@ struct attn_gradient_projection {
     const uint8_t *is_live; /* (batch, len): 0 where all of grad_y is 0: then x adds nothing, even if it is NaN */
 };
 
-/* The bytes per thread of the memory that attn_gradient_of_weight needs. */
+/* The bytes per thread of the scratch below. */
 size_t attn_gradient_projection_scratch_bytes(attn_dtype compute);
 
 /* Marks the rows of width numbers that have any nonzero number. */
 void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, const char *grad_y, uint8_t *is_live);
 /* grad_x (batch, len, inner) = the sum over count projections of the same tokens. May be called with count 0. */
 void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,
-                            size_t batch, size_t len, size_t inner, char *grad_x, const attn_runtime *runtime);
+                            size_t batch, size_t len, size_t inner, char *grad_x, char *scratch,
+                            const attn_runtime *runtime);
 /* The part of the gradient of the weight (with its whole shape) that belongs to the slices. */
 void attn_gradient_of_weight(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_w,
                              char *scratch, const attn_runtime *runtime);

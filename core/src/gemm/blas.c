@@ -26,17 +26,6 @@ void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_
         cblas_dgemm(CblasRowMajor, CblasNoTrans, transpose, m, n, k, 1.0, x, ldx, w, ldw, 1.0, y, ldy);
 }
 
-void attn_blas_multiply_add_transposed(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x,
-                                       size_t x_stride, const void *w, size_t w_stride, void *y, size_t y_stride)
-{
-    const blasint m = narrow(rows), n = narrow(columns), k = narrow(inner);
-    const blasint ldx = narrow(x_stride), ldw = narrow(w_stride), ldy = narrow(y_stride);
-    if (dtype == ATTN_F32)
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1.0f, x, ldx, w, ldw, 1.0f, y, ldy);
-    else
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1.0, x, ldx, w, ldw, 1.0, y, ldy);
-}
-
 void attn_blas_use_one_thread(void)
 {
     float x[16] = {0}, y[16] = {0};

@@ -16,8 +16,4 @@
 void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x, size_t x_stride,
                             const void *w, size_t w_stride, attn_layout layout, void *y, size_t y_stride);
 
-/* y += x^T W: x (inner, rows), W (inner, columns), y (rows, columns), each with its row stride; else as above. */
-void attn_blas_multiply_add_transposed(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x,
-                                       size_t x_stride, const void *w, size_t w_stride, void *y, size_t y_stride);
-
 #endif

@@ -228,3 +228,26 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
     run.scratch_bytes = attn_products_scratch_bytes(runtime->kernel, compute, narrow_inner);
     attn_spread(runtime, tasks, product_task, &run);
 }
+
+/* ---- a block alone ---- */
+
+bool attn_multiplies_rows_alike(attn_dtype compute, const attn_runtime *runtime)
+{
+    return attn_kernel_of(runtime->kernel, compute)->multiplies_faster;
+}
+
+void attn_multiply_block(const struct attn_gemm_block *block, attn_dtype compute, const attn_runtime *runtime,
+                         void *scratch)
+{
+    const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, compute);
+    const size_t element = attn_dtype_bytes(compute), step = kernel->multiplies_faster ? GEMM_INNER : BLAS_INNER;
+    const size_t w_step = (block->layout == ATTN_LAYOUT_IN_OUT ? block->w_stride : 1) * element;
+    for (size_t first = 0; first < block->inner && !attn_is_cancelled(runtime); first += step)
+        if (kernel->multiplies_faster)
+            kernel->multiply(block, first, scratch);
+        else
+            attn_blas_multiply_add(compute, block->rows, block->columns, attn_min(block->inner - first, step),
+                                   (const char *)block->x + first * element, block->x_stride,
+                                   (const char *)block->w + first * w_step, block->w_stride, block->layout, block->y,
+                                   block->y_stride);
+}

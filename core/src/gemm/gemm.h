@@ -7,6 +7,7 @@
 
 #include "attn/plan.h"
 #include "attn/runtime.h"
+#include "kernel/kernel.h"
 
 /*
  * x is (batch, rows, inner) and y is (batch, rows, y_stride), both without gaps between the items of the batch. The
@@ -46,5 +47,15 @@ size_t attn_products_scratch_bytes(const attn_kernel *kernel, attn_dtype compute
  */
 void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
                        const attn_runtime *runtime, char *scratch);
+
+/* Whether attn_multiply_block gives the numbers of a row the same bits, whichever rows are in the block. */
+bool attn_multiplies_rows_alike(attn_dtype compute, const attn_runtime *runtime);
+
+/*
+ * Computes a block that adds to y, of the type compute, without bias and panels, by what is faster. scratch has
+ * GEMM_SCRATCH numbers, aligned to ATTN_ALIGNMENT. After a cancelled run, y is undefined.
+ */
+void attn_multiply_block(const struct attn_gemm_block *block, attn_dtype compute, const attn_runtime *runtime,
+                         void *scratch);
 
 #endif

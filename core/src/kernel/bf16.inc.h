@@ -32,7 +32,8 @@ static inline bf16_vec round_to_bf16(vec x)
 #if defined(__AVX512BF16__)
     return (bf16_vec)_mm512_cvtneps_pbh((__m512)x);
 #else
-    const uvec bits = (uvec)x, is_nan = (uvec)(x != x), is_subnormal = (uvec)(abs_vec(x) < splat(FLT_MIN));
+    const vec a = abs_vec(x);
+    const uvec bits = (uvec)x, is_nan = ~(uvec)(a <= splat(INFINITY)), is_subnormal = (uvec)(a < splat(FLT_MIN));
     const uvec nearest = bits + 0x7fff + ((bits >> 16) & 1), kept = (is_nan & (bits | 0x400000)) | (~is_nan & nearest);
     return __builtin_convertvector((kept & (~is_subnormal | 0x80000000)) >> 16, bf16_vec);
 #endif

@@ -58,10 +58,7 @@ struct attn_backward_product {
     bool a_is_transposed, adds;
 };
 
-/*
- * Rows of an operand, and their copy for the products. A row with a number that is not finite is marked, and its copy is
- * zeros.
- */
+/* Rows of an operand, and their copy for the products. A row that is not finite is marked, and its copy is zeros. */
 struct attn_backward_rows {
     const char *original;
     ptrdiff_t original_stride;
@@ -105,24 +102,23 @@ struct attn_gemm_block {
     attn_dtype dtype;   /* of w and panels: the kernel's type, or in float 16 bits, which are widened exactly */
     const void *panels; /* the columns of W as pack_panel wrote them; NULL: w is read */
     void *y;
-    size_t rows, columns, inner;
-    size_t skip; /* columns of the first panel that come before those of the block */
-    size_t x_stride, w_stride, y_stride;
+    size_t rows, columns, inner, x_stride, w_stride, y_stride;
+    size_t skip;       /* columns of the first panel that come before those of the block */
     size_t cache_ways; /* of a set of the L1 cache; 0: unknown */
     attn_layout layout;
+    bool adds; /* y += x W + b */
 };
 
 /*
  * Multiplies features first … first + GEMM_INNER of a block; first is a multiple of GEMM_INNER. Call it for each such
- * range in order: the first call writes y, the others add to y, and the last adds b. The bits of a number of y do not
+ * range in order: the first call writes y unless the block adds, the others add to y, and the last adds b. The bits of a number of y do not
  * depend on the block. scratch has GEMM_SCRATCH numbers, aligned to ATTN_ALIGNMENT.
  */
 typedef void attn_multiply(const struct attn_gemm_block *block, size_t first, void *scratch);
 
 /*
  * Writes a panel of at most panel_columns columns of W, for all features: data[feature][panel_columns], padded with 0, in
- * the type of W.
- * It reads w, dtype, columns, inner, w_stride and layout of the block.
+ * the type of W. It reads w, dtype, columns, inner, w_stride and layout of the block.
  */
 typedef void attn_pack_panel(const struct attn_gemm_block *block, void *data);
 
@@ -131,6 +127,19 @@ typedef void attn_pack_panel(const struct attn_gemm_block *block, void *data);
  * depend on its neighbours. NaN stays NaN.
  */
 typedef void attn_activate(attn_activation activation, size_t n, const void *x, const void *times, void *y);
+
+/*
+ * The backward pass of hidden = act(up), or act(gate) * up, for n numbers: grad_hidden becomes the gradient of up. NULL:
+ * no gate. Where grad_hidden is 0 both gradients are 0, whatever up and gate are. At 0 relu has the slope 0.
+ */
+struct attn_activation_gradient {
+    attn_activation activation;
+    size_t n;
+    const void *up, *gate;
+    void *grad_hidden, *grad_gate;
+};
+
+typedef void attn_activate_back(const struct attn_activation_gradient *gradient);
 
 /*
  * y[row] = norm(x[row]) for rows of d numbers; y may be x. gain and shift have d numbers, NULL: 1 and 0. Sums are taken
@@ -150,11 +159,9 @@ struct attn_row_norm {
 static inline struct attn_row_norm attn_row_norm_of(attn_norm_type type, const attn_affine *affine, double eps,
                                                     size_t d)
 {
-    return (struct attn_row_norm){.type = type,
-                                  .d = d,
-                                  .eps = eps,
-                                  .gain = affine->weight == NULL ? NULL : affine->weight->data,
-                                  .shift = affine->bias == NULL ? NULL : affine->bias->data};
+    const void *gain = affine->weight == NULL ? NULL : affine->weight->data;
+    const void *shift = affine->bias == NULL ? NULL : affine->bias->data;
+    return (struct attn_row_norm){type, d, eps, gain, shift};
 }
 
 typedef void attn_norm_rows(const struct attn_row_norm *norm, size_t rows, const void *x, void *y);
@@ -267,6 +274,7 @@ struct attn_kernel_type {
     struct attn_kernel_backward backward;
     attn_multiply *multiply;
     attn_activate *activate;
+    attn_activate_back *activate_back;
     attn_norm_rows *norm;
     attn_norm_row_back *norm_back;
     attn_gate_heads *gate;

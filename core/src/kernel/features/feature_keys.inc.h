@@ -141,7 +141,7 @@ static REAL dot_features(const REAL *x, const REAL *y, size_t n)
 /* A compensated sum. An infinite one has an error that is NaN. */
 static inline vec sum_and_low(vec sum, vec low)
 {
-    return blend(sum - sum == 0, sum + low, sum);
+    return blend(abs_vec(sum) <= splat(REAL_LARGEST), sum + low, sum);
 }
 
 /* ---- features ---- */

@@ -151,9 +151,7 @@ static size_t reach_of_group(struct feature_task *task, const struct feature_row
     size_t reach = 0;
     for (size_t r = group; r < group + REGISTER_ROWS; r++) {
         const size_t to = task->span[r].to > key0 ? attn_min(task->span[r].to - key0, keys) : 0;
-        if (task->job->is_running)
-            reach = attn_max(reach, to);
-        else if (look_up_row(task, tile, r, key0, keys))
+        if (task->job->is_running || look_up_row(task, tile, r, key0, keys))
             reach = attn_max(reach, to);
         else
             memset(task->allow + r * FEATURE_TILE, 0, FEATURE_TILE);

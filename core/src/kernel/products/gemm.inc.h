@@ -315,7 +315,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         .w_stride = block->w_stride,
         .y_stride = block->y_stride,
         .features = attn_min(block->inner - first, GEMM_INNER),
-        .is_first = first == 0,
+        .is_first = first == 0 && !block->adds,
     };
     if (first + slice.features == block->inner)
         slice.bias = block->bias;

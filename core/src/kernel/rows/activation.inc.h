@@ -115,4 +115,69 @@ static void activate(attn_activation activation, size_t n, const void *x, const 
     }
 }
 
+/* ---- the backward pass ---- */
+
+/* An activation and its slope at the same place. */
+struct active {
+    vec y, slope;
+};
+
+/* y = x s and its slope, with s = 1 / (1 + e^-u) and du = du/dx. s (1 - s) is e / (1 + e)^2, where nothing cancels. */
+static inline struct active times_sigmoid(vec x, vec u, vec du)
+{
+    const vec e = exp_vec(-abs_vec(u)), larger = 1 / (1 + e), s = blend(u < 0, e * larger, larger);
+    return (struct active){x * s, s + x * (du * (e * larger * larger))};
+}
+
+/* Not a loop for each activation, as above: this one would be much code for little time. */
+static __attribute__((noinline)) struct active act_back(attn_activation activation, vec x)
+{
+    switch (activation) {
+    case ATTN_ACTIVATION_RELU:
+        return (struct active){max_vec(splat(0), x), blend(x > 0, splat(1), splat(0))};
+    case ATTN_ACTIVATION_GELU: { /* the slope of Phi is the density */
+        const vec s = normal_vec(x), density = exp_vec(x * x * (REAL)-0.5) * (REAL)0.398942280401432677940;
+        return (struct active){x * s, fma_vec(x, density, s)};
+    }
+    case ATTN_ACTIVATION_GELU_TANH: { /* beyond 30 s is 0 or 1; in this order of arguments NaN stays NaN */
+        const REAL linear = (REAL)1.59576912160573071176, cubic = (REAL)0.0713548162726002527220;
+        const vec a = min_vec(splat(30), max_vec(splat(-30), x)), square = a * a;
+        struct active act =
+            times_sigmoid(a, a * fma_scalars(square, cubic, linear), fma_scalars(square, 3 * cubic, linear));
+        act.y = act_vec(activation, x);
+        return act;
+    }
+    case ATTN_ACTIVATION_QUICK_GELU:
+        return times_sigmoid(x, x * (REAL)1.702, splat((REAL)1.702));
+    case ATTN_ACTIVATION_SILU:
+        return times_sigmoid(x, x, splat(1));
+    case ATTN_ACTIVATION_NONE:
+        break;
+    }
+    return (struct active){x, splat(1)};
+}
+
+/* At most LANES numbers from number i on. */
+static inline void activate_lanes_back(const struct attn_activation_gradient *gradient, size_t i, size_t n)
+{
+    const REAL *up = (const REAL *)gradient->up + i, *gate = gradient->gate;
+    REAL *grad_hidden = (REAL *)gradient->grad_hidden + i;
+    const vec zero = {0}, grad = load_part(grad_hidden, n), x = load_part(up, n);
+    if (gate == NULL) {
+        store_part(grad_hidden, n, blend(grad == zero, zero, grad * act_back(gradient->activation, x).slope));
+        return;
+    }
+    const struct active act = act_back(gradient->activation, load_part(gate + i, n));
+    store_part(grad_hidden, n, blend(grad == zero, zero, grad * act.y));
+    store_part((REAL *)gradient->grad_gate + i, n, blend(grad == zero, zero, grad * x * act.slope));
+}
+
+static void activate_back(const struct attn_activation_gradient *gradient)
+{
+    size_t i = 0;
+    for (; i + LANES <= gradient->n; i += LANES)
+        activate_lanes_back(gradient, i, LANES);
+    activate_lanes_back(gradient, i, gradient->n - i);
+}
+
 #endif

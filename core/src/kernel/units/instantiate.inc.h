@@ -39,6 +39,7 @@ const struct attn_kernel_type UNIT = {
                  .dot = backward_dot},
     .multiply = multiply,
     .activate = activate,
+    .activate_back = activate_back,
     .norm = norm_rows,
     .norm_back = norm_row_back,
     .gate = gate_heads,
