@@ -85,16 +85,16 @@ ALWAYS_INLINE vec dot_lanes(const REAL *q, const void *k, ptrdiff_t at, ptrdiff_
 }
 
 /*
- * The same for keys that are in the L1 cache already, with constant loop bounds for the most frequent sizes of heads.
- * For keys in memory the bounds are variable: then the compiler reads the keys in the order of their addresses, which
- * the hardware prefetcher follows.
+ * The same with constant loop bounds for the most frequent sizes of heads, where the keys are in the L1 cache already and
+ * need no widening. For keys in memory the bounds are variable: then the compiler reads the keys in the order of their
+ * addresses, which the hardware prefetcher follows.
  */
-ALWAYS_INLINE vec dot_cached_lanes(const REAL *q, const void *k, ptrdiff_t at, ptrdiff_t k_stride, size_t features,
-                                   const attn_dtype dtype)
+ALWAYS_INLINE vec dot_run(const REAL *q, const void *k, ptrdiff_t at, ptrdiff_t k_stride, size_t features,
+                          bool is_cached, const attn_dtype dtype)
 {
-    if (features == 4 * LANES)
+    if (dtype == KERNEL_TYPE && is_cached && features == 4 * LANES)
         return dot_lanes(q, k, at, k_stride, 4 * LANES, dtype);
-    if (features == 8 * LANES)
+    if (dtype == KERNEL_TYPE && is_cached && features == 8 * LANES)
         return dot_lanes(q, k, at, k_stride, 8 * LANES, dtype);
     return dot_lanes(q, k, at, k_stride, features, dtype);
 }
@@ -105,11 +105,8 @@ ALWAYS_INLINE vec score_keys_as(const REAL *q, const void *k, ptrdiff_t k_stride
 {
     const size_t whole = d_k / LANES * LANES;
     vec all = {0};
-    for (size_t d = 0; d < whole; d += RUN_FEATURES) {
-        const size_t features = attn_min(whole - d, RUN_FEATURES);
-        all += is_cached ? dot_cached_lanes(q + d, k, (ptrdiff_t)d, k_stride, features, dtype)
-                         : dot_lanes(q + d, k, (ptrdiff_t)d, k_stride, features, dtype);
-    }
+    for (size_t d = 0; d < whole; d += RUN_FEATURES)
+        all += dot_run(q + d, k, (ptrdiff_t)d, k_stride, attn_min(whole - d, RUN_FEATURES), is_cached, dtype);
     for (size_t d = whole; d < d_k; d++) {
         vec feature;
         for (int j = 0; j < LANES; j++)

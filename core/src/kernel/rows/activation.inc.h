@@ -67,6 +67,12 @@ static inline vec act_vec(attn_activation activation, vec x)
     return x;
 }
 
+/* For one vector, which is not worth a copy of the code. */
+static __attribute__((noinline)) vec act_once(attn_activation activation, vec x)
+{
+    return act_vec(activation, x);
+}
+
 /* The first n numbers of a vector, fewer than LANES; the others are 0. */
 static inline vec load_part(const REAL *from, size_t n)
 {
@@ -87,7 +93,7 @@ ALWAYS_INLINE void activate_all(const attn_activation activation, size_t n, cons
         const vec a = act_vec(activation, load(x + i));
         store(y + i, times == NULL ? a : a * load(times + i));
     }
-    const vec a = act_vec(activation, load_part(x + i, n - i));
+    const vec a = act_once(activation, load_part(x + i, n - i));
     store_part(y + i, n - i, times == NULL ? a : a * load_part(times + i, n - i));
 }
 
@@ -144,7 +150,7 @@ static __attribute__((noinline)) struct active act_back(attn_activation activati
         const vec a = min_vec(splat(30), max_vec(splat(-30), x)), square = a * a;
         struct active act =
             times_sigmoid(a, a * fma_scalars(square, cubic, linear), fma_scalars(square, 3 * cubic, linear));
-        act.y = act_vec(activation, x);
+        act.y = act_once(activation, x);
         return act;
     }
     case ATTN_ACTIVATION_QUICK_GELU:
