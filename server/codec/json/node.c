@@ -313,7 +313,7 @@ static bool explain_word(const struct reading *reading, const struct node *node,
         row++;
     if (row == NULL || row->words == NULL)
         return false;
-    const char *lack = row->here != NULL ? find_lack(reading, row->here) : NULL;
+    const char *lack = row->here != NULL && row->within == NULL ? find_lack(reading, row->here) : NULL;
     if (row->here == NULL)
         snprintf(sentence, SENTENCE_MAX, "%s", row->note);
     else if (lack != NULL)

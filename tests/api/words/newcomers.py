@@ -157,6 +157,12 @@ def each_of_fifty_mistakes_can_be_fixed_from_its_answer(client):
 
 
 @test
+def a_value_has_no_place_that_a_protocol_could_lack(client):
+    reply = send(client, INFER, {**tensor(), "parameters": {"compute": "bf16"}})
+    assert reply.status == 400 and reply.json()["error"].endswith("; the word here is bfloat16"), reply.json()
+
+
+@test
 def every_number_from_1_to_50_is_there(_):
     assert {row[0] for row in FIFTY} | {38, 39} == set(range(1, 51))
 
