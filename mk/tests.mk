@@ -59,8 +59,10 @@ $(filter-out $(CORE_TEST_BIN),$(TEST_BIN)): %: %.o $(SUPPORT_OBJ) $(SERVER_OBJ) 
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
 run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
             python3 tests/support/run_units.py --jobs $(PROCESSORS)
+# The longest ones begin, so that all processors are busy until the end.
+CHECK_FIRST = $(filter %/test_model_run %/test_feature_maps,$(CHECK_BIN))
 check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
-	$(Q)$(run_units) $(CHECK_BIN)
+	$(Q)$(run_units) $(CHECK_FIRST) $(filter-out $(CHECK_FIRST),$(CHECK_BIN))
 
 # The tests of core and codec, except the longest.
 LONG_TESTS := backward determinism feature_maps distance_bias layer properties norm_dropout gemm
