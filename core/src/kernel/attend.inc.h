@@ -310,13 +310,13 @@ static void finish_row(struct task *task, size_t row)
     }
 }
 
-/* Prefetches the queries and the results of a tile of rows, while keys and values are packed. */
-static void prefetch_tile(const struct task *task, const struct tile *tile)
+/* Prefetches the queries of a tile of rows, and before their last keys the results. */
+static void prefetch_tile(const struct task *task, const struct tile *tile, bool has_last_keys)
 {
     const struct attn_heads_job *job = task->job;
     for (size_t r = 0; r < tile->rows; r++)
         prefetch_row(query_row(task, tile, r), job->d_k * sizeof(REAL));
-    for (size_t r = 0; r < tile->rows; r++)
+    for (size_t r = 0; r < tile->rows && has_last_keys; r++)
         for (size_t d = 0; d < job->d_v; d += ATTN_ALIGNMENT / sizeof(REAL))
             __builtin_prefetch(context_row(task, tile->row0 + r) + d, 1);
 }
@@ -327,7 +327,7 @@ static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t
     const struct attn_heads_job *job = task->job;
     struct tile tile = {.row0 = row0, .rows = attn_min(task->rows - row0, TILE_ROWS)};
     if (!is_decode(job)) {
-        prefetch_tile(task, &tile);
+        prefetch_tile(task, &tile, end_key == job->kv_len);
         pack_queries(task, &tile);
     }
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {

@@ -5,6 +5,7 @@
 #define ATTN_KERNEL_MATMUL_INC_H
 
 #include "kernel/pack.inc.h"
+#include "kernel/softmax.inc.h"
 
 /*
  * A score is a sum of partial sums, which round less: each has SUM_FEATURES products, in heads of more than LONG_HEAD
@@ -13,17 +14,22 @@
 enum { SUM_FEATURES = 32, LONG_HEAD = 64, LONGEST_SUM = 256 };
 
 /*
- * A product of one register tile: REGISTER_ROWS rows of n scalars a times n rows of a whole panel of b, or of one
- * vector. Partial sums, of first products and then of run products each, are added to a sum of sums.
+ * A product of register tiles that lie below each other: groups of REGISTER_ROWS rows of n scalars a times n rows of a
+ * whole panel of b, or of one vector. Partial sums, of first products and then of run products each, are added to a sum
+ * of sums.
  */
 struct register_product {
     const REAL *a, *b;
     ptrdiff_t a_stride;
-    size_t n, first, run;
+    size_t groups, n, first, run;
     REAL scale;
     bool is_first; /* to = scale a b, otherwise to += scale a b */
     REAL *to;
     size_t to_stride;
+    /* prefetched meanwhile: rows that are packed next, and where a map will be written; NULL: nothing */
+    struct rows_ahead *ahead;
+    const REAL *map;
+    size_t map_stride;
 };
 
 /* sum[r][…] += a[r][i] b[…] */
@@ -52,17 +58,22 @@ ALWAYS_INLINE void add_sums(vec part[][REGISTER_VECTORS], vec sum[][REGISTER_VEC
             part[r][w] += sum[r][w];
 }
 
-ALWAYS_INLINE void store_sums(const struct register_product *product, vec part[][REGISTER_VECTORS], const int width)
+ALWAYS_INLINE void store_sums(REAL *to, size_t stride, REAL scale, bool is_first, vec part[][REGISTER_VECTORS],
+                              const int width)
 {
-    REAL *to = product->to;
-    const size_t stride = product->to_stride;
-    const REAL scale = product->scale;
-    const bool is_first = product->is_first;
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++, to += stride)
 #pragma GCC unroll 2
         for (int w = 0; w < width; w++)
             store(to + w * LANES, is_first ? scale * part[r][w] : load(to + w * LANES) + scale * part[r][w]);
+}
+
+/* A register tile of the map: its lines may come from memory, and are needed when the softmax is done. */
+static inline void prefetch_map(const REAL *map, size_t stride)
+{
+    for (size_t r = 0; r < REGISTER_ROWS; r++, map += stride)
+        for (size_t byte = 0; byte < PANEL * sizeof(REAL); byte += ATTN_ALIGNMENT)
+            __builtin_prefetch((const char *)map + byte, 1);
 }
 
 /*
@@ -73,22 +84,35 @@ ALWAYS_INLINE void multiply_registers(const struct register_product *product, co
 {
     enum { FOURS = (REGISTER_ROWS + 3) / 4 };
     const ptrdiff_t stride = product->a_stride;
-    const REAL *b = product->b;
-    const REAL *a[FOURS]; /* x86 addresses four rows by one pointer, the stride and three times the stride */
-    for (int four = 0; four < FOURS; four++)
-        a[four] = product->a + 4 * four * stride;
-    vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-    for (size_t left = product->n, run = product->first; left > 0; left -= run, run = product->run) {
-        run = attn_min(run, left);
-        vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-        for (const REAL *end = b + run * (size_t)width * LANES; b < end; b += width * LANES) {
-            add_products(sum, a, stride, b, width);
-            for (int four = 0; four < FOURS; four++)
-                a[four]++;
+    const size_t first_run = product->first, next_run = product->run;
+    const REAL *rows = product->a, *map = product->map;
+    REAL *to = product->to;
+    for (size_t groups = product->groups; groups > 0; groups--) {
+        if (product->ahead != NULL)
+            prefetch_ahead(product->ahead);
+        if (map != NULL) {
+            prefetch_map(map, product->map_stride);
+            map += REGISTER_ROWS * product->map_stride;
         }
-        add_sums(part, sum, width);
+        const REAL *b = product->b;
+        const REAL *a[FOURS]; /* x86 addresses four rows by one pointer, the stride and three times the stride */
+        for (int four = 0; four < FOURS; four++)
+            a[four] = rows + 4 * four * stride;
+        vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+        for (size_t left = product->n, run = first_run; left > 0; left -= run, run = next_run) {
+            run = attn_min(run, left);
+            vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+            for (const REAL *end = b + run * (size_t)width * LANES; b < end; b += width * LANES) {
+                add_products(sum, a, stride, b, width);
+                for (int four = 0; four < FOURS; four++)
+                    a[four]++;
+            }
+            add_sums(part, sum, width);
+        }
+        store_sums(to, product->to_stride, product->scale, product->is_first, part, width);
+        rows += REGISTER_ROWS * stride;
+        to += REGISTER_ROWS * product->to_stride;
     }
-    store_sums(product, part, width);
 }
 
 static __attribute__((noinline)) void multiply_by_panel(const struct register_product *product)
@@ -101,32 +125,65 @@ static __attribute__((noinline)) void multiply_by_vector(const struct register_p
     multiply_registers(product, 1);
 }
 
-/* The scores of a panel of keys against all rows. */
-static void score_panel(struct task *task, const struct tile *tile, const REAL *k, size_t column, REAL scale)
+/* Where the weights of row r will be kept from a column on; NULL if nowhere, or not side by side. */
+static const REAL *place_of_weights(const struct task *task, const struct tile *tile, size_t r, size_t column)
+{
+    const struct attn_heads_job *job = task->job;
+    const int which = job->map[MAP_ATTENTION].data != NULL ? MAP_ATTENTION : MAP_MEAN_SOURCE;
+    if (!wants_weights(job) || job->key_slot != NULL || job->query_slot != NULL)
+        return NULL;
+    const REAL *row = map_row(task, which, position_of(task, tile->row0 + r));
+    return row == NULL ? NULL : row + tile->key0 + column;
+}
+
+/* The scores of a panel of keys against some groups of rows: whole ones, or the last one, which is packed. */
+static void score_groups(struct task *task, const struct tile *tile, const REAL *k, size_t column, size_t r,
+                         size_t groups, REAL scale)
 {
     const size_t d_k = task->job->d_k, run = d_k > LONG_HEAD ? SUM_FEATURES / 2 : SUM_FEATURES;
-    struct register_product product = {.first = run, .run = run, .scale = scale, .to_stride = TILE_STRIDE};
-    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-        if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
-            continue;
-        prefetch_ahead(task);
-        const bool is_full = tile->rows - r >= REGISTER_ROWS;
-        const REAL *first_row = is_full ? query_row(task, tile, r) : task->q_pack;
-        product.a_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
-        product.to = task->s + r * TILE_STRIDE + column;
-        for (size_t d = 0; d < d_k; d += LONGEST_SUM) {
-            product.a = first_row + d;
-            product.b = k + d * PANEL;
-            product.n = attn_min(d_k - d, LONGEST_SUM);
-            product.is_first = d == 0;
-            multiply_by_panel(&product);
+    const bool is_full = tile->rows - r >= REGISTER_ROWS;
+    const REAL *first_row = is_full ? query_row(task, tile, r) : task->q_pack;
+    struct register_product product = {.a_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k,
+                                       .groups = groups,
+                                       .first = run,
+                                       .run = run,
+                                       .scale = scale,
+                                       .to = task->s + r * TILE_STRIDE + column,
+                                       .to_stride = TILE_STRIDE,
+                                       .ahead = task->ahead,
+                                       .map = place_of_weights(task, tile, r, column),
+                                       .map_stride = task->job->kept_keys};
+    for (size_t d = 0; d < d_k; d += LONGEST_SUM) {
+        product.a = first_row + d;
+        product.b = k + d * PANEL;
+        product.n = attn_min(d_k - d, LONGEST_SUM);
+        product.is_first = d == 0;
+        multiply_by_panel(&product);
+    }
+}
+
+/* The scores of a panel of keys against all rows: whole groups side by side that see it are one product. */
+static void score_panel(struct task *task, const struct tile *tile, const REAL *k, size_t column, REAL scale)
+{
+    const size_t whole = tile->rows / REGISTER_ROWS, all = attn_ceil_div(tile->rows, REGISTER_ROWS);
+    const uint8_t *seen = task->panel_is_seen + column / PANEL;
+    for (size_t group = 0, end; group < all; group = end) {
+        for (end = group; end < whole && seen[end * PANELS]; end++) {
         }
+        if (end > group) {
+            score_groups(task, tile, k, column, group * REGISTER_ROWS, end - group, scale);
+            continue;
+        }
+        end = group + 1;
+        if (group == whole && seen[group * PANELS])
+            score_groups(task, tile, k, column, group * REGISTER_ROWS, 1, scale);
     }
 }
 
 /* Scores of the tile times scale. */
 static void score_tile(struct task *task, const struct tile *tile, REAL scale)
 {
+    look_ahead(task, tile);
     const size_t d_k = task->job->d_k;
     const REAL *k = task->k_pack + (block_of(task, tile) * TILE_KEYS + tile->from) * d_k;
     for (size_t column = tile->from; column < tile->to; column += PANEL, k += PANEL * d_k)
@@ -147,6 +204,19 @@ static attn_span seen_by_group(const struct task *task, size_t r, size_t from, s
     return (attn_span){from, from < to ? to : from};
 }
 
+/* How many groups from that of row r on see the same columns. */
+static size_t groups_that_share(const struct task *task, const struct tile *tile, size_t r, size_t from, size_t to)
+{
+    const attn_span seen = seen_by_group(task, r, from, to);
+    size_t groups = 1;
+    for (r += REGISTER_ROWS; r < tile->rows; r += REGISTER_ROWS, groups++) {
+        const attn_span next = seen_by_group(task, r, from, to);
+        if (next.from != seen.from || next.to != seen.to)
+            break;
+    }
+    return groups;
+}
+
 /*
  * Adds p v for the columns from … to of the tile and a panel of features to task->part. Sums of SUM_KEYS keys begin at
  * multiples of SUM_KEYS.
@@ -156,8 +226,9 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
     const size_t columns = task->v_columns, width = attn_min(columns - panel, PANEL);
     const REAL *v = task->v_pack + block_of(task, tile) * TILE_KEYS * columns + panel * TILE_KEYS;
     struct register_product product = {.a_stride = TILE_STRIDE, .run = SUM_KEYS, .scale = 1, .to_stride = columns};
-    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+    for (size_t r = 0; r < tile->rows; r += product.groups * REGISTER_ROWS) {
         const attn_span seen = seen_by_group(task, r, from, to);
+        product.groups = groups_that_share(task, tile, r, from, to);
         if (seen.from == seen.to)
             continue;
         product.a = task->s + r * TILE_STRIDE + seen.from;

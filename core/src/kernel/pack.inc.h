@@ -171,46 +171,78 @@ static void pack_values(struct task *task, REAL *to, size_t block, size_t key0, 
     }
 }
 
-/* ---- the next head ---- */
-
-/* The first rows of a head that lie in one segment. */
-static struct rows_ahead first_rows(const struct head_rows *head, size_t kv_len, size_t features)
+static size_t block_of(const struct task *task, const struct tile *tile)
 {
-    return (struct rows_ahead){rows_from(head, 0), attn_min(segment_of(head, 0).to, kv_len), features};
+    return (tile->key0 - task->pack_first) / TILE_KEYS;
 }
 
-/*
- * A small head is computed in little more time than its rows take from memory. So the rows of the head that this thread
- * probably takes next are prefetched meanwhile.
- */
-static void look_ahead(struct task *task)
+/* ---- rows that are packed next ---- */
+
+/* The first rows of a block of keys that lie in one segment, as many as should wait in the second cache. */
+static struct rows_ahead first_rows(const struct head_rows *head, size_t from, size_t to, size_t features)
+{
+    const struct rows rows = rows_from(head, from);
+    const size_t together = attn_min(segment_of(head, from).to, to) - from;
+    return (struct rows_ahead){rows, attn_min(together, PACK_BYTES / 2 / (features * bytes_of(rows.dtype))), features};
+}
+
+static void look_ahead_at(struct task *task, const struct head_rows *keys, const struct head_rows *values, size_t key0)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t end = attn_min(key0 + TILE_KEYS, job->kv_len);
+    task->ahead[0] = first_rows(keys, key0, end, job->d_k);
+    task->ahead[1] = first_rows(values, key0, end, job->d_v);
+}
+
+/* The next task of this thread probably takes another head: with its first keys its queries are prefetched. */
+static void look_ahead_at_head(struct task *task)
 {
     const struct attn_heads_job *job = task->job;
     const size_t next = task->b * job->heads + task->h + job->threads;
-    if (job->chunks > 1 || job->kv_len > TILE_KEYS || next >= job->batch * job->heads)
-        return;
     struct task other = {.job = job};
+    if (job->chunks > 1 || next >= job->batch * job->heads)
+        return;
     find_head(job, &other, next);
-    task->ahead[0] = first_rows(&other.keys, job->kv_len, job->d_k);
-    task->ahead[1] = first_rows(&other.values, job->kv_len, job->d_v);
-    task->ahead[2] = (struct rows_ahead){{other.q_head, job->q.row_stride, KERNEL_TYPE}, job->q_len, job->d_k};
+    look_ahead_at(task, &other.keys, &other.values, 0);
+    if (job->kv_len <= TILE_KEYS)
+        task->ahead[2] = (struct rows_ahead){{other.q_head, job->q.row_stride, KERNEL_TYPE}, job->q_len, job->d_k};
+}
+
+/* Whether some row of the task may see a key of the block. */
+static bool reaches_block(const struct task *task, size_t key0)
+{
+    return task->span[0].from < key0 + TILE_KEYS && task->span[task->rows - 1].to > key0;
+}
+
+/*
+ * Rows of a small head come from memory in little less time than they are computed in. So the rows of a block are
+ * prefetched while the tile before is computed: the tile that ends where the block begins, or, after all rows of the
+ * pack or of the task, the last whole tile of rows.
+ */
+static void look_ahead(struct task *task, const struct tile *tile)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t next = tile->key0 + TILE_KEYS, pack_end = task->pack_first + job->pack_keys;
+    const bool is_last = tile->row0 == (attn_max(task->rows / TILE_ROWS, 1) - 1) * TILE_ROWS;
+    if (next >= job->kv_len) {
+        if (is_last)
+            look_ahead_at_head(task);
+    } else if (next < pack_end ? !task->block_is_packed[block_of(task, tile) + 1] : is_last) {
+        if (reaches_block(task, next))
+            look_ahead_at(task, &task->keys, &task->values, next);
+    }
 }
 
 /* A few rows for each register tile of scores, into the second cache: at once they would wait for the memory. */
-static inline void prefetch_ahead(struct task *task)
+static inline void prefetch_ahead(struct rows_ahead *all)
 {
-    enum { ROWS_AT_A_TIME = 3 };
-    for (struct rows_ahead *ahead = task->ahead; ahead < task->ahead + 3; ahead++)
+    enum { ROWS_AT_A_TIME = 4 };
+    for (struct rows_ahead *ahead = all; ahead < all + 3; ahead++)
         for (size_t n = 0; n < ROWS_AT_A_TIME && ahead->count > 0; n++, ahead->count--) {
             for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
                 __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);
             ahead->rows.data = row_at(&ahead->rows, 1);
         }
-}
-
-static size_t block_of(const struct task *task, const struct tile *tile)
-{
-    return (tile->key0 - task->pack_first) / TILE_KEYS;
 }
 
 static void pack_block(struct task *task, const struct tile *tile)
@@ -222,7 +254,6 @@ static void pack_block(struct task *task, const struct tile *tile)
     pack_keys(task, task->k_pack + block * TILE_KEYS * task->job->d_k, tile->key0, tile->keys);
     pack_values(task, task->v_pack + block * TILE_KEYS * task->v_columns, block, tile->key0, tile->keys);
     task->block_is_packed[block] = 1;
-    look_ahead(task);
 }
 
 #endif

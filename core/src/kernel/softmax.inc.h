@@ -71,14 +71,13 @@ static void find_seen_panels(struct task *task, const struct tile *tile)
     for (size_t r = 0; r < tile->rows && !is_decode(task->job); r++) {
         const attn_span reach = task->reach[r / REGISTER_ROWS];
         uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
-        if (r % REGISTER_ROWS == 0)
+        if (r % REGISTER_ROWS == 0) {
             memset(seen, 0, PANELS);
-        for (size_t c = reach.from; c < reach.to; c += PANEL) {
-            uint8_t any = !has_lookup;
-            for (size_t j = 0; has_lookup && j < PANEL; j++)
-                any |= task->allow[r * TILE_KEYS + c + j];
-            seen[c / PANEL] |= any;
+            memset(seen + reach.from / PANEL, !has_lookup, (reach.to - reach.from) / PANEL);
         }
+        for (size_t c = reach.from; c < reach.to && has_lookup; c += PANEL)
+            for (size_t j = 0; j < PANEL; j++)
+                seen[c / PANEL] |= task->allow[r * TILE_KEYS + c + j];
     }
 }
 

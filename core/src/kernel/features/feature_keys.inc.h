@@ -105,6 +105,7 @@ static void multiply_features(struct feature_task *task, const struct feature_pr
         for (size_t c = 0; c < p->columns; c += PANEL) {
             const size_t width = attn_min(p->columns - c, PANEL), stride = p->to_stride == 0 ? width : p->to_stride;
             struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
+                                               .groups = 1,
                                                .first = SUM_KEYS,
                                                .run = SUM_KEYS,
                                                .scale = 1,
