@@ -65,6 +65,10 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
     const REAL *x[(GEMM_TILE_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
+    UNROLLED_FOR (r, rows) /* the hardware prefetcher does not follow rows that are far apart */
+        UNROLLED_FOR (c, width)
+            if (fetches && c * (int)sizeof(vec) % 64 == 0)
+                __builtin_prefetch(slice->y + (size_t)r * slice->y_stride + c * LANES, 1, 2);
     for (size_t d = 0; d < slice->features; d++, w = weight_at(w, w_stride, dtype), ahead += ahead_step) {
         vec columns[8];
         if (fetches || dtype != KERNEL_TYPE)
