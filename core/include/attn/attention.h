@@ -27,7 +27,7 @@ typedef struct {
  *   k        (batch, kv_heads, kv_len, d_k)   read
  *   v        (batch, kv_heads, kv_len, d_v)   read
  *   mask     (q_len, kv_len)                  read; nonzero = may attend; NULL: no mask
- *   out      (batch, heads, q_len, d_v)       written; must not overlap an input
+ *   out      (batch, heads, q_len, d_v)       written; must not overlap an input; NULL: not wanted
  *   weights  (batch, heads, q_len, kv_len)    written, without gaps; NULL: not wanted
  *   lse      (batch, heads, q_len)            written, without gaps: the logarithm of the sum of exp(score) of each row,
  *                                             -infinity for a row without keys; NULL: not wanted
@@ -55,10 +55,10 @@ typedef struct {
  * scratch.
  *
  * Returns ATTN_OK, or, with the outputs undefined,
- *   ATTN_ERR_VALUE      compute is neither float32 nor float64, or scale is not finite
- *   ATTN_ERR_FIELD      a stride does not fit a ptrdiff_t
+ *   ATTN_ERR_VALUE      compute is neither float32 nor float64, or scale is not finite as a number of compute
+ *   ATTN_ERR_FIELD      a stride does not fit a ptrdiff_t, or q, k or v is NULL
  *   ATTN_ERR_SHAPE      a dimension is zero, or kv_heads does not divide heads
- *   ATTN_ERR_TOO_LARGE  a product of dimensions does not fit
+ *   ATTN_ERR_TOO_LARGE  a dimension is above 2^31 - 1, or a product of dimensions does not fit
  *   ATTN_ERR_NO_MEMORY  scratch is too small
  *   ATTN_ERR_CANCELLED  the runtime asked to stop
  */

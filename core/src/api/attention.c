@@ -67,6 +67,8 @@ attn_status attn_attention(const attn_attention_args *args, const attn_runtime *
     const size_t kv_heads = a->kv_heads == 0 ? a->heads : a->kv_heads;
     if (a->batch == 0 || a->heads == 0 || a->q_len == 0 || a->kv_len == 0 || a->d_k == 0 || a->d_v == 0)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL, "every dimension must be at least 1");
+    if (a->out_strides.batch > PTRDIFF_MAX || a->out_strides.head > PTRDIFF_MAX || a->out_strides.row > PTRDIFF_MAX)
+        return attn_fail(err, ATTN_ERR_FIELD, NULL, "a stride of out does not fit a ptrdiff_t");
     const attn_tensor query = array(a->q, a->compute, (size_t[]){a->batch, a->heads, a->q_len, a->d_k}, &a->q_strides);
     const attn_tensor key = array(a->k, a->compute, (size_t[]){a->batch, kv_heads, a->kv_len, a->d_k}, &a->k_strides);
     const attn_tensor value = array(a->v, a->compute, (size_t[]){a->batch, kv_heads, a->kv_len, a->d_v}, &a->v_strides);

@@ -363,7 +363,11 @@ START_TEST(members_that_cannot_be_are_refused)
     } wrong[] = {{ATTN_ERR_VALUE, "scale", {.scale = (double)NAN}},
                  {ATTN_ERR_VALUE, "float32 or float64", {.compute = ATTN_F16}},
                  {ATTN_ERR_SHAPE, "key heads", {.kv_heads = 2}},
-                 {ATTN_ERR_FIELD, "stride", {.q_strides = {.batch = SIZE_MAX}}}};
+                 {ATTN_ERR_VALUE, "range of compute float32", {.scale = 1e300}},
+                 {ATTN_ERR_FIELD, "stride", {.q_strides = {.batch = SIZE_MAX}}},
+                 {ATTN_ERR_FIELD, "stride of out", {.out_strides = {.batch = SIZE_MAX}}},
+                 {ATTN_ERR_FIELD, "stride of out", {.out_strides = {.head = SIZE_MAX / 2 + 1}}},
+                 {ATTN_ERR_FIELD, "stride of out", {.out_strides = {.row = SIZE_MAX}}}};
     touch(&c);
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
         attn_error err = {0};
@@ -372,10 +376,43 @@ START_TEST(members_that_cannot_be_are_refused)
         args.compute = wrong[w].args.compute;
         args.kv_heads = wrong[w].args.kv_heads;
         args.q_strides = wrong[w].args.q_strides;
+        args.out_strides = wrong[w].args.out_strides;
         ck_assert_int_eq(attn_attention(&args, NULL, NULL, &err), wrong[w].status);
         ck_assert_msg(strstr(err.message, wrong[w].words) != NULL, "%s", err.message);
     }
     expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(inputs_without_data_are_refused)
+{
+    call c = call_make(&shapes[2], false);
+    touch(&c);
+    for (int n = 0; n < 3; n++) {
+        attn_error err = {0};
+        attn_attention_args args = call_args(&c);
+        *(const void **[]){&args.q, &args.k, &args.v}[n] = NULL;
+        ck_assert_int_eq(attn_attention(&args, NULL, NULL, &err), ATTN_ERR_FIELD);
+        ck_assert_ptr_nonnull(strstr(err.message, "no data"));
+    }
+    expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(weights_are_the_same_without_out)
+{
+    call c = call_make(&shapes[4], true);
+    attn_attention_args args = call_args(&c);
+    args.weights = c.weights;
+    ck_assert_int_eq(attn_attention(&args, NULL, NULL, NULL), ATTN_OK);
+    float *first = scene_memory(&c.scene, c.weights_count * sizeof *first);
+    memcpy(first, c.weights, c.weights_count * sizeof *first);
+    memset(c.weights, 0xff, c.weights_count * sizeof *c.weights);
+    args.out = NULL;
+    ck_assert_int_eq(attn_attention(&args, NULL, NULL, NULL), ATTN_OK);
+    ck_assert_mem_eq(first, c.weights, c.weights_count * sizeof *first);
     scene_destroy(&c.scene);
 }
 END_TEST
@@ -488,6 +525,8 @@ CHECK_MAIN("attention")
     tcase_add_test(tests, scratch_is_given_back);
     tcase_add_test(tests, every_member_means_what_the_plan_means);
     tcase_add_test(tests, members_that_cannot_be_are_refused);
+    tcase_add_test(tests, inputs_without_data_are_refused);
+    tcase_add_test(tests, weights_are_the_same_without_out);
     tcase_add_test(tests, slices_of_a_fused_array_need_no_copy);
     tcase_add_test(tests, values_that_every_addition_loses_keep_to_the_bound);
     tcase_add_test(tests, scores_that_every_addition_moves_apart_keep_to_the_bound);
