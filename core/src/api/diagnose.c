@@ -133,10 +133,13 @@ static void add_entropies(const struct diagnosis *run)
     const attn_tensor *entropy = &run->result->step[ATTN_STEP_ENTROPY];
     const attn_dims *d = &run->plan->dims;
     struct attn_pace pace = attn_pace_begin(run->runtime);
-    for (size_t at = 0; at < d->batch * d->heads * d->q_len && !attn_pace_stops(&pace, 1); at++) {
-        struct sums *sums = &run->sums[at / d->q_len];
-        const double x = entropy->dtype == ATTN_F32 ? (double)((const float *)entropy->data)[at]
-                                                    : ((const double *)entropy->data)[at];
+    for (size_t row = 0; row < d->batch * d->heads * d->q_len && !attn_pace_stops(&pace, 1); row++) {
+        const size_t head = row / d->q_len;
+        struct sums *sums = &run->sums[head];
+        const ptrdiff_t at = (ptrdiff_t)(head / d->heads) * entropy->stride[0] +
+                             (ptrdiff_t)(head % d->heads) * entropy->stride[1] +
+                             (ptrdiff_t)(row % d->q_len) * entropy->stride[2];
+        const double x = attn_number_at(entropy->data, entropy->dtype, at);
         sums->entropy += isfinite(x) ? x : 0;
         sums->rows += isfinite(x) ? 1 : 0;
         sums->not_finite += isfinite(x) ? 0 : 1;
@@ -192,14 +195,13 @@ static bool wants(const attn_plan *plan, attn_step step)
 static attn_status find_rows(struct diagnosis *run, attn_arena *arena, attn_findings *findings)
 {
     const attn_plan *plan = run->plan;
-    const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && run->request->options.keys.count == 0;
+    const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && attn_selects_all(&run->request->options.keys);
     const bool has_entropy =
         wants(plan, ATTN_STEP_ENTROPY) && run->result->empty_rows_listed == run->result->rows_without_keys;
     if (run->request->options.mechanism.type != ATTN_SOFTMAX || run->request->inputs.attention != NULL ||
         (!has_map && !has_entropy))
         return ATTN_OK;
     assert(!has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ATTENTION]));
-    assert(has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ENTROPY]));
     const size_t heads = has_map ? plan->selected_heads : plan->dims.heads, tasks = plan->dims.batch * heads;
     run->sums = attn_arena_take_zeroed(arena, tasks, sizeof *run->sums);
     if (run->sums == NULL)

@@ -132,6 +132,41 @@ START_TEST(the_entropy_alone_gives_the_same_means)
 }
 END_TEST
 
+START_TEST(an_empty_selection_of_keys_leaves_no_row_to_look_at)
+{
+    test_scene scene = scene_create(ATTN_F32, 3);
+    scene_attention(&scene, &SIZE);
+    scene.request.options.keys = (attn_selection){.items = (size_t[]){5}, .count = 0};
+    diagnosis made = diagnose(&scene, WANT(ATTENTION));
+    ck_assert_uint_eq(made.run.plan.selected_keys, 0);
+    ck_assert_uint_eq(made.run.result.findings.heads, 0);
+    release(&made);
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(the_entropy_is_read_where_the_caller_has_it)
+{
+    test_scene scene = scene_create(ATTN_F32, 4);
+    scene_attention(&scene, &SIZE);
+    diagnosis made = diagnose(&scene, WANT(ENTROPY));
+    attn_plan plan = made.run.plan;
+    attn_tensor *entropy = &plan.step[ATTN_STEP_ENTROPY];
+    entropy->data = scene_memory(&scene, 2 * attn_tensor_count(entropy) * sizeof(float));
+    for (int axis = 0; axis < 3; axis++)
+        entropy->stride[axis] *= 2;
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    attn_arena *arena = attn_arena_create(SIZE_MAX);
+    attn_result result;
+    ck_assert_int_eq(attn_plan_run(&plan, NULL, &runtime, arena, &result, NULL), ATTN_OK);
+    ck_assert_int_eq(attn_diagnose(&plan, NULL, &runtime, arena, &result, NULL), ATTN_OK);
+    ck_assert_mem_eq(result.findings.entropy, made.run.result.findings.entropy, SIZE.heads * sizeof(double));
+    attn_arena_destroy(arena);
+    release(&made);
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(scores_that_the_softcap_holds_are_counted)
 {
     for (size_t q_len = 3; q_len <= 40; q_len += 37) { /* few queries and many */
@@ -288,6 +323,8 @@ CHECK_MAIN("diagnose")
     tcase_add_test(tests, reading_many_numbers_can_be_cancelled);
     tcase_add_test(tests, selected_heads_and_queries_are_what_is_looked_at);
     tcase_add_test(tests, the_entropy_alone_gives_the_same_means);
+    tcase_add_test(tests, an_empty_selection_of_keys_leaves_no_row_to_look_at);
+    tcase_add_test(tests, the_entropy_is_read_where_the_caller_has_it);
     tcase_add_test(tests, scores_that_the_softcap_holds_are_counted);
     tcase_add_test(tests, a_bias_that_is_meant_as_a_mask_is_counted);
     tcase_add_test(tests, what_made_the_output_not_finite_is_named);
