@@ -248,7 +248,8 @@ typedef struct {
 
 /*
  * Which heads, query rows or key columns of the maps are kept. items are all different and below the dimension; more
- * than 4096 must be ascending. With items NULL, count consecutive ones from first on are kept; with count 0, all.
+ * than 4096 must be ascending; none keeps nothing. With items NULL, count consecutive ones from first on are kept; with
+ * first and count 0, all.
  */
 typedef struct {
     const size_t *items;

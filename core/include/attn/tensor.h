@@ -47,6 +47,7 @@ typedef struct {
     const struct attn_panels *panels; /* of a weight: its packed copy (panels.h); NULL: none */
 } attn_tensor;
 
+/* "unknown", and 0 bytes, for a value that is no type. */
 const char *attn_dtype_name(attn_dtype dtype);
 size_t attn_dtype_bytes(attn_dtype dtype);
 /* ATTN_DTYPE_COUNT when no type has that name. */

@@ -17,12 +17,12 @@ static const struct {
 
 const char *attn_dtype_name(attn_dtype dtype)
 {
-    return DTYPES[dtype].name;
+    return dtype < ATTN_DTYPE_COUNT ? DTYPES[dtype].name : "unknown";
 }
 
 size_t attn_dtype_bytes(attn_dtype dtype)
 {
-    return DTYPES[dtype].bytes;
+    return dtype < ATTN_DTYPE_COUNT ? DTYPES[dtype].bytes : 0;
 }
 
 attn_dtype attn_dtype_from_name(const char *name)

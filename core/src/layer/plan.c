@@ -294,6 +294,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     plan->request.watch = NULL;
     attn_status status = check_ranks(request, err);
     if (status == ATTN_OK)
+        status = attn_words_check(request, err);
+    if (status == ATTN_OK)
         status = attn_options_check_numbers(options, err);
     if (status == ATTN_OK)
         status = attn_dims_read(request, &plan->dims, err);

@@ -158,6 +158,8 @@ static attn_status check_selection(const attn_selection *selection, const char *
     const char *name = attn_last_name(field);
     size_t outside;
     *kept = attn_selects_all(selection) ? dimension : selection->count;
+    if (attn_selects_all(selection) && selection->first != 0)
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has first %zu without a count", name, selection->first);
     if (attn_selects_all(selection))
         return ATTN_OK;
     if (selection->count > dimension)

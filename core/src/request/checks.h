@@ -7,6 +7,8 @@
 
 #include "attn/plan.h"
 
+/* check_words.c: that members of an enumeration's type hold one of its values. */
+ATTN_MUST_CHECK attn_status attn_words_check(const attn_request *request, attn_error *err);
 /* check_options.c: numbers on their own. */
 ATTN_MUST_CHECK attn_status attn_options_check_numbers(const attn_options *options, attn_error *err);
 /*

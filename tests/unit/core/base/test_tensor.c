@@ -17,6 +17,10 @@ START_TEST(every_dtype_is_found_by_its_name)
     ck_assert_int_eq((int)attn_dtype_from_name(""), (int)ATTN_DTYPE_COUNT);
     ck_assert_uint_eq(attn_dtype_bytes(ATTN_BF16), 2);
     ck_assert_uint_eq(attn_dtype_bytes(ATTN_BOOL), 1);
+    for (int i = (int)ATTN_DTYPE_COUNT; i >= -1; i -= (int)ATTN_DTYPE_COUNT + 1) {
+        ck_assert_str_eq(attn_dtype_name((attn_dtype)i), "unknown");
+        ck_assert_uint_eq(attn_dtype_bytes((attn_dtype)i), 0);
+    }
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 #include "attn/plan.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "check_main.h"
 #include "plan_stage.h"
@@ -470,8 +471,61 @@ START_TEST(selections_outside_the_map_are_refused)
         expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "has 18446744073709551615;");
         *selection = (attn_selection){.count = 2, .first = s == 0 ? 2 : s == 1 ? 3 : 4};
         expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], s == 0 ? "has 3;" : s == 1 ? "has 4;" : "has 5;");
+        *selection = (attn_selection){.first = 1};
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "has first 1 without a count");
         scene_destroy(&scene);
     }
+}
+END_TEST
+
+#define WORD(member, last)                                                                                             \
+    {                                                                                                                  \
+        offsetof(attn_request, member), #member, last                                                                  \
+    }
+static const struct {
+    size_t at;
+    const char *field;
+    int last;
+} words[] = {
+    WORD(weights.layout, ATTN_LAYOUT_OUT_IN),
+    WORD(weights.qkv_order, ATTN_QKV_PER_GROUP),
+    WORD(masks.align, ATTN_ALIGN_PAST),
+    WORD(masks.blocks.kind, ATTN_BLOCKS_PREFIX),
+    WORD(options.norm, ATTN_NORM_L2),
+    WORD(options.norm_position, ATTN_NORM_PRE),
+    WORD(options.qk_norm, ATTN_NORM_L2),
+    WORD(options.feed_forward.activation, ATTN_ACTIVATION_SILU),
+    WORD(options.feed_forward.norm, ATTN_NORM_L2),
+    WORD(options.feed_forward.position, ATTN_NORM_PRE),
+    WORD(options.branch_norm, ATTN_NORM_L2),
+    WORD(options.rope.layout, ATTN_ROPE_INTERLEAVED_TO_HALF),
+    WORD(options.rope.scaling.type, ATTN_ROPE_PROPORTIONAL),
+    WORD(options.mechanism.type, ATTN_PERFORMER),
+};
+
+/* A program without the enumerations, by ctypes for example, can put any number there. */
+START_TEST(a_value_outside_its_enumeration_is_refused)
+{
+    for (int sign = 0; sign < 2; sign++) {
+        test_scene scene = layer();
+        const int value = sign == 0 ? words[_i].last + 1 : -1;
+        memcpy((char *)&scene.request + words[_i].at, &value, sizeof value);
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, words[_i].field, "its values are 0 to");
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
+START_TEST(a_tensor_of_no_type_is_refused)
+{
+    test_scene scene = attention();
+    attn_tensor wrong = *scene.request.inputs.key;
+    scene.request.inputs.key = &wrong;
+    for (int dtype = -1; dtype <= (int)ATTN_DTYPE_COUNT; dtype += (int)ATTN_DTYPE_COUNT + 1) {
+        wrong.dtype = (attn_dtype)dtype;
+        expect_refusal(&scene.request, ATTN_ERR_FIELD, "inputs.key", "got unknown");
+    }
+    scene_destroy(&scene);
 }
 END_TEST
 
@@ -535,6 +589,8 @@ CHECK_MAIN("plan_refusals")
     tcase_add_test(tests, compute_is_float32_or_float64);
     tcase_add_test(tests, steps_that_do_not_happen_cannot_be_wanted);
     tcase_add_test(tests, selections_outside_the_map_are_refused);
+    tcase_add_loop_test(tests, a_value_outside_its_enumeration_is_refused, 0, COUNT(words));
+    tcase_add_test(tests, a_tensor_of_no_type_is_refused);
     tcase_add_test(tests, a_repetition_far_down_a_long_selection_is_found);
     tcase_add_test(tests, masks_are_checked_with_the_rest);
 }
