@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -65,6 +66,25 @@ def layers_are_there_after_a_restart(stage):
             got = answered(send(server.client(), "GET", "/v1/layers/kept"))
             expect(got == facts, f"{verify}: {got}")
             expect(output(server.client(), "kept") == before, "numbers")
+
+
+# A layer with most kinds of members, as attnd 0.1.0 wrote it, and what 0.1.0 answered with it.
+OF_0_1_0 = pathlib.Path(__file__).with_name("written_by_0.1.0.safetensors")
+QUERY_OF_0_1_0 = [[0.5, -0.25, 1, 0.125], [1, 0.5, -1, 0.25], [0.25, 0.75, -0.5, 1]]
+OUTPUT_OF_0_1_0 = [[-0.25719592, 0.7928742, -0.011027733, -0.558816],
+                   [0.009409023, 0.23753129, -0.32636964, -0.6044905],
+                   [0.2886941, 0.16160227, -0.23066007, -0.7118455]]
+
+
+@check
+def a_file_of_0_1_0_is_read(stage):
+    """Sums are taken in another order since, so the last digits may differ."""
+    shutil.copy(OF_0_1_0, stage.file("kept"))
+    body = {"inputs": {"query": QUERY_OF_0_1_0}}
+    with stage.server() as server:
+        got = answered(send(server.client(), "POST", "/v1/layers/kept/attention", body))["outputs"]["output"]
+    off = max(abs(x - y) for row, wanted in zip(got, OUTPUT_OF_0_1_0) for x, y in zip(row, wanted))
+    expect(off < 1e-6, f"off by {off}")
 
 
 @check
