@@ -15,7 +15,7 @@
 
 ATTN_BEGIN_C
 
-/* A normalisation of token vectors of its own (norm.h has the equations). type ATTN_NORM_NONE: none. */
+/* A normalisation of token vectors of its own (attn_norm_type has the equations). type ATTN_NORM_NONE: none. */
 typedef struct {
     attn_norm_type type;
     double eps;

@@ -192,7 +192,13 @@ typedef struct {
     attn_layout layout;
 } attn_weights;
 
-/* L2 is x / max(|x|, eps); only qk_norm has it. */
+/*
+ * A row x of numbers with a gain g and a shift s, each optional:
+ *
+ *     layer   g (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) + s     Ba, Kiros, Hinton, 2016, arXiv:1607.06450
+ *     rms     g x / sqrt(mean(x^2) + eps) + s                             Zhang, Sennrich, 2019, arXiv:1910.07467
+ *     L2      g x / max(|x|, eps) + s                                     qk_norm alone has it
+ */
 typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS, ATTN_NORM_L2 } attn_norm_type;
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 

@@ -4,7 +4,7 @@
  *     ALiBi      -slope[h] |j - p|           Press, Smith, Lewis, "Train Short, Test Long" (2022)
  *     T5         table[bucket(j - p)][h]     Raffel et al., "Exploring the Limits of Transfer Learning" (2020)
  *
- * for key j and a query at position p = i + offset (attn_mask_offset). Under a causal mask, this ALiBi differs from
+ * for key j and a query at position p = i + offset (attn_plan_offset). Under a causal mask, this ALiBi differs from
  * Press's slope * j by one constant per row, which softmax cancels.
  */
 #ifndef ATTN_POSITION_BIAS_H
