@@ -11,7 +11,10 @@
 #include "formulas/features.h"
 #include "kernel/kernel.h"
 
-enum { TAKES_MAX = 12 };
+enum {
+    TAKES_MAX = 12,
+    TASKS_OF_A_THREAD = 8, /* of queries, in a pass over the stages */
+};
 
 static const attn_steps MAPS = ATTN_STEP_BIT(ATTN_STEP_ATTENTION) | ATTN_STEP_BIT(ATTN_STEP_ATTENTION_MEAN) |
                                ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION);
@@ -41,6 +44,12 @@ static size_t padded(const attn_plan *plan, size_t numbers)
     return attn_round_up(numbers, ATTN_ALIGNMENT / attn_dtype_bytes(plan->compute));
 }
 
+/* Tasks of queries for each key head, which has group query heads. */
+static size_t query_tasks(size_t group, size_t q_len)
+{
+    return attn_max(group * attn_ceil_div(q_len, FEATURE_QUERIES), 1);
+}
+
 struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
@@ -56,6 +65,8 @@ struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_
                                    .blocks = attn_ceil_div(d->kv_len, block_keys)};
     job.phi_stride = padded(plan, m) + 2 * padded(plan, 1); /* whole panels of every kernel */
     job.sums_stride = padded(plan, job.m_padded * (job.columns + 1));
+    job.heads_together =
+        attn_min(attn_ceil_div(FEATURE_TASKS, query_tasks(d->heads / d->kv_heads, d->q_len)), d->batch * d->kv_heads);
     return job;
 }
 
@@ -63,12 +74,12 @@ struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_
 static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const size_t kv_heads = d->batch * d->kv_heads;
+    const size_t kv_heads = d->batch * d->kv_heads, splits = attn_ceil_div(d->kv_len, FEATURE_SPLIT);
     size_t numbers = 0;
     if (keeps_features(plan, request))
-        numbers += kv_heads * job->tiles * FEATURE_TILE * job->m_padded;
+        numbers += job->heads_together * job->tiles * FEATURE_TILE * job->m_padded;
     if (job->is_running)
-        numbers += kv_heads * job->blocks * job->sums_stride;
+        numbers += job->heads_together * (job->blocks + splits) * job->sums_stride;
     if (job->mechanism->type == ATTN_PERFORMER)
         numbers += kv_heads * job->tiles;
     return numbers;
@@ -216,8 +227,8 @@ static attn_status prepare_projection(struct preparation *run, attn_arena *arena
         return ATTN_OK;
     void *projection = attn_arena_take_zeroed(arena, job->m_padded * d_k, element);
     double *drawn = attn_arena_take(arena, (job->m + 1) * d_k, sizeof *drawn);
-    job->projection_panels = attn_arena_take(arena, job->phi_stride * d_k, element);
-    if (projection == NULL || drawn == NULL || job->projection_panels == NULL)
+    job->projection_transposed = attn_arena_take(arena, job->phi_stride * d_k, element);
+    if (projection == NULL || drawn == NULL || job->projection_transposed == NULL)
         return ATTN_ERR_NO_MEMORY;
     if (!attn_feature_projection(job->mechanism, run->plan->compute, d_k, run->runtime, drawn))
         return ATTN_ERR_CANCELLED;
@@ -268,11 +279,14 @@ static bool take_memory(struct feature_run *run, const attn_request *request, at
     const bool keeps = keeps_features(run->plan, request), is_performer = job->mechanism->type == ATTN_PERFORMER;
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->row_is_empty = attn_arena_take_zeroed(arena, heads->batch * heads->heads, heads->q_len);
-    job->phi = keeps ? attn_arena_take(arena, kv_heads * job->tiles, FEATURE_TILE * job->m_padded * element) : NULL;
+    const size_t kept = job->heads_together, phi_bytes = FEATURE_TILE * job->m_padded * element;
+    const size_t sums_bytes = job->sums_stride * element, splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT);
+    job->phi = keeps ? attn_arena_take(arena, kept * job->tiles, phi_bytes) : NULL;
     job->largest = is_performer ? attn_arena_take(arena, kv_heads * job->tiles, element) : NULL;
-    job->sums = job->is_running ? attn_arena_take(arena, kv_heads * job->blocks, job->sums_stride * element) : NULL;
+    job->sums = job->is_running ? attn_arena_take(arena, kept * job->blocks, sums_bytes) : NULL;
+    job->totals = job->is_running ? attn_arena_take(arena, kept * splits, sums_bytes) : NULL;
     return run->scratch != NULL && heads->row_is_empty != NULL && (!keeps || job->phi != NULL) &&
-           (!is_performer || job->largest != NULL) && (!job->is_running || job->sums != NULL);
+           (!is_performer || job->largest != NULL) && (!job->is_running || (job->sums != NULL && job->totals != NULL));
 }
 
 static void stage_task(void *argument, size_t index, size_t worker)
@@ -287,21 +301,31 @@ static void run_stage(struct feature_run *run, attn_feature_task *stage, size_t 
     attn_spread(run->runtime, tasks, stage_task, run);
 }
 
+/*
+ * All stages for a few key heads at a time, whose features and sums stay in the caches meanwhile: as few heads as keep
+ * the threads busy. No bit depends on their number.
+ */
 static void run_stages(struct feature_run *run)
 {
     const struct attn_heads_job *heads = run->heads;
-    const struct attn_feature_job *job = &run->job;
+    struct attn_feature_job *job = &run->job;
     const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, run->plan->compute);
-    const size_t kv_heads = heads->batch * heads->kv_heads;
-    if (job->mechanism->type == ATTN_PERFORMER) {
+    const size_t kv_heads = heads->batch * heads->kv_heads, splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT);
+    const size_t tasks = query_tasks(heads->heads / heads->kv_heads, heads->q_len);
+    const size_t together =
+        attn_min(job->heads_together, attn_ceil_div(run->runtime->threads * TASKS_OF_A_THREAD, tasks));
+    if (job->mechanism->type == ATTN_PERFORMER)
         kernel->pack_projection(job);
-        run_stage(run, kernel->map_keys, kv_heads * job->tiles);
+    for (job->first_head = 0; job->first_head < kv_heads; job->first_head += together) {
+        const size_t count = attn_min(kv_heads - job->first_head, together);
+        if (job->mechanism->type == ATTN_PERFORMER)
+            run_stage(run, kernel->map_keys, count * job->tiles);
+        if (job->is_running || job->phi != NULL)
+            run_stage(run, kernel->sum_keys, count * splits);
+        if (job->is_running)
+            run_stage(run, kernel->prefix_sums, count * attn_ceil_div(job->sums_stride, FEATURE_SLICE));
+        run_stage(run, kernel->attend_features, count * tasks);
     }
-    if (job->is_running || job->phi != NULL)
-        run_stage(run, kernel->sum_keys, kv_heads * job->blocks);
-    if (job->is_running)
-        run_stage(run, kernel->prefix_sums, kv_heads * attn_ceil_div(job->sums_stride, FEATURE_SLICE));
-    run_stage(run, kernel->attend_features, heads->batch * heads->heads * attn_ceil_div(heads->q_len, FEATURE_QUERIES));
 }
 
 attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *heads,

@@ -285,11 +285,11 @@ struct attn_kernel_type {
     attn_rotate *rotate;
     attn_dropout_keep *dropout_keep;
     double (*sum_squares)(size_t n, const void *x); /* in double for both types */
-    /* The stages of attention by feature maps. Tasks: */
-    attn_feature_task *map_keys;        /* performer: batch * kv_heads * tiles */
-    attn_feature_task *sum_keys;        /* batch * kv_heads * blocks */
-    attn_feature_task *prefix_sums;     /* batch * kv_heads * slices of FEATURE_SLICE numbers of sums_stride */
-    attn_feature_task *attend_features; /* batch * heads * blocks of FEATURE_QUERIES */
+    /* The stages of attention by feature maps. Tasks of each key head: */
+    attn_feature_task *map_keys;                                 /* performer: tiles */
+    attn_feature_task *sum_keys;                                 /* splits of FEATURE_SPLIT keys */
+    attn_feature_task *prefix_sums;                              /* slices of FEATURE_SLICE numbers of sums_stride */
+    attn_feature_task *attend_features;                          /* its query heads * blocks of FEATURE_QUERIES */
     void (*pack_projection)(const struct attn_feature_job *job); /* performer: before all stages */
     size_t (*feature_scratch_bytes)(const struct attn_feature_job *job);
     struct attn_kernel_feature_gradients feature_gradients;

@@ -11,11 +11,13 @@
 #include "kernel/job.h"
 
 enum {
-    FEATURE_TILE = 2 * TILE_ROWS,      /* keys whose features are computed together */
-    FEATURE_SPLIT = 10 * FEATURE_TILE, /* keys per block of sums if all queries end at the same key, else a tile */
-    FEATURE_ROW_UNIT = 24,             /* a multiple of the rows of every register tile */
-    FEATURE_QUERIES = 4 * TILE_ROWS,   /* queries per task */
-    FEATURE_SLICE = 1024,              /* numbers of the sums per task of prefix sums */
+    FEATURE_TILE = TILE_ROWS, /* keys whose features are computed together: a triangle with a tile of queries */
+    FEATURE_SPLIT =
+        10 * FEATURE_TILE, /* keys that a task sums: a block, or a block a tile if queries end at different keys */
+    FEATURE_ROW_UNIT = 24, /* a multiple of the rows of every register tile */
+    FEATURE_QUERIES = 4 * TILE_ROWS, /* queries per task */
+    FEATURE_SLICE = 1024,            /* numbers of the sums per task of prefix sums */
+    FEATURE_TASKS = 64,              /* tasks of queries of the key heads that share a pass over the stages, at most */
 };
 
 /* The keys of a batch item. The bits of a result depend on its blocks. */
@@ -33,12 +35,14 @@ struct attn_feature_job {
     size_t m, m_padded;                   /* features of phi; to FEATURE_ROW_UNIT */
     size_t columns, q_stride, phi_stride; /* d_v, d_k and m, padded */
     size_t tiles, blocks, sums_stride;    /* of FEATURE_TILE keys; blocks and their numbers of an item, at most */
+    size_t first_head, heads_together;    /* the key heads of a pass, counted over all items */
     const uint8_t *is_seen; /* (batch, kv_heads, kv_len): whether any query may attend to the key; NULL: all are read */
     const void *projection; /* performer: (m_padded, d_k), times sqrt(|scale|) */
-    void *projection_panels; /* the same, packed */
-    void *phi;               /* (batch, kv_heads, tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
-    void *largest;           /* performer: (batch, kv_heads, tiles): the largest number of a tile */
-    void *sums;              /* is_running: (batch, kv_heads, blocks, sums_stride) */
+    void *projection_transposed; /* the same for queries: (d_k, phi_stride) */
+    void *phi;                   /* (heads_together, tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
+    void *largest;               /* performer: (batch, kv_heads, tiles): the largest number of a tile */
+    void *sums;                  /* is_running: (heads_together, blocks, sums_stride): of a split up to each block */
+    void *totals;                /* is_running: (heads_together, splits, sums_stride): of all splits up to each */
 };
 
 /* Which keys a tile of TILE_ROWS queries takes one by one: from … to. The keys before them are whole blocks of sums. */

@@ -3,13 +3,14 @@
  * kernel. A run has these stages, in this order:
  *
  *     map_keys          performer: P s - |s|^2 / 2 for FEATURE_TILE keys, and its largest number
- *     sum_keys          phi(K) of a block of keys, S = phi(K)^T V and z = phi(K)^T 1
- *     prefix_sums          S and z of all keys before the end of each block, by compensated summation
+ *     sum_keys          phi(K) of a split of FEATURE_SPLIT keys, S = phi(K)^T V and z = phi(K)^T 1: of the keys of the
+ *                       split before the end of each block
+ *     prefix_sums       S and z of all keys before the end of each split, by compensated summation
  *     attend_features   o = phi(Q) S + w V and l = phi(Q) z + w 1, then o / l; w = phi(Q) phi(K)^T, masked, of the keys
  *                       after the last whole block that all queries of a tile attend to
  *
- * Where the mask is no range from key 0 there are no sums, and w has all keys of a query's span. Blocks begin at fixed
- * keys. So no bit depends on the thread, on the neighbours of a query, or on the maps that are kept.
+ * Where the mask is no range from key 0 there are no sums, and w has all keys of a query's span. A block is a split, or a
+ * tile if queries end at different keys. Blocks begin at fixed keys. So no bit depends on the thread, on the neighbours of a query, or on the maps that are kept.
  */
 #ifndef ATTN_KERNEL_FEATURES_INC_H
 #define ATTN_KERNEL_FEATURES_INC_H
@@ -17,26 +18,30 @@
 #include "kernel/attend.inc.h"
 #include "kernel/features/feature_job.h"
 #include "kernel/kernel.h"
+#include "kernel/products/backward_product.inc.h"
 
 enum {
+    LISTS_AHEAD = 5,
     WEIGHT_STRIDE = FEATURE_TILE + ATTN_ALIGNMENT / sizeof(REAL), /* not a power of two, to avoid cache aliasing */
     STEPS_BETWEEN_LOOKS = 1 << 22,                                /* multiply-adds, or what takes as long: */
     STEPS_OF_LOOKUP = TILE_ROWS * FEATURE_TILE * 8,               /* the mask of a tile */
     STEPS_OF_MAP = 16,                                            /* a feature */
 };
-static_assert(FEATURE_TILE % PANEL == 0 && FEATURE_TILE % SUM_KEYS == 0, "a tile is whole panels and sums");
+static_assert(FEATURE_TILE % LANES == 0 && FEATURE_TILE % SUM_KEYS == 0, "a tile is whole vectors and sums");
 static_assert(FEATURE_ROW_UNIT % REGISTER_ROWS == 0, "padded features are whole register tiles");
 
 /* The scratch memory of a task. */
 struct feature_task {
     const struct attn_feature_job *job;
     const struct attn_heads_job *heads;
-    size_t m_rows;          /* m, padded to whole register tiles */
-    size_t steps;           /* multiply-adds since the last look for cancellation */
+    size_t m_rows;                        /* m, padded to whole register tiles */
+    size_t steps;                         /* multiply-adds since the last look for cancellation */
+    struct rows_ahead ahead[LISTS_AHEAD]; /* what the next tile reads, and what this one writes */
     REAL *gathered;         /* keys that do not lie in one segment; keys, or a value, of 16 bits, widened */
-    REAL *k_pack;           /* keys as panels of (d_k, PANEL) */
-    REAL *phi;              /* (m_rows, FEATURE_TILE): features of keys, for S */
-    REAL *v_pack;           /* values, as pack_value writes them */
+    REAL *k_pack;           /* (d_k, FEATURE_TILE): keys */
+    REAL *phi;              /* (m_rows, FEATURE_TILE): their features, unless these are kept */
+    REAL *v_pack;           /* (FEATURE_TILE, columns): values */
+    REAL *sums;             /* S and z for a tile of queries */
     uint8_t *is_non_finite; /* the value of a key is, and is packed as 0 for w V */
     size_t packed;          /* the first key whose value v_pack has for w V */
     REAL *q, *phi_q, *w;    /* TILE_ROWS rows of queries, features, and weights of FEATURE_TILE keys */
@@ -54,7 +59,8 @@ static size_t lay_out_features(const struct attn_feature_job *job, struct featur
     task->gathered = carve(scratch, &used, attn_max(LANES * job->heads->d_k, job->heads->d_v), sizeof(REAL));
     task->k_pack = carve(scratch, &used, FEATURE_TILE * job->heads->d_k, sizeof(REAL));
     task->phi = carve(scratch, &used, FEATURE_TILE * job->m_padded, sizeof(REAL));
-    task->v_pack = carve(scratch, &used, TILE_KEYS * job->columns, sizeof(REAL));
+    task->v_pack = carve(scratch, &used, FEATURE_TILE * job->columns, sizeof(REAL));
+    task->sums = carve(scratch, &used, job->sums_stride, sizeof(REAL));
     task->is_non_finite = carve(scratch, &used, FEATURE_TILE, 1);
     task->q = carve(scratch, &used, job->q_stride, row);
     task->phi_q = carve(scratch, &used, job->phi_stride, row);
@@ -88,42 +94,96 @@ static bool features_stop(struct feature_task *task, size_t steps)
 /* ---- products ---- */
 
 /*
- * to = a b, added to it unless is_first. b is packed in panels of b_rows rows, of which inner are read. to is written
- * by rows, to_stride apart, or with to_stride 0 in panels of to_rows rows.
+ * to = a b, or add + a b, by rows that are the strides apart. Rows are read and written in whole register
+ * tiles, columns in whole vectors.
  */
 struct feature_product {
-    const REAL *a, *b;
+    const REAL *a, *b, *add; /* add NULL: nothing; its rows are to_stride apart, too */
     REAL *to;
-    size_t a_stride, b_rows, to_rows, to_stride;
-    size_t rows, inner, columns; /* rows is padded to whole register tiles, columns to whole vectors */
-    bool is_first;
+    size_t a_stride, b_stride, to_stride;
+    size_t rows, inner, columns;
 };
 
-static void multiply_features(struct feature_task *task, const struct feature_product *p)
+/* A few rows for each register tile, into the second cache: at once they would wait for the memory. */
+static inline void prefetch_features(struct feature_task *task)
 {
-    for (size_t r = 0; r < p->rows; r += REGISTER_ROWS)
-        for (size_t c = 0; c < p->columns; c += PANEL) {
-            const size_t width = attn_min(p->columns - c, PANEL), stride = p->to_stride == 0 ? width : p->to_stride;
-            struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
-                                               .groups = 1,
-                                               .first = SUM_KEYS,
-                                               .run = SUM_KEYS,
-                                               .scale = 1,
-                                               .to = p->to + r * stride + (p->to_stride == 0 ? c * p->to_rows : c),
-                                               .to_stride = stride,
-                                               .is_first = p->is_first};
-            for (size_t i = 0; i < p->inner; i += LONGEST_SUM, product.is_first = false) {
-                product.a = p->a + r * p->a_stride + i;
-                product.b = p->b + c * p->b_rows + i * width;
-                product.n = attn_min(p->inner - i, LONGEST_SUM);
-                if (width == PANEL)
-                    multiply_by_panel(&product);
-                else
-                    multiply_by_vector(&product);
-            }
-            if (features_stop(task, REGISTER_ROWS * width * p->inner))
-                return;
+    enum { ROWS_AT_A_TIME = 6 };
+    size_t left = ROWS_AT_A_TIME;
+    for (struct rows_ahead *ahead = task->ahead; ahead < task->ahead + LISTS_AHEAD && left > 0; ahead++)
+        for (; left > 0 && ahead->count > 0; left--, ahead->count--) {
+            for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
+                __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);
+            ahead->rows.data = row_at(&ahead->rows, 1);
         }
+}
+
+/* Rows of one segment, from row first on, before end. */
+static struct rows_ahead rows_before(const struct attn_keys *keys, size_t b, size_t kv_head, size_t first, size_t end,
+                                     size_t features)
+{
+    const struct head_rows head = rows_of_head(keys, b, kv_head);
+    const size_t to = attn_min(segment_of(&head, first).to, end);
+    return (struct rows_ahead){rows_from(&head, first), first < to ? attn_min(to - first, FEATURE_TILE) : 0, features};
+}
+
+/* All rows of a panel, or of a vector. A call for each register tile would take 4 % of the time. */
+ALWAYS_INLINE void multiply_feature_columns(struct feature_task *task, const struct feature_product *p, const int width)
+{
+    enum { FOURS = (REGISTER_ROWS + 3) / 4 };
+    const ptrdiff_t stride = (ptrdiff_t)p->a_stride;
+    for (size_t row = 0; row < p->rows; row += REGISTER_ROWS) {
+        const REAL *a[FOURS], *b = p->b;
+        prefetch_features(task);
+        for (size_t four = 0; four < FOURS; four++)
+            a[four] = p->a + (row + 4 * four) * p->a_stride;
+        vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+        for (size_t i = 0; i < p->inner;) {
+            vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+            for (const size_t end = attn_min(p->inner, i + SUM_KEYS); i < end; i++, b += p->b_stride) {
+                add_products(sum, a, stride, b, width);
+                for (int four = 0; four < FOURS; four++)
+                    a[four]++;
+            }
+            add_sums(part, sum, width);
+        }
+        UNROLLED_FOR (r, REGISTER_ROWS) {
+            UNROLLED_FOR (w, width) {
+                const size_t at = (row + (size_t)r) * p->to_stride + (size_t)w * LANES;
+                store(p->to + at, p->add == NULL ? part[r][w] : load(p->add + at) + part[r][w]);
+            }
+        }
+    }
+}
+
+static __attribute__((noinline)) void multiply_feature_panel(struct feature_task *task, const struct feature_product *p)
+{
+    multiply_feature_columns(task, p, REGISTER_VECTORS);
+}
+
+static __attribute__((noinline)) void multiply_feature_vector(struct feature_task *task,
+                                                              const struct feature_product *p)
+{
+    multiply_feature_columns(task, p, 1);
+}
+
+static void multiply_features(struct feature_task *task, const struct feature_product *product)
+{
+    for (size_t c = 0; c < product->columns; c += PANEL) {
+        struct feature_product part = *product;
+        part.to += c;
+        part.add += part.add == NULL ? 0 : c;
+        for (size_t i = 0; i < product->inner; i += LONGEST_SUM, part.add = part.to) {
+            part.a = product->a + i;
+            part.b = product->b + i * product->b_stride + c;
+            part.inner = attn_min(product->inner - i, LONGEST_SUM);
+            if (product->columns - c > LANES)
+                multiply_feature_panel(task, &part);
+            else
+                multiply_feature_vector(task, &part);
+        }
+        if (features_stop(task, product->rows * PANEL * product->inner))
+            return;
+    }
 }
 
 /* The sum of n numbers times those of y, or alone; n is padded to whole vectors. */
@@ -164,7 +224,7 @@ static inline vec map_performer(const attn_mechanism *mechanism, vec x, REAL lar
 static const REAL *kept_phi(const struct feature_task *task, size_t kv_head, size_t tile)
 {
     const size_t numbers = FEATURE_TILE * task->job->m_padded;
-    return (const REAL *)task->job->phi + (kv_head * task->job->tiles + tile) * numbers;
+    return (const REAL *)task->job->phi + ((kv_head - task->job->first_head) * task->job->tiles + tile) * numbers;
 }
 
 static REAL *kept_phi_to_write(const struct feature_task *task, size_t kv_head, size_t tile)
@@ -185,6 +245,7 @@ static size_t keys_of_tile(const struct feature_task *task, size_t kv_head, size
     return key0 < end ? attn_min(end - key0, FEATURE_TILE) : 0;
 }
 
+/* k_pack[d_k][FEATURE_TILE], padded with 0 behind the last key. */
 static void pack_feature_keys(struct feature_task *task, size_t kv_head, size_t key0, size_t keys)
 {
     const struct attn_heads_job *heads = task->heads;
@@ -193,21 +254,23 @@ static void pack_feature_keys(struct feature_task *task, size_t kv_head, size_t 
     for (size_t j = 0; j < FEATURE_TILE; j += LANES) {
         const size_t from = attn_min(j, keys), count = attn_min(keys - from, LANES);
         const struct rows rows = wide_rows(&head, key0 + from, key0 + from + count, d_k, task->gathered);
-        pack_lanes(rows.data, rows.stride, count, d_k, task->k_pack + j / PANEL * PANEL * d_k + j % PANEL);
+        const REAL *row = rows.data;
+        size_t d = 0;
+        for (; count == LANES && d_k - d >= LANES; d += LANES)
+            transpose(row + d, rows.stride, task->k_pack + d * FEATURE_TILE + j, FEATURE_TILE);
+        for (; d < d_k; d++)
+            for (size_t lane = 0; lane < LANES; lane++)
+                task->k_pack[d * FEATURE_TILE + j + lane] =
+                    lane < count ? row[(ptrdiff_t)lane * rows.stride + (ptrdiff_t)d] : 0;
     }
 }
 
-/* Sets to 0 the features of keys that are not read, in the layout of task->phi or, with is_panels, of panels. */
-static void hide_keys(const struct feature_task *task, const uint8_t *seen, size_t keys, REAL *phi, bool is_panels)
+/* Sets to 0 the features of keys that are not read. */
+static void hide_keys(const struct feature_task *task, const uint8_t *seen, size_t keys, REAL *phi)
 {
-    for (size_t j = 0; j < FEATURE_TILE; j++) {
-        if (j < keys && (seen == NULL || seen[j]))
-            continue;
-        const size_t stride = is_panels ? PANEL : FEATURE_TILE;
-        REAL *key = phi + (is_panels ? j / PANEL * PANEL * task->m_rows + j % PANEL : j);
-        for (size_t f = 0; f < task->m_rows; f++)
-            key[f * stride] = 0;
-    }
+    for (size_t j = 0; j < FEATURE_TILE; j++)
+        for (size_t f = 0; !(j < keys && (seen == NULL || seen[j])) && f < task->m_rows; f++)
+            phi[f * FEATURE_TILE + j] = 0;
 }
 
 /* The largest number of a tile of performer, and |s|^2 / 2 subtracted from all: without eps from the largest too. */
@@ -217,13 +280,13 @@ static REAL subtract_squares(const struct feature_task *task, const uint8_t *see
     const REAL half = (REAL)(fabs(task->heads->scale) / 2);
     vec largest = splat(-(REAL)INFINITY);
     for (size_t j = 0; j < keys; j += LANES) {
-        REAL *x = phi + j / PANEL * PANEL * task->m_rows + j % PANEL;
-        const REAL *k = task->k_pack + j / PANEL * PANEL * d_k + j % PANEL;
+        REAL *x = phi + j;
+        const REAL *k = task->k_pack + j;
         vec square = {0};
         for (size_t f = 0; f < d_k;) {
             vec sum = {0};
             for (const size_t end = attn_min(d_k, f + SUM_KEYS); f < end; f++)
-                sum = fma_vec(load(k + f * PANEL), load(k + f * PANEL), sum);
+                sum = fma_vec(load(k + f * FEATURE_TILE), load(k + f * FEATURE_TILE), sum);
             square += sum;
         }
         square *= half;
@@ -231,10 +294,10 @@ static REAL subtract_squares(const struct feature_task *task, const uint8_t *see
         for (size_t lane = 0; lane < LANES && j + lane < keys; lane++)
             is_seen[lane] = seen == NULL || seen[j + lane] ? -1 : 0;
         for (size_t r = 0; r < task->job->m; r++) {
-            const vec before = load(x + r * PANEL), after = before - square;
+            const vec before = load(x + r * FEATURE_TILE), after = before - square;
             const vec one = blend(is_seen, task->job->mechanism->eps > 0 ? before : after, splat(-(REAL)INFINITY));
             largest = max_vec(one, largest);
-            store(x + r * PANEL, after);
+            store(x + r * FEATURE_TILE, after);
         }
     }
     return max_lane(largest);
@@ -244,21 +307,21 @@ static void map_keys(const struct attn_feature_job *job, size_t index, void *scr
 {
     struct feature_task task;
     lay_out_features(job, &task, scratch);
-    const size_t kv_head = index / job->tiles, tile = index % job->tiles, key0 = tile * FEATURE_TILE;
+    const size_t kv_head = job->first_head + index / job->tiles, tile = index % job->tiles, key0 = tile * FEATURE_TILE;
     const size_t keys = keys_of_tile(&task, kv_head, key0), d_k = job->heads->d_k;
     REAL *to = kept_phi_to_write(&task, kv_head, tile);
     pack_feature_keys(&task, kv_head, key0, keys);
-    for (size_t j = 0; j < FEATURE_TILE; j += PANEL)
-        multiply_features(&task, &(struct feature_product){.a = job->projection,
-                                                           .a_stride = d_k,
-                                                           .b = task.k_pack + j * d_k,
-                                                           .to = to + j * task.m_rows,
-                                                           .to_stride = PANEL,
-                                                           .rows = task.m_rows,
-                                                           .inner = d_k,
-                                                           .columns = PANEL,
-                                                           .is_first = true});
-    ((REAL *)job->largest)[index] = subtract_squares(&task, seen_keys(&task, kv_head, key0), keys, to);
+    multiply_features(&task, &(struct feature_product){.a = job->projection,
+                                                       .a_stride = d_k,
+                                                       .b = task.k_pack,
+                                                       .b_stride = FEATURE_TILE,
+                                                       .to = to,
+                                                       .to_stride = FEATURE_TILE,
+                                                       .rows = task.m_rows,
+                                                       .inner = d_k,
+                                                       .columns = FEATURE_TILE});
+    ((REAL *)job->largest)[kv_head * job->tiles + tile] =
+        subtract_squares(&task, seen_keys(&task, kv_head, key0), keys, to);
 }
 
 static REAL largest_of_head(const struct attn_feature_job *job, size_t kv_head)
@@ -270,30 +333,22 @@ static REAL largest_of_head(const struct attn_feature_job *job, size_t kv_head)
     return max > -(REAL)INFINITY ? max : 0;
 }
 
-/* Writes phi of a tile into task->phi, and where it is kept. */
-static void map_tile(struct feature_task *task, size_t kv_head, size_t tile, REAL largest)
+/* Computes phi of a tile, where it is kept or in scratch memory: (m_rows, FEATURE_TILE). */
+static const REAL *map_tile(struct feature_task *task, size_t kv_head, size_t tile, REAL largest)
 {
     const struct attn_feature_job *job = task->job;
-    const size_t key0 = tile * FEATURE_TILE, keys = keys_of_tile(task, kv_head, key0);
-    const uint8_t *seen = seen_keys(task, kv_head, key0);
+    const size_t key0 = tile * FEATURE_TILE, keys = keys_of_tile(task, kv_head, key0), numbers = job->m * FEATURE_TILE;
     const bool is_linear = job->mechanism->type == ATTN_LINEAR;
-    REAL *kept = kept_phi_to_write(task, kv_head, tile);
+    REAL *phi = job->phi == NULL ? task->phi : kept_phi_to_write(task, kv_head, tile);
     if (is_linear)
         pack_feature_keys(task, kv_head, key0, keys);
-    for (size_t j = 0; j < FEATURE_TILE; j += LANES)
-        for (size_t f = 0; f < job->m; f++) {
-            const size_t at = f * PANEL + j % PANEL;
-            REAL *to = kept == NULL ? NULL : kept + j / PANEL * PANEL * task->m_rows + at;
-            const vec phi = is_linear ? map_linear(job->mechanism, load(task->k_pack + j / PANEL * PANEL * job->m + at))
-                                      : map_performer(job->mechanism, load(to), largest);
-            store(task->phi + f * FEATURE_TILE + j, phi);
-            if (to != NULL)
-                store(to, phi);
-        }
-    memset(task->phi + job->m * FEATURE_TILE, 0, (task->m_rows - job->m) * FEATURE_TILE * sizeof(REAL));
-    hide_keys(task, seen, keys, task->phi, false);
-    if (kept != NULL)
-        hide_keys(task, seen, keys, kept, true);
+    const REAL *from = is_linear ? task->k_pack : phi;
+    for (size_t n = 0; n < numbers; n += LANES)
+        store(phi + n, is_linear ? map_linear(job->mechanism, load(from + n))
+                                 : map_performer(job->mechanism, load(from + n), largest));
+    memset(phi + numbers, 0, (task->m_rows - job->m) * FEATURE_TILE * sizeof(REAL));
+    hide_keys(task, seen_keys(task, kv_head, key0), keys, phi);
+    return phi;
 }
 
 /* ---- sums ---- */
@@ -304,84 +359,119 @@ static void pack_feature_values(struct feature_task *task, size_t kv_head, size_
     const struct attn_heads_job *heads = task->heads;
     const struct head_rows head = rows_of_head(&heads->v, kv_head / heads->kv_heads, kv_head % heads->kv_heads);
     const uint8_t *seen = seen_keys(task, kv_head, key0);
+    if (heads->d_v < task->job->columns)
+        memset(task->v_pack, 0, FEATURE_TILE * task->job->columns * sizeof(REAL));
     for (size_t j = 0; j < FEATURE_TILE; j++) {
         const bool is_read = j < keys && (seen == NULL || seen[j]);
-        const REAL *from = is_read ? wide_row(&head, key0 + j, heads->d_v, task->gathered) : NULL;
-        task->is_non_finite[j] = is_read && adds_apart && !all_finite(from, heads->d_v);
-        pack_value(from, is_read && !task->is_non_finite[j] ? heads->d_v : 0, task->job->columns, task->v_pack, j);
+        REAL *to = task->v_pack + j * task->job->columns;
+        const bool is_finite =
+            is_read && copy_row(wide_row(&head, key0 + j, heads->d_v, task->gathered), heads->d_v, to);
+        task->is_non_finite[j] = is_read && adds_apart && !is_finite;
+        if (!is_read || task->is_non_finite[j])
+            memset(to, 0, heads->d_v * sizeof(REAL));
     }
 }
 
 static REAL *sums_of(const struct attn_feature_job *job, size_t kv_head, size_t block)
 {
-    return (REAL *)job->sums + (kv_head * job->blocks + block) * job->sums_stride;
+    return (REAL *)job->sums + ((kv_head - job->first_head) * job->blocks + block) * job->sums_stride;
 }
 
-/* S and z += those of a tile. z follows S. */
-static void sum_tile(struct feature_task *task, size_t kv_head, size_t tile, bool is_first, REAL *sums)
+static REAL *totals_of(const struct attn_feature_job *job, size_t kv_head, size_t split)
+{
+    const size_t splits = attn_ceil_div(job->heads->kv_len, FEATURE_SPLIT);
+    return (REAL *)job->totals + ((kv_head - job->first_head) * splits + split) * job->sums_stride;
+}
+
+/* S and z of a tile, added to those before it unless that is NULL. z follows S. */
+static void sum_tile(struct feature_task *task, size_t kv_head, size_t tile, const REAL *phi, const REAL *before,
+                     REAL *sums)
 {
     const struct attn_feature_job *job = task->job;
     const size_t key0 = tile * FEATURE_TILE, columns = job->columns;
     pack_feature_values(task, kv_head, key0, keys_of_tile(task, kv_head, key0), false);
-    multiply_features(task, &(struct feature_product){.a = task->phi,
+    multiply_features(task, &(struct feature_product){.a = phi,
                                                       .a_stride = FEATURE_TILE,
                                                       .b = task->v_pack,
-                                                      .b_rows = TILE_KEYS,
+                                                      .b_stride = columns,
+                                                      .add = before,
                                                       .to = sums,
-                                                      .to_rows = task->m_rows,
+                                                      .to_stride = columns,
                                                       .rows = task->m_rows,
                                                       .inner = FEATURE_TILE,
-                                                      .columns = columns,
-                                                      .is_first = is_first});
-    REAL *z = sums + task->m_rows * columns;
-    const size_t padded = job->sums_stride - task->m_rows * columns;
-    if (is_first)
-        memset(z, 0, padded * sizeof(REAL));
+                                                      .columns = columns});
+    const size_t first = task->m_rows * columns;
     for (size_t f = 0; f < job->m; f++)
-        z[f] += dot_features(task->phi + f * FEATURE_TILE, NULL, FEATURE_TILE);
+        sums[first + f] =
+            (before == NULL ? 0 : before[first + f]) + dot_features(phi + f * FEATURE_TILE, NULL, FEATURE_TILE);
+    memset(sums + first + job->m, 0, (job->sums_stride - first - job->m) * sizeof(REAL));
 }
 
+/* A task is FEATURE_SPLIT keys: one block, or several, each of which has the sums from the first of them on. */
 static void sum_keys(const struct attn_feature_job *job, size_t index, void *scratch)
 {
     struct feature_task task;
     lay_out_features(job, &task, scratch);
-    const size_t kv_head = index / job->blocks, block = index % job->blocks;
-    const struct attn_feature_item *item = &job->item[kv_head / job->heads->kv_heads];
-    const size_t each = item->block_keys / FEATURE_TILE, first = block * each;
-    const REAL largest = job->mechanism->type == ATTN_LINEAR ? 0 : largest_of_head(job, kv_head);
-    for (size_t tile = first; tile < first + each && tile * FEATURE_TILE < item->end; tile++) {
+    const struct attn_heads_job *heads = job->heads;
+    const size_t splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT), kv_head = job->first_head + index / splits;
+    const size_t b = kv_head / heads->kv_heads, h = kv_head % heads->kv_heads;
+    const struct attn_feature_item *item = &job->item[b];
+    const size_t first = index % splits * FEATURE_SPLIT, end = attn_min(first + FEATURE_SPLIT, item->end);
+    const REAL largest = job->mechanism->type == ATTN_LINEAR ? 0 : largest_of_head(job, kv_head), *before = NULL;
+    for (size_t key0 = first; key0 < end; key0 += FEATURE_TILE) {
+        REAL *sums = job->is_running ? sums_of(job, kv_head, key0 / item->block_keys) : NULL;
         if (features_stop(&task, FEATURE_TILE * (job->m * STEPS_OF_MAP + job->columns)))
             return;
-        map_tile(&task, kv_head, tile, largest);
+        const REAL *phi = map_tile(&task, kv_head, key0 / FEATURE_TILE, largest);
+        if (job->mechanism->type == ATTN_LINEAR)
+            task.ahead[0] = rows_before(&heads->k, b, h, key0 + FEATURE_TILE, item->end, heads->d_k);
+        task.ahead[1] = rows_before(&heads->v, b, h, key0 + FEATURE_TILE, item->end, heads->d_v);
         if (job->is_running)
-            sum_tile(&task, kv_head, tile, tile == first, sums_of(job, kv_head, block));
+            sum_tile(&task, kv_head, key0 / FEATURE_TILE, phi, before, sums);
+        before = sums;
     }
 }
 
-/* Prefix sums of a slice of the numbers of S and z. */
+/* Prefix sums over the splits, of a slice of the numbers of S and z. */
 static void prefix_sums(const struct attn_feature_job *job, size_t index, void *scratch)
 {
     (void)scratch;
-    const size_t slices = attn_ceil_div(job->sums_stride, FEATURE_SLICE), kv_head = index / slices;
+    const size_t slices = attn_ceil_div(job->sums_stride, FEATURE_SLICE), kv_head = job->first_head + index / slices;
     const size_t from = index % slices * FEATURE_SLICE, count = attn_min(job->sums_stride - from, FEATURE_SLICE);
     REAL sum[FEATURE_SLICE] = {0}, low[FEATURE_SLICE] = {0};
-    const size_t blocks = job->item[kv_head / job->heads->kv_heads].blocks;
-    for (size_t block = 0; block < blocks; block++) {
-        REAL *sums = sums_of(job, kv_head, block) + from;
-        add_row_compensated(sum, low, 1, sums, count);
+    const struct attn_feature_item *item = &job->item[kv_head / job->heads->kv_heads];
+    for (size_t split = 0; split * FEATURE_SPLIT < item->end; split++) {
+        const size_t end = attn_min((split + 1) * FEATURE_SPLIT, item->end);
+        REAL *total = totals_of(job, kv_head, split) + from;
+        add_row_compensated(sum, low, 1, sums_of(job, kv_head, (end - 1) / item->block_keys) + from, count);
         for (size_t n = 0; n < count; n += LANES)
-            store(sums + n, sum_and_low(load(sum + n), load(low + n)));
+            store(total + n, sum_and_low(load(sum + n), load(low + n)));
     }
 }
 
-/* Packs P for the features of queries: panels of (d_k, PANEL), padded with 0. */
+/* S and z of the first blocks, which are at least one. */
+static const REAL *sums_before(struct feature_task *task, size_t kv_head, size_t blocks)
+{
+    const struct attn_feature_job *job = task->job;
+    const size_t keys = blocks * job->item[kv_head / job->heads->kv_heads].block_keys, splits = keys / FEATURE_SPLIT;
+    const REAL *total = splits == 0 ? NULL : totals_of(job, kv_head, splits - 1);
+    if (keys % FEATURE_SPLIT == 0)
+        return total;
+    const REAL *sums = sums_of(job, kv_head, blocks - 1);
+    for (size_t n = 0; splits > 0 && n < job->sums_stride; n += LANES)
+        store(task->sums + n, load(total + n) + load(sums + n));
+    return splits == 0 ? sums : task->sums;
+}
+
+/* Transposes P for the features of queries, padded with 0. */
 static void pack_projection(const struct attn_feature_job *job)
 {
     const size_t d_k = job->heads->d_k;
-    for (size_t r = 0; r < attn_round_up(job->m, PANEL); r += LANES)
-        pack_lanes((const REAL *)job->projection + (r < job->m ? r * d_k : 0), (ptrdiff_t)d_k,
-                   r < job->m ? job->m - r : 0, d_k,
-                   (REAL *)job->projection_panels + r / PANEL * PANEL * d_k + r % PANEL);
+    REAL *to = job->projection_transposed;
+    memset(to, 0, d_k * job->phi_stride * sizeof(REAL));
+    for (size_t r = 0; r < job->m; r++)
+        for (size_t f = 0; f < d_k; f++)
+            to[f * job->phi_stride + r] = ((const REAL *)job->projection)[r * d_k + f];
 }
 
 #endif

@@ -14,6 +14,7 @@ struct feature_rows {
     size_t b, h, kv_head, first, rows;
     size_t blocks; /* whole blocks before from, whose sums are taken */
     size_t from, to;
+    bool is_compensated; /* sums over many tiles of keys */
 };
 
 /* The spans of the rows; a row without keys has an empty one. Which of the rest see a key is known after the lookup. */
@@ -40,6 +41,7 @@ static void find_spans(struct feature_task *task, struct feature_rows *tile)
     if (!job->is_running || tile->to == 0)
         tile->blocks = 0;
     tile->from = job->is_running ? tile->blocks * item->block_keys : tile->from / FEATURE_TILE * FEATURE_TILE;
+    tile->is_compensated = tile->to > tile->from + 2 * FEATURE_TILE;
 }
 
 static void map_performer_query(const struct feature_task *task, const REAL *q, REAL *phi)
@@ -75,23 +77,24 @@ static void map_queries(struct feature_task *task, const struct feature_rows *ti
 {
     const struct attn_feature_job *job = task->job;
     const struct attn_operand *q = &task->heads->q;
-    memset(task->q, 0, TILE_ROWS * job->q_stride * sizeof(REAL));
-    for (size_t r = 0; r < tile->rows; r++)
-        if (task->span[r].to > 0)
-            memcpy(task->q + r * job->q_stride,
-                   (const REAL *)q->data + attn_operand_at(q, tile->b, tile->h, tile->first + r),
-                   task->heads->d_k * sizeof(REAL));
+    for (size_t r = 0; r < TILE_ROWS; r++) {
+        REAL *row = task->q + r * job->q_stride;
+        const size_t count = r < tile->rows && task->span[r].to > 0 ? task->heads->d_k : 0;
+        if (count > 0)
+            memcpy(row, (const REAL *)q->data + attn_operand_at(q, tile->b, tile->h, tile->first + r),
+                   count * sizeof(REAL));
+        memset(row + count, 0, (job->q_stride - count) * sizeof(REAL));
+    }
     if (job->mechanism->type == ATTN_PERFORMER)
         multiply_features(task, &(struct feature_product){.a = task->q,
                                                           .a_stride = job->q_stride,
-                                                          .b = job->projection_panels,
-                                                          .b_rows = task->heads->d_k,
+                                                          .b = job->projection_transposed,
+                                                          .b_stride = job->phi_stride,
                                                           .to = task->phi_q,
                                                           .to_stride = job->phi_stride,
                                                           .rows = TILE_ROWS,
                                                           .inner = task->heads->d_k,
-                                                          .columns = attn_round_up(job->m, PANEL),
-                                                          .is_first = true});
+                                                          .columns = attn_round_up(job->m, LANES)});
     for (size_t r = 0; r < TILE_ROWS; r++) {
         REAL *phi = task->phi_q + r * job->phi_stride;
         if (task->span[r].to == 0)
@@ -108,24 +111,24 @@ static void take_sums(struct feature_task *task, const struct feature_rows *tile
 {
     const struct attn_feature_job *job = task->job;
     const size_t columns = job->columns;
-    memset(task->o_low, 0, TILE_ROWS * columns * sizeof(REAL));
+    if (tile->is_compensated)
+        memset(task->o_low, 0, TILE_ROWS * columns * sizeof(REAL));
     memset(task->l_low, 0, TILE_ROWS * sizeof(REAL));
     if (tile->blocks == 0) {
         memset(task->o, 0, TILE_ROWS * columns * sizeof(REAL));
         memset(task->l, 0, TILE_ROWS * sizeof(REAL));
         return;
     }
-    const REAL *sums = sums_of(job, tile->kv_head, tile->blocks - 1);
+    const REAL *sums = sums_before(task, tile->kv_head, tile->blocks);
     multiply_features(task, &(struct feature_product){.a = task->phi_q,
                                                       .a_stride = job->phi_stride,
                                                       .b = sums,
-                                                      .b_rows = task->m_rows,
+                                                      .b_stride = columns,
                                                       .to = task->o,
                                                       .to_stride = columns,
                                                       .rows = TILE_ROWS,
                                                       .inner = job->m,
-                                                      .columns = columns,
-                                                      .is_first = true});
+                                                      .columns = columns});
     for (size_t r = 0; r < TILE_ROWS; r++)
         task->l[r] = dot_features(task->phi_q + r * job->phi_stride, sums + task->m_rows * columns,
                                   attn_round_up(job->m, LANES));
@@ -183,19 +186,18 @@ static size_t weigh_group(struct feature_task *task, const struct feature_rows *
 {
     const struct attn_feature_job *job = task->job;
     const size_t keys = keys_of_tile(task, tile->kv_head, key0), reach = reach_of_group(task, tile, group, key0, keys);
-    const size_t columns = attn_round_up(reach, PANEL);
+    const size_t columns = attn_round_up(reach, LANES);
     if (reach == 0)
         return 0;
     multiply_features(task, &(struct feature_product){.a = task->phi_q + group * job->phi_stride,
                                                       .a_stride = job->phi_stride,
                                                       .b = kept_phi(task, tile->kv_head, key0 / FEATURE_TILE),
-                                                      .b_rows = task->m_rows,
+                                                      .b_stride = FEATURE_TILE,
                                                       .to = task->w + group * WEIGHT_STRIDE,
                                                       .to_stride = WEIGHT_STRIDE,
                                                       .rows = REGISTER_ROWS,
                                                       .inner = job->m,
-                                                      .columns = columns,
-                                                      .is_first = true});
+                                                      .columns = columns});
     for (size_t r = group; r < group + REGISTER_ROWS; r++)
         mask_weights(task, tile, r, key0, keys, columns);
     return reach;
@@ -207,6 +209,8 @@ static void add_non_finite(struct feature_task *task, const struct feature_rows 
     const struct attn_heads_job *heads = task->heads;
     const struct head_rows head = rows_of_head(&heads->v, tile->b, tile->kv_head % heads->kv_heads);
     const size_t columns = task->job->columns;
+    if (memchr(task->is_non_finite, true, FEATURE_TILE) == NULL)
+        return;
     for (size_t j = 0; j < FEATURE_TILE; j++) {
         if (!task->is_non_finite[j])
             continue;
@@ -226,21 +230,25 @@ static void add_group(struct feature_task *task, const struct feature_rows *tile
     if (task->packed != key0)
         pack_feature_values(task, tile->kv_head, key0, keys_of_tile(task, tile->kv_head, key0), true);
     task->packed = key0;
+    REAL *o = task->o + group * columns;
     multiply_features(task, &(struct feature_product){.a = task->w + group * WEIGHT_STRIDE,
                                                       .a_stride = WEIGHT_STRIDE,
                                                       .b = task->v_pack,
-                                                      .b_rows = TILE_KEYS,
-                                                      .to = task->part,
+                                                      .b_stride = columns,
+                                                      .add = tile->is_compensated ? NULL : o,
+                                                      .to = tile->is_compensated ? task->part : o,
                                                       .to_stride = columns,
                                                       .rows = REGISTER_ROWS,
                                                       .inner = reach,
-                                                      .columns = columns,
-                                                      .is_first = true});
-    for (size_t r = 0; r < REGISTER_ROWS; r++) {
-        const size_t at = (group + r) * columns;
-        add_row_compensated(task->o + at, task->o_low + at, 1, task->part + r * columns, columns);
-        const REAL sum = dot_features(task->w + (group + r) * WEIGHT_STRIDE, NULL, attn_round_up(reach, PANEL));
-        add_compensated(&task->l[group + r], &task->l_low[group + r], 1, sum);
+                                                      .columns = columns});
+    if (tile->is_compensated)
+        add_row_compensated(o, task->o_low + group * columns, 1, task->part, REGISTER_ROWS * columns);
+    for (size_t r = group; r < group + REGISTER_ROWS; r++) {
+        const REAL sum = dot_features(task->w + r * WEIGHT_STRIDE, NULL, attn_round_up(reach, LANES));
+        if (tile->is_compensated)
+            add_compensated(&task->l[r], &task->l_low[r], 1, sum);
+        else
+            task->l[r] += sum;
     }
     add_non_finite(task, tile, group, key0);
 }
@@ -269,14 +277,18 @@ static void write_rows(struct feature_task *task, const struct feature_rows *til
     for (size_t r = 0; r < tile->rows; r++) {
         const size_t i = tile->first + r;
         REAL *o = task->o + r * columns;
-        const vec divisor = splat(divisor_of(task, r));
-        for (size_t c = 0; c < columns; c += LANES)
-            store(o + c, sum_and_low(load(o + c), load(task->o_low + r * columns + c)) / divisor);
         REAL *to = (REAL *)(uintptr_t)heads->context.data + attn_operand_at(&heads->context, tile->b, tile->h, i);
-        if (task->sees[r])
-            memcpy(to, o, heads->d_v * sizeof(REAL));
-        else
+        REAL *quotient = heads->d_v == columns ? to : o;
+        const vec divisor = splat(divisor_of(task, r));
+        for (size_t c = 0; c < columns; c += LANES) {
+            const vec sum = load(o + c);
+            store(quotient + c,
+                  (tile->is_compensated ? sum_and_low(sum, load(task->o_low + r * columns + c)) : sum) / divisor);
+        }
+        if (!task->sees[r])
             memset(to, 0, heads->d_v * sizeof(REAL));
+        else if (quotient == o)
+            memcpy(to, o, heads->d_v * sizeof(REAL));
         heads->row_is_empty[(tile->b * heads->heads + tile->h) * heads->q_len + i] = !task->sees[r];
     }
 }
@@ -327,21 +339,48 @@ static void keep_maps(struct feature_task *task, const struct feature_rows *tile
         }
 }
 
+/* Rows of the kernel's type that follow each other. */
+static struct rows_ahead own_rows(const REAL *data, size_t stride, size_t count, size_t features)
+{
+    return (struct rows_ahead){{data, (ptrdiff_t)stride, KERNEL_TYPE}, count, features};
+}
+
+/* What the tile writes, and what the next one reads. */
+static void look_ahead_of(struct feature_task *task, const struct feature_rows *tile)
+{
+    const struct attn_feature_job *job = task->job;
+    const struct attn_heads_job *heads = task->heads;
+    const struct attn_operand *q = &heads->q, *context = &heads->context;
+    const size_t next = tile->first + TILE_ROWS, key0 = tile->from + FEATURE_TILE;
+    task->ahead[0] = own_rows((const REAL *)context->data + attn_operand_at(context, tile->b, tile->h, tile->first),
+                              (size_t)context->row_stride, tile->rows, heads->d_v);
+    if (next < heads->q_len)
+        task->ahead[1] = own_rows((const REAL *)q->data + attn_operand_at(q, tile->b, tile->h, next),
+                                  (size_t)q->row_stride, attn_min(heads->q_len - next, TILE_ROWS), heads->d_k);
+    if (!job->is_running || tile->from >= tile->to || tile->blocks + 1 >= job->item[tile->b].blocks)
+        return;
+    task->ahead[2] = own_rows(sums_of(job, tile->kv_head, tile->blocks), job->columns, task->m_rows + 1, job->columns);
+    task->ahead[3] = own_rows(kept_phi(task, tile->kv_head, key0 / FEATURE_TILE), FEATURE_TILE, job->m, FEATURE_TILE);
+    task->ahead[4] = rows_before(&heads->v, tile->b, tile->kv_head % heads->kv_heads, key0, heads->kv_len, heads->d_v);
+}
+
 static void attend_features(const struct attn_feature_job *job, size_t index, void *scratch)
 {
     struct feature_task task;
     const struct attn_heads_job *heads = job->heads;
     lay_out_features(job, &task, scratch);
-    const size_t across = attn_ceil_div(heads->q_len, FEATURE_QUERIES), head = index / across;
+    const size_t across = attn_ceil_div(heads->q_len, FEATURE_QUERIES), group = heads->heads / heads->kv_heads;
+    const size_t head = job->first_head * group + index / across;
     const size_t first = index % across * FEATURE_QUERIES, end = attn_min(first + FEATURE_QUERIES, heads->q_len);
     struct feature_rows tile = {.b = head / heads->heads, .h = head % heads->heads};
-    tile.kv_head = tile.b * heads->kv_heads + tile.h / (heads->heads / heads->kv_heads);
+    tile.kv_head = tile.b * heads->kv_heads + tile.h / group;
     for (tile.first = first; tile.first < end && !features_stop(&task, TILE_ROWS * job->m * STEPS_OF_MAP);
          tile.first += TILE_ROWS) {
         tile.rows = attn_min(end - tile.first, TILE_ROWS);
         tile.to = 0;
         find_spans(&task, &tile);
         map_queries(&task, &tile);
+        look_ahead_of(&task, &tile);
         take_sums(&task, &tile);
         add_pairs(&task, &tile);
         write_rows(&task, &tile);
