@@ -104,15 +104,15 @@ static bool set_spans(struct gradient_tile *tile)
     return any && !attn_mask_hides_tile(mask, tile->b, tile->h, tile->row0, tile->rows, key0, end);
 }
 
-/* Looks up every pair, unless the spans tell everything and no row is non-finite. */
+/* Looks up every pair, unless the spans tell everything and no row is non-finite. Returns whether any is allowed. */
 static bool set_allowed(struct gradient_tile *tile)
 {
     const struct attn_heads_job *job = &tile->heads->job;
-    const bool any_in_spans = set_spans(tile), any_non_finite = tile->q.any_non_finite || tile->k.any_non_finite ||
-                                                                tile->v.any_non_finite || tile->o.any_non_finite;
+    const bool any_non_finite =
+        tile->q.any_non_finite || tile->k.any_non_finite || tile->v.any_non_finite || tile->o.any_non_finite;
     tile->allow = NULL;
-    if (!any_in_spans || !(attn_mask_has_lookup(job->mask) || any_non_finite))
-        return any_in_spans;
+    if (!attn_mask_has_lookup(job->mask) && !any_non_finite)
+        return true;
     bool any = false;
     tile->allow = tile->allow_copy;
     for (size_t r = 0; r < tile->rows; r++) {
@@ -129,6 +129,8 @@ bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0)
     tile->h = h;
     tile->row0 = row0;
     tile->rows = attn_min(job->q_len - row0, GRADIENT_ROWS);
+    if (!set_spans(tile))
+        return false;
     take_rows(tile, &job->q, h, row0, tile->rows, &tile->q);
     take_rows(tile, &tile->heads->grad_context, h, row0, tile->rows, &tile->o);
     return set_allowed(tile);
