@@ -21,13 +21,14 @@ enum { SUM_FEATURES = 32, LONG_HEAD = 64, LONGEST_SUM = 256 };
 struct register_product {
     const REAL *a, *b;
     ptrdiff_t a_stride;
-    size_t groups, n, first, run;
+    size_t b_stride, groups, n, first, run;
     REAL scale;
-    bool is_first; /* to = scale a b, otherwise to += scale a b */
+    const REAL *add; /* to = add + scale a b; NULL: nothing is added; rows are to_stride apart, as those of to */
     REAL *to;
     size_t to_stride;
-    /* prefetched meanwhile: rows that are packed next, and where a map will be written; NULL: nothing */
+    /* prefetched meanwhile: rows that are read next, and where a map will be written; 0 and NULL: nothing */
     struct rows_ahead *ahead;
+    size_t lists_ahead;
     const REAL *map;
     size_t map_stride;
 };
@@ -58,14 +59,19 @@ ALWAYS_INLINE void add_sums(vec part[][REGISTER_VECTORS], vec sum[][REGISTER_VEC
             part[r][w] += sum[r][w];
 }
 
-ALWAYS_INLINE void store_sums(REAL *to, size_t stride, REAL scale, bool is_first, vec part[][REGISTER_VECTORS],
+/* at: the first number of the register tile in to. */
+ALWAYS_INLINE void store_sums(const struct register_product *product, size_t at, vec part[][REGISTER_VECTORS],
                               const int width)
 {
+    const REAL scale = product->scale, *add = product->add;
+    REAL *to = product->to;
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS; r++, to += stride)
+    for (int r = 0; r < REGISTER_ROWS; r++, at += product->to_stride)
 #pragma GCC unroll 2
-        for (int w = 0; w < width; w++)
-            store(to + w * LANES, is_first ? scale * part[r][w] : load(to + w * LANES) + scale * part[r][w]);
+        for (int w = 0; w < width; w++) {
+            const size_t here = at + (size_t)w * LANES;
+            store(to + here, add == NULL ? scale * part[r][w] : load(add + here) + scale * part[r][w]);
+        }
 }
 
 /* A register tile of the map: its lines may come from memory, and are needed when the softmax is done. */
@@ -84,12 +90,10 @@ ALWAYS_INLINE void multiply_registers(const struct register_product *product, co
 {
     enum { FOURS = (REGISTER_ROWS + 3) / 4 };
     const ptrdiff_t stride = product->a_stride;
-    const size_t first_run = product->first, next_run = product->run;
+    const size_t first_run = product->first, next_run = product->run, b_stride = product->b_stride;
     const REAL *rows = product->a, *map = product->map;
-    REAL *to = product->to;
-    for (size_t groups = product->groups; groups > 0; groups--) {
-        if (product->ahead != NULL)
-            prefetch_ahead(product->ahead);
+    for (size_t group = 0; group < product->groups; group++, rows += REGISTER_ROWS * stride) {
+        prefetch_ahead(product->ahead, product->lists_ahead);
         if (map != NULL) {
             prefetch_map(map, product->map_stride);
             map += REGISTER_ROWS * product->map_stride;
@@ -102,16 +106,14 @@ ALWAYS_INLINE void multiply_registers(const struct register_product *product, co
         for (size_t left = product->n, run = first_run; left > 0; left -= run, run = next_run) {
             run = attn_min(run, left);
             vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-            for (const REAL *end = b + run * (size_t)width * LANES; b < end; b += width * LANES) {
+            for (const REAL *end = b + run * b_stride; b < end; b += b_stride) {
                 add_products(sum, a, stride, b, width);
                 for (int four = 0; four < FOURS; four++)
                     a[four]++;
             }
             add_sums(part, sum, width);
         }
-        store_sums(to, product->to_stride, product->scale, product->is_first, part, width);
-        rows += REGISTER_ROWS * stride;
-        to += REGISTER_ROWS * product->to_stride;
+        store_sums(product, group * REGISTER_ROWS * product->to_stride, part, width);
     }
 }
 
@@ -144,6 +146,7 @@ static void score_groups(struct task *task, const struct tile *tile, const REAL 
     const bool is_full = tile->rows - r >= REGISTER_ROWS;
     const REAL *first_row = is_full ? query_row(task, tile, r) : task->q_pack;
     struct register_product product = {.a_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k,
+                                       .b_stride = PANEL,
                                        .groups = groups,
                                        .first = run,
                                        .run = run,
@@ -151,13 +154,14 @@ static void score_groups(struct task *task, const struct tile *tile, const REAL 
                                        .to = task->s + r * TILE_STRIDE + column,
                                        .to_stride = TILE_STRIDE,
                                        .ahead = task->ahead,
+                                       .lists_ahead = AHEAD,
                                        .map = place_of_weights(task, tile, r, column),
                                        .map_stride = task->job->kept_keys};
     for (size_t d = 0; d < d_k; d += LONGEST_SUM) {
         product.a = first_row + d;
         product.b = k + d * PANEL;
         product.n = attn_min(d_k - d, LONGEST_SUM);
-        product.is_first = d == 0;
+        product.add = d == 0 ? NULL : product.to;
         multiply_by_panel(&product);
     }
 }
@@ -225,7 +229,8 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
 {
     const size_t columns = task->v_columns, width = attn_min(columns - panel, PANEL);
     const REAL *v = task->v_pack + block_of(task, tile) * TILE_KEYS * columns + panel * TILE_KEYS;
-    struct register_product product = {.a_stride = TILE_STRIDE, .run = SUM_KEYS, .scale = 1, .to_stride = columns};
+    struct register_product product = {
+        .a_stride = TILE_STRIDE, .b_stride = width, .run = SUM_KEYS, .scale = 1, .to_stride = columns};
     for (size_t r = 0; r < tile->rows; r += product.groups * REGISTER_ROWS) {
         const attn_span seen = seen_by_group(task, r, from, to);
         product.groups = groups_that_share(task, tile, r, from, to);
@@ -235,7 +240,7 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
         product.b = v + seen.from * width;
         product.n = seen.to - seen.from;
         product.first = SUM_KEYS - seen.from % SUM_KEYS;
-        product.to = task->part + r * columns + panel;
+        product.add = product.to = task->part + r * columns + panel;
         (width == PANEL ? multiply_by_panel : multiply_by_vector)(&product);
     }
 }

@@ -234,10 +234,10 @@ static void look_ahead(struct task *task, const struct tile *tile)
 }
 
 /* A few rows for each register tile of scores, into the second cache: at once they would wait for the memory. */
-static inline void prefetch_ahead(struct rows_ahead *all)
+static inline void prefetch_ahead(struct rows_ahead *all, size_t lists)
 {
     enum { ROWS_AT_A_TIME = 4 };
-    for (struct rows_ahead *ahead = all; ahead < all + 3; ahead++)
+    for (struct rows_ahead *ahead = all; ahead < all + lists; ahead++)
         for (size_t n = 0; n < ROWS_AT_A_TIME && ahead->count > 0; n++, ahead->count--) {
             for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
                 __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);

@@ -29,7 +29,9 @@ enum { BF16_RUN = 128 }; /* keys whose weights are rounded to bfloat16 at a time
 
 enum { SEES_KEY = 1, SEES_NON_FINITE = 2 };
 
-/* Rows of the next head that are not prefetched yet. */
+enum { AHEAD = 3 };
+
+/* Rows that are read soon and are not prefetched yet. */
 struct rows_ahead {
     struct rows rows;
     size_t count, features;
@@ -44,8 +46,8 @@ struct task {
     size_t key_blocks;            /* tiles of keys of the whole job */
     const REAL *q_head;
     struct head_rows keys, values;
-    struct rows_ahead ahead[3]; /* keys, values and queries */
-    REAL *gathered;             /* rows of 16 bits, widened, and rows that lie in both segments */
+    struct rows_ahead ahead[AHEAD]; /* keys, values and queries */
+    REAL *gathered;                 /* rows of 16 bits, widened, and rows that lie in both segments */
     /* per row of the task: output, maximum and sum of the online softmax, as attend.inc.h names them */
     REAL *o, *m, *l, *entropy_sum;
     REAL *o_low, *l_low; /* the rounding errors of o and l, by compensated summation */

@@ -10,7 +10,8 @@
  *                       after the last whole block that all queries of a tile attend to
  *
  * Where the mask is no range from key 0 there are no sums, and w has all keys of a query's span. A block is a split, or a
- * tile if queries end at different keys. Blocks begin at fixed keys. So no bit depends on the thread, on the neighbours of a query, or on the maps that are kept.
+ * tile if queries end at different keys. Blocks begin at fixed keys. So no bit depends on the thread, on the neighbours
+ * of a query, or on the maps that are kept.
  */
 #ifndef ATTN_KERNEL_FEATURES_INC_H
 #define ATTN_KERNEL_FEATURES_INC_H
@@ -93,29 +94,13 @@ static bool features_stop(struct feature_task *task, size_t steps)
 
 /* ---- products ---- */
 
-/*
- * to = a b, or add + a b, by rows that are the strides apart. Rows are read and written in whole register
- * tiles, columns in whole vectors.
- */
+/* to = a b, or add + a b. Rows are read and written in whole register tiles, columns in whole vectors. */
 struct feature_product {
     const REAL *a, *b, *add; /* add NULL: nothing; its rows are to_stride apart, too */
     REAL *to;
     size_t a_stride, b_stride, to_stride;
     size_t rows, inner, columns;
 };
-
-/* A few rows for each register tile, into the second cache: at once they would wait for the memory. */
-static inline void prefetch_features(struct feature_task *task)
-{
-    enum { ROWS_AT_A_TIME = 6 };
-    size_t left = ROWS_AT_A_TIME;
-    for (struct rows_ahead *ahead = task->ahead; ahead < task->ahead + LISTS_AHEAD && left > 0; ahead++)
-        for (; left > 0 && ahead->count > 0; left--, ahead->count--) {
-            for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
-                __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);
-            ahead->rows.data = row_at(&ahead->rows, 1);
-        }
-}
 
 /* Rows of one segment, from row first on, before end. */
 static struct rows_ahead rows_before(const struct attn_keys *keys, size_t b, size_t kv_head, size_t first, size_t end,
@@ -126,62 +111,27 @@ static struct rows_ahead rows_before(const struct attn_keys *keys, size_t b, siz
     return (struct rows_ahead){rows_from(&head, first), first < to ? attn_min(to - first, FEATURE_TILE) : 0, features};
 }
 
-/* All rows of a panel, or of a vector. A call for each register tile would take 4 % of the time. */
-ALWAYS_INLINE void multiply_feature_columns(struct feature_task *task, const struct feature_product *p, const int width)
+static void multiply_features(struct feature_task *task, const struct feature_product *p)
 {
-    enum { FOURS = (REGISTER_ROWS + 3) / 4 };
-    const ptrdiff_t stride = (ptrdiff_t)p->a_stride;
-    for (size_t row = 0; row < p->rows; row += REGISTER_ROWS) {
-        const REAL *a[FOURS], *b = p->b;
-        prefetch_features(task);
-        for (size_t four = 0; four < FOURS; four++)
-            a[four] = p->a + (row + 4 * four) * p->a_stride;
-        vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-        for (size_t i = 0; i < p->inner;) {
-            vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-            for (const size_t end = attn_min(p->inner, i + SUM_KEYS); i < end; i++, b += p->b_stride) {
-                add_products(sum, a, stride, b, width);
-                for (int four = 0; four < FOURS; four++)
-                    a[four]++;
-            }
-            add_sums(part, sum, width);
+    for (size_t c = 0; c < p->columns; c += PANEL) {
+        struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
+                                           .b_stride = p->b_stride,
+                                           .groups = attn_ceil_div(p->rows, REGISTER_ROWS),
+                                           .first = SUM_KEYS,
+                                           .run = SUM_KEYS,
+                                           .scale = 1,
+                                           .add = p->add == NULL ? NULL : p->add + c,
+                                           .to = p->to + c,
+                                           .to_stride = p->to_stride,
+                                           .ahead = task->ahead,
+                                           .lists_ahead = LISTS_AHEAD};
+        for (size_t i = 0; i < p->inner; i += LONGEST_SUM, product.add = product.to) {
+            product.a = p->a + i;
+            product.b = p->b + i * p->b_stride + c;
+            product.n = attn_min(p->inner - i, LONGEST_SUM);
+            (p->columns - c > LANES ? multiply_by_panel : multiply_by_vector)(&product);
         }
-        UNROLLED_FOR (r, REGISTER_ROWS) {
-            UNROLLED_FOR (w, width) {
-                const size_t at = (row + (size_t)r) * p->to_stride + (size_t)w * LANES;
-                store(p->to + at, p->add == NULL ? part[r][w] : load(p->add + at) + part[r][w]);
-            }
-        }
-    }
-}
-
-static __attribute__((noinline)) void multiply_feature_panel(struct feature_task *task, const struct feature_product *p)
-{
-    multiply_feature_columns(task, p, REGISTER_VECTORS);
-}
-
-static __attribute__((noinline)) void multiply_feature_vector(struct feature_task *task,
-                                                              const struct feature_product *p)
-{
-    multiply_feature_columns(task, p, 1);
-}
-
-static void multiply_features(struct feature_task *task, const struct feature_product *product)
-{
-    for (size_t c = 0; c < product->columns; c += PANEL) {
-        struct feature_product part = *product;
-        part.to += c;
-        part.add += part.add == NULL ? 0 : c;
-        for (size_t i = 0; i < product->inner; i += LONGEST_SUM, part.add = part.to) {
-            part.a = product->a + i;
-            part.b = product->b + i * product->b_stride + c;
-            part.inner = attn_min(product->inner - i, LONGEST_SUM);
-            if (product->columns - c > LANES)
-                multiply_feature_panel(task, &part);
-            else
-                multiply_feature_vector(task, &part);
-        }
-        if (features_stop(task, product->rows * PANEL * product->inner))
+        if (features_stop(task, p->rows * PANEL * p->inner))
             return;
     }
 }

@@ -494,7 +494,6 @@ static const struct {
     WORD(options.norm, ATTN_NORM_L2),
     WORD(options.norm_position, ATTN_NORM_PRE),
     WORD(options.qk_norm, ATTN_NORM_L2),
-    WORD(options.feed_forward.activation, ATTN_ACTIVATION_SILU),
     WORD(options.feed_forward.norm, ATTN_NORM_L2),
     WORD(options.feed_forward.position, ATTN_NORM_PRE),
     WORD(options.branch_norm, ATTN_NORM_L2),
