@@ -6,7 +6,7 @@
 #define ATTN_KERNEL_DROPOUT_INC_H
 
 #include "kernel/kernel.h"
-#include "kernel/vector.inc.h"
+#include "kernel/vector/vector.inc.h"
 
 /* A 32-bit word of one block per lane. What stands in the upper half of a lane does not matter. */
 typedef uint64_t word_vec __attribute__((vector_size(VECTOR_BYTES)));

@@ -6,7 +6,7 @@
 
 #include "attn/mask.h"
 #include "kernel/job.h"
-#include "kernel/widen.inc.h"
+#include "kernel/vector/widen.inc.h"
 
 /* Rows of one head, of the kernel's type or of 16 bits; stride is in elements. */
 struct rows {

@@ -5,7 +5,7 @@
 #define ATTN_KERNEL_ROWS_ACTIVATION_INC_H
 
 #include "kernel/kernel.h"
-#include "kernel/vector.inc.h"
+#include "kernel/vector/vector.inc.h"
 
 /* 1 / (1 + e^-x). Small results keep their digits, because nothing cancels. */
 static inline vec sigmoid_vec(vec x)

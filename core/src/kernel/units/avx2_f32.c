@@ -7,7 +7,7 @@
 #define VECTOR_BYTES      32
 #define REGISTER_ROWS     6 /* of 16 registers: 12 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER true
-#include "kernel/f32.inc.h"
+#include "kernel/vector/f32.inc.h"
 
 #include "kernel/units/instantiate.inc.h"
 #else

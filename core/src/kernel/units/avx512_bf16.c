@@ -9,7 +9,7 @@
 #define VECTOR_BYTES  64
 #define REGISTER_ROWS 6 /* as in avx512_f32.c, whose scratch_bytes counts the memory of this unit */
 #define ONLY_BF16_PRODUCTS
-#include "kernel/f32.inc.h"
+#include "kernel/vector/f32.inc.h"
 
 #include "kernel/attend.inc.h"
 #include "kernel/kernel.h"

@@ -7,7 +7,7 @@
 #define VECTOR_BYTES      64
 #define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 12 sums of sums, 2 vectors of keys */
 #define MULTIPLIES_FASTER true
-#include "kernel/f32.inc.h"
+#include "kernel/vector/f32.inc.h"
 
 #include "kernel/units/instantiate.inc.h"
 #else

@@ -4,7 +4,7 @@
 #define VECTOR_BYTES      16
 #define REGISTER_ROWS     8 /* of 32 registers: 16 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER false
-#include "kernel/f64.inc.h"
+#include "kernel/vector/f64.inc.h"
 
 #include "kernel/units/instantiate.inc.h"
 #else

@@ -3,6 +3,6 @@
 #define VECTOR_BYTES      16
 #define REGISTER_ROWS     6
 #define MULTIPLIES_FASTER false
-#include "kernel/f32.inc.h"
+#include "kernel/vector/f32.inc.h"
 
 #include "kernel/units/instantiate.inc.h"

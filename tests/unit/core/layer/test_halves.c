@@ -1,5 +1,5 @@
 /*
- * test_halves.c: operands of 16 bits (core/src/kernel/widen.inc.h) give the bytes of the same numbers in float32, in
+ * test_halves.c: operands of 16 bits (core/src/kernel/vector/widen.inc.h) give the bytes of the same numbers in float32, in
  * every kernel: the widening is exact.
  */
 #include <math.h>

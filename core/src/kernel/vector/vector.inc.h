@@ -2,8 +2,8 @@
  * vector.inc.h: vectors of REAL for one instruction set, by the vector extension of the compiler. A few operations that
  * the extension does not express well are intrinsics. Part of a kernel.
  */
-#ifndef ATTN_KERNEL_VECTOR_INC_H
-#define ATTN_KERNEL_VECTOR_INC_H
+#ifndef ATTN_KERNEL_VECTOR_VECTOR_INC_H
+#define ATTN_KERNEL_VECTOR_VECTOR_INC_H
 
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #ifndef REAL
 #define VECTOR_BYTES  16
 #define REGISTER_ROWS 6
-#include "kernel/f32.inc.h"
+#include "kernel/vector/f32.inc.h"
 #endif
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))

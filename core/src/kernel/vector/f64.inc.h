@@ -1,6 +1,6 @@
 /* f64.inc.h: the constants of a kernel in double. */
-#ifndef ATTN_KERNEL_F64_INC_H
-#define ATTN_KERNEL_F64_INC_H
+#ifndef ATTN_KERNEL_VECTOR_F64_INC_H
+#define ATTN_KERNEL_VECTOR_F64_INC_H
 
 #include <float.h>
 

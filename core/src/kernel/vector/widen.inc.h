@@ -2,12 +2,12 @@
  * widen.inc.h: loads of numbers of 16 bits, which are exact in float. Part of a kernel. A kernel in double reads its own
  * type only.
  */
-#ifndef ATTN_KERNEL_WIDEN_INC_H
-#define ATTN_KERNEL_WIDEN_INC_H
+#ifndef ATTN_KERNEL_VECTOR_WIDEN_INC_H
+#define ATTN_KERNEL_VECTOR_WIDEN_INC_H
 
 #include "attn/tensor.h"
 #include "base/number.h"
-#include "kernel/vector.inc.h"
+#include "kernel/vector/vector.inc.h"
 
 #if REAL_BITS == 32
 #define KERNEL_TYPE ATTN_F32

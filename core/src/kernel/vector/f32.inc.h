@@ -1,6 +1,6 @@
 /* f32.inc.h: the constants of a kernel in float. */
-#ifndef ATTN_KERNEL_F32_INC_H
-#define ATTN_KERNEL_F32_INC_H
+#ifndef ATTN_KERNEL_VECTOR_F32_INC_H
+#define ATTN_KERNEL_VECTOR_F32_INC_H
 
 #include <float.h>
 
