@@ -237,12 +237,14 @@ static void look_ahead(struct task *task, const struct tile *tile)
 static inline void prefetch_ahead(struct rows_ahead *all, size_t lists)
 {
     enum { ROWS_AT_A_TIME = 4 };
-    for (struct rows_ahead *ahead = all; ahead < all + lists; ahead++)
+    for (size_t list = 0; list < lists; list++) {
+        struct rows_ahead *ahead = &all[list];
         for (size_t n = 0; n < ROWS_AT_A_TIME && ahead->count > 0; n++, ahead->count--) {
             for (size_t byte = 0; byte < ahead->features * bytes_of(ahead->rows.dtype); byte += ATTN_ALIGNMENT)
                 __builtin_prefetch((const char *)ahead->rows.data + byte, 0, 2);
             ahead->rows.data = row_at(&ahead->rows, 1);
         }
+    }
 }
 
 static void pack_block(struct task *task, const struct tile *tile)
