@@ -73,7 +73,7 @@ enum { ATTN_BIAS_AS_MASK = -10000 };
 
 enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 
-/* The masks as a caller gives them. NULL: the mask is absent. A zero-initialised struct has no masks. */
+/* The masks as a caller gives them, with data. NULL: the mask is absent. A zero-initialised struct has no masks. */
 typedef struct {
     bool causal;
     attn_align align;                 /* base of the offset */

@@ -1,7 +1,6 @@
 /* mask_resolve.c: checks masks, and resolves them against the dimensions of a computation. */
 #include "mask/resolved.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +102,6 @@ static attn_status resolve_lengths(const attn_tensor *tensor, const char *field,
     if (tensor == NULL)
         return ATTN_OK;
     attn_status status = resolve_per_item(tensor, field, batch, lengths, stride, err);
-    assert(status != ATTN_OK || *lengths != NULL);
     for (size_t b = 0; status == ATTN_OK && b < batch; b++) {
         int64_t length = (*lengths)[b * *stride];
         if (length < 0 || (uint64_t)length > longest)
@@ -309,12 +307,39 @@ static attn_status resolve_blocks(const attn_blocks *blocks, const attn_runtime 
     return blocks->kind == ATTN_BLOCKS_PREFIX ? check_prefix(blocks->prefix, mask, err) : ATTN_OK;
 }
 
+/* The plan reads masks, so no run can bring them, as it can bring the inputs. */
+static attn_status check_data(const attn_masks *masks, attn_error *err)
+{
+    const struct {
+        const attn_tensor *tensor;
+        const char *field;
+    } each[] = {
+        {masks->offset, "masks.offset"},
+        {masks->key_lengths, "masks.key_lengths"},
+        {masks->query_lengths, "masks.query_lengths"},
+        {masks->padding, "masks.padding"},
+        {masks->attend, "masks.attend"},
+        {masks->bias, "masks.bias"},
+        {masks->documents_query, "masks.documents_query"},
+        {masks->documents_key, "masks.documents_key"},
+        {masks->blocks.attend, "masks.blocks.attend"},
+        {masks->blocks.global_tokens, "masks.blocks.global_tokens"},
+        {masks->blocks.prefix, "masks.blocks.prefix"},
+    };
+    for (size_t n = 0; n < sizeof each / sizeof *each; n++)
+        if (each[n].tensor != NULL && each[n].tensor->data == NULL && attn_tensor_count(each[n].tensor) > 0)
+            return attn_fail(err, ATTN_ERR_FIELD, each[n].field, "%s has no data", attn_last_name(each[n].field));
+    return ATTN_OK;
+}
+
 attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len, size_t kv_len,
                               attn_dtype compute, const attn_runtime *watch, attn_mask *mask, attn_error *err)
 {
     const size_t full[4] = {batch, heads, q_len, kv_len};
     *mask = (attn_mask){.batch = batch, .heads = heads, .q_len = q_len, .kv_len = kv_len, .causal = masks->causal};
-    attn_status status = resolve_offset(masks, mask, err);
+    attn_status status = check_data(masks, err);
+    if (status == ATTN_OK)
+        status = resolve_offset(masks, mask, err);
     if (status == ATTN_OK)
         status = resolve_window(masks, mask, err);
     if (status == ATTN_OK)

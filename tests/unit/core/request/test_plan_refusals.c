@@ -564,6 +564,19 @@ START_TEST(masks_are_checked_with_the_rest)
 }
 END_TEST
 
+START_TEST(masks_without_data_are_refused)
+{
+    test_scene scene = attention();
+    attn_tensor lengths = {.dtype = ATTN_I64, .rank = 1, .shape = {2}, .stride = {1}};
+    scene.request.masks.key_lengths = &lengths;
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "masks.key_lengths", "key_lengths has no data");
+    attn_tensor attend = {.dtype = ATTN_BOOL, .rank = 1, .shape = {5}, .stride = {1}};
+    scene.request.masks = (attn_masks){.attend = &attend};
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "masks.attend", "attend has no data");
+    scene_destroy(&scene);
+}
+END_TEST
+
 CHECK_MAIN("plan_refusals")
 {
     tcase_add_test(tests, a_missing_query_is_refused);
@@ -592,4 +605,5 @@ CHECK_MAIN("plan_refusals")
     tcase_add_test(tests, a_tensor_of_no_type_is_refused);
     tcase_add_test(tests, a_repetition_far_down_a_long_selection_is_found);
     tcase_add_test(tests, masks_are_checked_with_the_rest);
+    tcase_add_test(tests, masks_without_data_are_refused);
 }
