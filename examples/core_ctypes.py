@@ -26,19 +26,14 @@ def floats(*numbers):
     return (ctypes.c_float * len(numbers))(*numbers)
 
 
-def main():
-    library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libattn.so")
-    q, k, v = floats(.3, .8, 1.2, .4, 1.2, 1.3), floats(.8, .3, .4, 1.2, 1.3, 1.2), floats(.2, .7, .9, .1, .4, .5)
-    out, weights = floats(*[0] * 6), floats(*[0] * 9)
-    arrays = {name: ctypes.addressof(array) for name, array in
-              {"q": q, "k": k, "v": v, "out": out, "weights": weights}.items()}
-    args = Args(batch=1, heads=1, q_len=3, kv_len=3, d_k=2, d_v=2, causal=True, **arrays)
-    status = library.attn_attention(ctypes.byref(args), None, None, None)
-    if status != 0:
-        sys.exit(f"attn_attention returned {status}")
-    for i in range(3):
-        print("weights {:.4f} {:.4f} {:.4f}   out {:.4f} {:.4f}".format(*weights[3 * i:3 * i + 3], *out[2 * i:2 * i + 2]))
-
-
-if __name__ == "__main__":
-    main()
+library = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libattn.so")
+q, k, v = floats(.3, .8, 1.2, .4, 1.2, 1.3), floats(.8, .3, .4, 1.2, 1.3, 1.2), floats(.2, .7, .9, .1, .4, .5)
+out, weights = floats(*[0] * 6), floats(*[0] * 9)
+arrays = {name: ctypes.addressof(array) for name, array in
+          {"q": q, "k": k, "v": v, "out": out, "weights": weights}.items()}
+args = Args(batch=1, heads=1, q_len=3, kv_len=3, d_k=2, d_v=2, causal=True, **arrays)
+status = library.attn_attention(ctypes.byref(args), None, None, None)
+if status != 0:
+    sys.exit(f"attn_attention returned {status}")
+for i in range(3):
+    print("weights {:.4f} {:.4f} {:.4f}   out {:.4f} {:.4f}".format(*weights[3 * i:3 * i + 3], *out[2 * i:2 * i + 2]))
