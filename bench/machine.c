@@ -1,10 +1,11 @@
 /* machine.c: the roofline: loops that do nothing but multiply-adds, and nothing but reading. */
 #include "machine.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "attn/runtime.h"
 
 enum {
     CHAINS = 12, /* independent sums: enough to hide the latency of a multiply-add on two ports */
@@ -101,7 +102,6 @@ struct load {
     const char *from; /* what a thread reads; NULL: it multiplies */
     size_t lines, passes;
     double amount; /* FLOPs or bytes */
-    pthread_t thread;
 };
 
 static double now_s(void)
@@ -111,35 +111,38 @@ static double now_s(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static void *carry(void *argument)
+static void carry(void *argument)
 {
     struct load *load = argument;
     const struct vectors *vectors = &load->vectors;
     if (load->from == NULL) {
         load->amount =
             load->dtype == ATTN_F32 ? vectors->multiply_adds_f32(FMA_ROUNDS) : vectors->multiply_adds_f64(FMA_ROUNDS);
-        return NULL;
+        return;
     }
     for (size_t pass = 0; pass < load->passes; pass++)
         vectors->read(load->from, load->lines);
     load->amount = (double)load->lines * LINE * (double)load->passes;
-    return NULL;
 }
 
-/* All loads at once; the amount of all a second, in units of 10^9. Starting threads is little beside the loads. */
+/*
+ * All loads at once; the amount of all a second, in units of 10^9. Waking threads is little beside the loads. The pool
+ * binds them to their processors: under a real-time policy two new threads often shared one.
+ */
 static double carry_all(struct load *load, size_t threads)
 {
-    size_t started = 1;
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = threads, .pin = true}, NULL);
+    if (pool == NULL)
+        return 0;
+    bool is_whole = true;
     double amount = 0, start = now_s();
-    while (started < threads && pthread_create(&load[started].thread, NULL, carry, &load[started]) == 0)
-        started++;
-    carry(&load[0]);
-    for (size_t t = 1; t < started; t++)
-        pthread_join(load[t].thread, NULL);
+    for (size_t t = 0; t < threads; t++)
+        is_whole = attn_pool_submit(pool, carry, &load[t]) && is_whole;
+    attn_pool_destroy(pool); /* after the last load */
     const double took = now_s() - start;
-    for (size_t t = 0; t < started; t++)
+    for (size_t t = 0; t < threads; t++)
         amount += load[t].amount;
-    return amount / took * 1e-9;
+    return is_whole ? amount / took * 1e-9 : 0;
 }
 
 double machine_peak_gflops(attn_dtype dtype, size_t threads, const char *name)
