@@ -71,6 +71,8 @@ CFLAGS_bench/machine.c := -ffp-contract=fast
 # Code that is only run, and code that computes most: with these flags the whole takes a third of the time.
 TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
 CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
+# clang takes minutes to optimise a kernel with all its checks; inputs that are made by fuzzing are small.
+KERNEL_FLAGS_in_fuzz := -O0
 
 # The server sees only the core's public headers; tests of the core may include its private ones.
 cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
@@ -79,4 +81,5 @@ cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(CFLAGS_$(notdir $(1))) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
+            $(if $(filter core/src/kernel/units/%,$(1)),$(KERNEL_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))
