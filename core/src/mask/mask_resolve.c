@@ -1,6 +1,7 @@
 /* mask_resolve.c: checks masks, and resolves them against the dimensions of a computation. */
 #include "mask/resolved.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,7 @@ static attn_status resolve_lengths(const attn_tensor *tensor, const char *field,
     if (tensor == NULL)
         return ATTN_OK;
     attn_status status = resolve_per_item(tensor, field, batch, lengths, stride, err);
+    assert(status != ATTN_OK || *lengths != NULL); /* check_data has seen the data */
     for (size_t b = 0; status == ATTN_OK && b < batch; b++) {
         int64_t length = (*lengths)[b * *stride];
         if (length < 0 || (uint64_t)length > longest)
