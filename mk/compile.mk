@@ -60,7 +60,7 @@ LINK = $(CC) $(OUR_LDFLAGS)
 # CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
 # Each kernel is the same source compiled for another instruction set. The table in kernels.c chooses one at run time.
 ifeq ($(ARCH),x86_64)
-CFLAGS_avx2_f32.c := -mavx2 -mfma
+CFLAGS_avx2_f32.c := -mavx2 -mfma -mf16c
 CFLAGS_avx2_f64.c := $(CFLAGS_avx2_f32.c)
 CFLAGS_avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 CFLAGS_avx512_f64.c := $(CFLAGS_avx512_f32.c)

@@ -1,7 +1,7 @@
-/* avx2_f32.c: the kernel in float for x86-64 with AVX2 and FMA. */
+/* avx2_f32.c: the kernel in float for x86-64 with AVX2, FMA and F16C. */
 #if defined(__x86_64__)
-#if !defined(__AVX2__) || !defined(__FMA__)
-#error "compile this file with -mavx2 -mfma"
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "compile this file with -mavx2 -mfma -mf16c"
 #endif
 #define UNIT              attn_kernel_avx2_f32
 #define VECTOR_BYTES      32

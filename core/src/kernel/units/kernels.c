@@ -2,6 +2,9 @@
 #include "kernel/kernel.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static bool runs_anywhere(void)
 {
@@ -9,9 +12,16 @@ static bool runs_anywhere(void)
 }
 
 #if defined(__x86_64__)
+/* Loads of float16, which clang 14 does not know by name. */
+static bool has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 static bool has_avx512(void)

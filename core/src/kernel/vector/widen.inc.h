@@ -36,6 +36,8 @@ static inline vec load_f16(const uint16_t *from)
 {
 #if defined(__AVX512F__)
     return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+#elif defined(__F16C__)
+    return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
 #elif defined(__aarch64__)
     return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 #else
