@@ -35,7 +35,8 @@ START_TEST(blocks_are_aligned_and_do_not_overlap)
     }
     for (int i = 0; i < BLOCKS; i++) {
         for (size_t j = 0; j < sizes[i]; j++)
-            ck_assert_uint_eq(blocks[i][j], (unsigned)i & 0xFF);
+            if (blocks[i][j] != (i & 0xFF))
+                ck_abort_msg("byte %zu of block %d is %d", j, i, blocks[i][j]);
     }
     attn_arena_destroy(arena);
 }

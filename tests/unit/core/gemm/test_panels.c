@@ -306,7 +306,8 @@ static void expect_looks(const attn_kernel *kernel, attn_layout layout, const at
     attn_panels_write(&runtime, layout, weight, data);
     ck_assert_uint_ge(looks, PANEL_LOOKS);
     for (size_t i = 0; i < (size_t)FEATURES * COLUMNS; i++)
-        ck_assert(data[i / COLUMNS * width + i % COLUMNS] == (float)i);
+        if (data[i / COLUMNS * width + i % COLUMNS] != (float)i)
+            ck_abort_msg("number %zu differs", i);
     looks = 0;
     looks_allowed = 2;
     attn_panels_write(&runtime, layout, weight, data);
