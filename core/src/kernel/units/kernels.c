@@ -12,16 +12,21 @@ static bool runs_anywhere(void)
 }
 
 #if defined(__x86_64__)
-/* Loads of float16, which clang 14 does not know by name. */
-static bool has_f16c(void)
+/*
+ * F16C has the loads of float16. clang 14 does not know its name, so CPUID is asked, once: that takes a virtual machine
+ * microseconds.
+ */
+static bool has_f16c;
+
+__attribute__((constructor)) static void ask_for_f16c(void)
 {
     unsigned eax, ebx, ecx, edx;
-    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+    has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c;
 }
 
 static bool has_avx512(void)
