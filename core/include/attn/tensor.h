@@ -69,8 +69,9 @@ ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *cou
  * to[i] = from[i], converted, for count elements; the arrays must not overlap. Rounding is to nearest even; infinity
  * and NaN stay what they are; a float becomes bool by != 0. Three conversions are refused, so that nothing is lost
  * silently: float to integer (ATTN_ERR_FIELD); a finite float that would become infinite, and an integer that the
- * target cannot hold exactly (ATTN_ERR_VALUE, which names the first such element). The FTZ and DAZ modes of the calling
- * thread change nothing. After a failure the content of to is undefined.
+ * target cannot hold exactly (ATTN_ERR_VALUE, which names the first such element). So is a dtype that does not exist
+ * (ATTN_ERR_FIELD). The FTZ and DAZ modes of the calling thread change nothing. After a failure the content of to is
+ * undefined.
  */
 ATTN_MUST_CHECK attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype,
                                          size_t count, attn_error *err);

@@ -320,6 +320,9 @@ static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, 
 static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
                            attn_error *err)
 {
+    if (from_dtype >= ATTN_DTYPE_COUNT || to_dtype >= ATTN_DTYPE_COUNT)
+        return attn_fail(err, ATTN_ERR_FIELD, NULL, "expected an attn_dtype, got %d",
+                         (int)(from_dtype >= ATTN_DTYPE_COUNT ? from_dtype : to_dtype));
     if (is_float(from_dtype) && !is_float(to_dtype) && to_dtype != ATTN_BOOL)
         return attn_fail(err, ATTN_ERR_FIELD, NULL, "%s does not become %s: that would cut off fractions",
                          attn_dtype_name(from_dtype), attn_dtype_name(to_dtype));

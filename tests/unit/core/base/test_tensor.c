@@ -235,6 +235,17 @@ START_TEST(a_float_to_an_integer_is_refused)
 }
 END_TEST
 
+START_TEST(a_dtype_that_does_not_exist_is_refused)
+{
+    attn_error err;
+    double value = 1, to;
+    ck_assert_int_eq(attn_convert(&to, ATTN_F64, &value, (attn_dtype)77, 1, &err), ATTN_ERR_FIELD);
+    ck_assert_str_eq(err.message, "expected an attn_dtype, got 77");
+    ck_assert_int_eq(attn_convert(&to, (attn_dtype)78, &value, ATTN_F64, 1, &err), ATTN_ERR_FIELD);
+    ck_assert_str_eq(err.message, "expected an attn_dtype, got 78");
+}
+END_TEST
+
 struct integer_case {
     int64_t value;
     attn_dtype to;
@@ -305,6 +316,7 @@ CHECK_MAIN("tensor")
     tcase_add_test(tests, arrays_longer_than_a_block_convert_whole);
     tcase_add_test(tests, a_float_becomes_bool_by_not_being_zero);
     tcase_add_test(tests, a_float_to_an_integer_is_refused);
+    tcase_add_test(tests, a_dtype_that_does_not_exist_is_refused);
     tcase_add_loop_test(tests, integers_convert_exactly_or_are_refused, 0, COUNT(INTEGER_CASES));
     tcase_add_test(tests, bool_and_uint8_become_floats);
 }
