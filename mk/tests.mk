@@ -20,7 +20,8 @@ unknown_checks := $(foreach word,$(CHECK),$(if $(filter %/test_$(word),$(TEST_BI
 $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unknown_checks))))
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
-SUITES := check replay cases words layer-tests model-tests protocol ops openapi examples install-test packages-test hardening readme \
+# The longest come first, because several run at a time.
+SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test packages-test hardening readme \
           vectors demo-model models bench-check
 .PHONY: $(SUITES) fuzz-programs built-for-tests
 
@@ -36,7 +37,7 @@ dry_run = $(findstring n,$(firstword -$(MAKEFLAGS)))
 test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
 	$(call build,built-for-tests)
-	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory -k $(SUITES)
+	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory $(jobs) -k $(SUITES)
 
 built-for-tests: all $(TEST_BIN) $(REPLAY_BIN)
 	@:
@@ -58,9 +59,9 @@ $(filter-out $(CORE_TEST_BIN),$(TEST_BIN)): %: %.o $(SUPPORT_OBJ) $(SERVER_OBJ) 
 
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
 run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
-            python3 tests/support/run_units.py --jobs $(PROCESSORS)
-# The longest ones begin, so that all processors are busy until the end.
-CHECK_FIRST = $(filter %/test_model_run %/test_feature_maps,$(CHECK_BIN))
+            python3 tests/support/run_units.py --jobs $$(($(PROCESSORS) + 1))
+# The longest ones begin, so that all processors are busy until the end. test_sender mostly waits.
+CHECK_FIRST = $(filter %/test_sender %/test_tokenizer %/test_backward %/test_model_run,$(CHECK_BIN))
 check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
 	$(Q)$(run_units) $(CHECK_FIRST) $(filter-out $(CHECK_FIRST),$(CHECK_BIN))
 
@@ -141,6 +142,9 @@ replay: $(REPLAY_BIN) $(BUILD)/tests/fuzz/scan_lines ## what fuzzing keeps in te
 	$(Q)python3 tests/fuzz/members.py --document $(BUILD)/server/openapi.json
 
 ##@ Longer tests
+
+nightly: ## install what they need, run the checks that .ci/run leaves out: one line a step (ONLY='threads|tidy' for some of them)
+	+$(Q)$(if $(dry_run),,mk/nightly.sh '$(ONLY)')
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/page/run.sh $(BUILD)/attnd $(PAGE_TESTS) $(OR_SKIPPED)

@@ -3,26 +3,54 @@
 run_suites.py --suites "NAME…" COMMAND…: runs the command that runs the suites, and ends with the sum of their verdicts.
 
 Each suite prints one line "NAME: N passed, N failed, N skipped" (support/suite.py). A suite of --suites that prints
-none counts as failed: it ended early, or nobody ran it.
+none counts as failed: it ended early, or nobody ran it. While all suites are silent, a line names those that have no verdict
+yet.
 """
 
 import argparse
 import pathlib
+import queue
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from suite import LINE  # noqa: E402
+SILENCE_SECONDS = 5
 
 
-def run(command):
+def lines_of(stream):
+    """The lines of a stream as they come, and None after each silence."""
+    lines = queue.Queue()
+
+    def read():
+        for line in stream:
+            lines.put(line)
+        lines.put(b"")
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=SILENCE_SECONDS)
+        except queue.Empty:
+            yield None
+            continue
+        if not line:
+            return
+        yield line
+
+
+def run(command, suites):
     """The verdicts by suite, and the command's status. Its output passes through."""
-    verdicts = {}
+    verdicts, begun = {}, time.monotonic()
     # The command may be make, whose jobs share descriptors.
     with subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=False) as process:
-        for line in process.stdout:
+        for line in lines_of(process.stdout):
+            if line is None:
+                waiting = " ".join(name for name in suites if name not in verdicts)
+                line = f"{time.monotonic() - begun:.0f} s; not ended yet: {waiting}\n".encode()
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
             found = LINE.fullmatch(line.decode(errors="replace").strip())
@@ -38,8 +66,9 @@ def main():
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     begun = time.monotonic()
-    verdicts, status = run(options.command)
-    silent = [name for name in options.suites.split() if name not in verdicts]
+    suites = options.suites.split()
+    verdicts, status = run(options.command, suites)
+    silent = [name for name in suites if name not in verdicts]
     for name in silent:
         print(f"{name}: no verdict; it ended early or did not run")
     broken = [name for name, (_, failed, _) in verdicts.items() if failed] + silent

@@ -45,8 +45,9 @@ def main():
     options = parser.parse_args()
     total, broken = [0, 0, 0], []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for program, status, said in pool.map(run, options.programs):
-            print(said, end="")
+        for done in concurrent.futures.as_completed([pool.submit(run, program) for program in options.programs]):
+            program, status, said = done.result()
+            print(said, end="", flush=True)
             mine = counts(status, said)
             if mine[1]:
                 broken.append(f"failed: {program}, status {status}\n{said}")

@@ -9,6 +9,7 @@ Every suite ends with one line "NAME: N passed, N failed, N skipped"; tests/supp
 1 when something failed or nothing ran, and 77 when everything was skipped.
 """
 
+import os
 import re
 import sys
 import traceback
@@ -19,6 +20,11 @@ LINE = re.compile(r"([a-z0-9-]+): (\d+) passed, (\d+) failed, (\d+) skipped")
 
 class Skipped(Exception):
     """A test cannot run here, and this is why."""
+
+
+def one_in(places):
+    """The step of a loop over many places that are alike: one in so many is tried, and each of them with ATTN_LONG=1."""
+    return 1 if os.environ.get("ATTN_LONG") else places
 
 
 def registry(tests):

@@ -1,10 +1,11 @@
 """amplifiers.py: no request of 64 KiB gets an answer above 16 MiB unless the server computes it."""
 
 import gzip
+import itertools
 import json
 
 from attnd import Server
-from suite import registry
+from suite import one_in, registry
 
 TESTS = []
 WIRE_MAX, ANSWER_MAX = 64 << 10, 16 << 20
@@ -85,7 +86,7 @@ def requests():
 def small_requests_make_no_large_answers_that_they_do_not_compute(program):
     sent = []
     with Server(program) as server:
-        for name, path, headers, body, operations in requests():
+        for name, path, headers, body, operations in itertools.islice(requests(), None, None, one_in(7)):
             text = gzip.compress(json.dumps(body).encode(), 9)
             wire = {"Content-Type": "application/json", "Content-Encoding": "gzip", **headers}
             reply = server.client().send("POST", path, text, wire)

@@ -28,6 +28,12 @@
     }                                                                                                                  \
     static void add_tests(TCase *tests)
 
+/* The step of a loop over many places that are alike: one in so many is tried, and each of them with ATTN_LONG=1. */
+static inline size_t one_in(size_t places)
+{
+    return getenv("ATTN_LONG") != NULL ? 1 : places;
+}
+
 static Suite *check_suite;
 
 /* Adds an empty case to the program's suite. A program needs a second one for tests with another fixture. */

@@ -83,7 +83,7 @@ END_TEST
 /* More keys than a split of sums has, more features than a register tile, and a last panel that is half a panel. */
 START_TEST(blocks_of_keys_are_joined)
 {
-    const scene_size sizes[] = {{1, 2, 1, 5, 2000, 40, 35}, {1, 2, 2, 530, 530, 70, 32}, {1, 1, 1, 3, 1000, 300, 3}};
+    const scene_size sizes[] = {{1, 2, 1, 5, 2000, 40, 35}, {1, 1, 1, 530, 530, 70, 32}, {1, 1, 1, 3, 1000, 300, 3}};
     for (size_t variant = 0; variant < 12; variant++) {
         const scene_size *n = &sizes[variant % 3];
         test_scene scene = scene_create(variant % 2 ? ATTN_F64 : ATTN_F32, variant);

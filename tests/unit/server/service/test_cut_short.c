@@ -181,7 +181,7 @@ static void cancel(const struct request *request)
 {
     const struct outcome roomy = ask(request, ROOMY_BYTES);
     struct outcome cut;
-    for (size_t looks = 0;; looks++) {
+    for (size_t looks = 0;; looks += one_in(7)) {
         looks_left = looks;
         cut = ask(request, ROOMY_BYTES);
         looks_left = SIZE_MAX;
@@ -533,7 +533,7 @@ static void starve_library(const struct request *request)
     struct outcome outcome = {.status = ATTN_ERR_NO_MEMORY};
     struct outcome roomy = ask(request, ROOMY_BYTES);
     fail_json_begin();
-    for (size_t tries = 0;; tries++) {
+    for (size_t tries = 0;; tries += one_in(5)) {
         json_allocations_left = tries;
         outcome = ask(request, ROOMY_BYTES);
         if (outcome.status == roomy.status || !is_out_of_memory(request, tries, &outcome))

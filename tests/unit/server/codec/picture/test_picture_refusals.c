@@ -63,12 +63,12 @@ static attn_status cancel_at(picture_writer *write, const struct picture *pictur
     return status;
 }
 
-/* How many checks a drawing makes. */
+/* How many checks a drawing makes, at the least. */
 static int cancel_each(picture_writer *write, const struct picture *picture)
 {
     int n = 0;
     while (cancel_at(write, picture, n) == ATTN_ERR_CANCELLED)
-        n++;
+        n += (int)one_in(7);
     return n;
 }
 
