@@ -32,8 +32,10 @@ compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"director
     "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)
 
-tidy: compile_commands.json ## clang-tidy over the core and the server
-	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) $(OPENAPI_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+# What changed since a commit: the sources, and those that have the name of a header.
+changed = $(if $(SINCE),$(shell git diff --name-only $(SINCE)),%)
+tidy: compile_commands.json ## clang-tidy over the core and the server (SINCE=COMMIT: over what changed since then)
+	$(Q)printf '%s\n' $(filter $(changed) $(patsubst %.h,%.c,$(filter %.h,$(changed))),$(CORE_SRC) $(SERVER_SRC) $(OPENAPI_SRC)) | xargs -r -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
 
 # Built without optimisation, so that every branch is a branch of the source.
 COVERED_TESTS := check replay cases protocol layer-tests ops openapi vectors torture

@@ -10,6 +10,8 @@ suite=test-page
 program=$1
 shift
 
-mk/install_packages.sh chromium python3-numpy || skip_suite "no chromium or python3-numpy, and no way to install them"
+# Chromium without its window takes 40 % of the processor's time.
+mk/install_packages.sh chromium-headless-shell python3-numpy ||
+    skip_suite "no chromium-headless-shell or python3-numpy, and no way to install them"
 need_node tests/page
-node tests/page/run.mjs --attnd "$program" --chromium "$(command -v chromium)" "$@"
+node tests/page/run.mjs --attnd "$program" --chromium "$(command -v chromium-headless-shell)" "$@"
