@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/name.h"
 #include "http/reply.h"
 #include "http/routes.h"
@@ -92,12 +93,33 @@ static bool is_of_first_protocol(struct text_span path)
            memchr(path.at, ':', path.length) != NULL;
 }
 
+/* What other servers do at a path with that last segment, and attnd does not. NULL: nothing is known. */
+static const char *find_service_of_others(struct text_span path)
+{
+    static const char no_text[] = "attnd generates no text; POST /v1/models/{model}/attention returns a model's attention "
+                                  "for a text",
+                      no_vectors[] = "attnd embeds no texts; POST /v1/models/{model}/attention with options.return "
+                                     "\"output\" gives the last hidden state of each token";
+    static const char *const services[][2] = {
+        {"completion", no_text}, {"chat", no_text},    {"generate", no_text},  {"responses", no_text},
+        {"messages", no_text},   {"embed", no_vectors}, {"rerank", no_vectors},
+    };
+    const char *last = memrchr(path.at, '/', path.length), *end = path.at + path.length;
+    for (size_t i = 0; last != NULL && i < ARRAY_LENGTH(services); i++)
+        if (memmem(last, (size_t)(end - last), services[i][0], strlen(services[i][0])) != NULL)
+            return services[i][1];
+    return NULL;
+}
+
 static void refuse_path(struct request *request)
 {
     const struct text_span path = request->parts.path;
     const int length = path.length < 128 ? (int)path.length : 128;
-    char nearest[192];
-    if (is_of_first_protocol(path))
+    const char *service = find_service_of_others(path);
+    char nearest[ROUTES_TEXT_MAX];
+    if (service != NULL)
+        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here: %s", length, path.at, service);
+    else if (is_of_first_protocol(path))
         reply_refuse(request, PROBLEM_NOT_FOUND,
                      "there is no %.*s here; POST /v1/models/{model}/attention runs a model, and so does POST "
                      "/v2/models/{model}/infer under the Open Inference Protocol",
@@ -110,7 +132,7 @@ static void refuse_path(struct request *request)
 /* Finds the route. False: the reply is ready, either a refusal or the answer to OPTIONS. */
 static bool has_route(struct request *request)
 {
-    char methods[REPLY_ALLOW_MAX];
+    char methods[REPLY_ALLOW_MAX], below[ROUTES_TEXT_MAX];
     if (request->route != NULL)
         return true;
     routes_methods(request->parts.path, methods, sizeof methods);
@@ -119,7 +141,8 @@ static bool has_route(struct request *request)
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
     else
-        reply_refuse_method(request, methods);
+        reply_refuse_method(request, methods,
+                            routes_below(request->parts.path, request->method, below, sizeof below));
     return false;
 }
 
@@ -248,18 +271,16 @@ static bool admits_length(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const uint64_t limit = request->server->setup.max_body_bytes;
-    if (fields->content_lengths == 0 && !guard_is_chunked(fields) && !request->route->may_lack_body)
-        reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
-    else if (fields->content_length > limit)
+    if (fields->content_length > limit)
         reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",
                      (unsigned long long)fields->content_length, (unsigned long long)limit);
     return !is_refused(request);
 }
 
 /*
- * Content-Type, or NULL where it must be ignored. Some programs send the type of a form when their user named none
- * (`curl -d`). A page may send a form to any server without a preflight, but then its browser adds Origin or
- * Sec-Fetch-Site. Under /v2, clients send any type with an empty body.
+ * Content-Type, or NULL where it must be ignored. Some programs send the type of a form (`curl -d`) or of plain text
+ * (fetch in Node.js) when their user named none. A page may send both to any server without a preflight, but then its
+ * browser adds Origin or Sec-Fetch-Site. Under /v2, clients send any type with an empty body.
  */
 static const char *meant_type(const struct request *request)
 {
@@ -267,7 +288,7 @@ static const char *meant_type(const struct request *request)
     if (fields->content_type == NULL || (!guard_has_body(fields) && text_starts_fold(request->route->path, "/v2/")))
         return NULL;
     const bool is_page = fields->origin != NULL || fields->fetch_site != NULL;
-    return negotiate_is_form(fields->content_type) && !is_page ? NULL : fields->content_type;
+    return negotiate_is_unnamed(fields->content_type) && !is_page ? NULL : fields->content_type;
 }
 
 static bool admits_type(struct request *request)
@@ -280,7 +301,8 @@ static bool admits_type(struct request *request)
                      fields->content_encoding);
     else if ((request->body_media = negotiate_body(meant_type(request), request->route->reads)) == MEDIA_COUNT)
         reply_refuse(request, PROBLEM_MEDIA_TYPE,
-                     "Content-Type is %.96s; expected %s, text in UTF-8 (curl: -H 'Content-Type: application/json')",
+                     "Content-Type is %.96s; this path reads %s. JSON must be UTF-8 (curl: -H 'Content-Type: "
+                     "application/json')",
                      fields->content_type == NULL ? "missing" : fields->content_type,
                      negotiate_names(request->route->reads, names, sizeof names));
     return !is_refused(request);

@@ -21,7 +21,6 @@
     X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
     X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the current state")                                          \
     X(PROBLEM_GONE, 410, "gone", "no longer here")                                                                     \
-    X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
     X(PROBLEM_PRECONDITION, 412, "precondition-failed", "a condition of the request does not hold")                    \
     X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \
     X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "the type of the body is not supported")                      \

@@ -86,9 +86,10 @@ void reply_busy(struct request *request)
     reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
 }
 
-void reply_refuse_method(struct request *request, const char *allow)
+void reply_refuse_method(struct request *request, const char *allow, const char *below)
 {
-    reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, allow);
+    reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s%s%s", request->method, allow,
+                 below[0] != '\0' ? "; nearest: " : "", below);
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 

@@ -20,8 +20,8 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 /* The reply refuses the request. The message follows the format. */
 void reply_refuse(struct request *request, enum problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The reply refuses the method of the request, with Allow. */
-void reply_refuse_method(struct request *request, const char *allow);
+/* The reply refuses the method of the request, with Allow. below: paths that take the method, or "". */
+void reply_refuse_method(struct request *request, const char *allow, const char *below);
 /* The reply says that the queue is full. */
 void reply_busy(struct request *request);
 /*

@@ -19,7 +19,6 @@ struct route {
     void (*answer)(struct request *request); /* makes the reply at once; NULL: service makes it, in a job */
     service_function *service;               /* makes the answer in a job */
     unsigned reads;                          /* media types of the request's body */
-    bool may_lack_body;                      /* a missing body is taken as an empty one */
     bool keeps_body;                         /* a body in safetensors is kept under the name in the path */
     bool takes_parameters;                   /* "?name=value", which the service checks */
     bool keeps_to_limits;                    /* the service takes no more time than its limits allow */

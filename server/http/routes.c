@@ -87,12 +87,11 @@ static const struct route routes[] = {
      .open = MODEL_BUILT_IN},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
      .ignores_accept = true, .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
-    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .ignores_accept = true,
-     .may_lack_body = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .ignores_accept = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .ignores_accept = true,
-     .may_lack_body = true, .right = RIGHT_LAYERS},
+     .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON,
-     .ignores_accept = true, .may_lack_body = true, .right = RIGHT_LAYERS},
+     .ignores_accept = true, .right = RIGHT_LAYERS},
     {"/", "GET", JSON | HTML, .answer = pages_answer_root, .ignores_accept = true, .open = ROUTE_OPEN},
 };
 
@@ -126,24 +125,35 @@ static size_t segment_length(const char *at, const char *end)
     return (size_t)((slash != NULL ? slash : end) - at);
 }
 
-/* Whether the path fits the pattern. names receives the segments that stand for "{…}". */
-static bool fits(struct text_span path, const char *pattern, struct text_span names[ROUTE_NAMES_MAX])
+/*
+ * The part of the pattern behind the segments that the path fits: "" when the path fits all of it. NULL: the path does
+ * not fit. names receives the segments that stand for "{…}".
+ */
+static const char *rest_of(struct text_span path, const char *pattern, struct text_span names[ROUTE_NAMES_MAX])
 {
     const char *at = path.at, *end = path.at + path.length;
     size_t named = 0;
     for (; *pattern != '\0'; pattern++) {
+        if (at == end)
+            return *pattern == '/' ? pattern : NULL;
         if (*pattern != '{') {
-            if (at == end || *at++ != *pattern)
-                return false;
+            if (*at++ != *pattern)
+                return NULL;
             continue;
         }
         names[named] = (struct text_span){at, segment_length(at, end)};
         if (names[named].length == 0)
-            return false;
+            return NULL;
         at += names[named++].length;
         pattern = strchr(pattern, '}');
     }
-    return at == end;
+    return at == end ? pattern : NULL;
+}
+
+static bool fits(struct text_span path, const char *pattern, struct text_span names[ROUTE_NAMES_MAX])
+{
+    const char *rest = rest_of(path, pattern, names);
+    return rest != NULL && *rest == '\0';
 }
 
 const struct route *routes_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX])
@@ -188,6 +198,126 @@ const char *routes_methods(struct text_span path, char *text, size_t size)
     return text;
 }
 
+/* ---- the nearest paths ---- */
+
+enum { FAR = 1000, LISTED_MAX = 3, TYPING_ERRORS = 2 };
+
+/* How far each route is from the path that was asked. */
+struct ranking {
+    size_t distance[ROUTES];
+};
+
+static size_t least_of(const struct ranking *ranking)
+{
+    size_t least = FAR;
+    for (size_t i = 0; i < ROUTES; i++)
+        least = ranking->distance[i] < least ? ranking->distance[i] : least;
+    return least;
+}
+
+/* Lists the nearest routes, none of them farther than most. Returns text. */
+static const char *list(const struct ranking *ranking, size_t most, char *text, size_t size)
+{
+    size_t length = 0, listed = 0;
+    text[0] = '\0';
+    for (size_t distance = least_of(ranking); distance <= most && distance < FAR && listed < LISTED_MAX; distance++)
+        for (size_t i = 0; i < ROUTES && length < size; i++)
+            if (ranking->distance[i] == distance && listed++ < LISTED_MAX)
+                length += (size_t)snprintf(text + length, size - length, "%s%s %s", length > 0 ? ", " : "",
+                                           routes[i].method, routes[i].path);
+    return text;
+}
+
+static size_t slashes_of(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += *text == '/';
+    return count;
+}
+
+/* Routes of a method that go on behind the path, by the number of segments. NULL: of all methods. */
+static void rank_below(struct ranking *ranking, struct text_span path, const char *method)
+{
+    struct text_span names[ROUTE_NAMES_MAX];
+    for (size_t i = 0; i < ROUTES; i++) {
+        const char *rest = rest_of(path, routes[i].path, names);
+        const bool is_below =
+            rest != NULL && strcmp(rest, "/") != 0 && (method == NULL || is_method(&routes[i], method));
+        ranking->distance[i] = is_below ? slashes_of(rest) : FAR;
+    }
+}
+
+const char *routes_below(struct text_span path, const char *method, char *text, size_t size)
+{
+    struct ranking ranking;
+    rank_below(&ranking, path, method);
+    return list(&ranking, FAR, text, size);
+}
+
+static bool is_alike(size_t edits, size_t length)
+{
+    return 3 * edits < length;
+}
+
+/* Cuts the first segment with its slash off. False: there is none left. */
+static bool next_segment(const char **path, char segment[WANTED_MAX])
+{
+    if (**path != '/')
+        return false;
+    const size_t length = strcspn(*path + 1, "/");
+    snprintf(segment, WANTED_MAX, "%.*s", (int)length, *path + 1);
+    *path += 1 + length;
+    return true;
+}
+
+/* The edits in the segments. A name costs nothing. FAR: another number of segments, or one of them is another word. */
+static size_t edits_by_segment(const char *path, const char *pattern)
+{
+    char asked[WANTED_MAX], known[WANTED_MAX];
+    size_t sum = 0;
+    while (next_segment(&pattern, known)) {
+        if (!next_segment(&path, asked) || asked[0] == '\0')
+            return FAR;
+        const size_t edits = known[0] == '{' ? 0 : nearest_distance(asked, known);
+        if (edits > 0 && !is_alike(edits, strlen(known)))
+            return FAR;
+        sum += edits;
+    }
+    return *path == '\0' ? sum : FAR;
+}
+
+static size_t least_edits(const char *path)
+{
+    size_t least = FAR;
+    for (size_t i = 0; i < ROUTES; i++) {
+        const size_t edits = nearest_distance(path, routes[i].path);
+        least = edits < least ? edits : least;
+    }
+    return least;
+}
+
+static size_t length_without_names(const char *pattern)
+{
+    size_t length = 0;
+    for (; *pattern != '\0'; pattern++) {
+        pattern = *pattern == '{' ? strchr(pattern, '}') : pattern;
+        length += *pattern != '}';
+    }
+    return length;
+}
+
+/* By edits. */
+static void rank_alike(struct ranking *ranking, const char *path)
+{
+    for (size_t i = 0; i < ROUTES; i++) {
+        const size_t edits = nearest_distance(path, routes[i].path), by_segment = edits_by_segment(path, routes[i].path);
+        ranking->distance[i] = is_alike(edits, length_without_names(routes[i].path)) ? edits : FAR;
+        if (by_segment < ranking->distance[i])
+            ranking->distance[i] = by_segment;
+    }
+}
+
 /* Words of other systems whose spelling differs much from ours. A segment that contains word is replaced by segment. */
 static const struct {
     const char *word, *segment; /* a segment that starts with a slash replaces the whole path */
@@ -199,6 +329,8 @@ static const struct {
     {"attn", "attention"},
     {"predict", "/v2/models/{model}/infer"},
     {"infer", "/v2/models/{model}/infer"},
+    {"tokenize", "/v1/models/{model}/tokens"},
+    {"health", "/readyz"},
 };
 
 static bool has_word(const char *segment, size_t length, const char *word)
@@ -228,21 +360,33 @@ static bool translate(const char *path, char wanted[WANTED_MAX])
     return false;
 }
 
+/* The path without its last segment. */
+static struct text_span parent_of(struct text_span path)
+{
+    const char *slash = memrchr(path.at, '/', path.length);
+    return (struct text_span){path.at, slash != NULL ? (size_t)(slash - path.at) : 0};
+}
+
+/* The search goes from what is surely meant to what is only alike; at last it leads to the documentation. */
 const char *routes_nearest(struct text_span path, char *text, size_t size)
 {
     char asked[WANTED_MAX], wanted[WANTED_MAX];
+    struct ranking ranking;
+    const bool has_end = path.length > 0 && path.at[path.length - 1] == '/';
     snprintf(asked, sizeof asked, "%.*s", (int)(path.length < WANTED_MAX ? path.length : WANTED_MAX), path.at);
-    if (!translate(asked, wanted))
-        memcpy(wanted, asked, sizeof wanted);
-    size_t least = SIZE_MAX, length = 0;
-    for (size_t i = 0; i < ROUTES; i++) {
-        const size_t distance = nearest_distance(wanted, routes[i].path);
-        least = distance < least ? distance : least;
+    rank_below(&ranking, has_end ? parent_of(path) : path, NULL);
+    if (least_of(&ranking) < FAR)
+        return list(&ranking, FAR, text, size);
+    rank_alike(&ranking, asked);
+    if (least_edits(asked) > TYPING_ERRORS && translate(asked, wanted))
+        rank_alike(&ranking, wanted);
+    if (least_of(&ranking) < FAR)
+        return list(&ranking, least_of(&ranking) + 1, text, size);
+    for (struct text_span above = parent_of(path); above.length > 0; above = parent_of(above)) {
+        rank_below(&ranking, above, NULL);
+        if (least_of(&ranking) < FAR)
+            return list(&ranking, FAR, text, size);
     }
-    text[0] = '\0';
-    for (size_t i = 0; i < ROUTES && length < size; i++)
-        if (nearest_distance(wanted, routes[i].path) <= least + 1)
-            length += (size_t)snprintf(text + length, size - length, "%s%s %s", length > 0 ? ", " : "",
-                                       routes[i].method, routes[i].path);
+    snprintf(text, size, "GET /docs, GET /openapi.json");
     return text;
 }

@@ -23,7 +23,11 @@ bool routes_are_open(struct text_span path);
 unsigned routes_right(const struct route *route);
 /* Writes "GET, HEAD, OPTIONS" for the path, or "" when there is no such path. "*" is every path. Returns text. */
 const char *routes_methods(struct text_span path, char *text, size_t size);
-/* Writes the known paths that are most like path, as a list for a message. Returns text. */
+enum { ROUTES_TEXT_MAX = 192 }; /* of the lists below */
+
+/* Writes at most three known paths that are most like path, as a list for a message. Returns text. */
 const char *routes_nearest(struct text_span path, char *text, size_t size);
+/* Writes at most three paths of the method that go on behind path, as such a list; "" when there is none. Returns text. */
+const char *routes_below(struct text_span path, const char *method, char *text, size_t size);
 
 #endif

@@ -318,7 +318,7 @@ class Raw:
 
 class BadClient(threading.Thread):
     WAYS = {"left in a body": (), "drips a head": (), "drips a body": (), "half closed": (200,),
-            "garbage": (400, 405, 408, 411, 413, 414, 431, 501, 505), "gone while computing": (),
+            "garbage": (400, 405, 408, 413, 414, 431, 501, 505), "gone while computing": (),
             "oversized": (400, 413, 414, 431), "wrong key": (401, 403, 429, 200), "broken gzip": (400,)}
 
     def __init__(self, number, stage, tally, seed, stop):

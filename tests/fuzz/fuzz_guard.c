@@ -191,7 +191,7 @@ static void read_wishes(const struct guard_fields *fields)
     (void)negotiate_prefers_problem(&fields->accept);
     (void)negotiate_coding(fields->accept_encoding, CODING_ALL);
     (void)negotiate_body(fields->content_type, (1u << MEDIA_COUNT) - 1);
-    (void)(fields->content_type != NULL && negotiate_is_form(fields->content_type));
+    (void)(fields->content_type != NULL && negotiate_is_unnamed(fields->content_type));
     (void)(fields->host != NULL && authority_is_ours(fields->host, "a.example,b"));
     fuzz_claim(fields->host == NULL || fields->origin == NULL || strchr(fields->origin, ':') != NULL ||
                    !authority_is_of_origin(fields->host, fields->origin),

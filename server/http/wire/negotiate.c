@@ -173,10 +173,11 @@ enum media negotiate_body(const char *content_type, unsigned read)
     return MEDIA_COUNT;
 }
 
-bool negotiate_is_form(const char *content_type)
+bool negotiate_is_unnamed(const char *content_type)
 {
     struct text_span rest = text_span_of(content_type), name;
-    return text_next(&rest, ';', &name) && text_equal_fold(name, "application/x-www-form-urlencoded");
+    return text_next(&rest, ';', &name) && (text_equal_fold(name, "application/x-www-form-urlencoded") ||
+                                            (text_equal_fold(name, "text/plain") && is_utf8(rest)));
 }
 
 const char *negotiate_names(unsigned set, char *text, size_t size)

@@ -50,9 +50,10 @@ bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
  */
 enum media negotiate_body(const char *content_type, unsigned read);
 /*
- * Whether content_type is the type of an HTML form. curl and other programs send this type when their user named none.
+ * Whether programs send content_type when their user named none: the type of an HTML form (curl), or plain text in UTF-8
+ * (fetch).
  */
-bool negotiate_is_form(const char *content_type);
+bool negotiate_is_unnamed(const char *content_type);
 /* Writes the names of a set as a list: "application/json, text/csv". Returns text. */
 const char *negotiate_names(unsigned set, char *text, size_t size);
 

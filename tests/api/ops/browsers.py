@@ -245,29 +245,31 @@ def a_list_that_cannot_be_meant_is_refused_at_the_start(program):
 # ---- the type of a body ----
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+PLAIN = {"Content-Type": "text/plain;charset=UTF-8"}
 
 
 @test
-def what_curl_calls_a_form_is_json_unless_a_page_sends_it(program):
+def what_programs_call_a_form_or_plain_text_is_json_unless_a_page_sends_it(program):
     layer, small = json.dumps(LAYER).encode(), json.dumps(BODY).encode()
     with Server(program) as server:
         send = server.client().send
         for method, path, body in (("POST", "/v1/attention", small), ("PUT", "/v1/layers/a", layer),
                                    ("POST", "/v2/models/attention/infer", json.dumps(INFER).encode()),
                                    ("POST", "/v2/repository/models/a/load", b"{}"), ("POST", "/v2/repository/index", b"")):
-            assert send(method, path, body, FORM).status in (200, 201), path
-            own = send(method, path, body, {**FORM, "Origin": server.url})
-            assert own.status == (200 if body == b"" else 415), (path, own.status)
-            own = send(method, path, body, {**FORM, "Sec-Fetch-Site": "same-origin"})
-            assert own.status == (200 if body == b"" else 415), (path, own.status)
-        assert send("POST", "/v1/attention", small, {"Content-Type": "text/plain"}).status == 415
-        assert send("POST", "/v1/attention", small, {"Content-Type": "multipart/form-data; boundary=x"}).status == 415
+            for kind in (FORM, PLAIN):
+                assert send(method, path, body, kind).status in (200, 201), path
+                for page in ({"Origin": server.url}, {"Origin": "null"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}):
+                    own = send(method, path, body, {**kind, **page})
+                    assert own.status == (200 if body == b"" else 415) or own.status == 403, (path, page, own.status)
+        for kind in ("text/plain; charset=latin1", "text/html", "multipart/form-data; boundary=x"):
+            refused = send("POST", "/v1/attention", small, {"Content-Type": kind})
+            assert refused.status == 415 and "JSON must be UTF-8" in refused.json()["error"], kind
         # What Triton's client for C++ sends.
         for path in ("/v2/repository/index", "/v2/repository/models/a/unload", "/v2/repository/models/a/load"):
             assert send("POST", path, b"", FORM).status == 200, path
             assert send("POST", path, b"", {"Content-Type": "text/plain"}).status == 200, path
         assert send("POST", "/v2/models/attention/infer", b"", {"Content-Type": "text/plain"}).status == 400
-        assert send("POST", "/v1/attention", b"", {"Content-Type": "text/plain"}).status == 415
+        assert send("POST", "/v1/attention", b"", {"Content-Type": "text/html"}).status == 415
 
 
 # ---- what else an answer and the log must not give away ----

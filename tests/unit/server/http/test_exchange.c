@@ -247,6 +247,26 @@ static const struct {
     {"/predict", "nearest: POST /v2/models/{model}/infer\""},
     {"/v1/model/bert:predict", "nearest: POST /v2/models/{model}/infer\""},
     {"/infer", "nearest: POST /v2/models/{model}/infer\""},
+    {"/v1/models/demo/attentoin", "nearest: POST /v1/models/{model}/attention\""},
+    {"/v1/layers/chat/attentoin", "nearest: POST /v1/layers/{name}/attention\""},
+    {"/v1/models/demo/logits", "POST /v1/models/{model}/attention\""},
+    {"/v1", "nearest: POST /v1/attention, POST /v1/multi-head-attention, GET /v1/layers\""},
+    {"/v1/", "nearest: POST /v1/attention, POST /v1/multi-head-attention, GET /v1/layers\""},
+    {"/v2/trace/setting", "nearest: GET /v2, GET /v2/models, GET /v2/health/live\""},
+    {"/v2/health", "nearest: GET /v2/health/live, GET /v2/health/ready\""},
+    {"/swagger", "nearest: GET /docs, GET /openapi.json\""},
+    {"/favicon.ico", "nearest: GET /docs, GET /openapi.json\""},
+    {"/tokenize", "nearest: POST /v1/models/{model}/tokens\""},
+    {"/healthz", "nearest: GET /readyz\""},
+    {"//", "nearest: GET /\""},
+    {"/v1/chat/completions", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/v1/completions", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/v1/responses", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/api/generate", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/api/chat", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/v2/models/demo/generate", "attnd generates no text; POST /v1/models/{model}/attention"},
+    {"/v1/embeddings", "attnd embeds no texts; POST /v1/models/{model}/attention"},
+    {"/api/embed", "attnd embeds no texts; POST /v1/models/{model}/attention"},
 };
 
 START_TEST(words_of_other_systems_lead_to_the_right_path)
@@ -264,6 +284,11 @@ START_TEST(a_wrong_method_is_told_the_right_ones)
     check_field("GET /v1/attention HTTP/1.1\r\n" HOST "\r\n", "Allow", "POST, OPTIONS");
     check_field("DELETE /livez HTTP/1.1\r\n" HOST "\r\n", "Allow", "GET, HEAD, OPTIONS");
     check_answer("BREW /livez HTTP/1.1\r\n" HOST "\r\n", 405, "BREW");
+    check_answer("POST /v1/models/demo HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405,
+                 "POST /v1/models/{model}/attention\"");
+    check_answer("POST /v2/models/demo HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405,
+                 "nearest: POST /v2/models/{model}/infer, ");
+    check_answer("POST /livez HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405, "allowed: GET, HEAD, OPTIONS\"");
 }
 END_TEST
 
@@ -285,9 +310,16 @@ START_TEST(accept_is_honoured)
 }
 END_TEST
 
-START_TEST(a_body_needs_a_length_a_type_and_no_encoding)
+START_TEST(a_request_without_a_length_has_an_empty_body)
 {
-    check_answer(POST "\r\n", 411, "Content-Length");
+    check_field(POST "\r\n", "Content-Length", "0"); /* the stage sends the body back */
+    check_answer(POST "\r\n", 200, "");
+    check_answer(POST "Content-Length: 0\r\n\r\n", 200, "");
+}
+END_TEST
+
+START_TEST(a_body_needs_a_known_type_and_no_encoding)
+{
     check_answer(
         "POST /v1/attention HTTP/1.1\r\n" HOST
         "Content-Type: application/x-www-form-urlencoded\r\nOrigin: http://localhost\r\nContent-Length: 2\r\n\r\n{}",
@@ -571,7 +603,8 @@ CHECK_MAIN("request")
                         sizeof words_of_others / sizeof words_of_others[0]);
     tcase_add_test(tests, a_wrong_method_is_told_the_right_ones);
     tcase_add_test(tests, accept_is_honoured);
-    tcase_add_test(tests, a_body_needs_a_length_a_type_and_no_encoding);
+    tcase_add_test(tests, a_request_without_a_length_has_an_empty_body);
+    tcase_add_test(tests, a_body_needs_a_known_type_and_no_encoding);
     tcase_add_test(tests, fields_that_decide_come_once);
     tcase_add_test(tests, answers_are_compressed_when_asked_and_worth_it);
     tcase_add_test(tests, a_body_over_the_limit_is_refused_before_it_is_read);

@@ -74,10 +74,13 @@ START_TEST(content_type_is_read_within_what_the_route_reads)
     ck_assert_int_eq(negotiate_body("application/vnd.attnd.safetensors", reads), MEDIA_SAFETENSORS);
     ck_assert_int_eq(negotiate_body("text/csv", reads), MEDIA_COUNT);
     ck_assert_int_eq(negotiate_body("", reads), MEDIA_COUNT);
-    ck_assert(negotiate_is_form("application/x-www-form-urlencoded"));
-    ck_assert(negotiate_is_form("Application/X-WWW-form-urlencoded; charset=UTF-8"));
-    ck_assert(!negotiate_is_form("multipart/form-data"));
-    ck_assert(!negotiate_is_form(""));
+    ck_assert(negotiate_is_unnamed("application/x-www-form-urlencoded"));
+    ck_assert(negotiate_is_unnamed("Application/X-WWW-form-urlencoded; charset=UTF-8"));
+    ck_assert(negotiate_is_unnamed("text/plain;charset=UTF-8"));
+    ck_assert(!negotiate_is_unnamed("text/plain; charset=latin1"));
+    ck_assert(!negotiate_is_unnamed("text/html"));
+    ck_assert(!negotiate_is_unnamed("multipart/form-data"));
+    ck_assert(!negotiate_is_unnamed(""));
 }
 END_TEST
 
