@@ -105,8 +105,46 @@ static attn_status fail_overflow(const struct skim *skim, const json_error_t *er
                      bound ? bound : "a number beyond what 64 bits can hold");
 }
 
+/* The brackets that would close the text. Strings in it are whole, because the skimmer has read them to their ends. */
+static const char *find_missing_ends(const struct skim *skim, char ends[JSON_DEPTH_MAX + 1])
+{
+    char *first = ends + JSON_DEPTH_MAX;
+    bool is_in_string = false;
+    *first = '\0';
+    for (const char *c = skim->text, *end = c + skim->length; c < end; c++) {
+        if (is_in_string)
+            c += *c == '\\';
+        else if ((*c == '{' || *c == '[') && first > ends)
+            *--first = *c == '{' ? '}' : ']';
+        else if ((*c == '}' || *c == ']') && *first == *c)
+            first++;
+        is_in_string ^= c < end && *c == '"';
+    }
+    return first;
+}
+
+static attn_status fail_end(const struct skim *skim, attn_error *err)
+{
+    char ends[JSON_DEPTH_MAX + 1];
+    const char *missing = find_missing_ends(skim, ends);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: it ends too early, before its last %s",
+                     missing);
+}
+
+static bool text_starts(const char *text, const char *word)
+{
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
 static attn_status fail_syntax(const struct skim *skim, size_t at, const json_error_t *error, attn_error *err)
 {
+    if (json_error_code(error) == json_error_premature_end_of_input)
+        return fail_end(skim, err);
+    if (text_starts(error->text, "':'"))
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: a : stands between a name and its value");
+    const char next = at < skim->body_length ? skim->body[at] : '\0';
+    if (text_starts(error->text, "end of file") && skim->text[0] == '{' && next != '/' && next != '#')
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: something follows its last }");
     const char *habit = habit_find(skim->body, skim->body + at, skim->body + skim->body_length);
     if (habit != NULL)
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %s", habit);

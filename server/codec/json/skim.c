@@ -183,7 +183,7 @@ static attn_status skim_array(struct skimmer *s)
     const char *array_end = array_end_find(s->at, s->end, &s->pace, &commas);
     s->is_stopped = s->is_stopped || (!array_end && attn_arena_is_cancelled(s->arena));
     if (!array_end)
-        return fail_syntax(s, s->at, "the array that begins here has no end");
+        return fail_syntax(s, s->at, "the array that begins here has no end: a ] is missing");
     return lift(s, (size_t)(array_end - s->at), commas);
 }
 
@@ -252,7 +252,7 @@ static attn_status skim_string(struct skimmer *s)
     const char *plain_end = plain_text_end(s, s->at + 1);
     const char *after = string_end(s, plain_end);
     if (!after)
-        return fail_syntax(s, s->at, "the string that begins here has no end");
+        return fail_syntax(s, s->at, "the string that begins here has no end: a \" is missing");
     size_t length = (size_t)(after - s->at);
     if (length > SKIM_LONG_STRING && plain_end + 1 == after && !is_followed_by_colon(s, after))
         return lift(s, length, 0);

@@ -442,6 +442,14 @@ static bool is_row_fresh(const struct scan *s)
     return s->depth > 0 && s->filled[s->depth - 1] == 0;
 }
 
+/* Fails because no comma and no bracket follows. What stands right behind a number is a part of that element. */
+static attn_status fail_behind(struct scan *s)
+{
+    const char *habit = habit_find(s->begin, s->at, s->end);
+    s->filled[s->depth - 1] -= habit != NULL && s->filled[s->depth - 1] > 0 && is_in_number(s->at[-1]);
+    return fail_syntax(s, habit != NULL ? habit : "expected ',' or ']'");
+}
+
 static attn_status scan_array(struct scan *s)
 {
     attn_status status = open_row(s);
@@ -461,7 +469,7 @@ static attn_status scan_array(struct scan *s)
             skip_space(s);
             status = read_value(s);
         } else {
-            status = fail_syntax(s, "expected ',' or ']'");
+            status = fail_behind(s);
         }
     }
     return status;

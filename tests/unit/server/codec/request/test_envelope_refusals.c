@@ -49,7 +49,7 @@ static const struct row frame_rows[] = {
     {A, "{" Q ",\"option\":{}}", ATTN_ERR_FIELD, "/option", "did you mean \"options\"?"},
     {A, "{" Q ",\"a/b~c\":{}}", ATTN_ERR_FIELD, "/a~1b~0c", "unknown member"},
     {A, "{" Q ",\"weights\":{}}", ATTN_ERR_FIELD, "/weights", "/v1/multi-head-attention"},
-    {A, "{" Q "} x", ATTN_ERR_SYNTAX, "", "end of file expected"},
+    {A, "{" Q "} x", ATTN_ERR_SYNTAX, "", "something follows its last }"},
     {A, "{" Q ",}", ATTN_ERR_SYNTAX, "", "no comma before a closing bracket"},
     {A, "{" Q ", \n }", ATTN_ERR_SYNTAX, "", "no comma before a closing bracket"},
     {A, "{'inputs':{}}", ATTN_ERR_SYNTAX, "", "in double quotes"},
