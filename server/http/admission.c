@@ -96,12 +96,13 @@ static bool is_of_first_protocol(struct text_span path)
 /* What other servers do at a path with that last segment, and attnd does not. NULL: nothing is known. */
 static const char *find_service_of_others(struct text_span path)
 {
-    static const char no_text[] = "attnd generates no text; POST /v1/models/{model}/attention returns a model's attention "
-                                  "for a text",
+    static const char no_text[] =
+        "attnd generates no text; POST /v1/models/{model}/attention returns a model's attention "
+        "for a text",
                       no_vectors[] = "attnd embeds no texts; POST /v1/models/{model}/attention with options.return "
                                      "\"output\" gives the last hidden state of each token";
     static const char *const services[][2] = {
-        {"completion", no_text}, {"chat", no_text},    {"generate", no_text},  {"responses", no_text},
+        {"completion", no_text}, {"chat", no_text},     {"generate", no_text},  {"responses", no_text},
         {"messages", no_text},   {"embed", no_vectors}, {"rerank", no_vectors},
     };
     const char *last = memrchr(path.at, '/', path.length), *end = path.at + path.length;
@@ -141,8 +142,7 @@ static bool has_route(struct request *request)
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
     else
-        reply_refuse_method(request, methods,
-                            routes_below(request->parts.path, request->method, below, sizeof below));
+        reply_refuse_method(request, methods, routes_below(request->parts.path, request->method, below, sizeof below));
     return false;
 }
 

@@ -311,7 +311,8 @@ static size_t length_without_names(const char *pattern)
 static void rank_alike(struct ranking *ranking, const char *path)
 {
     for (size_t i = 0; i < ROUTES; i++) {
-        const size_t edits = nearest_distance(path, routes[i].path), by_segment = edits_by_segment(path, routes[i].path);
+        const size_t edits = nearest_distance(path, routes[i].path),
+                     by_segment = edits_by_segment(path, routes[i].path);
         ranking->distance[i] = is_alike(edits, length_without_names(routes[i].path)) ? edits : FAR;
         if (by_segment < ranking->distance[i])
             ranking->distance[i] = by_segment;

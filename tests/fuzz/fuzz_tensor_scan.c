@@ -53,7 +53,8 @@ static attn_status scan(const char *text, size_t length, attn_dtype dtype, attn_
     if (end == NULL)
         return ATTN_ERR_SYNTAX;
     array.length = (size_t)(end - text);
-    attn_status status = tensor_scan(&array, dtype, NULL_IS_REFUSED, "/inputs/query", arena, tensor, &at, &err);
+    attn_status status =
+        tensor_scan(&array, dtype, &(struct tensor_rules){0}, "/inputs/query", arena, tensor, &at, &err);
     fuzz_claim_told(status, &err);
     fuzz_claim(status != ATTN_ERR_SYNTAX || at <= array.length, "the place of an error is in the text");
     fuzz_claim(status != ATTN_OK || is_json(text, array.length), "only JSON is read");

@@ -20,7 +20,7 @@ static attn_status scan(const char *text, attn_dtype dtype, attn_arena *arena, a
     if (end == NULL || *end != '\0')
         return ATTN_ERR_SYNTAX;
     array.length = (size_t)(end - text);
-    return tensor_scan(&array, dtype, NULL_IS_REFUSED, "", arena, tensor, &at, &err);
+    return tensor_scan(&array, dtype, &(struct tensor_rules){0}, "", arena, tensor, &at, &err);
 }
 
 static void answer(const char *type, const char *text)

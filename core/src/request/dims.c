@@ -54,6 +54,12 @@ static attn_status check_inputs(const attn_request *request, attn_error *err)
     return status;
 }
 
+/* The input that the keys come from. */
+static const char *key_field(const attn_request *request)
+{
+    return request->inputs.key != NULL ? "inputs.key" : "inputs.query";
+}
+
 static attn_status read_lengths(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_tensor *q = request->inputs.query, *k = key_of(request), *v = value_of(request);
@@ -65,11 +71,12 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
     dims->d_query = q->shape[q->rank - 1];
     dims->d_key = k->shape[k->rank - 1];
     dims->d_value = v->shape[v->rank - 1];
-    attn_status status = attn_check_same(v, "inputs.value", length_axis, dims->kv_len, "positions", err);
+    attn_status status =
+        attn_check_same(v, "inputs.value", length_axis, dims->kv_len, key_field(request), "positions", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = attn_check_same(k, "inputs.key", 0, dims->batch, "batch items", err);
+        status = attn_check_same(k, "inputs.key", 0, dims->batch, "inputs.query", "batch items", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = attn_check_same(v, "inputs.value", 0, dims->batch, "batch items", err);
+        status = attn_check_same(v, "inputs.value", 0, dims->batch, "inputs.query", "batch items", err);
     return status;
 }
 
@@ -79,7 +86,8 @@ static attn_status heads_of_rank_4(const attn_request *request, attn_dims *dims,
 {
     dims->heads = request->inputs.query->shape[1];
     dims->kv_heads = key_of(request)->shape[1];
-    attn_status status = attn_check_same(value_of(request), "inputs.value", 1, dims->kv_heads, "heads", err);
+    attn_status status =
+        attn_check_same(value_of(request), "inputs.value", 1, dims->kv_heads, key_field(request), "heads", err);
     if (status == ATTN_OK)
         status = attn_check_heads(request->options.num_heads, dims->heads, "options.num_heads", err);
     if (status == ATTN_OK)

@@ -52,8 +52,8 @@ attn_status attn_check_tokens(const attn_tensor *tensor, const char *field, attn
 }
 
 /* Size of an axis that key or value must share with another input. */
-attn_status attn_check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted, const char *what,
-                            attn_error *err)
+attn_status attn_check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted, const char *other,
+                            const char *what, attn_error *err)
 {
     char expected[64];
     if (tensor->shape[axis] == wanted)
@@ -62,8 +62,8 @@ attn_status attn_check_same(const attn_tensor *tensor, const char *field, int ax
     memcpy(shape, tensor->shape, sizeof shape);
     shape[axis] = wanted;
     attn_shape_text(expected, sizeof expected, tensor->rank, shape);
-    return attn_fail_shape(err, field, tensor, expected, "%s has %zu %s, %zu expected", attn_last_name(field),
-                           tensor->shape[axis], what, wanted);
+    return attn_fail_shape(err, field, tensor, expected, "%s and %s differ in their number of %s: %zu and %zu",
+                           attn_last_name(field), attn_last_name(other), what, tensor->shape[axis], wanted);
 }
 
 /* Head counts are bounded first, so that their sums and products with widths cannot overflow. */

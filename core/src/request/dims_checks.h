@@ -24,9 +24,9 @@ ATTN_MUST_CHECK attn_status attn_check_matrix(const attn_tensor *tensor, const c
  */
 ATTN_MUST_CHECK attn_status attn_check_tokens(const attn_tensor *tensor, const char *field, attn_dtype compute,
                                               attn_error *err);
-/* Whether tensor has wanted of what on that axis. */
+/* Whether tensor has wanted of what on that axis, as the input other ("inputs.key") has. */
 ATTN_MUST_CHECK attn_status attn_check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted,
-                                            const char *what, attn_error *err);
+                                            const char *other, const char *what, attn_error *err);
 /* Whether there are heads, and the key heads divide them. */
 ATTN_MUST_CHECK attn_status attn_check_groups(const attn_dims *dims, attn_error *err);
 /* Whether an option asked (not 0) for as many heads as were found. */

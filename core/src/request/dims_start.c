@@ -105,9 +105,10 @@ static attn_status read_value(const attn_request *request, attn_dims *dims, attn
         return attn_fail_shape(err, "inputs.value", value, NULL, "value has rank 2, but %s has %zu batch items",
                                attn_last_name(start_field(request)), dims->batch);
     if (value->rank > 2)
-        status = attn_check_same(value, "inputs.value", 0, dims->batch, "batch items", err);
+        status = attn_check_same(value, "inputs.value", 0, dims->batch, start_field(request), "batch items", err);
     if (status == ATTN_OK)
-        status = attn_check_same(value, "inputs.value", value->rank - 2, dims->kv_len, "positions", err);
+        status = attn_check_same(value, "inputs.value", value->rank - 2, dims->kv_len, start_field(request),
+                                 "positions", err);
     if (status == ATTN_OK)
         status = read_value_heads(request, dims, err);
     dims->d_out = dims->heads * dims->d_v;

@@ -97,6 +97,83 @@ static bool hint_attend(const struct envelope *envelope, const attn_plan *plan, 
            hint_queries(attend, plan, message);
 }
 
+static double number_at(const attn_tensor *tensor, size_t index)
+{
+    return tensor->dtype == ATTN_F64 ? ((const double *)tensor->data)[index]
+                                     : (double)((const float *)tensor->data)[index];
+}
+
+/* Whether all numbers are 0 or 1, and both are there. */
+static bool is_of_flags(const attn_tensor *tensor)
+{
+    const size_t count = attn_tensor_count(tensor);
+    bool has[2] = {false, false};
+    for (size_t i = 0; i < count; i++) {
+        const double number = number_at(tensor, i);
+        if (number != 0 && number != 1)
+            return false;
+        has[number == 1] = true;
+    }
+    return has[0] && has[1];
+}
+
+/* The keys of a row that have one value: all of them lie between from and to, if the row has any. */
+struct run {
+    size_t from, to;
+    bool is_one; /* no other value lies between them */
+};
+
+static struct run run_of(const attn_tensor *bias, size_t row, size_t kv_len, double value)
+{
+    struct run run = {0, 0, true};
+    size_t count = 0;
+    for (size_t j = 0; j < kv_len; j++) {
+        if (number_at(bias, row * kv_len + j) != value)
+            continue;
+        run.from = count++ == 0 ? j : run.from;
+        run.to = j + 1;
+    }
+    run.is_one = count == run.to - run.from;
+    return run;
+}
+
+/*
+ * Whether, in each row of a map, the keys of that value are one run that begins at the same key and ends no earlier than
+ * in the row before, and touches the first or the last key: so are causal masks and padding, and both together.
+ */
+static bool is_stairs(const attn_tensor *bias, size_t first_row, size_t rows, size_t kv_len, double value)
+{
+    size_t from = 0, to = 0;
+    for (size_t i = 0; i < rows; i++) {
+        const struct run run = run_of(bias, first_row + i, kv_len, value);
+        if (!run.is_one)
+            return false;
+        if (run.to == 0) /* a row without that value */
+            continue;
+        if (to > 0 && (run.from != from || run.to < to))
+            return false;
+        from = run.from;
+        to = run.to;
+    }
+    return from == 0 || to == kv_len;
+}
+
+/* A mask of 0 and 1 that is added to the scores hides nothing. Other patterns of 0 and 1 may be meant as a bias. */
+static bool hint_flags(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+{
+    const attn_tensor *bias = envelope->request.masks.bias;
+    const size_t kv_len = plan->dims.kv_len;
+    if (bias == NULL || bias->rank == 0 || kv_len == 1 || bias->shape[bias->rank - 1] != kv_len ||
+        (bias->dtype != ATTN_F32 && bias->dtype != ATTN_F64) || !is_of_flags(bias))
+        return false;
+    const size_t rows = bias->rank > 1 ? bias->shape[bias->rank - 2] : 1, count = attn_tensor_count(bias) / kv_len;
+    for (size_t first = 0; first < count; first += rows)
+        if (!is_stairs(bias, first, rows, kv_len, 1) && !is_stairs(bias, first, rows, kv_len, 0))
+            return false;
+    snprintf(message, MESSAGE_MAX, "0 and 1 are added to the scores; a mask is masks.attend (true may attend)");
+    return true;
+}
+
 static bool hint_bias(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
 {
     const attn_tensor *bias = envelope->request.masks.bias;
@@ -120,16 +197,34 @@ static bool hint_padding(const struct envelope *envelope, const attn_plan *plan,
     return false;
 }
 
+/* ---- inputs ---- */
+
+/*
+ * Items of one position each, with one key each. A step of generation has more keys, or begins a cache. So it is most
+ * probably one sequence, with its length first.
+ */
+static bool hint_length_first(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+{
+    const attn_dims *dims = &plan->dims;
+    const attn_tensor *query = envelope->request.inputs.query;
+    if (query == NULL || query->rank != 3 || dims->batch == 1 || dims->q_len != 1 || dims->kv_len != 1 ||
+        envelope->cache.name != NULL)
+        return false;
+    snprintf(message, MESSAGE_MAX,
+             "inputs are (batch, len, d): these are %zu items of one position, so every weight is 1; one sequence of "
+             "%zu positions is (%zu, d) or (1, %zu, d)",
+             dims->batch, dims->batch, dims->batch, dims->batch);
+    return true;
+}
+
 /* ---- all of them ---- */
 
 static const struct {
     const char *pointer;
     bool (*find)(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX]);
 } hints[] = {
-    {"/options/rope", hint_rope},
-    {"/masks/attend", hint_attend},
-    {"/masks/bias", hint_bias},
-    {"/masks/padding", hint_padding},
+    {"/inputs/query", hint_length_first}, {"/options/rope", hint_rope}, {"/masks/attend", hint_attend},
+    {"/masks/bias", hint_bias},           {"/masks/bias", hint_flags},  {"/masks/padding", hint_padding},
 };
 
 void hints_write(const struct envelope *envelope, const attn_plan *plan, struct chunks *out)

@@ -141,7 +141,8 @@ static attn_status fail_syntax(const struct skim *skim, size_t at, const json_er
     if (json_error_code(error) == json_error_premature_end_of_input)
         return fail_end(skim, err);
     if (text_starts(error->text, "':'"))
-        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: a : stands between a name and its value");
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
+                         "the request is not JSON: a : stands between a name and its value");
     const char next = at < skim->body_length ? skim->body[at] : '\0';
     if (text_starts(error->text, "end of file") && skim->text[0] == '{' && next != '/' && next != '#')
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: something follows its last }");

@@ -95,11 +95,11 @@ static const char *find_after_digits(const char *at, const char *end)
         at = skip_digits(at, end);
     }
     const char next = byte_at(at, end);
-    return next == '_'        ? "JSON writes numbers without _"
-           : next == '.'      ? "a number has one point at most"
-           : is_letter(next)  ? "a number has no letters behind it"
-           : next == '/'      ? "JSON computes no fractions: write 0.5 for 1/2"
-                              : NULL;
+    return next == '_'       ? "JSON writes numbers without _"
+           : next == '.'     ? "a number has one point at most"
+           : is_letter(next) ? "a number has no letters behind it"
+           : next == '/'     ? "JSON computes no fractions: write 0.5 for 1/2"
+                             : NULL;
 }
 
 /* What is wrong with a number that begins at at. NULL: it is none, or nothing of the usual is wrong. */

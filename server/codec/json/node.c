@@ -228,6 +228,14 @@ attn_status node_fail_type(struct reading *reading, const struct node *node, con
     return fail_wanted(reading, node, ATTN_ERR_FIELD, wanted);
 }
 
+void node_explain(struct reading *reading, const char *sentence)
+{
+    if (reading->err == NULL)
+        return;
+    size_t used = strlen(reading->err->message);
+    append(reading->err->message, sizeof reading->err->message, &used, "; %s", sentence);
+}
+
 attn_status node_fail_memory(struct reading *reading, const struct node *node)
 {
     return node_fail(reading, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
@@ -331,8 +339,7 @@ attn_status node_fail_value(struct reading *reading, const struct node *node, co
     const char *word = json_string_value(node->json);
     if (word == NULL || reading->err == NULL || !explain_word(reading, node, word, true, here))
         return status;
-    size_t used = strlen(reading->err->message);
-    append(reading->err->message, sizeof reading->err->message, &used, "; %s", here);
+    node_explain(reading, here);
     return status;
 }
 

@@ -106,6 +106,8 @@ attn_status node_fail(struct reading *reading, const struct node *node, attn_sta
 /* "… must be <wanted>, received …": ATTN_ERR_FIELD for a wrong type, ATTN_ERR_VALUE for a wrong value. */
 attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted);
 attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted);
+/* Adds a sentence to the message of the failure that was just recorded, behind a semicolon. */
+void node_explain(struct reading *reading, const char *sentence);
 attn_status node_fail_memory(struct reading *reading, const struct node *node);
 /* Adds line and column to reading->err: the JSON of a lifted piece is wrong at that byte. Returns ATTN_ERR_SYNTAX. */
 attn_status node_place(struct reading *reading, const char *at);

@@ -228,6 +228,11 @@ static attn_status check_inputs(struct reading *reading, const struct node *node
 static attn_status decode_model_inputs(struct reading *reading, const struct node *node, void *to)
 {
     struct model_inputs *inputs = to;
+    if (!json_is_object(node->json)) {
+        node_fail_type(reading, node, "an object");
+        node_explain(reading, "a text is inputs.text, and ids are inputs.ids");
+        return ATTN_ERR_FIELD;
+    }
     attn_status status = node_decode_members(reading, node, input_members, ARRAY_LENGTH(input_members), inputs);
     return status == ATTN_OK ? check_inputs(reading, node, inputs) : status;
 }
@@ -446,6 +451,7 @@ static attn_status decode_request(const char *text, size_t length, model_request
     decoder.reading.elsewhere = elsewhere;
     decoder.reading.foreign = model_words;
     decoder.reading.silent = "inputs";
+    decoder.texts_place = "a text is inputs.text";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
     attn_status status = decoder_open(&decoder, &source, &document);
     if (status == ATTN_OK)

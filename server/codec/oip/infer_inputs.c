@@ -42,7 +42,8 @@ static const struct datatype datatypes[] = {
 enum { DATATYPES = ARRAY_LENGTH(datatypes) };
 
 static const struct datatype of_texts = {"BYTES", 0, ATTN_U8, false, 0, 0};
-static const struct datatype of_ids = {"INT64", 8, ATTN_I64, false, INT64_MIN, INT64_MAX};
+static const struct datatype of_ids[] = {{"INT64", 8, ATTN_I64, false, INT64_MIN, INT64_MAX},
+                                         {"INT32", 4, ATTN_I64, true, INT32_MIN, INT32_MAX}};
 
 /* The inputs of whole models. */
 static const char text_path[] = "inputs.text", ids_path[] = "inputs.ids";
@@ -120,9 +121,9 @@ static attn_status read_datatype(struct oip_decoder *d, const struct node *input
                                  const struct datatype **type)
 {
     const struct datatype *known = strcmp(path, text_path) == 0  ? &of_texts
-                                   : strcmp(path, ids_path) == 0 ? &of_ids
+                                   : strcmp(path, ids_path) == 0 ? of_ids
                                                                  : datatypes;
-    const size_t count = known == datatypes ? DATATYPES : 1;
+    const size_t count = known == datatypes ? DATATYPES : known == of_ids ? ARRAY_LENGTH(of_ids) : 1;
     const char *words[DATATYPES];
     for (size_t i = 0; i < count; i++)
         words[i] = known[i].name;
@@ -189,9 +190,9 @@ static bool has_same_shape(const attn_tensor *a, const attn_tensor *b)
     return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
 }
 
-/* Reads "data": flat, or nested in the shape that "shape" gives. */
+/* Reads "data": flat, or nested in the shape that "shape" gives. may_hide: null is -Infinity. */
 static attn_status read_data(struct oip_decoder *d, const struct node *input, const struct datatype *type,
-                             attn_tensor *tensor, size_t count)
+                             bool may_hide, attn_tensor *tensor, size_t count)
 {
     struct node node = node_member(input, "data");
     const attn_tensor *data = NULL;
@@ -202,9 +203,12 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
     d->decoder.compute = &compute;
     attn_status status = (type->dtype == ATTN_BOOL ? decode_flags
                           : is_integer(type)       ? decode_counts
+                          : may_hide               ? decode_scores
                                                    : decode_tensor)(&d->decoder.reading, &node, &data);
-    if (status != ATTN_OK)
+    if (status != ATTN_OK) {
+        oip_translate(d->decoder.reading.err);
         return status;
+    }
     const size_t received = attn_tensor_count(data);
     if (received != count || (data->rank != 1 && !has_same_shape(data, tensor)))
         return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE,
@@ -406,9 +410,9 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
         d->query_is_f64 = type->dtype == ATTN_F64;
     if (type == &of_texts)
         return read_whole_texts(d, input, &to->tensor, count, bytes);
-    status = bytes < 0 ? read_data(d, input, type, &to->tensor, count)
+    status = bytes < 0 ? read_data(d, input, type, strcmp(to->path, "masks.bias") == 0, &to->tensor, count)
                        : read_binary(d, input, type, bytes, &to->tensor, count);
-    return status == ATTN_OK && type == &of_ids ? keep_ids(d, input, &to->tensor, count) : status;
+    return status == ATTN_OK && strcmp(to->path, ids_path) == 0 ? keep_ids(d, input, &to->tensor, count) : status;
 }
 
 bool oip_is_hint(const char *name)
@@ -416,8 +420,31 @@ bool oip_is_hint(const char *name)
     return strcmp(name, "content_type") == 0 || strcmp(name, "headers") == 0;
 }
 
+attn_status oip_check_offered(struct oip_decoder *d, const struct node *parameter)
+{
+    static const char *const absent[][2] = {
+        {"shared_memory_region shared_memory_byte_size shared_memory_offset",
+         "shared memory is not offered: send the bytes"},
+        {"sequence_id sequence_start sequence_end", "sequences are not offered: each request holds all that it needs"},
+        {"classification", "classification is not offered: ask for the whole output"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(absent); i++)
+        if (foreign_has(absent[i][0], parameter->name))
+            return node_fail(&d->decoder.reading, parameter, ATTN_ERR_FIELD, "cannot be given; %s", absent[i][1]);
+    return ATTN_OK;
+}
+
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known)
 {
+    const char *name;
+    json_t *value;
+    json_object_foreach(parameters->json, name, value)
+    {
+        const struct node parameter = {.parent = parameters, .name = name, .json = value};
+        attn_status status = json_is_null(value) ? ATTN_OK : oip_check_offered(d, &parameter);
+        if (status != ATTN_OK)
+            return status;
+    }
     const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
     return node_check_members(&d->decoder.reading, parameters, members, ARRAY_LENGTH(members));
 }

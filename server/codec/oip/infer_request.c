@@ -224,7 +224,9 @@ static attn_status decode_level(struct oip_decoder *d, const struct node *node, 
 
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
 {
-    attn_status status = json_is_null(node->json) ? ATTN_OK : check_parameter(d, node);
+    attn_status status = json_is_null(node->json) ? ATTN_OK : oip_check_offered(d, node);
+    if (status == ATTN_OK && !json_is_null(node->json))
+        status = check_parameter(d, node);
     if (status != ATTN_OK)
         return status;
     return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0
@@ -496,6 +498,8 @@ static attn_status decode_body(struct oip_decoder *d, const char *body, size_t b
     d->binary_bytes = bytes - json;
     d->decoder.reading.skim = &document.skim;
     d->decoder.reading.sections = sections;
+    d->decoder.takes_bare = true;
+    d->decoder.texts_place = "a whole model takes texts, as TEXT: POST /v2/models/{model}/infer";
     attn_status status = json_bytes == 0 ? decode_raw(d, raw, request)
                                          : document_read(body, json, d->decoder.reading.arena, &document, err);
     if (status == ATTN_OK && json_bytes != 0)

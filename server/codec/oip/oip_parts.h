@@ -25,6 +25,8 @@ struct oip_decoder {
 
 /* Whether a parameter only tells other servers how to decode tensors. It has no meaning here. */
 bool oip_is_hint(const char *name);
+/* Refuses a parameter of an extension that is not offered, with the reason. */
+attn_status oip_check_offered(struct oip_decoder *d, const struct node *parameter);
 /* The parameters of a request, an input or an output are an object of known members; hints are known everywhere. */
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known);
 /*

@@ -25,7 +25,9 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
     return (struct decoder){
         .reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .foreign = request_words, .err = err},
         .kind = kind,
-        .compute = compute};
+        .compute = compute,
+        .texts_place = "labels of vectors are \"tokens\", and a whole model takes texts: POST "
+                       "/v1/models/{model}/attention"};
 }
 
 bool path_is_in(const char *path, const char *section)

@@ -20,6 +20,8 @@ struct decoder {
     const attn_dtype *compute; /* of the envelope; known after the options, which are decoded first */
     bool shapes_only;          /* attached weights are not read, only their shapes */
     size_t label_bytes;        /* bytes of the labels read so far */
+    bool takes_bare;           /* NaN, Infinity and -Infinity may stand without quotes in tensors */
+    const char *texts_place;   /* what a refusal says when texts are given as vectors */
 };
 
 /* Makes a decoder. Its document and attachments are added later. compute must outlive it. */

@@ -30,12 +30,15 @@ static attn_status decode_scale(struct reading *reading, const struct node *node
     attn_options *options = to;
     const char *wanted = "a number or \"none\"";
     options->has_scale = true;
-    if (!json_is_string(node->json))
+    const bool is_none = json_is_string(node->json) && strcmp(json_string_value(node->json), "none") == 0;
+    if (json_is_number(node->json))
         return node_decode_number(reading, node, wanted, &options->scale);
-    if (strcmp(json_string_value(node->json), "none") != 0)
-        return node_fail_value(reading, node, wanted);
     options->scale = 1;
-    return ATTN_OK;
+    if (is_none)
+        return ATTN_OK;
+    const attn_status status = (json_is_string(node->json) ? node_fail_value : node_fail_type)(reading, node, wanted);
+    node_explain(reading, "the default is 1/√d_k: leave it out for that; \"none\" is 1");
+    return status;
 }
 
 /* attn_options: alibi, alibi_slopes */

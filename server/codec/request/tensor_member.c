@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
+#include "codec/number/number_word.h"
 #include "codec/request/decoder.h"
 #include "codec/tensor/tensor_scan.h"
 
@@ -20,7 +21,7 @@ struct kind {
     bool may_be_one;  /* a single number has rank 0 */
     bool one_is_list; /* and becomes a list of one number */
     bool keeps_half;  /* elements of 16 bits stay as they are */
-    tensor_null null; /* in JSON */
+    bool null_hides;  /* in JSON, null is -Infinity */
 };
 
 /* The type in which elements of type from are passed on. */
@@ -29,14 +30,22 @@ static attn_dtype passed_type(const struct kind *kind, attn_dtype from)
     return kind->keeps_half && (from == ATTN_F16 || from == ATTN_BF16) ? from : kind->dtype;
 }
 
+static bool is_float(attn_dtype dtype)
+{
+    return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
+}
+
 static attn_status scan_lifted(struct reading *reading, const struct node *node, const struct lifted_text *lifted,
                                const struct kind *kind, attn_tensor *tensor)
 {
     char pointer[JSON_POINTER_MAX];
     node_pointer(node, pointer);
     size_t at;
-    attn_status status =
-        tensor_scan(lifted, kind->dtype, kind->null, pointer, reading->arena, tensor, &at, reading->err);
+    const struct decoder *decoder = decoder_of(reading);
+    const struct tensor_rules rules = {.null_hides = kind->null_hides,
+                                       .takes_bare = decoder->takes_bare,
+                                       .texts_place = is_float(kind->dtype) ? decoder->texts_place : NULL};
+    attn_status status = tensor_scan(lifted, kind->dtype, &rules, pointer, reading->arena, tensor, &at, reading->err);
     return status == ATTN_ERR_SYNTAX ? node_place(reading, lifted->text + at) : status;
 }
 
@@ -113,6 +122,47 @@ static attn_status decode_dtype(struct reading *reading, const struct node *pare
     return status;
 }
 
+/* The first string within the arrays. False: it is something else. */
+static bool first_text(struct reading *reading, const struct node *node, const char **text, size_t *length)
+{
+    if (node_string(reading, node, text, length))
+        return true;
+    if (!node_is_array(reading, node) || node_lifted(reading, node))
+        return false;
+    const struct node first = node_element(node, 0);
+    return first.json && first_text(reading, &first, text, length);
+}
+
+static bool is_number_word(const char *text, size_t length)
+{
+    return length > 0 && number_word_is_bare(text, text + length);
+}
+
+/* Fails because a value is no tensor. Strings get a sentence that says what to do with them. */
+static attn_status fail_form(struct reading *reading, const struct node *node, const struct kind *kind,
+                             const char *wanted)
+{
+    const char *text, *place = NULL;
+    size_t length;
+    if (!first_text(reading, node, &text, &length))
+        return node_fail_type(reading, node, wanted);
+    const bool is_number = number_word_is_number(text, length) || is_number_word(text, length);
+    if (kind->dtype == ATTN_BOOL)
+        place = is_number ? TENSOR_BIAS_PLACE : NULL;
+    else if (is_float(kind->dtype) && !is_number)
+        place = decoder_of(reading)->texts_place;
+    if (!json_is_array(node->json) || node_lifted(reading, node))
+        node_fail_type(reading, node, wanted);
+    else if (kind->dtype == ATTN_BOOL)
+        node_fail(reading, node, ATTN_ERR_FIELD, "holds strings: write true and false without quotes");
+    else
+        node_fail(reading, node, ATTN_ERR_FIELD, "holds %s",
+                  place != NULL ? "texts, and numbers belong here" : "strings: write numbers without quotes");
+    if (place != NULL)
+        node_explain(reading, place);
+    return ATTN_ERR_FIELD;
+}
+
 /* Decodes {"shape", "data"}. Other programs write a dtype beside them: it must be one, and has no effect. */
 static attn_status decode_flat(struct reading *reading, const struct node *parent, const struct kind *kind,
                                attn_tensor *tensor)
@@ -131,7 +181,7 @@ static attn_status decode_flat(struct reading *reading, const struct node *paren
         return status;
     const struct lifted_text *lifted = lifted_array(reading, &node);
     if (!lifted)
-        return node_fail_type(reading, &node, "a flat list of numbers");
+        return fail_form(reading, &node, kind, "a flat list of numbers");
     status = scan_lifted(reading, &node, lifted, kind, &list);
     if (status != ATTN_OK)
         return status;
@@ -143,11 +193,6 @@ static attn_status decode_flat(struct reading *reading, const struct node *paren
     return ATTN_OK;
 }
 
-static bool is_float(attn_dtype dtype)
-{
-    return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
-}
-
 /* Whether elements of type from may become dtype at all; node is the dtype of a tensor, or a whole attachment. */
 static attn_status check_kind(struct reading *reading, const struct node *node, attn_dtype dtype, attn_dtype from)
 {
@@ -155,8 +200,12 @@ static attn_status check_kind(struct reading *reading, const struct node *node, 
         return ATTN_OK;
     const char *wanted = dtype == ATTN_BOOL ? "bool or an integer type" : "an integer type";
     if (json_is_string(node->json))
-        return node_fail_value(reading, node, wanted);
-    return node_fail(reading, node, ATTN_ERR_VALUE, "must be of %s, received %s", wanted, attn_dtype_name(from));
+        node_fail_value(reading, node, wanted);
+    else
+        node_fail(reading, node, ATTN_ERR_VALUE, "must be of %s, received %s", wanted, attn_dtype_name(from));
+    if (dtype == ATTN_BOOL)
+        node_explain(reading, TENSOR_BIAS_PLACE);
+    return ATTN_ERR_VALUE;
 }
 
 /* Checked before memory is taken, because a shape may claim more elements than the text holds. */
@@ -325,12 +374,16 @@ static attn_status decode_one(struct reading *reading, const struct node *node, 
     node_pointer(node, pointer);
     size_t at;
     attn_status status =
-        tensor_scan(&array, kind->dtype, NULL_IS_REFUSED, pointer, reading->arena, tensor, &at, reading->err);
-    if (status == ATTN_ERR_VALUE)
-        return node_fail_value(reading, node,
-                               kind->dtype == ATTN_BOOL  ? "true, false, 0 or 1"
-                               : kind->dtype != ATTN_I64 ? "a number in the range of the compute type"
-                                                         : "an integer");
+        tensor_scan(&array, kind->dtype, &(struct tensor_rules){0}, pointer, reading->arena, tensor, &at, reading->err);
+    if (status == ATTN_ERR_VALUE) {
+        node_fail_value(reading, node,
+                        kind->dtype == ATTN_BOOL  ? "true, false, 0 or 1"
+                        : kind->dtype != ATTN_I64 ? "a number in the range of the compute type"
+                                                  : "an integer");
+        if (kind->dtype == ATTN_BOOL && json_number_value(node->json) < 0)
+            node_explain(reading, TENSOR_BIAS_PLACE);
+        return status;
+    }
     if (status != ATTN_OK)
         return status;
     if (!kind->one_is_list)
@@ -349,15 +402,6 @@ static const char *wanted_form(const struct kind *kind)
                                 : "a tensor (arrays of true and false, or an object with shape)";
     return kind->may_be_one ? "a number, or a tensor (arrays of numbers, or an object with shape)"
                             : "a tensor (arrays of numbers, or an object with shape)";
-}
-
-/* Whether the first element within the arrays is a string. */
-static bool holds_strings(const struct node *node)
-{
-    const json_t *inner = node->json;
-    while (json_is_array(inner))
-        inner = json_array_get(inner, 0);
-    return json_is_array(node->json) && json_is_string(inner);
 }
 
 static attn_status decode_form(struct reading *reading, const struct node *node, const struct kind *kind,
@@ -379,10 +423,7 @@ static attn_status decode_form(struct reading *reading, const struct node *node,
     bool is_one = json_is_number(node->json) || (kind->dtype == ATTN_BOOL && json_is_boolean(node->json));
     if (kind->may_be_one && is_one)
         return decode_one(reading, node, kind, tensor);
-    if (holds_strings(node))
-        return node_fail(reading, node, ATTN_ERR_FIELD, "holds strings: write %s without quotes",
-                         kind->dtype == ATTN_BOOL ? "true and false" : "numbers");
-    return node_fail_type(reading, node, wanted_form(kind));
+    return fail_form(reading, node, kind, wanted_form(kind));
 }
 
 static attn_status decode_kind(struct reading *reading, const struct node *node, struct kind kind, void *to)
@@ -415,12 +456,12 @@ attn_status decode_rows(struct reading *reading, const struct node *node, void *
 
 attn_status decode_scores(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute, .null = NULL_HIDES}, to);
+    return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute, .null_hides = true}, to);
 }
 
 attn_status decode_bias(struct reading *reading, const struct node *node, void *to)
 {
-    const struct kind kind = {.dtype = *decoder_of(reading)->compute, .may_be_one = true, .null = NULL_HIDES};
+    const struct kind kind = {.dtype = *decoder_of(reading)->compute, .may_be_one = true, .null_hides = true};
     return decode_kind(reading, node, kind, to);
 }
 

@@ -23,7 +23,7 @@ struct scan {
     const char *next_look; /* check the deadline when at reaches this byte */
     const attn_arena *arena;
     attn_dtype dtype;
-    tensor_null null;
+    const struct tensor_rules *rules;
     void *data;
     size_t taken;                 /* elements read so far */
     int depth;                    /* open brackets */
@@ -88,11 +88,13 @@ static bool take_word(struct scan *s, const char *word)
 /* Reads a word that stands for a number. False when the text does not continue with such a word. */
 static bool take_number_word(struct scan *s, double *value)
 {
-    if (s->null == NULL_HIDES && take_word(s, "null")) {
+    if (s->rules->null_hides && take_word(s, "null")) {
         *value = -(double)INFINITY;
         return true;
     }
     const char *after = number_word_read(s->at, s->end, value);
+    if (after == NULL && s->rules->takes_bare)
+        after = number_word_read_bare(s->at, s->end, value);
     s->at = after != NULL ? after : s->at;
     return after != NULL;
 }
@@ -100,11 +102,23 @@ static bool take_number_word(struct scan *s, double *value)
 /* Fails for a JSON value that is not a number. kind names the value; hint says what the client should send. */
 static attn_status fail_kind(struct scan *s, const char *kind, const char *received, const char *hint)
 {
-    char message[200];
+    char message[400];
     bool is_flag = s->dtype == ATTN_BOOL;
     snprintf(message, sizeof message, "expected %s, received %s%s", is_flag ? "true, false, 0 or 1" : "a number", kind,
              hint);
     return fail_expecting(s, ATTN_ERR_FIELD, s->depth, message, is_flag ? "\"boolean\"" : "\"number\"", received);
+}
+
+static attn_status fail_string(struct scan *s)
+{
+    const char *text = s->at + 1, *quote = memchr(text, '"', (size_t)(s->end - text));
+    const size_t length = quote != NULL ? (size_t)(quote - text) : 0;
+    char hint[300] = ": write numbers without quotes (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)";
+    if (s->dtype == ATTN_BOOL)
+        snprintf(hint, sizeof hint, ": write true and false without quotes");
+    else if (s->rules->texts_place != NULL && !number_word_is_number(text, length))
+        snprintf(hint, sizeof hint, ": %s", s->rules->texts_place);
+    return fail_kind(s, "a string", "\"string\"", hint);
 }
 
 static attn_status fail_element(struct scan *s)
@@ -116,9 +130,9 @@ static attn_status fail_element(struct scan *s)
         {"true", "true", "true", ""},
         {"false", "false", "false", ""},
         {"{", "an object", "\"object\"", ""},
-        {"\"", "a string", "\"string\"",
-         ": write numbers without quotes (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)"},
     };
+    if (starts_with(s, "\""))
+        return fail_string(s);
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         if (starts_with(s, kinds[i].start))
             return fail_kind(s, kinds[i].kind, kinds[i].received, kinds[i].hint);
@@ -210,6 +224,20 @@ static attn_status read_i64(struct scan *s)
     return ATTN_OK;
 }
 
+/* Numbers below 0 are meant to be added to the scores. */
+static attn_status fail_flag(struct scan *s, double value)
+{
+    char message[160];
+    char received[32];
+    snprintf(received, sizeof received, "%g", value);
+    snprintf(message, sizeof message, "expected true, false, 0 or 1, received %s%s%s",
+             isnan(value)   ? "NaN"
+             : isinf(value) ? value < 0 ? "-Infinity" : "Infinity"
+                            : received,
+             value < 0 ? "; " : "", value < 0 ? TENSOR_BIAS_PLACE : "");
+    return fail_at(s, ATTN_ERR_VALUE, s->depth, message);
+}
+
 static bool take_truth_word(struct scan *s, double *value)
 {
     *value = starts_with(s, "true");
@@ -224,7 +252,7 @@ static attn_status read_bool(struct scan *s)
     if (!is_truth && !after && !take_number_word(s, &value))
         return fail_element(s);
     if (value != 0 && value != 1) /* also refuses NaN and infinities */
-        return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");
+        return fail_flag(s, value);
     if (after)
         s->at = after;
     ((uint8_t *)s->data)[s->taken] = value != 0;
@@ -475,8 +503,8 @@ static attn_status scan_array(struct scan *s)
     return status;
 }
 
-attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, tensor_null null, const char *pointer,
-                        attn_arena *arena, attn_tensor *tensor, size_t *at, attn_error *err)
+attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const struct tensor_rules *rules,
+                        const char *pointer, attn_arena *arena, attn_tensor *tensor, size_t *at, attn_error *err)
 {
     struct scan s = {.at = text->text,
                      .begin = text->text,
@@ -484,7 +512,7 @@ attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, tensor
                      .next_look = text->text,
                      .arena = arena,
                      .dtype = dtype,
-                     .null = null,
+                     .rules = rules,
                      .rank = RANK_UNKNOWN,
                      .pointer = pointer,
                      .err = err};

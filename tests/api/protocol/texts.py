@@ -107,15 +107,21 @@ def texts_and_ids_give_the_numbers_of_the_models_own_requests(client):
     hold_alike(inferred(client, nested), answer)
     rows = [[2, 5, 6, 3], [2, 7, 8, 3]]
     hold_alike(inferred(client, of_ids(rows)), expected(client, {"ids": rows}))
+    short = of_ids(rows)
+    short["inputs"][0]["datatype"] = "INT32"
+    hold_alike(inferred(client, short), expected(client, {"ids": rows}))
     one = {"inputs": [{"name": "IDS", "datatype": "INT64", "shape": [4], "data": rows[0]}]}
     hold_alike(inferred(client, one), expected(client, {"ids": rows[0]}))
 
 
 @check
 def binary_texts_and_ids_give_the_same(client):
-    for sent, inputs in ((packed(TEXTS), {"text": TEXTS}), (struct.pack("<4q", 2, 5, 6, 3), {"ids": [2, 5, 6, 3]})):
+    for sent, datatype, inputs in ((packed(TEXTS), "BYTES", {"text": TEXTS}),
+                                   (struct.pack("<4q", 2, 5, 6, 3), "INT64", {"ids": [2, 5, 6, 3]}),
+                                   (struct.pack("<4i", 2, 5, 6, 3), "INT32", {"ids": [2, 5, 6, 3]})):
         body = of_texts(TEXTS) if "text" in inputs else of_ids([inputs["ids"]])
         del body["inputs"][0]["data"]
+        body["inputs"][0]["datatype"] = datatype
         body["inputs"][0]["parameters"] = {"binary_data_size": len(sent)}
         body["parameters"] = {"binary_data_output": True}
         for padding in range(3):  # the tensor may begin at any address
@@ -150,6 +156,9 @@ def mistakes_with_whole_models_are_named(client):
     wrong(of_ids([[1, 10 ** 6]]), "/inputs/IDS", "1000000")
     wrong(of_ids([[-1]]), "/inputs/IDS", "-1")
     wrong(of_texts([5]), "a string")
+    wrong(of_texts(["a"], parameters={"sequence_id": 1}), "sequences are not offered")
+    wrong({"inputs": [{"name": "IDS", "datatype": "INT32", "shape": [1], "data": [2 ** 31]}]}, "which INT32 cannot")
+    wrong({"inputs": [{"name": "IDS", "datatype": "FP32", "shape": [1], "data": [1]}]}, '"INT64" or "INT32"')
     wrong(of_texts(["a"], outputs=[{"name": "LOGITS"}]), "TOKENS")
     wrong(of_texts(["a"], parameters={"layers": "[99]"}), "99")
     wrong(of_texts(["a"], parameters={"causal": True}), "/parameters/causal")

@@ -6,8 +6,10 @@ answer must hold. A request that is computed although it may be meant otherwise 
 """
 
 import json
+import socket
 
 from suite import registry
+from tensors import Tensor, worst_excess
 
 TESTS = []
 test = registry(TESTS)
@@ -101,8 +103,8 @@ FIFTY = [
     (31, ATTENTION, masks(window=[-1, 0]), 400, "/masks/window/0", "null for an open side"),
     (32, ATTENTION, {"inputs": {"query": [[1, 0], [0]]}}, 400, "/inputs/query/1", "length 1, the first one 2"),
     (33, ATTENTION, {"inputs": {"query": [[1, 0]], "key": [[1, 0, 0]]}}, 400, "/inputs/key", "key has 3 features per head, query has 2"),
-    (33, ATTENTION, {"inputs": {"query": [[1]], "key": [[1]], "value": [[1], [1]]}}, 400, "/inputs/value", "2 positions, 1 expected"),
-    (33, ATTENTION, {"inputs": {"query": [[[1]]], "key": [[[1]], [[1]]]}}, 400, "/inputs/key", "2 batch items, 1 expected"),
+    (33, ATTENTION, {"inputs": {"query": [[1]], "key": [[1]], "value": [[1], [1]]}}, 400, "/inputs/value", "value and key differ in their number of positions: 2 and 1"),
+    (33, ATTENTION, {"inputs": {"query": [[[1]]], "key": [[[1]], [[1]]]}}, 400, "/inputs/key", "key and query differ in their number of batch items: 2 and 1"),
     (34, ATTENTION, options(num_heads=2, kv_num_heads=1), 400, "/inputs/query", "query stands for the key, too"),
     (35, ATTENTION, '{"inputs": {"query": [[NaN, Infinity]]}}', 400, "/inputs/query/0/0", 'write "NaN", "Infinity", "-Infinity" in quotes'),
     (35, ATTENTION, '{"inputs": {"query": [[-inf, 0]]}}', 400, "/inputs/query/0/0", 'write "NaN", "Infinity", "-Infinity" in quotes'),
@@ -133,6 +135,74 @@ FIFTY = [
     (49, ATTENTION, {"inputs": {"query": {"shape": [1, 2], "dtype": "float32", "data": [1, 0]}}}, OK, None, None),
     (50, ATTENTION, masks(HEADS, attend={"shape": [4, 3, 3], "data": [1] * 36}), 400, "/masks/attend", "it would fit with the shape [2,2,3,3]"),
 ]
+
+WORDS_PLACE = ['"tokens"', "POST /v1/models/{model}/attention"]
+MODEL, TOKENS, MODEL_INFER = "/v1/models/demo/attention", "/v1/models/demo/tokens", "/v2/models/demo/infer"
+TEXT = {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1], "data": ["a"]}]}
+SHARED = {"shared_memory_region": "a", "shared_memory_byte_size": 8}
+ONE_BY_ONE = [[[1, 0]], [[0, 1]], [[1, 1]]]
+# More slips, of the second hour: (path, request, status, pointer, what the answer holds, in one text or several)
+SLIPS = [
+    *((ATTENTION, {"inputs": {"query": form}}, 400, "/inputs/query", WORDS_PLACE)
+      for form in (["the", "cat"], "the cat sat", [["the", "cat"]], ["a long text " * 1000], "", "no 5")),
+    (ATTENTION, {"inputs": {"query": [[1, 0], ["a", "b"]]}}, 400, "/inputs/query/1/0", WORDS_PLACE),
+    (ATTENTION, {"inputs": {"query": {"shape": [2], "data": ["a", "b"]}}}, 400, "/inputs/query/data", WORDS_PLACE),
+    (LAYER, {"inputs": {"query": ["the", "cat"]}, "weights": WEIGHTS}, 400, "/inputs/query", WORDS_PLACE),
+    (ATTENTION, {"inputs": {"query": EYE, "key": ["the", "cat"]}}, 400, "/inputs/key", WORDS_PLACE),
+    (ATTENTION, {"inputs": {"query": ["-1.5", "2e3"]}}, 400, "/inputs/query", "write numbers without quotes"),
+    (ATTENTION, {"inputs": "the cat"}, 400, "/inputs", ["inputs.query", "POST /v1/models/{model}/attention"]),
+    (MODEL, {"inputs": "the cat"}, 400, "/inputs", "inputs.text"),
+    (MODEL, {"inputs": ["the", "cat"]}, 400, "/inputs", "inputs.text"),
+    (TOKENS, {"inputs": "the cat"}, 400, "/inputs", "inputs.text"),
+    (MODEL, {"inputs": {"embeddings": ["the", "cat"]}}, 400, "/inputs/embeddings", "a text is inputs.text"),
+    *((MODEL, {"inputs": {name: EYE}}, 400, f"/inputs/{name}", ["POST /v1/attention", "inputs.embeddings"])
+      for name in ("query", "key", "value", "q")),
+    (INFER, tensor(data=["the", "cat"]), 400, "/inputs/0/data", ["TEXT", "POST /v2/models/{model}/infer"]),
+    *((ATTENTION, {"inputs": QUERY, "masks": form}, 400, "/masks", "masks.attend")
+      for form in ([[1, 0], [1, 1]], True, "causal", {"shape": [2, 2], "data": [1, 0, 1, 1]})),
+    *((ATTENTION, masks(attend=[[1, 0, value]]), 400, "/masks/attend/0/2", "masks.bias")
+      for value in (-1e9, -10000, -1, "-Infinity", "-inf")),
+    (ATTENTION, masks(attend=[["-Infinity", 0, 0]]), 400, "/masks/attend/0/0", "masks.bias"),
+    (ATTENTION, masks(attend=-1e9), 400, "/masks/attend", "masks.bias"),
+    (ATTENTION, masks(attend="-Infinity"), 400, "/masks/attend", "masks.bias"),
+    (ATTENTION, masks(attend={"shape": [1, 1], "dtype": "float32", "base64": "AAAAAA=="}), 400, "/masks/attend/dtype", "masks.bias"),
+    (INFER, {"inputs": [*tensor()["inputs"], {"name": "ATTEND", "datatype": "BOOL", "shape": [1], "data": [-1e9]}]}, 400,
+     "/inputs/1/data/0", "added to the scores are BIAS"),
+    (ATTENTION, masks(attend=[[1, 0, 2]]), 400, "/masks/attend/0/2", "received 2"),
+    (ATTENTION, masks(bias=[[1, 0, 0], [1, 1, 0], [1, 1, 1]]), OK, "/masks/bias", "a mask is masks.attend"),
+    (ATTENTION, masks(bias=[1, 1, 0]), OK, "/masks/bias", "0 and 1 are added to the scores"),
+    (ATTENTION, masks(bias=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]), OK, None, ""),
+    (ATTENTION, masks(bias=[[0.5, 0, 0], [1, 1, 0], [1, 1, 1]]), OK, None, ""),
+    (ATTENTION, {"inputs": {"query": ONE_BY_ONE}}, OK, "/inputs/query", "inputs are (batch, len, d)"),
+    (LAYER, {"inputs": {"query": ONE_BY_ONE}, "weights": WEIGHTS}, OK, "/inputs/query", "inputs are (batch, len, d)"),
+    (ATTENTION, {"inputs": {"query": ONE_BY_ONE, "key": [EYE, EYE, EYE]}}, OK, None, ""),
+    (ATTENTION, {"inputs": {"query": ONE_BY_ONE, "past_key": [ONE_BY_ONE[:1]] * 3, "past_value": [ONE_BY_ONE[:1]] * 3}}, OK, None, ""),
+    (ATTENTION, {"inputs": {"query": EYE, "key": EYE, "value": [[1, 2]]}}, 400, "/inputs/value", "value and key differ"),
+    (ATTENTION, {"inputs": {"query": EYE, "value": [[1, 2]]}}, 400, "/inputs/value", "value and query differ"),
+    (ATTENTION, {"inputs": {"scores": EYE, "value": [[1, 2]]}}, 400, "/inputs/value", "value and scores differ"),
+    (ATTENTION, options(scale="sqrt"), 400, "/options/scale", ['a number or "none"', "1/√d_k"]),
+    (ATTENTION, options(scale=[1]), 400, "/options/scale", "1/√d_k"),
+    (ATTENTION, '{"inputs": {"query": [[1, .7]]}}', 400, "/inputs/query/0/1", "a digit before its point"),
+    (ATTENTION, '{"inputs": {"query": [[.7, 1]]}}', 400, None, "a digit before its point"),
+    (ATTENTION, '{"inputs": {"query": [[1, 0x10, 2]]}}', 400, "/inputs/query/0/1", "decimal numbers alone"),
+    (ATTENTION, '{"inputs": {"query": [[1 0], [0 1]]}}', 400, "/inputs/query/0/1", "a comma is missing"),
+    (ATTENTION, '{"inputs": {"query": [[1]]} "options": {}}', 400, None, "a comma is missing"),
+    (ATTENTION, '{"inputs" {"query": [[1]]}}', 400, None, "a : stands between a name and its value"),
+    (ATTENTION, '{"inputs": {"query": [[1]]}', 400, None, "it ends too early, before its last }"),
+    (ATTENTION, '{"inputs": {"query": [[1]]', 400, None, "before its last }}"),
+    (ATTENTION, '{"inputs": {"query": [[1]]}}}', 400, None, "something follows its last }"),
+    (ATTENTION, '{"inputs": {"query": [[1]]}, "options": {"scale": 0,5}}', 400, None, "with a point"),
+    (ATTENTION, "inputs=1&options=2", 400, None, "it is a form"),
+    (ATTENTION, "hello", 400, None, "begins with {"),
+    (INFER, {"inputs": [{"name": "QUERY", "datatype": "FP32", "shape": [1, 2], "parameters": SHARED}]}, 400,
+     "/inputs/0/parameters/shared_memory_region", "shared memory is not offered: send the bytes"),
+    (INFER, {**tensor(), "outputs": [{"name": "OUTPUT", "parameters": SHARED}]}, 400,
+     "/outputs/0/parameters/shared_memory_region", "shared memory is not offered: send the bytes"),
+    (INFER, {**tensor(), "outputs": [{"name": "OUTPUT", "parameters": {"classification": 3}}]}, 400,
+     "/outputs/0/parameters/classification", "classification is not offered"),
+    *((path, {**body, "parameters": {name: 1}}, 400, f"/parameters/{name}", "sequences are not offered")
+      for path, body in ((INFER, tensor()), (MODEL_INFER, TEXT)) for name in ("sequence_id", "sequence_start", "sequence_end")),
+]
 # 38 and 39 are about Content-Type, which the next test has.
 
 
@@ -141,19 +211,78 @@ def send(client, path, request, kind="application/json"):
     return client.send("PUT" if path == KEPT else "POST", path, body, {"Content-Type": kind} if kind else {})
 
 
+def complaint(client, path, request, status, pointer, words):
+    """What the answer lacks; None when it holds what the row says."""
+    reply = send(client, path, request)
+    answer = reply.json()
+    hints = answer.get("diagnostics", {}).get("hints", [{}])
+    told = hints[0] if status == OK and pointer else answer
+    text = told.get("message", "") if status == OK and pointer else json.dumps(answer, separators=(",", ":")) if status == OK \
+        else answer["error"]
+    words = [words or ""] if not isinstance(words, list) else words
+    if reply.status == status and told.get("pointer") == pointer and all(word in text for word in words):
+        return None
+    return f"{json.dumps(request)[:120] if not isinstance(request, bytes) else request}: {reply.status} {answer}"[:600]
+
+
 @test
 def each_of_fifty_mistakes_can_be_fixed_from_its_answer(client):
-    wrong = []
-    for number, path, request, status, pointer, words in FIFTY:
-        reply = send(client, path, request)
-        answer = reply.json()
-        hints = answer.get("diagnostics", {}).get("hints", [{}])
-        told = (hints[0] if status == OK and pointer else answer)
-        text = told.get("message", "") if status == OK and pointer else json.dumps(answer, separators=(",", ":")) if status == OK \
-            else answer["error"]
-        if reply.status != status or told.get("pointer") != pointer or words and words not in text:
-            wrong.append(f"{number}: {json.dumps(request)[:120] if not isinstance(request, bytes) else request}: {reply.status} {answer}"[:600])
+    wrong = [f"{number}: {told}" for number, *row in FIFTY if (told := complaint(client, *row))]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+@test
+def each_slip_can_be_fixed_from_its_answer(client):
+    wrong = [told for row in SLIPS if (told := complaint(client, *row))]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@test
+def a_computed_slip_without_a_hint_has_none(client):
+    for path, request, status, pointer, _ in SLIPS:
+        if status == OK and pointer is None:
+            assert "hints" not in send(client, path, request).json()["diagnostics"], request
+
+
+@test
+def a_post_without_a_body_is_told_what_is_missing(client):
+    host, port = client.connection.host, client.connection.port
+    for head in ("", "Content-Length: 0\r\n"):
+        with socket.create_connection((host, port), timeout=30) as connection:
+            connection.sendall(f"POST {ATTENTION} HTTP/1.1\r\nHost: {host}\r\n{head}\r\n"
+                               f"GET /livez HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            answers = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        assert answers.startswith("HTTP/1.1 400"), answers
+        assert "the request has no body; expected a JSON object with inputs" in answers, answers
+        assert answers.count("HTTP/1.1 ") == 2 and '{"live":true}' in answers, "the next request is read as one"
+
+
+@test
+def numbers_without_json_are_read_under_the_protocol_alone(client):
+    form = '{"inputs":[{"name":"QUERY","datatype":"FP32","shape":[2,2],"data":[1,0,0,1]},' \
+           '{"name":"BIAS","datatype":"FP32","shape":[2,2],"data":[%s,0,0]}]}'
+    wanted = send(client, INFER, form % '0,"-Infinity"').json()["outputs"]
+    for numbers in ("0,-Infinity", "0,null"):
+        assert send(client, INFER, form % numbers).json()["outputs"] == wanted, numbers
+    assert send(client, INFER, form % "null,0").status == 200
+    bare = '{"inputs":[{"name":"QUERY","datatype":"FP32","shape":[2,2],"data":%s}]}'
+    for one, other in (("[NaN,1,0,Infinity]", '["NaN",1,0,"Infinity"]'), ("[[1,NaN],[0,-Infinity]]", '[[1,"NaN"],[0,"-Infinity"]]')):
+        assert send(client, INFER, bare % one).json() == send(client, INFER, bare % other).json(), one
+    for numbers in ("[null,1,0,1]", "[1,nan,0,1]", "[1,-NaN,0,1]"):
+        assert send(client, INFER, bare % numbers).status == 400, numbers
+    assert send(client, ATTENTION, '{"inputs":{"query":[[1,NaN]]}}').status == 400
+
+
+@test
+def bias_k_and_bias_v_of_pytorch_are_a_cache_of_one_position(client):
+    rows, key, value = [[0.3, -1.2], [0.8, 0.4], [-0.5, 0.9]], [0.7, -0.2], [1.5, 0.25]
+    past = {"past_key": [[[key]]], "past_value": [[[value]]]}
+    asked = {"return": ["attention", "output"], "compute": "float64"}
+    layer_answer = client.post(LAYER, {"inputs": {"query": rows, **past}, "weights": WEIGHTS, "options": asked}).json()
+    whole = client.post(ATTENTION, {"inputs": {"query": rows, "key": [key, *rows], "value": [value, *rows]}, "options": asked}).json()
+    for name in asked["return"]:
+        got = Tensor.from_json(layer_answer["outputs"][name])
+        assert not worst_excess(got, Tensor.from_json(whole["outputs"][name]), 1e-14, 1e-15), name
 
 
 @test

@@ -57,10 +57,10 @@ START_TEST(inputs_that_disagree_are_refused)
         const char *field, *fragment;
     } wrong[] = {
         {{2, 3, 5, 5}, {2, 3, 5, 7}, "inputs.key", "key has 5 features per head, query has 6"},
-        {{2, 3, 5, 6}, {2, 3, 4, 7}, "inputs.value", "4 positions"},
-        {{1, 3, 5, 6}, {1, 3, 5, 7}, "inputs.key", "1 batch items"},
-        {{2, 3, 5, 6}, {1, 3, 5, 7}, "inputs.value", "1 batch items"},
-        {{2, 3, 5, 6}, {2, 1, 5, 7}, "inputs.value", "1 heads"},
+        {{2, 3, 5, 6}, {2, 3, 4, 7}, "inputs.value", "value and key differ in their number of positions: 4 and"},
+        {{1, 3, 5, 6}, {1, 3, 5, 7}, "inputs.key", "key and query differ in their number of batch items: 1 and"},
+        {{2, 3, 5, 6}, {1, 3, 5, 7}, "inputs.value", "value and query differ in their number of batch items: 1 and"},
+        {{2, 3, 5, 6}, {2, 1, 5, 7}, "inputs.value", "value and key differ in their number of heads: 1 and 3"},
         {{2, 2, 5, 6}, {2, 2, 5, 7}, "options.kv_num_heads", "3 query heads"},
         {{2, 3, 5, 0}, {2, 3, 5, 7}, "inputs.key", "no features"},
         {{2, 3, 5, 6}, {2, 3, 5, 0}, "inputs.value", "no features"},

@@ -38,7 +38,7 @@ static attn_status scan(const char *text, attn_dtype dtype, attn_tensor *tensor)
 {
     struct lifted_text array = text_of(text);
     err = (attn_error){0};
-    return tensor_scan(&array, dtype, NULL_IS_REFUSED, "/t", arena, tensor, &at, &err);
+    return tensor_scan(&array, dtype, &(struct tensor_rules){0}, "/t", arena, tensor, &at, &err);
 }
 
 START_TEST(shape_follows_the_brackets)
@@ -89,7 +89,9 @@ START_TEST(words_of_python_and_null_are_numbers_where_they_may_be)
     const double *values = tensor.data;
     ck_assert(isinf(values[0]) && values[0] < 0 && isinf(values[1]) && values[1] > 0 && isnan(values[2]));
     const struct lifted_text array = text_of("[[null,1],[2,null]]");
-    ck_assert_int_eq(tensor_scan(&array, ATTN_F32, NULL_HIDES, "/t", arena, &tensor, &at, &err), ATTN_OK);
+    ck_assert_int_eq(
+        tensor_scan(&array, ATTN_F32, &(struct tensor_rules){.null_hides = true}, "/t", arena, &tensor, &at, &err),
+        ATTN_OK);
     const float *scores = tensor.data;
     ck_assert(isinf(scores[0]) && scores[0] < 0 && scores[1] == 1 && scores[2] == 2 && scores[3] == scores[0]);
 }
@@ -268,10 +270,10 @@ START_TEST(a_small_arena_is_a_clean_refusal)
     attn_arena *small = attn_arena_create(64);
     struct lifted_text array = text_of("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]");
     attn_tensor tensor;
-    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, NULL_IS_REFUSED, "/t", small, &tensor, &at, &err),
+    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, &(struct tensor_rules){0}, "/t", small, &tensor, &at, &err),
                      ATTN_ERR_NO_MEMORY);
     ck_assert_str_eq(err.field, "/t");
-    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, NULL_IS_REFUSED, "/t", small, &tensor, &at, NULL),
+    ck_assert_int_eq(tensor_scan(&array, ATTN_F64, &(struct tensor_rules){0}, "/t", small, &tensor, &at, NULL),
                      ATTN_ERR_NO_MEMORY);
     attn_arena_destroy(small);
 }
