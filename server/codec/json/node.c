@@ -148,6 +148,16 @@ bool node_string(const struct reading *reading, const struct node *node, const c
     return true;
 }
 
+bool node_first_string(const struct reading *reading, const struct node *node, const char **text, size_t *length)
+{
+    if (node_string(reading, node, text, length))
+        return true;
+    if (!node_is_array(reading, node) || node_lifted(reading, node))
+        return false;
+    const struct node first = node_element(node, 0);
+    return first.json && node_first_string(reading, &first, text, length);
+}
+
 attn_status node_fail(struct reading *reading, const struct node *node, attn_status status, const char *format, ...)
 {
     char pointer[JSON_POINTER_MAX], message[sizeof(((attn_error *)0)->message)];
@@ -234,6 +244,14 @@ void node_explain(struct reading *reading, const char *sentence)
         return;
     size_t used = strlen(reading->err->message);
     append(reading->err->message, sizeof reading->err->message, &used, "; %s", sentence);
+}
+
+attn_status node_fail_type_with(struct reading *reading, const struct node *node, const char *wanted,
+                                const char *sentence)
+{
+    const attn_status status = node_fail_type(reading, node, wanted);
+    node_explain(reading, sentence);
+    return status;
 }
 
 attn_status node_fail_memory(struct reading *reading, const struct node *node)

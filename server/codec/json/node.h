@@ -98,6 +98,8 @@ bool node_is_array(const struct reading *reading, const struct node *node);
  * hold a NUL that was escaped.
  */
 bool node_string(const struct reading *reading, const struct node *node, const char **text, size_t *length);
+/* The first string within a list, or within lists in it; of a string, the string itself. False: there is none. */
+bool node_first_string(const struct reading *reading, const struct node *node, const char **text, size_t *length);
 void node_pointer(const struct node *node, char to[JSON_POINTER_MAX]);
 
 /* Records a failure of node; the message begins with its pointer. */
@@ -106,6 +108,9 @@ attn_status node_fail(struct reading *reading, const struct node *node, attn_sta
 /* "… must be <wanted>, received …": ATTN_ERR_FIELD for a wrong type, ATTN_ERR_VALUE for a wrong value. */
 attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted);
 attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted);
+/* As node_fail_type, with one more sentence. */
+attn_status node_fail_type_with(struct reading *reading, const struct node *node, const char *wanted,
+                                const char *sentence);
 /* Adds a sentence to the message of the failure that was just recorded, behind a semicolon. */
 void node_explain(struct reading *reading, const char *sentence);
 attn_status node_fail_memory(struct reading *reading, const struct node *node);

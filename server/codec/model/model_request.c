@@ -228,11 +228,8 @@ static attn_status check_inputs(struct reading *reading, const struct node *node
 static attn_status decode_model_inputs(struct reading *reading, const struct node *node, void *to)
 {
     struct model_inputs *inputs = to;
-    if (!json_is_object(node->json)) {
-        node_fail_type(reading, node, "an object");
-        node_explain(reading, "a text is inputs.text, and ids are inputs.ids");
-        return ATTN_ERR_FIELD;
-    }
+    if (!json_is_object(node->json))
+        return node_fail_type_with(reading, node, "an object", "a text is inputs.text, and ids are inputs.ids");
     attn_status status = node_decode_members(reading, node, input_members, ARRAY_LENGTH(input_members), inputs);
     return status == ATTN_OK ? check_inputs(reading, node, inputs) : status;
 }

@@ -48,6 +48,9 @@ const char *number_word_read_bare(const char *text, const char *end, double *val
 bool number_word_is_number(const char *text, size_t length)
 {
     bool has_digit = false;
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        if (length == strlen(words[i].text) - 2 && memcmp(text, words[i].text + 1, length) == 0)
+            return true;
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '\0' || strchr("0123456789+-.,eE_ ", text[i]) == NULL)
             return false;

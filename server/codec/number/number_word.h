@@ -14,7 +14,7 @@
 const char *number_word_read(const char *text, const char *end, double *value);
 /* Likewise for the words that Python and Triton write without quotes: NaN, Infinity and -Infinity. */
 const char *number_word_read_bare(const char *text, const char *end, double *value);
-/* Whether the text has only the characters of a number, and a digit. */
+/* Whether a text in quotes was meant as a number: it has only digits and their signs, or it is one of the words. */
 bool number_word_is_number(const char *text, size_t length);
 /* Whether the text begins with such a word without quotes, in letters of any case: "-inf", "NaN". */
 bool number_word_is_bare(const char *text, const char *end);

@@ -205,10 +205,8 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
                           : is_integer(type)       ? decode_counts
                           : may_hide               ? decode_scores
                                                    : decode_tensor)(&d->decoder.reading, &node, &data);
-    if (status != ATTN_OK) {
-        oip_translate(d->decoder.reading.err);
+    if (status != ATTN_OK)
         return status;
-    }
     const size_t received = attn_tensor_count(data);
     if (received != count || (data->rank != 1 && !has_same_shape(data, tensor)))
         return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE,

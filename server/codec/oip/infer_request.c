@@ -407,7 +407,10 @@ static attn_status read_sections(struct oip_decoder *d, const struct node *root,
         status = read_outputs(d, root, request);
     if (status == ATTN_OK)
         status = oip_read_inputs(d, root);
-    return status == ATTN_OK ? decode_envelope(d, root, options, masks, request) : status;
+    if (status == ATTN_OK)
+        return decode_envelope(d, root, options, masks, request);
+    oip_translate(d->decoder.reading.err);
+    return status;
 }
 
 /* Reads a member of root that is a string. *to stays NULL when root has no such member. */

@@ -32,12 +32,10 @@ static void settle_return(struct envelope *envelope)
 attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope *envelope = to;
-    if (!json_is_object(node->json)) {
-        node_fail_type(reading, node, "an object");
-        node_explain(reading,
-                     "vectors are inputs.query, and a whole model takes texts: POST /v1/models/{model}/attention");
-        return ATTN_ERR_FIELD;
-    }
+    if (!json_is_object(node->json))
+        return node_fail_type_with(
+            reading, node, "an object",
+            "vectors are inputs.query, and a whole model takes texts: POST /v1/models/{model}/attention");
     attn_status status = node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
     settle_return(envelope);
     if (status == ATTN_OK && !envelope->request.inputs.query && !attn_start_of(&envelope->request.inputs))

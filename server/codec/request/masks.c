@@ -173,14 +173,9 @@ const struct member_table masks_table = {"masks", masks_members, ARRAY_LENGTH(ma
 attn_status decode_masks(struct reading *reading, const struct node *node, void *to)
 {
     static const char members[] = "a mask is masks.attend (true may attend), masks.causal or another member";
-    const bool is_tensor = json_is_object(node->json) && node_find(node->json, "shape");
-    if (is_tensor || !json_is_object(node->json)) {
-        if (is_tensor)
-            node_fail(reading, node, ATTN_ERR_FIELD, "is a tensor, and must be an object of masks");
-        else
-            node_fail_type(reading, node, "an object");
-        node_explain(reading, members);
-        return ATTN_ERR_FIELD;
-    }
+    if (!json_is_object(node->json))
+        return node_fail_type_with(reading, node, "an object", members);
+    if (node_find(node->json, "shape"))
+        return node_fail(reading, node, ATTN_ERR_FIELD, "is a tensor; %s", members);
     return node_decode_members(reading, node, masks_members, ARRAY_LENGTH(masks_members), to);
 }

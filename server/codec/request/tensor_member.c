@@ -122,31 +122,15 @@ static attn_status decode_dtype(struct reading *reading, const struct node *pare
     return status;
 }
 
-/* The first string within the arrays. False: it is something else. */
-static bool first_text(struct reading *reading, const struct node *node, const char **text, size_t *length)
-{
-    if (node_string(reading, node, text, length))
-        return true;
-    if (!node_is_array(reading, node) || node_lifted(reading, node))
-        return false;
-    const struct node first = node_element(node, 0);
-    return first.json && first_text(reading, &first, text, length);
-}
-
-static bool is_number_word(const char *text, size_t length)
-{
-    return length > 0 && number_word_is_bare(text, text + length);
-}
-
 /* Fails because a value is no tensor. Strings get a sentence that says what to do with them. */
 static attn_status fail_form(struct reading *reading, const struct node *node, const struct kind *kind,
                              const char *wanted)
 {
     const char *text, *place = NULL;
     size_t length;
-    if (!first_text(reading, node, &text, &length))
+    if (!node_first_string(reading, node, &text, &length))
         return node_fail_type(reading, node, wanted);
-    const bool is_number = number_word_is_number(text, length) || is_number_word(text, length);
+    const bool is_number = number_word_is_number(text, length);
     if (kind->dtype == ATTN_BOOL)
         place = is_number ? TENSOR_BIAS_PLACE : NULL;
     else if (is_float(kind->dtype) && !is_number)
