@@ -409,7 +409,8 @@ static attn_status read_sections(struct oip_decoder *d, const struct node *root,
         status = oip_read_inputs(d, root);
     if (status == ATTN_OK)
         return decode_envelope(d, root, options, masks, request);
-    oip_translate(d->decoder.reading.err);
+    if (node_find(root->json, "inputs")) /* without it, the message is in the words of this protocol */
+        oip_translate(d->decoder.reading.err);
     return status;
 }
 
