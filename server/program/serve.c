@@ -24,28 +24,11 @@
 #include "service/models/models.h"
 #include "service/selftest.h"
 
-/*
- * Raises the limit of descriptors. Each connection takes one, and the usual soft limit of 1024 is less than
- * --connections allows.
- */
-static void allow_descriptors(uint64_t connections, const struct log *log)
-{
-    enum { OTHERS = 192 };
-    connections = memory_places(connections);
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
-        return;
-    limit.rlim_cur = connections + OTHERS < limit.rlim_max ? connections + OTHERS : limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur < connections + OTHERS)
-        log_say(log, LOG_WARN, "only %llu descriptors are allowed, too few for %llu connections",
-                (unsigned long long)limit.rlim_cur, (unsigned long long)connections);
-}
-
 /* The parts of a server. serve owns them. */
 struct serving {
     const struct config *config;
     struct log log;
+    uint64_t connections; /* as many as memory and descriptors allow */
     const attn_kernel *kernel;
     struct font_set fonts;
     struct executor *executor;
@@ -69,7 +52,7 @@ static struct http_setup setup_of(const struct serving *serving)
         .io_threads = (unsigned)config->io_threads,
         .tls_certificate = config->tls_cert,
         .tls_key = config->tls_key,
-        .connections = (unsigned)config->memory.connections,
+        .connections = (unsigned)serving->connections,
         .connections_per_address = (unsigned)config->connections_per_address,
         .idle_timeout_s = (unsigned)config->idle_timeout_s,
         .header_timeout_s = (unsigned)config->header_timeout_s,
@@ -290,6 +273,52 @@ static bool create_workers(struct serving *serving, char *message, size_t messag
     return false;
 }
 
+/*
+ * The descriptors that are not for connections. Some 12 are always open, and reading a file takes one for a moment. An
+ * I/O thread has two of its own and reads files, a compute thread writes the file of a layer, and a model keeps its
+ * folder open.
+ */
+static uint64_t other_descriptors(const struct serving *serving)
+{
+    enum { PROCESS = 24, IO_THREAD = 3 };
+    const struct config *config = serving->config;
+    return PROCESS + IO_THREAD * config->io_threads + config->compute_threads + models_count(serving->models);
+}
+
+/*
+ * Raises the limit of descriptors as far as it may. Each connection takes one, and the usual soft limit of 1024 is less
+ * than --connections allows. Where the limit stays too low, there are fewer connections, because a connection without a
+ * descriptor would wait until another one ends. The spare descriptors are for uploads that are written to the disk
+ * while they arrive, and for models that are added.
+ */
+static bool allow_descriptors(struct serving *serving, char *message, size_t message_size)
+{
+    enum { SPARE = 128 };
+    const uint64_t asked = serving->config->memory.connections, others = other_descriptors(serving),
+                   least = others + memory_places(1), wanted = others + memory_places(asked) + SPARE;
+    struct rlimit limit;
+    serving->connections = asked;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return true;
+    const struct rlimit raised = {wanted < limit.rlim_max ? wanted : limit.rlim_max, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+        limit = raised;
+    if (limit.rlim_cur < least) {
+        snprintf(message, message_size,
+                 "%llu open files are too few: the server needs at least %llu with %llu threads; raise the limit "
+                 "(ulimit -n, LimitNOFILE=)",
+                 (unsigned long long)limit.rlim_cur, (unsigned long long)least,
+                 (unsigned long long)(serving->config->io_threads + serving->config->compute_threads));
+        return false;
+    }
+    serving->connections = memory_connections(asked, limit.rlim_cur - others);
+    if (serving->connections < asked)
+        log_say(
+            &serving->log, LOG_WARN, "%llu open files are allowed (ulimit -n): room for %llu connections, not for %llu",
+            (unsigned long long)limit.rlim_cur, (unsigned long long)serving->connections, (unsigned long long)asked);
+    return true;
+}
+
 /* Prepares everything that serving needs. signals_take and memory_keep_small_blocks come before the first thread. */
 static bool prepare(struct serving *serving, char *message, size_t message_size)
 {
@@ -308,7 +337,7 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
         return false;
     start_log_writer(&serving->log);
     return open_layers(serving, message, message_size) && open_models(serving, message, message_size) &&
-           create_workers(serving, message, message_size);
+           allow_descriptors(serving, message, message_size) && create_workers(serving, message, message_size);
 }
 
 static void give_back(struct serving *serving)
@@ -349,7 +378,6 @@ static bool start(struct serving *serving, char *message, size_t message_size)
         return false;
     announce_start(&serving->log, serving->config, serving->server, attn_kernel_name(serving->kernel));
     announce_fonts(&serving->log, &serving->fonts);
-    allow_descriptors(serving->config->memory.connections, &serving->log);
     if (test_itself(serving, message, message_size)) {
         log_writer_flush(serving->log.writer, LOG_PATIENCE_MS);
         announce_page(serving->server);

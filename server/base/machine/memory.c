@@ -64,10 +64,8 @@ uint64_t memory_places(uint64_t connections)
     return connections + connections / 8 + 16;
 }
 
-/* The requested connections, and at most as many as fit into the share. */
-static uint64_t connections_within(uint64_t asked, uint64_t share)
+uint64_t memory_connections(uint64_t asked, uint64_t places)
 {
-    const uint64_t places = share / MEMORY_CONNECTION_BYTES;
     uint64_t connections = places > memory_places(1) ? (places - memory_places(0)) * 8 / 9 : 1;
     while (memory_places(connections + 1) <= places)
         connections++;
@@ -104,7 +102,7 @@ bool memory_divide(struct memory_division *d, char *message, size_t message_size
     d->process_bytes = PROCESS_BYTES + d->io_threads * IO_THREAD_BYTES + d->compute_threads * COMPUTE_THREAD_BYTES;
     const uint64_t all = less(d->total, d->process_bytes);
     d->heap_bytes = all / HEAP_SHARE < HEAP_BYTES_MAX ? all / HEAP_SHARE : HEAP_BYTES_MAX;
-    d->connections = connections_within(d->connections, all / CONNECTIONS_SHARE);
+    d->connections = memory_connections(d->connections, all / CONNECTIONS_SHARE / MEMORY_CONNECTION_BYTES);
     d->connections_bytes = memory_places(d->connections) * MEMORY_CONNECTION_BYTES;
     d->layers_bytes = share_of(d->layers_bytes, all / LAYERS_SHARE);
     d->caches_bytes = share_of(d->caches_bytes, all / CACHES_SHARE);

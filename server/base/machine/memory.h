@@ -49,6 +49,8 @@ uint64_t memory_compute_threads(uint64_t total);
 bool memory_divide(struct memory_division *division, char *message, size_t message_size);
 /* The number of connections that the library must hold, because it still counts those that are being closed. */
 uint64_t memory_places(uint64_t connections);
+/* The connections asked for, and at most as many as that many places hold; at least 1. */
+uint64_t memory_connections(uint64_t asked, uint64_t places);
 
 /*
  * Sets how the C library treats freed blocks. Blocks of 128 KiB and more return to the system at once. Smaller blocks

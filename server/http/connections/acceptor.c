@@ -16,14 +16,16 @@
 /* At most IN_A_ROW connections are accepted in a row. Without room or a descriptor, the others wait for PAUSE_MS. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };
 
-typedef enum { TAKEN, NOBODY_THERE, TRY_LATER } acceptance;
+typedef enum { TAKEN, NOBODY_THERE, TRY_LATER, NO_DESCRIPTOR } acceptance;
 
 /* accept(2) also returns errors of one new connection and of its network. The next connection may succeed. */
 static acceptance acceptance_of_failure(void)
 {
-    static const int lasting[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
+    static const int lasting[] = {ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return NOBODY_THERE;
+    if (errno == EMFILE)
+        return NO_DESCRIPTOR;
     for (size_t i = 0; i < ARRAY_LENGTH(lasting); i++)
         if (errno == lasting[i])
             return TRY_LATER;
@@ -83,11 +85,13 @@ static void *accept_connections(void *argument)
         acceptance last = TAKEN;
         for (int i = 0; i < IN_A_ROW && last == TAKEN; i++)
             last = take_one(server);
-        pauses = last == TRY_LATER;
+        pauses = last == TRY_LATER || last == NO_DESCRIPTOR;
         if (pauses)
             say_why(server, &is_said);
         else
             is_said = false;
+        if (last == NO_DESCRIPTOR) /* other files took what was left for connections */
+            connection_evict_one(server);
     }
 }
 

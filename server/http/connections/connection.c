@@ -103,7 +103,7 @@ static bool do_answers_crowd_out(const struct http_server *server)
 /*
  * Chooses the connection to evict. A connection without an answer costs least to close. But while answers crowd those
  * out, an answer that its client does not take is evicted first, because otherwise newcomers would evict each other in
- * the few places that are left. NULL: every connection is being served.
+ * the few places that are left. newest may be NULL. NULL: every connection is being served.
  */
 static struct connection *one_to_evict(const struct http_server *server, const struct connection *newest, double now_ms)
 {
@@ -113,6 +113,15 @@ static struct connection *one_to_evict(const struct http_server *server, const s
     if (chosen == NULL)
         chosen = longest_without_answer(server, newest, now_ms);
     return chosen != NULL ? chosen : longest_untaken(server, now_ms);
+}
+
+void connection_evict_one(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct connection *chosen = one_to_evict(server, NULL, clock_now_ms());
+    if (chosen != NULL)
+        connection_evict(chosen);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void make_room(struct connection *newest)

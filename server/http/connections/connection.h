@@ -64,5 +64,7 @@ void connection_ends(struct connection *connection, double now_ms);
 bool connection_find_line(struct connection *connection, double now_ms);
 /* Evicts the connection: ends it, so that its place is free. The caller holds the lock of the server. */
 void connection_evict(struct connection *connection);
+/* Evicts the connection that costs least to close, if there is one, so that its descriptor is free. */
+void connection_evict_one(struct http_server *server);
 
 #endif

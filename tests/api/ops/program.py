@@ -139,25 +139,83 @@ def connections_are_bounded_for_each_address(program):
         assert 1 <= answered <= most, answered
 
 
+def descriptors(most):
+    """What limits the descriptors of a process before it starts."""
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
+
+
+class NarrowServer(Server):
+    """A server with few descriptors. The number of threads decides how many it needs for itself."""
+
+    def __init__(self, program, most, **settings):
+        super().__init__(program, environment={"ATTND_COMPUTE_THREADS": "2", **settings})
+        self.most = most
+
+    def _command(self):
+        return ["sh", "-c", f'ulimit -n {self.most}; exec "$0"', self.program]
+
+
+def silent_connections(server, count):
+    """Each sends half a line, and nothing more."""
+    host, port = server.url.rsplit("/", 1)[1].split(":")
+    held = [socket.create_connection((host, int(port))) for _ in range(count)]
+    for connection in held:
+        connection.sendall(b"GET /livez HT")
+    return held
+
+
+def metric(server, name):
+    return int(re.search(rf"^{name} (\d+)$", server.client().get("/metrics").body.decode(), re.MULTILINE)[1])
+
+
+@test
+def few_descriptors_are_few_connections_and_lock_nobody_out(program):
+    with NarrowServer(program, 64) as server:
+        said = [line for line in server.lines if "open files are allowed" in line]
+        assert len(said) == 1 and "64 open files are allowed (ulimit -n): room for" in said[0], server.lines
+        held = silent_connections(server, 200)
+        assert [server.client().get("/livez").status for _ in range(5)] == [200] * 5
+        assert not any("have to wait" in line for line in server.lines), server.lines
+        for connection in held:
+            connection.close()
+
+
+@test
+def descriptors_that_others_take_do_not_lock_out_connections(program):
+    with Server(program) as server:
+        held = silent_connections(server, 20)
+        wait_until(lambda: metric(server, "attnd_connections") >= 20, "they are not let in")
+        taken = max(map(int, os.listdir(f"/proc/{server.process.pid}/fd")))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (taken, taken))
+        held += silent_connections(server, 20)
+        assert [server.client().get("/livez").status for _ in range(5)] == [200] * 5
+        assert metric(server, "attnd_connections_evicted_total") > 0, "nobody had to go"
+        for connection in held:
+            connection.close()
+
+
+@test
+def too_few_descriptors_are_refused_at_the_start(program):
+    done = subprocess.run(["sh", "-c", 'ulimit -n 40; exec "$0" --listen 127.0.0.1:0 --compute-threads 2', program],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "attnd: 40 open files are too few: the server needs at least" in done.stderr, done
+
+
 @test
 def more_descriptors_are_taken_where_they_are_allowed(program):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-
-    def limit(most):
-        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
-
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     for most, warns in ((4096, False), (512, True)):
         if hard != resource.RLIM_INFINITY and hard < most:
             continue
         with tempfile.TemporaryFile("w+") as log:
             process = subprocess.Popen([program, "--listen", "127.0.0.1:0", "--drain-delay", "0"], stdout=log, stderr=log,
-                                       preexec_fn=limit(most))
+                                       preexec_fn=descriptors(most))
             try:
                 wait_until(lambda: "kernel=" in said_in(log), "it does not say that it has started")
             finally:
                 process.terminate()
                 assert process.wait(60) == 0
-            assert ("descriptors are allowed, too few" in said_in(log)) == warns, said_in(log)
+            assert ("open files are allowed" in said_in(log)) == warns, said_in(log)
 
 
 @test
