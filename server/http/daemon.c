@@ -136,8 +136,11 @@ static void say_for_library(void *cls, const char *format, va_list arguments)
 #define STRICT_OPTION MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
-/* TLS 1.2 and 1.3 (RFC 8996). No SHA-1, and therefore none of the CBC ciphers that need it. */
-static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-SHA1";
+/*
+ * TLS 1.2 and 1.3 (RFC 8996). No SHA-1, and therefore none of the CBC ciphers that need it. No RSA key exchange, with
+ * which a stolen key would open recorded connections (RFC 9325, section 4.1).
+ */
+static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-SHA1:-RSA";
 
 /*
  * The acceptor limits the number of connections (has_room). The library must never reach its own limit: it divides the

@@ -117,3 +117,15 @@ def old_protocols_and_ciphers_are_refused(program):
                 for cipher in ("AES128-SHA", "AES256-SHA"):
                     agreed = handshake(server, "-tls1_2", "-cipher", f"ECDHE-{family}-{cipher}:{cipher}:@SECLEVEL=0")
                     assert agreed == "", agreed
+
+
+@test
+def every_connection_has_a_secret_of_its_own(program):
+    """TLS 1.2 without RSA key exchange, which an RSA certificate alone would allow."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_certificate(folder, "RSA")
+        with SecureServer(program, folder) as server:
+            for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-CCM", "AES256-CCM"):
+                assert handshake(server, "-tls1_2", "-cipher", cipher) == "", cipher
+            for cipher in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305"):
+                assert cipher in handshake(server, "-tls1_2", "-cipher", cipher), cipher
