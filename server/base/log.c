@@ -156,11 +156,8 @@ void log_ms(struct log_line *line, const char *key, double value)
         put_text(line, text);
 }
 
-/*
- * Closes the line and writes it. lines is the number of lines that this one stands for. Returns the number of lines
- * that the writer lost before this one (log_writer_put).
- */
-static size_t write_line(struct log_line *line, size_t lines)
+/* Closes the line and writes it. notice, and the number of lost lines that is returned: as of log_writer_put. */
+static size_t write_line(struct log_line *line, size_t notice)
 {
     if (line->log == NULL)
         return 0;
@@ -168,7 +165,7 @@ static size_t write_line(struct log_line *line, size_t lines)
         put_closing(line, '}');
     put_closing(line, '\n');
     if (line->log->writer != NULL)
-        return log_writer_put(line->log->writer, line->text, line->length, lines);
+        return log_writer_put(line->log->writer, line->text, line->length, notice);
     /* A log that cannot be written must not stop the server, so the result is ignored. */
     (void)!write(line->log->fd, line->text, line->length);
     return 0;
@@ -176,12 +173,14 @@ static size_t write_line(struct log_line *line, size_t lines)
 
 void log_end(struct log_line *line)
 {
-    for (size_t lost = write_line(line, 1); lost > 0;) {
-        struct log_line notice;
-        log_begin(&notice, line->log, LOG_WARN, "lines of the log were lost, because its reader was too slow");
-        log_count(&notice, "lines", lost);
-        lost = write_line(&notice, lost);
-    }
+    const size_t lost = write_line(line, 0);
+    if (lost == 0)
+        return;
+    struct log_line notice;
+    log_begin(&notice, line->log, LOG_WARN,
+              "lines of the log were lost: its reader was too slow, or its disk was full");
+    log_count(&notice, "lines", lost);
+    (void)write_line(&notice, lost);
 }
 
 int log_open(const char *path)

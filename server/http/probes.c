@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/log_writer.h"
 #include "http/reply.h"
 #include "service/infer/infer.h"
 #include "service/infer/model.h"
@@ -101,6 +102,7 @@ void probes_answer_metrics(struct request *request)
         .queue_limit = executor_queue_limit(setup->executor),
         .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
         .memory_limit_bytes = setup->budget_bytes,
+        .log_lines_lost = log_writer_lost(setup->log->writer),
         .has_layers = setup->layers != NULL,
         .layers = layers,
         .layers_prepared_bytes = prepared_bytes,

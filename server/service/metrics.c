@@ -132,7 +132,7 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     }
 }
 
-static void write_counters(const struct metrics *metrics, struct chunks *out)
+static void write_counters(const struct metrics *metrics, const struct metrics_now *now, struct chunks *out)
 {
     write_one(out, "attnd_received_bytes_total", "counter", "Bytes of request bodies received.",
               value_of(&metrics->received_bytes));
@@ -142,6 +142,9 @@ static void write_counters(const struct metrics *metrics, struct chunks *out)
               value_of(&metrics->connections_begun));
     write_one(out, "attnd_connections_evicted_total", "counter", "Connections closed to make room for others.",
               value_of(&metrics->connections_evicted));
+    write_one(out, "attnd_log_lines_lost_total", "counter",
+              "Lines that the log did not take, because its reader was too slow or its disk was full.",
+              now->log_lines_lost);
 }
 
 /* Escapes quotes and backslashes, which names of compilers and libraries may have. */
@@ -272,7 +275,7 @@ void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
     write_times(metrics, out);
     write_rejected(metrics, labels, out);
     write_cancelled(metrics, out);
-    write_counters(metrics, out);
+    write_counters(metrics, now, out);
     write_process(out);
     write_models(now, out);
 }

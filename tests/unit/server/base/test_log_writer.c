@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -222,6 +225,88 @@ START_TEST(a_log_that_cannot_be_written_is_done_without)
 }
 END_TEST
 
+/* ---- a full disk ---- */
+
+enum { FULL_AT = 5000, LINES_TOLD = 200 };
+
+/* Files end at that many bytes, as on a full disk. Until then, a write is short. */
+static void files_end_at(rlim_t bytes)
+{
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void tell_lines(const struct log *log, unsigned first)
+{
+    for (unsigned i = first; i < first + LINES_TOLD; i++)
+        log_say(log, LOG_INFO, "line %u", i);
+    log_writer_flush(log->writer, PATIENCE_MS);
+}
+
+/* Reads the lines of the file, which are whole and in order, and adds them to found. */
+static void read_file(int fd, struct found *found)
+{
+    found->fd = dup(fd);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+    read_on(found);
+}
+
+START_TEST(lines_that_a_full_disk_does_not_take_are_counted_and_none_is_torn)
+{
+    FILE *file = tmpfile();
+    struct found found = {.lines = 0};
+    ck_assert_int_eq(fcntl(fileno(file), F_SETFL, O_APPEND), 0);
+    const struct log log = log_to(fileno(file));
+    for (unsigned round = 0; round < 3; round++) {
+        const long size = lseek(fileno(file), 0, SEEK_END);
+        files_end_at((rlim_t)(size + FULL_AT + round));
+        tell_lines(&log, 2 * round * LINES_TOLD);
+        ck_assert_uint_gt(log_writer_lost(log.writer), 0);
+        files_end_at(RLIM_INFINITY);
+        tell_lines(&log, (2 * round + 1) * LINES_TOLD);
+    }
+    const uint64_t lost = log_writer_lost(log.writer);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    read_file(fileno(file), &found);
+    ck_assert_uint_eq(found.lost, lost);
+    ck_assert_uint_eq(found.lines + found.lost, 6 * LINES_TOLD);
+    fclose(file);
+}
+END_TEST
+
+/* The log continues in another file, or in the same one, which was truncated. */
+START_TEST(a_new_file_does_not_begin_with_the_rest_of_a_line)
+{
+    char paths[2][32] = {"/tmp/attnd-log-XXXXXX", "/tmp/attnd-log-XXXXXX"};
+    close(mkstemp(paths[0]));
+    close(mkstemp(paths[1]));
+    for (unsigned round = 0; round < 2; round++) {
+        struct found found = {.lines = 0};
+        const int fd = open(paths[0], O_RDWR | O_APPEND), other = open(paths[round], O_RDWR);
+        const struct log log = log_to(fd);
+        files_end_at(FULL_AT);
+        tell_lines(&log, 0);
+        files_end_at(RLIM_INFINITY);
+        ck_assert_int_eq(lseek(fd, 0, SEEK_END), FULL_AT);
+        ck_assert_int_eq(ftruncate(other, 0), 0);
+        ck_assert(log_open_again(fd, paths[round]));
+        tell_lines(&log, LINES_TOLD);
+        ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+        read_file(other, &found);
+        ck_assert_uint_eq(found.lines, LINES_TOLD);
+        ck_assert_uint_gt(found.lost, 0);
+        close(fd);
+        close(other);
+        ck_assert_int_eq(truncate(paths[0], 0), 0);
+    }
+    unlink(paths[0]);
+    unlink(paths[1]);
+}
+END_TEST
+
 /* Also where writing says "not now": a pipe that somebody else has made so. */
 START_TEST(a_log_that_does_not_block_is_waited_for)
 {
@@ -251,5 +336,7 @@ CHECK_MAIN("log_writer")
     tcase_add_test(tests, a_log_that_is_not_read_holds_up_nobody_and_says_what_is_missing);
     tcase_add_test(tests, the_end_does_not_wait_for_ever_for_a_reader);
     tcase_add_test(tests, a_log_that_cannot_be_written_is_done_without);
+    tcase_add_test(tests, lines_that_a_full_disk_does_not_take_are_counted_and_none_is_torn);
+    tcase_add_test(tests, a_new_file_does_not_begin_with_the_rest_of_a_line);
     tcase_add_test(tests, a_log_that_does_not_block_is_waited_for);
 }
