@@ -139,15 +139,61 @@ static void look_again(struct layer_directory *directory, const struct layer_row
     }
 }
 
-static int scan(struct layer_directory *directory)
+static int scan_files(struct layer_directory *directory)
 {
     struct layer_row row = {.name = ""};
     const int outcome = layer_files_each(directory->files, note_name, directory);
-    while (outcome == 0 && layer_store_page(directory->store, row.name, 1, &row) == 1) {
+    while ((outcome == 0 || outcome == ENOENT) && layer_store_page(directory->store, row.name, 1, &row) == 1) {
         layer_version_release(row.version);
         look_again(directory, &row);
     }
     return outcome;
+}
+
+static void say_directory(const struct layer_directory *directory, log_level level, const char *what,
+                          const char *reason)
+{
+    struct log_line line;
+    log_begin(&line, directory->log, level, what);
+    log_text(&line, "directory", directory->path);
+    if (reason != NULL)
+        log_text(&line, "reason", reason);
+    log_end(&line);
+}
+
+/* Finds the layers of another directory as at the start: its files are not logged one by one. */
+static int find_again(struct layer_directory *directory)
+{
+    (void)layer_files_sweep(directory->files);
+    directory->is_open = false;
+    const int outcome = scan_files(directory);
+    directory->is_open = true;
+    say_directory(directory, LOG_INFO, "the directory of layers is found again", NULL);
+    return outcome;
+}
+
+int layer_directory_follow(struct layer_directory *directory)
+{
+    static const char gone[] = "the directory of layers is gone";
+    char text[128];
+    bool is_another;
+    const bool was_gone = directory->is_gone;
+    const int outcome = layer_files_follow(directory->files, directory->path, &is_another);
+    directory->is_gone = outcome != 0;
+    if (!was_gone && outcome != 0)
+        say_directory(directory, LOG_WARN, gone, strerror_r(outcome, text, sizeof text));
+    else if (!was_gone && is_another)
+        say_directory(directory, LOG_WARN, gone, "another directory has its path");
+    if (is_another || (was_gone && outcome == 0))
+        return find_again(directory);
+    return outcome;
+}
+
+static int scan(struct layer_directory *directory)
+{
+    const int outcome = layer_directory_follow(directory);
+    const int scanned = scan_files(directory);
+    return outcome != 0 ? 0 : scanned; /* a directory that is gone was logged once */
 }
 
 void layer_directory_rescan(struct layer_directory *directory)
@@ -166,13 +212,13 @@ void layer_directory_rescan(struct layer_directory *directory)
 
 /* ---- open and close ---- */
 
-static void say_open(struct layer_directory *directory, const char *path, size_t swept)
+static void say_open(struct layer_directory *directory, size_t swept)
 {
     struct log_line line;
     size_t count, bytes;
     layer_store_totals(directory->store, &count, &bytes);
     log_begin(&line, directory->log, LOG_INFO, "layers");
-    log_text(&line, "directory", path);
+    log_text(&line, "directory", directory->path);
     log_count(&line, "count", count);
     log_count(&line, "temporaries_removed", swept);
     log_end(&line);
@@ -228,13 +274,14 @@ int layer_directory_open(struct layer_directory *directory, const char *path, bo
     int outcome = layer_files_open(path, !is_read_only, &directory->files);
     if (outcome != 0)
         return outcome;
+    directory->path = path;
     const size_t swept = layer_files_sweep(directory->files);
     pthread_mutex_lock(&directory->lock);
-    outcome = scan(directory);
+    outcome = scan_files(directory);
     pthread_mutex_unlock(&directory->lock);
     directory->is_open = outcome == 0;
     if (outcome == 0) {
-        say_open(directory, path, swept);
+        say_open(directory, swept);
         begin_looking(directory);
     }
     return outcome;

@@ -84,6 +84,33 @@ void layer_files_close(struct layer_files *files)
     free(files);
 }
 
+int layer_files_follow(const struct layer_files *files, const char *path, bool *is_another)
+{
+    struct stat now, then;
+    *is_another = false;
+    if (stat(path, &now) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? ENOENT : 0; /* otherwise nothing is known */
+    if (fstat(files->directory, &then) != 0 || (now.st_dev == then.st_dev && now.st_ino == then.st_ino))
+        return 0;
+    const int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0)
+        return errno;
+    *is_another = dup3(opened, files->directory, O_CLOEXEC) == files->directory;
+    const int outcome = *is_another ? 0 : errno;
+    close(opened);
+    return outcome;
+}
+
+int layer_files_lock(const struct layer_files *files)
+{
+    return flock(files->directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? EWOULDBLOCK : 0;
+}
+
+void layer_files_unlock(const struct layer_files *files)
+{
+    (void)flock(files->directory, LOCK_UN);
+}
+
 /* Calls found for every entry of the directory, including "." and "..". */
 static int each_entry(const struct layer_files *files, int (*found)(void *context, const char *entry), void *context)
 {

@@ -59,6 +59,18 @@ int layer_identity_look(int directory, const char *path, struct layer_identity *
 int layer_files_open(const char *path, bool may_write, struct layer_files **files);
 void layer_files_close(struct layer_files *files);
 
+/*
+ * Looks whether the path still leads to the open directory. If another directory has the path, it takes the place of
+ * the open one, also for threads that use files now, and *is_another is true. ENOENT: no directory has the path.
+ */
+int layer_files_follow(const struct layer_files *files, const char *path, bool *is_another);
+/*
+ * Locks the directory against other processes that lock it likewise; threads of this process share the lock. Returns
+ * EWOULDBLOCK at once when another process has the lock. A file system without locks gives 0.
+ */
+int layer_files_lock(const struct layer_files *files);
+void layer_files_unlock(const struct layer_files *files);
+
 /* Finds the file that has the name now. ENOENT: there is none. */
 int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity);
 int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,

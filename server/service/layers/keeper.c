@@ -145,10 +145,59 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
     return call_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
+/* The longest wait for another server that changes a layer. It has the lock for the time of a rename and an fsync. */
+enum { OTHERS_MS = 10000, OTHERS_STEP_MS = 1 };
+
+static bool is_cancelled(const struct call *call)
+{
+    const attn_runtime *runtime = call->in.runtime;
+    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* Waits without the lock of the directory, which the threads of this server need meanwhile. */
+static attn_status wait_for_others(struct layer_keeper *keeper, struct call *call, unsigned *waited_ms)
+{
+    if (is_cancelled(call))
+        return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "another server was changing a layer");
+    if ((*waited_ms += OTHERS_STEP_MS) > OTHERS_MS)
+        return call_refuse(call, CALL_STORE_FAILED, "another process has the directory of layers locked for %d s",
+                           OTHERS_MS / 1000);
+    pthread_mutex_unlock(&keeper->directory.lock);
+    nanosleep(&(struct timespec){.tv_nsec = OTHERS_STEP_MS * 1000000}, NULL);
+    pthread_mutex_lock(&keeper->directory.lock);
+    return ATTN_OK;
+}
+
 /*
- * Refreshes, checks the conditions, and sets *exists. The caller holds the directory's lock. Computing a digest for the
- * conditions may take long, so the lock is released meanwhile. The layer may be another one afterwards, so everything
- * is checked again.
+ * Takes the lock of the directory in this process, and then against other servers, so that a condition still holds when
+ * the file is renamed. The lock in this process is held after a failure, too; let_others_change releases both.
+ */
+static attn_status keep_others_from_changing(struct layer_keeper *keeper, struct call *call)
+{
+    unsigned waited_ms = 0;
+    attn_status status = ATTN_OK;
+    pthread_mutex_lock(&keeper->directory.lock);
+    if (keeper->directory.files == NULL)
+        return ATTN_OK;
+    const int outcome = layer_directory_follow(&keeper->directory);
+    if (outcome != 0)
+        return layer_refuse_errno(call, outcome);
+    while (status == ATTN_OK && layer_files_lock(keeper->directory.files) != 0)
+        status = wait_for_others(keeper, call, &waited_ms);
+    return status;
+}
+
+static void let_others_change(struct layer_keeper *keeper)
+{
+    if (keeper->directory.files != NULL)
+        layer_files_unlock(keeper->directory.files);
+    pthread_mutex_unlock(&keeper->directory.lock);
+}
+
+/*
+ * Refreshes, checks the conditions, and sets *exists. The caller keeps others from changing layers. Computing a digest
+ * for the conditions may take long, so others may change layers meanwhile. The layer may be another one afterwards, so
+ * everything is checked again.
  */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
@@ -156,11 +205,12 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
     attn_status status = ATTN_OK;
     layer_directory_refresh(&keeper->directory, name, &row);
     while (status == ATTN_OK && layer_conditions_lack_digest(row.version, call)) {
-        pthread_mutex_unlock(&keeper->directory.lock);
+        let_others_change(keeper);
         if (layer_digest(row.version, call) == NULL)
             status = ATTN_ERR_CANCELLED;
         layer_version_release(row.version);
-        pthread_mutex_lock(&keeper->directory.lock);
+        const attn_status kept = keep_others_from_changing(keeper, call);
+        status = status == ATTN_OK ? kept : status;
         layer_directory_refresh(&keeper->directory, name, &row);
     }
     *exists = row.state != LAYER_ABSENT;
@@ -183,9 +233,10 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
         status = check_room(keeper, name, bytes, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->directory.lock);
-    status = check_change(keeper, name, call, &exists);
-    pthread_mutex_unlock(&keeper->directory.lock);
+    status = keep_others_from_changing(keeper, call);
+    if (status == ATTN_OK)
+        status = check_change(keeper, name, call, &exists);
+    let_others_change(keeper);
     return status;
 }
 
@@ -206,14 +257,19 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span
     return fails;
 }
 
-/* Gives a written draft its name and installs the version, which takes over the draft's bytes. */
+/*
+ * Gives a written draft its name and installs the version, which takes over the draft's bytes. The caller calls
+ * let_others_change afterwards.
+ */
 static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
                           struct call *call, bool *exists)
 {
     bool is_renamed = true;
     int outcome = 0;
     assert(version != NULL);
-    attn_status status = check_change(keeper, version->name, call, exists);
+    attn_status status = keep_others_from_changing(keeper, call);
+    if (status == ATTN_OK)
+        status = check_change(keeper, version->name, call, exists);
     if (status == ATTN_OK)
         status = check_room(keeper, version->name, layer_version_bytes(version), call);
     if (status != ATTN_OK) {
@@ -290,9 +346,8 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     } else if (layer_digest(*version, call) == NULL) { /* there is no directory, and so no draft */
         status = ATTN_ERR_CANCELLED;
     } else {
-        pthread_mutex_lock(&keeper->directory.lock);
         status = commit(keeper, draft, *version, call, &exists);
-        pthread_mutex_unlock(&keeper->directory.lock);
+        let_others_change(keeper);
     }
     *created = !exists;
     if (status != ATTN_OK) {
@@ -302,10 +357,13 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     return status;
 }
 
+/* The caller calls let_others_change afterwards. */
 static attn_status remove_file(struct layer_keeper *keeper, const char *name, struct call *call)
 {
     bool exists;
-    attn_status status = check_change(keeper, name, call, &exists);
+    attn_status status = keep_others_from_changing(keeper, call);
+    if (status == ATTN_OK)
+        status = check_change(keeper, name, call, &exists);
     if (status != ATTN_OK)
         return status;
     if (!exists)
@@ -325,9 +383,8 @@ attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span sp
         status = check_writable(keeper, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->directory.lock);
     status = remove_file(keeper, name, call);
-    pthread_mutex_unlock(&keeper->directory.lock);
+    let_others_change(keeper);
     return status;
 }
 

@@ -19,6 +19,7 @@ import caches  # noqa: E402
 import checkpoints  # noqa: E402
 import contract  # noqa: E402
 import durability  # noqa: E402
+import sharing  # noqa: E402
 import uploads  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
@@ -49,7 +50,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         counts = [contract_with(options.attnd, None, options.only), contract_with(options.attnd, folder, options.only)]
-    staged = durability.CHECKS + uploads.CHECKS + checkpoints.CHECKS + caches.CHECKS
+    staged = durability.CHECKS + sharing.CHECKS + uploads.CHECKS + checkpoints.CHECKS + caches.CHECKS
     counts.append(run_tests(staged, in_a_folder, options.only))
     return conclude("layer-tests", *map(sum, zip(*counts)))
 
