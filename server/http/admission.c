@@ -20,11 +20,13 @@ enum { HEADER_MAX = 32 << 10 };
 
 enum { NAMES_MAX = 256, PARAMETERS_MAX = 16 };
 
-/* Uses the client's own id if it holds only harmless characters. */
+/* Uses the client's own id if it holds only harmless characters, and is no API key, because ids are logged. */
 static void take_id(struct request *request)
 {
+    struct keys *keys = request->server->setup.keys;
     const char *given = request->fields.request_id;
-    if (given != NULL && name_is_valid(given, strlen(given), REQUEST_ID_MAX))
+    if (given != NULL && name_is_valid(given, strlen(given), REQUEST_ID_MAX) &&
+        (keys == NULL || !keys_knows(keys, given)))
         text_copy(request->id, sizeof request->id, given);
 }
 

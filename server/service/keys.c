@@ -324,6 +324,16 @@ static struct key *key_by_digest(struct keyring *ring, const uint8_t digest[DIGE
     return found;
 }
 
+bool keys_knows(struct keys *keys, const char *text)
+{
+    uint8_t digest[DIGEST_BYTES];
+    digest_of(text, strlen(text), digest);
+    pthread_mutex_lock(&keys->lock);
+    const bool is_known = key_by_digest(&keys->ring, digest) != NULL;
+    pthread_mutex_unlock(&keys->lock);
+    return is_known;
+}
+
 struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights, uint64_t body_bytes)
 {
     static const double nothing[QUOTAS] = {0};

@@ -40,6 +40,8 @@ void keys_destroy(struct keys *keys);
  */
 bool keys_reload(struct keys *keys, char *message, size_t message_size);
 size_t keys_count(struct keys *keys);
+/* Whether the text is one of the keys. Nothing is charged. */
+bool keys_knows(struct keys *keys, const char *text);
 
 typedef enum { KEYS_ALLOWED, KEYS_UNKNOWN, KEYS_FORBIDDEN, KEYS_EXHAUSTED } keys_verdict;
 

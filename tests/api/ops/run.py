@@ -287,8 +287,13 @@ def keys_are_asked_for_and_each_has_its_rights(program):
             assert client.send("GET", "/metrics", None, {"X-API-Key": compute}).status == 403
             assert metrics(server, X_API_Key=watch)['attnd_rejected_total{reason="forbidden"}'] == 2
             assert client.send("OPTIONS", "/v1/attention").status == 204
+            for sent in (compute, watch):  # an id is logged, so a key must not be one
+                assert post(client, X_API_Key=compute, X_Request_Id=sent).headers["X-Request-Id"] != sent
+                assert post(client, X_Request_Id=sent).headers["X-Request-Id"] != sent
+            assert post(client, X_Request_Id="mine").headers["X-Request-Id"] == "mine"
+            wait_until(lambda: "id=mine" in "".join(server.lines), "the log lacks the last request")
             wait_until(lambda: "key=worker" in "".join(server.lines), "the log names no key")
-            assert compute not in "".join(server.lines)
+            assert compute not in "".join(server.lines) and watch not in "".join(server.lines)
 
 
 @test
