@@ -145,7 +145,7 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
     return call_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
-/* The longest wait for another server that changes a layer. It has the lock for the time of a rename and an fsync. */
+/* The wait for another server that changes a layer, about. That server has the lock for a rename and an fsync. */
 enum { OTHERS_MS = 10000, OTHERS_STEP_MS = 1 };
 
 static bool is_cancelled(const struct call *call)
