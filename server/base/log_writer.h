@@ -3,8 +3,8 @@
  *
  * The writer gathers pieces for some milliseconds and writes them together, in the order in which they were put. A
  * caller makes no system call per piece, and never waits for a slow reader. Up to 4 MiB of pieces wait for a slow
- * reader; the writer drops further pieces and counts them. It also counts lines that cannot be written, because the disk
- * is full. A line of which only the beginning was written is finished first when writing works again.
+ * reader; the writer drops further pieces and counts them. It also counts lines that cannot be written, because the
+ * disk is full. A line of which only the beginning was written is finished first when writing works again.
  *
  * A piece ends with a line feed. One write(2) writes whole pieces of at most PIPE_BUF bytes together. A pipe takes so
  * many bytes at once, so the pieces of several processes do not mix.
@@ -22,8 +22,8 @@ struct log_writer;
 struct log_writer *log_writer_start(int fd);
 
 /*
- * Takes one piece of at most PIPE_BUF bytes. notice is 0, or the number that this piece reports, which is reported again
- * if the piece is lost. Returns the number of lost lines that the caller should report now; each is returned once. Safe
+ * Takes one piece of at most PIPE_BUF bytes. notice is 0, or the number that this piece reports, which is reported
+ * again if the piece is lost. Returns the number of lost lines that the caller should report now; each is returned once. Safe
  * from several threads.
  */
 size_t log_writer_put(struct log_writer *writer, const char *bytes, size_t length, size_t notice);
