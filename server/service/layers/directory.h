@@ -33,8 +33,9 @@ struct layer_directory {
 };
 
 /*
- * Opens the directory at path, which must live as long. NULL: no directory. The caller fills in store, which stays the caller's, log, reads_all
- * and look_ms; all other members are zero. Returns 0 or an errno; the caller closes it in any case.
+ * Opens the directory at path, which must live as long. NULL: no directory. The caller fills in store, which stays the
+ * caller's, log, reads_all and look_ms; all other members are zero. Returns 0 or an errno; the caller closes it in any
+ * case.
  */
 int layer_directory_open(struct layer_directory *directory, const char *path, bool is_read_only);
 void layer_directory_close(struct layer_directory *directory);
