@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"
 
@@ -192,20 +191,26 @@ static const char *json_escape(unsigned char character, char scratch[8])
 
 void chunks_json_string(struct chunks *chunks, const char *text)
 {
+    chunks_json_span(chunks, text_span_of(text));
+}
+
+void chunks_json_span(struct chunks *chunks, struct text_span text)
+{
     chunks_bytes(chunks, "\"", 1);
-    const char *run = text; /* the characters from here on have not been appended yet */
-    while (*text != '\0' && chunks->is_ok) {
+    const char *at = text.at, *end = text.at + text.length;
+    const char *run = at; /* the characters from here on have not been appended yet */
+    while (at < end && chunks->is_ok) {
         char scratch[8];
-        size_t length = utf8_length(text);
-        const char *instead = length == 0 ? "\xEF\xBF\xBD" : json_escape((unsigned char)*text, scratch);
+        size_t length = utf8_length(at);
+        const char *instead = length == 0 ? "\xEF\xBF\xBD" : json_escape((unsigned char)*at, scratch);
         if (instead != NULL) {
-            chunks_bytes(chunks, run, (size_t)(text - run));
+            chunks_bytes(chunks, run, (size_t)(at - run));
             chunks_text(chunks, instead);
-            run = text + 1;
+            run = at + 1;
         }
-        text += length == 0 ? 1 : length;
+        at += length == 0 ? 1 : length;
     }
-    chunks_bytes(chunks, run, (size_t)(text - run));
+    chunks_bytes(chunks, run, (size_t)(at - run));
     chunks_bytes(chunks, "\"", 1);
 }
 

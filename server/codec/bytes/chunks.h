@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attn/arena.h"
+#include "base/text.h"
 
 /*
  * A part that is written later. Any thread may write any of its pieces, in any order, as long as the arena lives. write
@@ -59,9 +60,10 @@ void chunks_count(struct chunks *chunks, uint64_t count); /* Appends count in de
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Appends text as a JSON string in quotes. Controls, quotes and backslashes are escaped. Bytes that are not UTF-8
- * become U+FFFD.
+ * become U+FFFD. The text of a span may hold U+0000, and a NUL stands behind it too.
  */
 void chunks_json_string(struct chunks *chunks, const char *text);
+void chunks_json_span(struct chunks *chunks, struct text_span text);
 /* Appends a part that is written later. deferred and its context live in the arena. Only when may_defer is set. */
 void chunks_defer(struct chunks *chunks, const struct deferred *deferred);
 /* Moves all chunks of tail behind those of chunks; both must share the arena or outlive it. tail is then empty. */

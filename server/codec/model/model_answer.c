@@ -60,9 +60,9 @@ static void write_words(const struct model_output *output, int level, const int6
 {
     const attn_tensor *tensor = &output->tensor;
     if (level == tensor->rank) {
-        const char *word = output->spell(output->spell_context, *(*ids)++);
-        if (word != NULL)
-            chunks_json_string(out, word);
+        const struct text_span word = output->spell(output->spell_context, *(*ids)++);
+        if (word.at != NULL)
+            chunks_json_span(out, word);
         else
             chunks_text(out, "null");
         return;

@@ -21,7 +21,7 @@ struct model_output {
     attn_tensor tensor;
     bool has_scores;                                       /* -infinity, of hidden keys, is written as null */
     const char *spelled_name;                              /* "predictions.tokens"; NULL: there are no words */
-    const char *(*spell)(const void *context, int64_t id); /* NULL for an id without a word */
+    struct text_span (*spell)(const void *context, int64_t id); /* at is NULL for an id without a word */
     const void *spell_context;
 };
 

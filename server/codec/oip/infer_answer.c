@@ -59,7 +59,7 @@ static void write_texts(const struct oip_sent *sent, struct chunks *out)
     const size_t count = attn_tensor_count(&sent->tensor);
     for (size_t i = 0; i < count; i++) {
         chunks_text(out, i > 0 ? "," : "[");
-        chunks_json_string(out, sent->texts[i].at);
+        chunks_json_span(out, sent->texts[i]);
     }
     chunks_text(out, count > 0 ? "]" : "[]");
 }

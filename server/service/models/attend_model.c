@@ -86,10 +86,10 @@ static attn_status add_facts(struct model_work *work)
 
 /* ---- words ---- */
 
-static const char *spell(const void *context, int64_t id)
+static struct text_span spell(const void *context, int64_t id)
 {
     const struct model_version *version = context;
-    return id >= 0 ? tokenizer_token(version->tokenizer, (uint32_t)id).at : NULL;
+    return id >= 0 ? tokenizer_token(version->tokenizer, (uint32_t)id) : (struct text_span){NULL, 0};
 }
 
 /* The words of predictions follow their ids, and are the same tensor. */

@@ -20,7 +20,7 @@ struct text_span model_batch_word(const struct model_batch *batch, size_t stack,
 static void write_text(struct text_span word, struct chunks *out)
 {
     if (word.at != NULL)
-        chunks_json_string(out, word.at);
+        chunks_json_span(out, word);
     else
         chunks_text(out, "null");
 }

@@ -73,7 +73,7 @@ static void write_answer(const struct model_batch *batch, const struct text_span
         chunks_text(out, ",\"text\":[");
         for (size_t item = 0; item < batch->inputs->batch; item++) {
             chunks_text(out, item > 0 ? "," : "");
-            chunks_json_string(out, texts[item].at);
+            chunks_json_span(out, texts[item]);
         }
         chunks_text(out, "]");
     }

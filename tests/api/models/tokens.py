@@ -16,6 +16,13 @@ OWN = ROOT / "tests" / "others" / "models"
 OWN_CASES = ROOT / "tests" / "unit" / "server" / "codec" / "tokenizer" / "vectors"
 SHARED = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors" / "models"
 SECRET = "xylophone"
+# The tokens of Llama 2 in little: bytes that have no token of their own are spelled in hexadecimal.
+BYTE_FALLBACK = {"model": {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "merges": [],
+                           "vocab": {token: i for i, token in enumerate(("<unk>", "\u2581", "a", "b", "<0x00>", "<0xC3>"))}},
+                 "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                 "decoder": {"type": "Sequence", "decoders": [
+                     {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+                     {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}
 CHECKS = []
 check = registry(CHECKS)
 
@@ -27,6 +34,7 @@ def stage(folder):
         add_model(folder, name, tokenizer.read_bytes())
     for model in whole_models():
         (folder / f"whole-{model.name}").symlink_to(model)
+    add_model(folder, "bytes", json.dumps(BYTE_FALLBACK).encode())
     add_model(folder, "bare", None)
     add_model(folder, "damaged", b'{"model": {"type": "Later"}}')
 
@@ -184,6 +192,31 @@ def ids_without_their_special_tokens_give_the_text(client, _):
     ids = tokenize(client, "bert", {"text": "nobody reads"})["ids"]
     assert tokenize(client, "bert", {"ids": ids})["text"] == ["[CLS] nobody reads [SEP]"]
     assert tokenize(client, "bert", {"ids": ids}, special_tokens=False)["text"] == ["nobody reads"]
+
+
+@check
+def ids_of_the_byte_0_give_u_0000_in_the_text(client, _):
+    """Both kinds of vocabularies have such a token. The text goes on behind it."""
+    vocabulary = json.loads((OWN / "gpt2" / "tokenizer.json").read_text())["model"]["vocab"]
+    a, zero, b = (vocabulary[token] for token in ("a", "\u0100", "b"))
+    assert tokenize(client, "gpt2", {"ids": [[a, zero, b], [zero], [zero, zero, a]]})["text"] == ["a\0b", "\0", "\0\0a"]
+    answer = tokenize(client, "bytes", {"ids": [[2, 4, 3], [4], [1, 4, 4, 2], [2, 5, 4]]})
+    assert answer["text"] == ["a\0b", "\0", "\0\0a", "a\ufffd\ufffd"], answer["text"]
+    assert answer["tokens"][0] == ["a", "<0x00>", "b"], answer["tokens"]
+
+
+@check
+def tokens_of_the_byte_0_keep_their_spelling_wherever_they_are_named(client, _):
+    body = {"inputs": [{"name": "IDS", "datatype": "INT64", "shape": [1, 3], "data": [2, 4, 3]}], "outputs": [{"name": "TOKENS"}]}
+    assert client.post("/v2/models/bytes/infer", body).json()["outputs"][0]["data"] == ["a", "<0x00>", "b"]
+    body["outputs"][0]["parameters"] = {"binary_data": True}
+    assert client.post("/v2/models/bytes/infer", body).body.endswith(b"\x01\0\0\0a\x06\0\0\0<0x00>\x01\0\0\0b")
+    options = {"return": ["predictions"], "predictions_k": 6}
+    reply = client.post("/v1/models/bytes/attention", {"inputs": {"ids": [2, 4, 3]}, "options": options}).json()
+    words = {0: "<unk>", 1: "\u2581", 2: "a", 3: "b", 4: "<0x00>", 5: "<0xC3>"}
+    predictions = reply["outputs"]["predictions"]
+    assert predictions["tokens"] == [[[words.get(i) for i in row] for row in item] for item in predictions["ids"]], predictions
+    assert reply["tokens"]["text"] == [["a", "<0x00>", "b"]], reply["tokens"]
 
 
 # ---- refusals ----

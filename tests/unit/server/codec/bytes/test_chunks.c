@@ -168,6 +168,15 @@ START_TEST(a_json_string_is_escaped_and_always_utf8)
 }
 END_TEST
 
+START_TEST(the_json_string_of_a_span_ends_with_its_length)
+{
+    struct chunks chunks = chunks_begin(arena);
+    chunks_json_span(&chunks, (struct text_span){"a\0b\0", 4});
+    chunks_json_span(&chunks, (struct text_span){"", 0});
+    check_text(&chunks, "\"a\\u0000b\\u0000\"\"\"");
+}
+END_TEST
+
 START_TEST(append_moves_the_tail_behind)
 {
     struct chunks chunks = chunks_begin(arena), tail = chunks_begin(arena);
@@ -204,6 +213,7 @@ CHECK_MAIN("chunks")
     tcase_add_test(tests, a_size_near_the_limit_of_size_t_is_refused);
     tcase_add_test(tests, writing_succeeds_when_repeated_with_64_bytes_more_each_time);
     tcase_add_loop_test(tests, a_json_string_is_escaped_and_always_utf8, 0, COUNT(STRING_CASES));
+    tcase_add_test(tests, the_json_string_of_a_span_ends_with_its_length);
     tcase_add_test(tests, append_moves_the_tail_behind);
     tcase_add_test(tests, append_of_a_failed_tail_fails);
 }

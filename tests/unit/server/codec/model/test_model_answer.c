@@ -50,11 +50,11 @@ static struct model_output *add(const char *name, attn_dtype dtype, void *data, 
     return output;
 }
 
-static const char *spell(const void *context, int64_t id)
+static struct text_span spell(const void *context, int64_t id)
 {
-    static const char *const words[] = {"a", "\"b\"\n", "\xC4\xA0"};
+    static const struct text_span words[] = {{"a\0b", 3}, {"\"b\"\n", 4}, {"\xC4\xA0", 2}};
     ck_assert_ptr_eq(context, ids);
-    return id >= 0 && id < 3 ? words[id] : NULL;
+    return id >= 0 && id < 3 ? words[id] : (struct text_span){NULL, 0};
 }
 
 START_TEST(an_answer_without_outputs_is_two_empty_objects)
@@ -96,7 +96,7 @@ START_TEST(words_follow_their_ids_in_the_same_nesting)
     output->spell_context = ids;
     add("top.probabilities", ATTN_F32, numbers, 2, 2);
     ck_assert_str_eq(written(), "{\"outputs\":{\"top\":{\"ids\":[[0,1],[2,-1]],"
-                                "\"tokens\":[[\"a\",\"\\\"b\\\"\\n\"],[\"\xC4\xA0\",null]],"
+                                "\"tokens\":[[\"a\\u0000b\",\"\\\"b\\\"\\n\"],[\"\xC4\xA0\",null]],"
                                 "\"probabilities\":[[0.5,-1.25],[3,4]]}},\"shapes\":{\"top\":[2,2]}}");
 }
 END_TEST
