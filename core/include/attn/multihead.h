@@ -36,7 +36,7 @@ typedef struct {
     bool has_rows;                 /* whether the next two were counted, which needs the weights, too */
     size_t rows_on_one_key;        /* several weights above 0, the largest over 0.99 */
     size_t rows_underflowing;      /* some key that the mask allows has weight 0 */
-    attn_field_count not_finite[ATTN_FINDINGS_FIELDS]; /* the output, then the inputs; empty with a finite output */
+    attn_field_count not_finite[ATTN_FINDINGS_FIELDS]; /* the output, then the inputs when it or a row is not finite */
     size_t not_finite_fields;
 } attn_findings;
 

@@ -282,10 +282,9 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
 {
     const attn_inputs *inputs = &run->request->inputs;
     const attn_weights *weights = &run->request->weights;
-    if (!wants(run->plan, ATTN_STEP_OUTPUT))
-        return;
-    name_not_finite(run, "output", &run->result->step[ATTN_STEP_OUTPUT], findings);
-    if (findings->not_finite_fields == 0)
+    if (wants(run->plan, ATTN_STEP_OUTPUT))
+        name_not_finite(run, "output", &run->result->step[ATTN_STEP_OUTPUT], findings);
+    if (findings->not_finite_fields == 0 && findings->rows_not_finite == 0)
         return;
     name_not_finite(run, "inputs.query", inputs->query, findings);
     name_not_finite(run, "inputs.key", inputs->key, findings);

@@ -448,7 +448,7 @@ void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *
         chunks_text(out, "}");
     }
     write_findings(&result->findings, out);
-    hints_write(envelope, plan, out);
+    hints_write(envelope, plan, result, out);
     chunks_text(out, "}");
 }
 

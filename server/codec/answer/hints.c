@@ -10,6 +10,12 @@
 
 enum { MESSAGE_MAX = 320 };
 
+struct answered {
+    const struct envelope *envelope;
+    const attn_plan *plan;
+    const attn_result *result;
+};
+
 /* ---- rope ---- */
 
 static bool has_positions_in_scores(const struct envelope *envelope, const attn_plan *plan)
@@ -20,8 +26,10 @@ static bool has_positions_in_scores(const struct envelope *envelope, const attn_
 }
 
 /* Without given positions, rope counts from the length of the cache, but masks and biases from the causal offset. */
-static bool hint_rope(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_rope(const struct answered *answered, char message[MESSAGE_MAX])
 {
+    const struct envelope *envelope = answered->envelope;
+    const attn_plan *plan = answered->plan;
     const attn_rope *rope = &envelope->request.options.rope;
     const long long turned_from = (long long)plan->dims.past_len;
     if (rope->layout == ATTN_ROPE_NONE || rope->query.positions != NULL || rope->query.cos != NULL ||
@@ -90,9 +98,10 @@ static bool hint_inverted(const attn_tensor *attend, const attn_plan *plan, char
     return true;
 }
 
-static bool hint_attend(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_attend(const struct answered *answered, char message[MESSAGE_MAX])
 {
-    const attn_tensor *attend = envelope->request.masks.attend;
+    const attn_tensor *attend = answered->envelope->request.masks.attend;
+    const attn_plan *plan = answered->plan;
     return hint_inverted(attend, plan, message) || hint_items(attend, plan, message) ||
            hint_queries(attend, plan, message);
 }
@@ -159,10 +168,10 @@ static bool is_stairs(const attn_tensor *bias, size_t first_row, size_t rows, si
 }
 
 /* A mask of 0 and 1 that is added to the scores hides nothing. Other patterns of 0 and 1 may be meant as a bias. */
-static bool hint_flags(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_flags(const struct answered *answered, char message[MESSAGE_MAX])
 {
-    const attn_tensor *bias = envelope->request.masks.bias;
-    const size_t kv_len = plan->dims.kv_len;
+    const attn_tensor *bias = answered->envelope->request.masks.bias;
+    const size_t kv_len = answered->plan->dims.kv_len;
     if (bias == NULL || bias->rank == 0 || kv_len == 1 || bias->shape[bias->rank - 1] != kv_len ||
         (bias->dtype != ATTN_F32 && bias->dtype != ATTN_F64) || !is_of_flags(bias))
         return false;
@@ -174,17 +183,17 @@ static bool hint_flags(const struct envelope *envelope, const attn_plan *plan, c
     return true;
 }
 
-static bool hint_bias(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_bias(const struct answered *answered, char message[MESSAGE_MAX])
 {
-    const attn_tensor *bias = envelope->request.masks.bias;
-    return hint_items(bias, plan, message) || hint_queries(bias, plan, message);
+    const attn_tensor *bias = answered->envelope->request.masks.bias;
+    return hint_items(bias, answered->plan, message) || hint_queries(bias, answered->plan, message);
 }
 
 /* In other systems, true in a mask of padding hides: an item without padding is all false there. */
-static bool hint_padding(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_padding(const struct answered *answered, char message[MESSAGE_MAX])
 {
-    const attn_tensor *padding = envelope->request.masks.padding;
-    const size_t kv_len = plan->dims.kv_len;
+    const attn_tensor *padding = answered->envelope->request.masks.padding;
+    const size_t kv_len = answered->plan->dims.kv_len;
     for (size_t b = 0; padding != NULL && b * kv_len < attn_tensor_count(padding); b++) {
         if (memchr((const uint8_t *)padding->data + b * kv_len, 1, kv_len) != NULL)
             continue;
@@ -203,12 +212,12 @@ static bool hint_padding(const struct envelope *envelope, const attn_plan *plan,
  * Items of one position each, with one key each. A step of generation has more keys, or begins a cache. So it is most
  * probably one sequence, with its length first.
  */
-static bool hint_length_first(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
+static bool hint_length_first(const struct answered *answered, char message[MESSAGE_MAX])
 {
-    const attn_dims *dims = &plan->dims;
-    const attn_tensor *query = envelope->request.inputs.query;
+    const attn_dims *dims = &answered->plan->dims;
+    const attn_tensor *query = answered->envelope->request.inputs.query;
     if (query == NULL || query->rank != 3 || dims->batch == 1 || dims->q_len != 1 || dims->kv_len != 1 ||
-        envelope->cache.name != NULL)
+        answered->envelope->cache.name != NULL)
         return false;
     snprintf(message, MESSAGE_MAX,
              "inputs are (batch, len, d): these are %zu items of one position, so every weight is 1; one sequence of "
@@ -217,22 +226,48 @@ static bool hint_length_first(const struct envelope *envelope, const attn_plan *
     return true;
 }
 
+/* ---- numbers ---- */
+
+/*
+ * Finite numbers whose product is beyond the range of the compute type. The findings name no tensor of the request then.
+ * They do not look at the tables of rope.
+ */
+static bool hint_overflow(const struct answered *answered, char message[MESSAGE_MAX])
+{
+    const attn_findings *findings = &answered->result->findings;
+    const attn_request *request = &answered->envelope->request;
+    const bool has_output = findings->not_finite_fields > 0 && strcmp(findings->not_finite[0].field, "output") == 0;
+    const bool is_double = answered->plan->compute == ATTN_F64;
+    if ((findings->rows_not_finite == 0 && !has_output) || findings->not_finite_fields > has_output ||
+        request->options.rope.query.cos != NULL)
+        return false;
+    snprintf(message, MESSAGE_MAX,
+             "the numbers of the request are finite, but a product of %s%s is beyond the range of %s",
+             request->is_layer ? "them" : "queries and keys",
+             request->masks.bias != NULL ? ", or its sum with the bias," : "",
+             is_double ? "float64 (1.8e308): send smaller numbers"
+                       : "float32 (3.4e38): compute \"float64\" holds numbers up to 1.8e308");
+    return true;
+}
+
 /* ---- all of them ---- */
 
 static const struct {
     const char *pointer;
-    bool (*find)(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX]);
+    bool (*find)(const struct answered *answered, char message[MESSAGE_MAX]);
 } hints[] = {
     {"/inputs/query", hint_length_first}, {"/options/rope", hint_rope}, {"/masks/attend", hint_attend},
     {"/masks/bias", hint_bias},           {"/masks/bias", hint_flags},  {"/masks/padding", hint_padding},
+    {"/options/compute", hint_overflow},
 };
 
-void hints_write(const struct envelope *envelope, const attn_plan *plan, struct chunks *out)
+void hints_write(const struct envelope *envelope, const attn_plan *plan, const attn_result *result, struct chunks *out)
 {
+    const struct answered answered = {envelope, plan, result};
     char message[MESSAGE_MAX];
     bool is_first = true;
     for (size_t i = 0; i < ARRAY_LENGTH(hints); i++) {
-        if (!hints[i].find(envelope, plan, message))
+        if (!hints[i].find(&answered, message))
             continue;
         chunks_format(out, "%s{\"pointer\":\"%s\",\"message\":", is_first ? ",\"hints\":[" : ",", hints[i].pointer);
         chunks_json_string(out, message);

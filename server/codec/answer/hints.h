@@ -5,11 +5,12 @@
 #ifndef CODEC_ANSWER_HINTS_H
 #define CODEC_ANSWER_HINTS_H
 
+#include "attn/multihead.h"
 #include "attn/plan.h"
 #include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
 
 /* Appends ,"hints":[{"pointer", "message"}, …] to the members of diagnostics; nothing when there is no hint. */
-void hints_write(const struct envelope *envelope, const attn_plan *plan, struct chunks *out);
+void hints_write(const struct envelope *envelope, const attn_plan *plan, const attn_result *result, struct chunks *out);
 
 #endif

@@ -253,9 +253,10 @@ static attn_status convert_elements(struct reading *reading, const struct node *
         if (status != ATTN_OK)
             status = attn_convert(to->data, to->dtype, from, from_dtype, first + some, &why);
     }
-    return status == ATTN_OK
-               ? ATTN_OK
-               : node_fail(reading, node, status, "cannot become %s: %s", attn_dtype_name(to->dtype), why.message);
+    if (status == ATTN_OK)
+        return ATTN_OK;
+    const char *holder = to->dtype == ATTN_F32 && from_dtype == ATTN_F64 ? ": compute \"float64\" holds it" : "";
+    return node_fail(reading, node, status, "cannot become %s: %s%s", attn_dtype_name(to->dtype), why.message, holder);
 }
 
 /* Decodes elements of another type into scratch memory, converts them, and releases the scratch. */

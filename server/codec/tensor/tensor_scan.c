@@ -144,11 +144,18 @@ static attn_status fail_element(struct scan *s)
                        s->at >= s->end || *s->at == ']' || *s->at == ',' ? "a number is missing" : "not a JSON number");
 }
 
+/* A bias refuses Infinity, and a score of Infinity makes its row NaN: where null hides, only -Infinity is named. */
 static attn_status fail_range(struct scan *s)
 {
-    char message[96];
-    snprintf(message, sizeof message, "the number is beyond the range of %s (send \"Infinity\" if that is meant)",
-             attn_dtype_name(s->dtype));
+    char message[160];
+    double value = 0;
+    (void)number_read_f64(s->at, s->end, &value);
+    const char *word = value < 0               ? "send \"-Infinity\" if that is meant"
+                       : s->null == NULL_HIDES ? ""
+                                               : "send \"Infinity\" if that is meant";
+    const char *holder = isfinite(value) ? "compute \"float64\" holds it" : "";
+    snprintf(message, sizeof message, "the number is beyond the range of %s%s%s%s%s", attn_dtype_name(s->dtype),
+             *holder != '\0' || *word != '\0' ? ": " : "", holder, *holder != '\0' && *word != '\0' ? "; " : "", word);
     return fail_at(s, ATTN_ERR_VALUE, s->depth, message);
 }
 

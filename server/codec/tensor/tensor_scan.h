@@ -33,8 +33,8 @@ struct tensor_rules {
  *   ATTN_ERR_FIELD     an element of another type (a string, null, an object; true or false unless dtype is ATTN_BOOL)
  *   ATTN_ERR_SHAPE     a row of another length (pointer of the first such row, expected and received lengths), or more
  *                      than ATTN_REQUEST_RANK levels
- *   ATTN_ERR_VALUE     a number that dtype cannot hold: beyond its range (a client may send "Infinity" instead), a
- *                      fraction for ATTN_I64, a number other than 0 and 1 for ATTN_BOOL
+ *   ATTN_ERR_VALUE     a number that dtype cannot hold: beyond its range (the message names the wider type and the
+ *                      infinity that a client may send instead), a fraction for ATTN_I64, a number other than 0 and 1 for ATTN_BOOL
  *   ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype,

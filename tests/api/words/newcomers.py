@@ -18,6 +18,7 @@ ATTENTION, LAYER, KEPT = "/v1/attention", "/v1/multi-head-attention", "/v1/layer
 INFER = "/v2/models/attention/infer"
 QUERY = {"query": [[1, 0], [0, 1], [1, 1]]}
 EYE = [[1, 0], [0, 1]]
+LOWEST = -1.7976931348623157e308  # np.finfo(np.float64).min
 WEIGHTS = {name: {"weight": EYE} for name in ("query", "key", "value")}
 BATCH = {"query": [[[1, 0], [0, 1]], [[1, 1], [1, 0]]]}
 WIDE = {"query": {"shape": [2, 8, 5, 1], "data": [1] * 80}}
@@ -116,8 +117,19 @@ FIFTY = [
     (37, ATTENTION, '{"inputs": {"query": [[1, 0]]} /* all */}', 400, None, "JSON has no comments"),
     (40, ATTENTION, '{"inputs": {"query": ' + "[" * 100 + "1" + "]" * 100 + "}}", 400, "/inputs/query", "at most 4 levels of arrays"),
     (40, ATTENTION, '{"inputs": {"query": ' + "[" * 5000 + "1" + "]" * 5000 + "}}", 400, "/inputs/query", "at most 4 levels of arrays"),
-    (41, ATTENTION, '{"inputs": {"query": [[1e39]]}}', 400, "/inputs/query/0/0", "beyond the range of float32"),
-    (41, ATTENTION, '{"inputs": {"query": [[1e400]]}}', 400, "/inputs/query/0/0", "beyond the range of float32"),
+    (41, ATTENTION, '{"inputs": {"query": [[1e39]]}}', 400, "/inputs/query/0/0",
+     'beyond the range of float32: compute "float64" holds it; send "Infinity" if that is meant'),
+    (41, ATTENTION, '{"inputs": {"query": [[1e400]]}}', 400, "/inputs/query/0/0",
+     'beyond the range of float32: send "Infinity" if that is meant'),
+    (41, ATTENTION, masks(bias=[[0, LOWEST, 0]] * 3), 400, "/masks/bias/0/1",
+     'beyond the range of float32: compute "float64" holds it; send "-Infinity" if that is meant'),
+    (41, ATTENTION, {**masks(bias=[[0, LOWEST, 0]] * 3), "options": {"compute": "float64"}}, OK, None, '"compute":"float64"'),
+    (41, ATTENTION, masks(bias=[[0, "-Infinity", 0]] * 3), OK, None, None),
+    (41, ATTENTION, masks(bias=[[0, -LOWEST, 0]] * 3), 400, "/masks/bias/0/1", 'beyond the range of float32: compute "float64" holds it'),
+    (41, ATTENTION, '{"inputs": {"query": [[1]]}, "masks": {"bias": [[-1e400]]}}', 400, "/masks/bias/0/0",
+     'beyond the range of float32: send "-Infinity" if that is meant'),
+    (41, ATTENTION, '{"inputs": {"query": [[1]]}, "masks": {"bias": [[1e400]]}, "options": {"compute": "float64"}}', 400,
+     "/masks/bias/0/0", "beyond the range of float64"),
     (42, "/attention", {"inputs": QUERY}, 404, None, "nearest: POST /v1/attention"),
     (42, "/v1/attention/", {"inputs": QUERY}, 404, None, "nearest: POST /v1/attention"),
     (42, "/v1/multihead-attention", {"inputs": QUERY}, 404, None, "nearest: POST /v1/multi-head-attention"),
@@ -283,6 +295,33 @@ def bias_k_and_bias_v_of_pytorch_are_a_cache_of_one_position(client):
     for name in asked["return"]:
         got = Tensor.from_json(layer_answer["outputs"][name])
         assert not worst_excess(got, Tensor.from_json(whole["outputs"][name]), 1e-14, 1e-15), name
+
+
+@test
+def finite_numbers_with_a_product_beyond_the_range_get_a_hint(client):
+    def findings(path, request):
+        reply = send(client, path, request)
+        assert reply.status == OK, reply.body
+        found = reply.json()["diagnostics"]
+        return found, [(hint["pointer"], hint["message"]) for hint in found.get("hints", [])]
+
+    large, huge = ({"inputs": {"query": [[x, 0], [0, x]]}} for x in (1e20, 1e200))
+    for request in (large, {**large, "options": {"return": ["attention"]}}, {**large, "options": {"mechanism": "linear"}}):
+        (hint,) = findings(ATTENTION, request)[1]
+        assert hint == ("/options/compute", "the numbers of the request are finite, but a product of queries and keys is beyond the range "
+                        'of float32 (3.4e38): compute "float64" holds numbers up to 1.8e308'), hint
+    assert findings(ATTENTION, {**large, "options": {"compute": "float64"}})[1] == []
+    (hint,) = findings(ATTENTION, {**huge, "options": {"compute": "float64"}})[1]
+    assert hint[1].endswith("beyond the range of float64 (1.8e308): send smaller numbers"), hint
+    (hint,) = findings(LAYER, {"inputs": QUERY, "weights": {**WEIGHTS, "query": [[3e38, 0], [3e38, 0]]}})[1]
+    assert "a product of them is beyond the range of float32" in hint[1], hint
+    (hint,) = findings(ATTENTION, {"inputs": {"query": [[3e38]], "key": [[1]]}, "masks": {"bias": 3e38}, "options": {"scale": 1}})[1]
+    assert "or its sum with the bias, is beyond" in hint[1], hint
+    # What is not finite in the request is named instead, also when the map is the whole answer.
+    found, hints = findings(ATTENTION, {"inputs": {"query": [[1e20, "NaN"]]}, "options": {"return": ["attention"]}})
+    assert found["not_finite"] == {"/inputs/query": 1} and hints == [], found
+    rope = {"layout": "half", "cos": [["Infinity"]], "sin": [[1]]}
+    assert findings(ATTENTION, {"inputs": {"query": [[1, 2]]}, "options": {"rope": rope}})[1] == []
 
 
 @test

@@ -116,7 +116,7 @@ static const struct row tensor_rows[] = {
     {A, INPUTS("\"query\":[[{}]]"), ATTN_ERR_FIELD, "/inputs/query", "must be a tensor"},
     {A, INPUTS("\"query\":{\"shape\":[2],\"dtype\":\"float64\",\"base64\":\"nHUAiDzkN36cdQCIPOQ3fg==\"}"),
      ATTN_ERR_VALUE, "/inputs/query/base64",
-     "element 0, 1.0000000000000001e+300, is beyond the range of float32 (say Infinity"},
+     "element 0, 1.0000000000000001e+300, is beyond the range of float32: compute \"float64\" holds it"},
     {A, INPUTS("\"query\":[[1,2],[3]]"), ATTN_ERR_SHAPE, "/inputs/query/1", "length 1, the first one 2"},
     {A, INPUTS("\"query\":[[1,null]]"), ATTN_ERR_FIELD, "/inputs/query/0/1", "expected a number"},
     {A, INPUTS("\"query\":[[1e39]]"), ATTN_ERR_VALUE, "/inputs/query/0/0", "range of float32"},
