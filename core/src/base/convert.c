@@ -277,8 +277,7 @@ static attn_status convert_floats(char *to, attn_dtype to_dtype, const char *fro
         load_floats(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);
         size_t overflow = find_overflow(block, to_dtype, now);
         if (overflow < now)
-            return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                             "element %zu, %.17g, is beyond the range of %s",
+            return attn_fail(err, ATTN_ERR_VALUE, NULL, "element %zu, %.17g, is beyond the range of %s",
                              done + overflow, block[overflow], attn_dtype_name(to_dtype));
         store_floats(to + done * attn_dtype_bytes(to_dtype), to_dtype, block, now);
     }

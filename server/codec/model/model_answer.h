@@ -19,8 +19,8 @@ enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
 struct model_output {
     const char *name; /* as long as the answer */
     attn_tensor tensor;
-    bool has_scores;                                       /* -infinity, of hidden keys, is written as null */
-    const char *spelled_name;                              /* "predictions.tokens"; NULL: there are no words */
+    bool has_scores;                                            /* -infinity, of hidden keys, is written as null */
+    const char *spelled_name;                                   /* "predictions.tokens"; NULL: there are no words */
     struct text_span (*spell)(const void *context, int64_t id); /* at is NULL for an id without a word */
     const void *spell_context;
 };

@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 bool unicode_is_space(uint32_t c);       /* the property White_Space */
-bool unicode_is_punctuation(uint32_t c); /* ASCII's, and the categories P* */
+bool unicode_is_punctuation(uint32_t c); /* ASCII's, and the categories P* of Unicode 8 */
 bool unicode_is_numeric(uint32_t c);     /* the categories N* */
 bool unicode_is_word(uint32_t c);        /* letters, marks, decimal digits, connectors, joiners: \w */
-bool unicode_is_control(uint32_t c);     /* the categories Cc, Cf and Co */
-bool unicode_is_mark(uint32_t c);        /* the categories M* */
-bool unicode_is_nonspacing(uint32_t c);  /* the category Mn */
+bool unicode_is_control(uint32_t c);     /* the categories Cc, Co, and Cf of Unicode 8 */
+bool unicode_is_mark(uint32_t c);        /* the categories M* of Unicode 9 */
+bool unicode_is_nonspacing(uint32_t c);  /* the category Mn of Unicode 8 */
 
 enum { UNICODE_LOWER_MAX = 2, UNICODE_PARTS_MAX = 32 };
 

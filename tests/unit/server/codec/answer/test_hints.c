@@ -20,7 +20,7 @@ static const char *hints_of(const char *request)
     accept(request);
     const attn_status status = attn_plan_make(&envelope.request, &plan, &err);
     ck_assert_msg(status == ATTN_OK, "%s: %s", request, err.message);
-    hints_write(&envelope, &plan, &out);
+    hints_write(&envelope, &plan, &(attn_result){0}, &out);
     ck_assert(out.is_ok);
     const char *text = chunks_join(&out);
     return attn_arena_copy_text(arena, text != NULL ? text : "", out.total_bytes);

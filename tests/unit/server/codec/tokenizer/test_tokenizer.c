@@ -85,6 +85,24 @@ static const struct {
     {"\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}", "a.b  ab", "a:0-1 .:1-2 b:2-3 ab:5-7"},
     {"\"pre_tokenizer\":{\"type\":\"Whitespace\"}", "ax ..a", "?:0-2! .:3-4 .:4-5 a:5-6"},
     {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "ax.b", "?:0-2! .:2-3 b:3-4"},
+    /* The categories are those of Unicode 8, and for StripAccents of Unicode 9. */
+    {"\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}",
+     "a\xD8\x9D"
+     "b",
+     "?:0-3!"}, /* U+061D, 14.0 */
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}",
+     "a\xE1\x99\xAD"
+     "b",
+     "a:0-1 ?:1-2! b:2-3"}, /* U+166D, now So */
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}",
+     "a\xDB\x94"
+     "b",
+     "a:0-1 ?:1-2! b:2-3"},                                                   /* U+06D4 */
+    {"\"normalizer\":{\"type\":\"StripAccents\"}", "a\xDF\xBD", "?:0-2!"},    /* U+07FD, 11.0 */
+    {"\"normalizer\":{\"type\":\"StripAccents\"}", "a\xE0\xA3\x94", "a:0-1"}, /* U+08D4, 9.0 */
+    {"\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"strip_accents\":true,\"lowercase\":false,"
+     "\"handle_chinese_chars\":false}",
+     "a\xE1\x9C\xB4\xD8\x80", "a:0-1"}, /* U+1734, now Mc, and U+0600 */
     {"\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Removed\"}", "ax.b", "?:0-2! b:3-4"},
     {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "x12x", "?:0-1! 1:1-2 2:2-3 ?:3-4!"},
     {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":false}", "x13x", "?:0-1! ?:1-3! ?:3-4!"},
@@ -139,6 +157,31 @@ static const struct {
     {"a|", "xab", "?:0-1! a:1-2 b:2-3"},
     {"[[:digit:]]", "x1", "?:0-1! 1:1-2"},
     {"^b", "b\nb", "b:0-1 ?:1-2! b:2-3"},
+    /* U+180E is no space. */
+    {"\\\\s", "a\xE1\xA0\x8E b", "?:0-2!  :2-3 b:3-4"},
+    {"[^\\\\s]+", "a\xE1\xA0\x8E b", "?:0-2!  :2-3 b:3-4"},
+    {"[[:space:]]", "\xE1\xA0\x8E\xE1\xA0\x8E", "?:0-2!"},
+    {"[^[:space:]]", "\xE1\xA0\x8E\xE1\xA0\x8E ", "?:0-1! ?:1-2!  :2-3"},
+    {"[\\\\S]", "\xE1\xA0\x8E\xE1\xA0\x8E", "?:0-1! ?:1-2!"},
+    {"\\\\p{Blank}", "\xE1\xA0\x8E\xE1\xA0\x8E", "?:0-2!"},
+    /* A mark, a circled letter and a joining line are parts of a word; so is a superscript alone. */
+    {"\\\\w", "\xCC\x81\xE2\x93\x90\xE2\x80\xBF", "?:0-1! ?:1-2! ?:2-3!"},
+    {"\\\\W", "\xCC\x81\xCC\x81-", "?:0-2! ?:2-3!"},
+    {"\\\\w", "\xC2\xB2\xC2\xB2", "?:0-1! ?:1-2!"},
+    {"[\\\\w]", "\xC2\xB2\xC2\xB2", "?:0-2!"},
+    {"a\\\\b",
+     "a\xCC\x81"
+     "a-",
+     "?:0-2! a:2-3 ?:3-4!"},
+    {"-\\\\B-", "----", "?:0-2! ?:2-4!"},
+    {"-\\\\b-", "----", "?:0-4!"},
+    /* Symbols are punctuation in brackets. */
+    {"[[:punct:]]", "\xE2\x82\xAC\xC2\xA7", "?:0-1! ?:1-2!"},
+    {"[[:^punct:]]", "\xE2\x82\xAC\xE2\x82\xAC", "?:0-2!"},
+    {"\\\\p{Punct}", "\xE2\x82\xAC\xC2\xA7\xC2\xA7", "?:0-1! ?:1-2! ?:2-3!"},
+    {"[[:upper:]]", "\xE2\x85\xA0\xE2\x85\xA0", "?:0-1! ?:1-2!"},
+    /* A script has its own characters alone. */
+    {"\\\\p{Han}", "\xE3\x80\x81\xE3\x80\x81\xE6\xB3\xA8", "?:0-2! ?:2-3!"},
 };
 
 START_TEST(patterns_mean_what_ruby_means)
@@ -337,6 +380,9 @@ static const struct {
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,2}+\"},\"behavior\":\"Removed\"}," LETTERS
      "}",
      ATTN_ERR_VALUE, "{n,m}+"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[\\\\W_]\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "the complement of word or alnum, within a class"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"},\"behavior\":\"Removed\"}," LETTERS "}",
      ATTN_ERR_VALUE, "&& within a class"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?m:.)\"},\"behavior\":\"Removed\"}," LETTERS "}",
