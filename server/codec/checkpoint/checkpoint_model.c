@@ -122,6 +122,21 @@ static attn_status check_left_over(const struct model_builder *builder, const js
     return ATTN_OK;
 }
 
+/*
+ * Whether the architecture ends in a head of classes or scores. Its decoder may still share a matrix of words with the
+ * embedding, whose logits are not the model's answer. The classes of images have a template of their own.
+ */
+static bool ends_in_classes(const struct checkpoint_model *model)
+{
+    static const char *const heads[] = {
+        "Classification", "Classifier", "QuestionAnswering", "MultipleChoice", "NextSentencePrediction", "Regression",
+        "Reward",         "Ranking"};
+    bool ends = false;
+    for (size_t i = 0; i < ARRAY_LENGTH(heads) && !ends; i++)
+        ends = strstr(model->architecture, heads[i]) != NULL;
+    return ends && model->stacks[0].embedding.words.data != NULL;
+}
+
 /* ---- the model ---- */
 
 static attn_status build(struct model_builder *builder, const json_t *table)
@@ -137,6 +152,10 @@ static attn_status build(struct model_builder *builder, const json_t *table)
                                  width, &model->head, &model->has_head);
     if (status == ATTN_OK)
         status = find_facts(builder, template);
+    if (status == ATTN_OK) {
+        model->has_classes = ends_in_classes(model);
+        model->has_head = model->has_head && !model->has_classes;
+    }
     return status == ATTN_OK ? check_left_over(builder, table) : status;
 }
 

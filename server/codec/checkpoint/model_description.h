@@ -74,6 +74,7 @@ struct checkpoint_model {
     struct model_stack stacks[2];    /* an encoder comes before its decoder */
     size_t stack_count;
     bool has_head;
+    bool has_classes; /* by its architecture: the model's own head is not run, and has_head is false */
     struct model_head head;
     size_t longest;                    /* tokens; 0: the model has no limit */
     int64_t pad_id, decoder_start_id;  /* -1: none */

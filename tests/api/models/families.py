@@ -85,3 +85,23 @@ def paths_of_the_first_protocol_name_those_here(client, _):
 def the_models_of_the_tests_are_there(client, _):
     """So that no check above holds for nothing."""
     assert tokens.whole_models() and f"whole-{tokens.whole_models()[0].name}" in names(client, "encoder-decoder")
+
+
+@check
+def models_of_classes_never_answer_scores_of_words(client, _):
+    for name, of, architecture in tokens.CLASSIFIERS:
+        returns = client.get(f"/v1/models/{name}").json()["returns"]
+        assert "attention" in returns and not {"logits", "predictions", "logit_lens"} & set(returns), (name, returns)
+        inputs = {"text": "a cat", **({"target": "a"} if of == "t5" else {})}
+        for result in ("logits", "predictions", "logit_lens"):
+            reply = client.post(f"/v1/models/{name}/attention", {"inputs": inputs, "options": {"return": [result]}})
+            assert reply.status == 400 and reply.json()["pointer"] == "/options/return", reply.body[:300]
+            told = reply.json()["error"]
+            assert f'"{result}" scores words, and {architecture} ends in a head of classes, which is not run yet' in told, told
+        # The maps and hidden states are those of the model without its head.
+        request = {"inputs": inputs, "options": {"return": ["attention", "hidden"]}}
+        mine = client.post(f"/v1/models/{name}/attention", request)
+        assert mine.status == 200, mine.body[:300]
+        same = {"bert": "bert", "t5": "whole-t5"}.get(of)
+        if same is not None:
+            assert mine.json()["outputs"] == client.post(f"/v1/models/{same}/attention", request).json()["outputs"], name

@@ -23,6 +23,8 @@ BYTE_FALLBACK = {"model": {"type": "BPE", "unk_token": "<unk>", "byte_fallback":
                  "decoder": {"type": "Sequence", "decoders": [
                      {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
                      {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}
+CLASSIFIERS = (("classes-gpt2", "gpt2", "GPT2ForSequenceClassification"), ("classes-bert", "bert", "BertForTokenClassification"),
+               ("classes-t5", "t5", "T5ForQuestionAnswering"))
 CHECKS = []
 check = registry(CHECKS)
 
@@ -35,6 +37,8 @@ def stage(folder):
     for model in whole_models():
         (folder / f"whole-{model.name}").symlink_to(model)
     add_model(folder, "bytes", json.dumps(BYTE_FALLBACK).encode())
+    for name, of, architecture in CLASSIFIERS:
+        add_classifier(folder, name, OWN / of, architecture)
     add_model(folder, "bare", None)
     add_model(folder, "damaged", b'{"model": {"type": "Later"}}')
 
@@ -51,6 +55,16 @@ def add_model(folder, name, tokenizer):
         (model / file).symlink_to(OWN / "bert" / file)
     if tokenizer is not None:
         (model / "tokenizer.json").write_bytes(tokenizer)
+
+
+def add_classifier(folder, name, source, architecture):
+    """The model of the folder source under another architecture: tied words, and the head of classes is not there."""
+    model = folder / name
+    model.mkdir()
+    for file in ("model.safetensors", "tokenizer.json"):
+        (model / file).symlink_to(source / file)
+    config = json.loads((source / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "architectures": [architecture]}))
 
 
 def tokenize(client, model, inputs, **options):

@@ -210,7 +210,13 @@ static attn_status add_hidden(struct model_job *job, struct model_part *part)
 
 static attn_status fail_headless(const struct model_job *job, model_result_kind kind)
 {
-    const bool lacks_target = job->version->model.has_head;
+    const struct checkpoint_model *model = &job->version->model;
+    const bool lacks_target = model->has_head;
+    if (model->has_classes)
+        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
+                         "\"%s\" scores words, and %.80s ends in a head of classes, which is not run yet: ask for "
+                         "\"attention\", \"hidden\" or \"output\"",
+                         model_result_name(kind), model->architecture);
     return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
                      lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
                                   : "\"%s\" needs a prediction head, and this model has none",
