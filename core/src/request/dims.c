@@ -434,7 +434,8 @@ static attn_status check_past(const attn_tensor *past, const char *field, const 
     const int skip = past->rank == 3 && dims->query_rank == 2 ? 1 : 0;
     bool fits = past->rank == 4 - skip;
     for (int axis = 0; fits && axis < past->rank; axis++)
-        fits = past->shape[axis] == wanted[axis + skip];
+        fits = past->shape[axis] == wanted[axis + skip] ||
+               (past_len == 0 && axis == past->rank - 1 && past->shape[axis] == 0); /* no token has no features */
     if (status != ATTN_OK || fits)
         return status;
     char expected[64];
@@ -454,7 +455,8 @@ static attn_status read_past(const attn_request *request, attn_dims *dims, attn_
         return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "inputs.past_key" : "inputs.past_value",
                          "past_key and past_value go together");
     if (key->rank < 2)
-        return attn_fail_shape(err, "inputs.past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d)");
+        return attn_fail_shape(err, "inputs.past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d); without tokens, each head has an empty "
+                               "list: [[[]]], or \"shape\" says 0 for past_len");
     const size_t past_len = key->shape[key->rank - 2];
     attn_status status = check_past(key, "inputs.past_key", request, dims, past_len, dims->d_k, err);
     if (status == ATTN_OK)

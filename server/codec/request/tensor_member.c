@@ -427,16 +427,29 @@ attn_status decode_tensor(struct reading *reading, const struct node *node, void
     return decode_kind(reading, node, (struct kind){.dtype = *decoder_of(reading)->compute}, to);
 }
 
-attn_status decode_past(struct reading *reading, const struct node *node, void *to)
+static attn_status decode_maybe_half(struct reading *reading, const struct node *node, void *to)
 {
     const struct decoder *decoder = decoder_of(reading);
     const bool keeps_half = *decoder->compute == ATTN_F32 && !envelope_is_gradients(decoder->kind);
     return decode_kind(reading, node, (struct kind){.dtype = *decoder->compute, .keeps_half = keeps_half}, to);
 }
 
+/* In nested arrays, a past of no tokens ends before its last axis: the core takes any number of features for it. */
+attn_status decode_past(struct reading *reading, const struct node *node, void *to)
+{
+    const bool is_nested = lifted_array(reading, node) != NULL;
+    attn_status status = decode_maybe_half(reading, node, to);
+    attn_tensor *past = status == ATTN_OK ? *(attn_tensor **)to : NULL;
+    if (past == NULL || !is_nested || past->rank < 2 || past->rank > 3 || past->shape[past->rank - 1] > 0)
+        return status;
+    const size_t shape[4] = {past->shape[0], past->shape[1], past->rank > 2 ? past->shape[2] : 0, 0};
+    *past = attn_tensor_view(past->data, past->dtype, past->rank + 1, shape);
+    return ATTN_OK;
+}
+
 attn_status decode_rows(struct reading *reading, const struct node *node, void *to)
 {
-    return (envelope_is_layer(decoder_of(reading)->kind) ? decode_tensor : decode_past)(reading, node, to);
+    return (envelope_is_layer(decoder_of(reading)->kind) ? decode_tensor : decode_maybe_half)(reading, node, to);
 }
 
 attn_status decode_scores(struct reading *reading, const struct node *node, void *to)

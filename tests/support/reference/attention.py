@@ -96,6 +96,7 @@ class Inputs:
         tensors = {name: Tensor.from_json(given[name]) for name in names if name in given}
         tensors = {name: tensor.map(number) if number else tensor for name, tensor in tensors.items()}
         past = [tensors.get(name) for name in ("past_key", "past_value")]
+        past = [x if x and x.data else None for x in past]  # nested arrays without tokens do not say how many features
         self.past = [x.reshape(1, *x.shape) if x and len(x.shape) == 3 else x for x in past]
         self.start = next((name for name in ("scores", "attention") if name in tensors), "query")
         self.rank = len(tensors.get("value" if self.start != "query" else "query", tensors[self.start]).shape)
