@@ -16,7 +16,7 @@
 enum { PATH_MAX_BYTES = 512, ARENA_BYTES = 64 << 20 };
 
 /* Values of every type, in the lists and pairs that decoders look into. */
-static const char *const probes[] = {"true", "1", "\"?\"", "[1]", "[1, 1]", "[[1]]", "[\"?\"]", "[[\"?\"]]"};
+static const char *const probes[] = {"true", "1", "\"?\"", "\"0-2\"", "[1]", "[1, 1]", "[[1]]", "[\"?\"]", "[[\"?\"]]"};
 /* Members that decoders look at first, because they choose among objects. */
 static const char *const choosers[] = {NULL, "type", "pattern", "query"};
 
@@ -152,7 +152,9 @@ attn_status __wrap_node_decode_integer(struct reading *reading, const struct nod
     (void)reading;
     if (!json_is_number(node->json))
         return ATTN_ERR_FIELD;
-    json_t *form = json_pack("{sssI}", "type", "integer", "minimum", (json_int_t)low);
+    json_t *form = json_pack("{ss}", "type", "integer");
+    if (low > INT64_MIN)
+        json_object_set_new(form, "minimum", json_integer(low));
     if (high < INT64_MAX)
         json_object_set_new(form, "maximum", json_integer(high));
     note(node, form);

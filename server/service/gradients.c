@@ -35,18 +35,27 @@ static attn_status decode_body(const struct call *call, envelope_kind kind, cons
     return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
 }
 
+static attn_status make_plan(struct call *call, struct differentiation *work)
+{
+    const attn_status status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
+    return envelope_translate(&work->envelope, status, call->err);
+}
+
 static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,
                           struct differentiation *work)
 {
-    const struct envelope *envelope = &work->envelope;
-    attn_status status = decode_body(call, kind, layer, &work->envelope);
+    struct envelope *envelope = &work->envelope;
+    attn_status status = decode_body(call, kind, layer, envelope);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
     if (status == ATTN_OK)
         status = check_reduction(call, envelope);
-    work->envelope.request.watch = call->in.runtime;
+    envelope->request.watch = call->in.runtime;
     if (status == ATTN_OK)
-        status =
-            envelope_translate(envelope, attn_gradient_plan_make(&work->request, &work->plan, call->err), call->err);
+        status = make_plan(call, work);
+    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
+        status = work_settle_selections(call, envelope, &work->plan.forward.dims);
+        status = status == ATTN_OK ? make_plan(call, work) : status;
+    }
     return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
 }
 

@@ -38,14 +38,29 @@ attn_status work_check_labels(struct call *call, const struct envelope *envelope
     return status;
 }
 
-attn_status work_plan(struct call *call, struct work *work)
+static attn_status make_plan(struct call *call, struct work *work)
 {
     const struct envelope *envelope = &work->envelope;
-    work->envelope.request.watch = call->in.runtime;
+    return envelope_translate(envelope, attn_plan_make(&envelope->request, &work->plan, call->err), call->err);
+}
+
+attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims)
+{
+    return index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len, call->out->arena,
+                              &envelope->request.options, call->err);
+}
+
+attn_status work_plan(struct call *call, struct work *work)
+{
+    struct envelope *envelope = &work->envelope;
+    envelope->request.watch = call->in.runtime;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
-    attn_status status =
-        envelope_translate(envelope, attn_plan_make(&envelope->request, &work->plan, call->err), call->err);
+    attn_status status = make_plan(call, work);
+    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
+        status = work_settle_selections(call, envelope, &work->plan.dims);
+        status = status == ATTN_OK ? make_plan(call, work) : status;
+    }
     if (status == ATTN_OK)
         status = work_check_labels(call, envelope, &work->plan.dims);
     return status == ATTN_OK ? reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, call->err)

@@ -162,12 +162,12 @@ static attn_status check_selection(const attn_selection *selection, const char *
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s has first %zu without a count", name, selection->first);
     if (attn_selects_all(selection))
         return ATTN_OK;
-    if (selection->count > dimension)
-        return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
     if (!is_within(selection, dimension, &outside))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu%s", name, outside,
                          dimension == 0 ? 0 : dimension - 1,
                          strcmp(name, "heads") == 0 ? ", and num_heads is how many there are" : "");
+    if (selection->count > dimension)
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
     if (is_repeating(selection, pace))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
                          UNSORTED_MAX);

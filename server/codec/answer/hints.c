@@ -250,29 +250,53 @@ static bool hint_overflow(const struct answered *answered, char message[MESSAGE_
     return true;
 }
 
+/* ---- selections ---- */
+
+static bool hint_heads(const struct answered *answered, char message[MESSAGE_MAX])
+{
+    return index_list_hint(&answered->envelope->lists.heads, "heads", message);
+}
+
+static bool hint_query_rows(const struct answered *answered, char message[MESSAGE_MAX])
+{
+    return index_list_hint(&answered->envelope->lists.queries, "queries", message);
+}
+
+static bool hint_key_columns(const struct answered *answered, char message[MESSAGE_MAX])
+{
+    return index_list_hint(&answered->envelope->lists.keys, "keys", message);
+}
+
 /* ---- all of them ---- */
 
 static const struct {
     const char *pointer;
     bool (*find)(const struct answered *answered, char message[MESSAGE_MAX]);
 } hints[] = {
-    {"/inputs/query", hint_length_first}, {"/options/rope", hint_rope}, {"/masks/attend", hint_attend},
-    {"/masks/bias", hint_bias},           {"/masks/bias", hint_flags},  {"/masks/padding", hint_padding},
-    {"/options/compute", hint_overflow},
+    {"/inputs/query", hint_length_first}, {"/options/rope", hint_rope},   {"/masks/attend", hint_attend},
+    {"/masks/bias", hint_bias},           {"/masks/bias", hint_flags},    {"/masks/padding", hint_padding},
+    {"/options/compute", hint_overflow},  {"/options/heads", hint_heads}, {"/options/queries", hint_query_rows},
+    {"/options/keys", hint_key_columns},
 };
+
+void hints_add(const char *pointer, const char *message, size_t *count, struct chunks *out)
+{
+    chunks_format(out, "%s{\"pointer\":\"%s\",\"message\":", *count == 0 ? "\"hints\":[" : ",", pointer);
+    chunks_json_string(out, message);
+    chunks_text(out, "}");
+    ++*count;
+}
 
 void hints_write(const struct envelope *envelope, const attn_plan *plan, const attn_result *result, struct chunks *out)
 {
     const struct answered answered = {envelope, plan, result};
     char message[MESSAGE_MAX];
-    bool is_first = true;
+    size_t count = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(hints); i++) {
         if (!hints[i].find(&answered, message))
             continue;
-        chunks_format(out, "%s{\"pointer\":\"%s\",\"message\":", is_first ? ",\"hints\":[" : ",", hints[i].pointer);
-        chunks_json_string(out, message);
-        chunks_text(out, "}");
-        is_first = false;
+        chunks_text(out, count == 0 ? "," : "");
+        hints_add(hints[i].pointer, message, &count, out);
     }
-    chunks_text(out, is_first ? "" : "]");
+    chunks_text(out, count > 0 ? "]" : "");
 }

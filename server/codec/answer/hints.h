@@ -13,4 +13,7 @@
 /* Appends ,"hints":[{"pointer", "message"}, …] to the members of diagnostics; nothing when there is no hint. */
 void hints_write(const struct envelope *envelope, const attn_plan *plan, const attn_result *result, struct chunks *out);
 
+/* Appends "hints":[{"pointer", "message"}, or a comma and a further hint. The caller ends the list when *count > 0. */
+void hints_add(const char *pointer, const char *message, size_t *count, struct chunks *out);
+
 #endif

@@ -514,7 +514,9 @@ attn_status node_decode_integer(struct reading *reading, const struct node *node
 {
     char wanted[96];
     int64_t integer;
-    if (high == INT64_MAX)
+    if (low == INT64_MIN && high == INT64_MAX)
+        snprintf(wanted, sizeof wanted, "an integer");
+    else if (high == INT64_MAX)
         snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)low);
     else
         snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);

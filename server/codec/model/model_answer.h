@@ -4,6 +4,7 @@
 #ifndef CODEC_MODEL_MODEL_ANSWER_H
 #define CODEC_MODEL_MODEL_ANSWER_H
 
+#include "attn/plan.h"
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
@@ -30,7 +31,16 @@ struct model_fact {
     const char *name, *json;
 };
 
+/* What a part of the model shows (model_part.h). */
+struct model_selections {
+    attn_selection layers, heads, queries, keys;
+};
+
+enum { MODEL_PARTS_MAX = 3 };
+
 struct model_answer {
+    struct model_selections
+        shown[MODEL_PARTS_MAX]; /* of the encoder or the only stack, the decoder, the cross-attention */
     struct model_output outputs[MODEL_OUTPUTS_MAX];
     size_t output_count;
     struct model_fact facts[MODEL_FACTS_MAX];

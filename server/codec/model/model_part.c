@@ -38,6 +38,11 @@ size_t model_part_key_stack(model_part_kind kind)
     return kind == MODEL_PART_DECODER ? 1 : 0;
 }
 
+const struct model_selections *model_part_shown(const struct model_answer *answer, model_part_kind kind)
+{
+    return &answer->shown[model_part_query_stack(kind) + (kind == MODEL_PART_CROSS ? 1 : 0)];
+}
+
 attn_tensor model_part_first_item(const attn_tensor *output)
 {
     assert(output->rank == 5);

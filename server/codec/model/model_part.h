@@ -28,6 +28,9 @@ const attn_tensor *model_part_output(const struct model_answer *answer, model_pa
 size_t model_part_query_stack(model_part_kind kind);
 size_t model_part_key_stack(model_part_kind kind);
 
+/* What the part shows. */
+const struct model_selections *model_part_shown(const struct model_answer *answer, model_part_kind kind);
+
 /* The map of the first batch item without its axis: (layers, heads, queries, keys) of (layers, batch, heads, …). */
 attn_tensor model_part_first_item(const attn_tensor *output);
 

@@ -98,11 +98,25 @@ static void pool_maps(size_t layers, size_t heads, const struct model_request *r
         reduction->pool_rows = reduction->pool_cols = MODEL_PICTURE_SIDE;
 }
 
+/* The picture is of one part, whose layers and heads are known before the plan. */
+static attn_status settle(size_t layers, size_t heads, struct model_request *request, attn_arena *arena,
+                          attn_error *err)
+{
+    struct index_list *lists[] = {&request->layer_list, &request->common.lists.heads};
+    attn_status status = index_list_settle(lists[0], "layers", layers, arena, &request->layers, err);
+    if (status == ATTN_OK)
+        status = index_list_settle(lists[1], "heads", heads, arena, &request->common.request.options.heads, err);
+    lists[0]->counts_from_end = lists[1]->counts_from_end = false;
+    return status;
+}
+
 attn_status model_picture_prepare(const struct picture_options *options, size_t layers, size_t heads,
                                   struct model_request *request, attn_arena *arena, attn_error *err)
 {
     attn_status status = answer_picture_prepare(&request->common, err);
     request->results = 0;
+    if (status == ATTN_OK)
+        status = settle(layers, heads, request, arena, err);
     if (status == ATTN_OK)
         status = narrow("layer", options->layer, layers, &request->layers, err);
     if (status == ATTN_OK)
@@ -160,12 +174,11 @@ static attn_status make_axis(const attn_selection *selection, const struct label
 }
 
 attn_status model_picture_make(const struct picture_options *options, model_part_kind part,
-                               const struct model_request *request, const struct model_answer *answer,
-                               const struct labels labels[2], attn_arena *arena, struct model_picture *made,
-                               attn_error *err)
+                               const struct model_answer *answer, const struct labels labels[2], attn_arena *arena,
+                               struct model_picture *made, attn_error *err)
 {
     struct picture *picture = &made->picture;
-    const attn_options *selected = &request->common.request.options;
+    const struct model_selections *shown = model_part_shown(answer, part);
     *made =
         (struct model_picture){.picture = {.options = *options, .weights = &made->weights, .allowed = &made->allowed},
                                .attention = model_part_output(answer, part, "attention"),
@@ -173,14 +186,14 @@ attn_status model_picture_make(const struct picture_options *options, model_part
     assert(made->attention != NULL && made->mask != NULL); /* model_picture_prepare asked for both */
     model_picture_fill(made);
     const size_t *shape = made->weights.shape;
-    picture->layer_numbers = list_numbers(&request->layers, shape[0], arena);
-    picture->head_numbers = list_numbers(&selected->heads, shape[1], arena);
+    picture->layer_numbers = list_numbers(&shown->layers, shape[0], arena);
+    picture->head_numbers = list_numbers(&shown->heads, shape[1], arena);
     if (picture->layer_numbers == NULL || picture->head_numbers == NULL)
         return fail_memory(err);
-    attn_status status = make_axis(&selected->queries, &labels[model_part_query_stack(part)], shape[2], arena,
+    attn_status status = make_axis(&shown->queries, &labels[model_part_query_stack(part)], shape[2], arena,
                                    &picture->queries, &picture->whole_rows, err);
     if (status == ATTN_OK)
-        status = make_axis(&selected->keys, &labels[model_part_key_stack(part)], shape[3], arena, &picture->keys,
+        status = make_axis(&shown->keys, &labels[model_part_key_stack(part)], shape[3], arena, &picture->keys,
                            &picture->whole_columns, err);
     return status;
 }

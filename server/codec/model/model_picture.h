@@ -49,9 +49,8 @@ struct model_picture {
  * the answer and the labels must outlive the picture. ATTN_ERR_NO_MEMORY.
  */
 ATTN_MUST_CHECK attn_status model_picture_make(const struct picture_options *options, model_part_kind part,
-                                               const struct model_request *request, const struct model_answer *answer,
-                                               const struct labels labels[2], attn_arena *arena,
-                                               struct model_picture *picture, attn_error *err);
+                                               const struct model_answer *answer, const struct labels labels[2],
+                                               attn_arena *arena, struct model_picture *picture, attn_error *err);
 /* Adds the numbers of the run. */
 void model_picture_fill(struct model_picture *picture);
 

@@ -276,51 +276,10 @@ static attn_status decode_results(struct reading *reading, const struct node *no
     return status;
 }
 
-/* The first negative index of a selection, or of a range in it; 0: there is none. */
-static int64_t find_negative(const json_t *selection)
-{
-    int64_t value = 0;
-    if (!json_is_array(selection))
-        return node_integer_of(selection, &value) && value < 0 ? value : 0;
-    for (size_t i = 0; i < json_array_size(selection) && value == 0; i++)
-        value = find_negative(json_array_get(selection, i));
-    return value;
-}
-
-static attn_status decode_indices(struct reading *reading, const struct node *node, attn_selection *selection,
-                                  int64_t *negative)
-{
-    struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of indices, or a range [from, to]", &list);
-    if (status != ATTN_OK)
-        return status;
-    *negative = find_negative(list.json);
-    json_decref(list.json);
-    return *negative < 0 ? ATTN_OK : decode_selection(reading, node, selection);
-}
-
 static attn_status decode_layers(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
-    return decode_indices(reading, node, &request->layers, &request->negatives.layers);
-}
-
-static attn_status decode_heads(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_request *request = to;
-    return decode_indices(reading, node, &request->common.request.options.heads, &request->negatives.heads);
-}
-
-static attn_status decode_queries(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_request *request = to;
-    return decode_indices(reading, node, &request->common.request.options.queries, &request->negatives.queries);
-}
-
-static attn_status decode_keys(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_request *request = to;
-    return decode_indices(reading, node, &request->common.request.options.keys, &request->negatives.keys);
+    return decode_selection(reading, node, &request->layer_list, &request->layers);
 }
 
 static attn_status decode_ablation(struct reading *reading, const struct node *node, struct model_ablation *ablation)
@@ -375,9 +334,9 @@ static const struct member option_members[] = {
     {"compute", decode_compute, COMMON(request.options), MEMBER_OF_MAPS},
     {"return", decode_results, 0, MEMBER_OF_MAPS},
     {"layers", decode_layers, 0, MEMBER_OF_MAPS},
-    {"heads", decode_heads, 0, MEMBER_OF_MAPS},
-    {"queries", decode_queries, 0, MEMBER_OF_MAPS},
-    {"keys", decode_keys, 0, MEMBER_OF_MAPS},
+    {"heads", decode_heads, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"queries", decode_queries, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"keys", decode_keys, offsetof(struct model_request, common), MEMBER_OF_MAPS},
     {"format", decode_format, COMMON(form), MEMBER_OF_MAPS},
     {"digits", decode_digits, COMMON(digits), MEMBER_OF_MAPS},
     {"pool", decode_pool, COMMON(reduction), MEMBER_OF_MAPS},

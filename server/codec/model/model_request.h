@@ -2,7 +2,7 @@
  * model_request.h: decodes a request to a whole model: POST /v1/models/{m}/attention and …/tokens.
  *
  *     {"inputs":  {"text": "It was too tired"},
- *      "options": {"layers": [0, 5], "return": ["attention", "predictions"]}}
+ *      "options": {"layers": "0-5", "return": ["attention", "predictions"]}}
  */
 #ifndef CODEC_MODEL_MODEL_REQUEST_H
 #define CODEC_MODEL_MODEL_REQUEST_H
@@ -40,11 +40,6 @@ struct model_ablation {
     int64_t layer, head;
 };
 
-/* The first negative index of each selection; 0: there is none. Only a plan knows the last index, and refuses it. */
-struct model_negatives {
-    int64_t layers, heads, queries, keys;
-};
-
 /* One list for each item of the batch; NULL: not given. Texts are UTF-8 unless a client lies. */
 struct model_inputs {
     size_t batch;
@@ -63,7 +58,7 @@ struct model_request {
     struct envelope common;
     uint32_t results; /* bit 1 << model_result_kind for each wanted result */
     attn_selection layers;
-    struct model_negatives negatives; /* such a selection is empty */
+    struct index_list layer_list; /* layers as given */
     const struct model_ablation *ablate;
     size_t ablations;
     size_t predictions_k;

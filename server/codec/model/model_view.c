@@ -14,14 +14,25 @@ static const char *const names[] = {"", "bertviz", "circuitsvis", "inspectus", "
 
 /* ---- what a view can show ---- */
 
+/* Before the plan, a list that counts from the end is the same as its own spelling alone. */
+static bool selects_the_same(const struct envelope *common)
+{
+    const struct index_list *queries = &common->lists.queries, *keys = &common->lists.keys;
+    if (!queries->counts_from_end && !keys->counts_from_end)
+        return view_is_same(&common->request.options.queries, &common->request.options.keys);
+    bool is_same = queries->count == keys->count;
+    for (size_t i = 0; i < queries->count && is_same; i++)
+        is_same = queries->ranges[i].from == keys->ranges[i].from && queries->ranges[i].to == keys->ranges[i].to;
+    return is_same;
+}
+
 static attn_status check_square(const struct model_request *request, bool has_cross, attn_error *err)
 {
-    const attn_options *options = &request->common.request.options;
     if (has_cross)
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
                          "circuitsvis has one list of tokens for queries and keys, and cross-attention has two: leave "
                          "out the target, or use another view");
-    if (!view_is_same(&options->queries, &options->keys))
+    if (!selects_the_same(&request->common))
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
                          "circuitsvis has one list of tokens for queries and keys: select the same of both by "
                          "options.queries and options.keys");
@@ -45,6 +56,7 @@ attn_status model_view_prepare(struct model_request *request, bool has_cross, at
 struct part {
     const struct model_view *view;
     model_part_kind kind;
+    const struct model_selections *shown;
     attn_tensor maps;    /* (layers, heads, queries, keys) */
     attn_tensor allowed; /* of the same shape; data NULL: unknown */
     const struct labels *query_labels, *key_labels;
@@ -61,6 +73,7 @@ static bool find_part(const struct model_view *view, model_part_kind kind, struc
         return false;
     *part = (struct part){.view = view,
                           .kind = kind,
+                          .shown = model_part_shown(view->answer, kind),
                           .maps = model_part_first_item(attention),
                           .query_labels = &view->labels[model_part_query_stack(kind)],
                           .key_labels = &view->labels[model_part_key_stack(kind)]};
@@ -69,24 +82,19 @@ static bool find_part(const struct model_view *view, model_part_kind kind, struc
     return true;
 }
 
-static const attn_options *options_of(const struct part *part)
-{
-    return &part->view->request->common.request.options;
-}
-
 static size_t layer_number(const struct part *part, size_t layer)
 {
-    return attn_selected(&part->view->request->layers, layer);
+    return attn_selected(&part->shown->layers, layer);
 }
 
 static void write_query_labels(const struct part *part)
 {
-    view_write_labels(part->out, part->query_labels, &options_of(part)->queries, part->maps.shape[2]);
+    view_write_labels(part->out, part->query_labels, &part->shown->queries, part->maps.shape[2]);
 }
 
 static void write_key_labels(const struct part *part)
 {
-    view_write_labels(part->out, part->key_labels, &options_of(part)->keys, part->maps.shape[3]);
+    view_write_labels(part->out, part->key_labels, &part->shown->keys, part->maps.shape[3]);
 }
 
 static void write_tensor(const struct part *part, const attn_tensor *tensor)
@@ -131,8 +139,8 @@ static void write_bertviz_end(const struct part *part, size_t layers)
     const size_t heads = part->maps.shape[1];
     chunks_format(part->out, "],\"default_filter\":\"0\",\"layer\":%zu", layer_number(part, 0));
     view_write_numbers(part->out, "heads", NULL, heads);
-    view_write_numbers(part->out, "include_layers", &part->view->request->layers, layers);
-    view_write_numbers(part->out, "include_heads", &options_of(part)->heads, heads);
+    view_write_numbers(part->out, "include_layers", &part->shown->layers, layers);
+    view_write_numbers(part->out, "include_heads", &part->shown->heads, heads);
     chunks_format(part->out, ",\"total_heads\":%zu,\"display_mode\":\"dark\"}", part->view->heads);
 }
 
@@ -158,7 +166,7 @@ static void write_inspectus_part(const struct part *part)
     for (size_t n = 0; n < count && out->is_ok; n++) {
         const attn_tensor layer = inner(&part->maps, n / heads), map = inner(&layer, n % heads);
         chunks_text(out, n > 0 ? "," : "");
-        view_write_values(out, &map, layer_number(part, n / heads), attn_selected(&options_of(part)->heads, n % heads));
+        view_write_values(out, &map, layer_number(part, n / heads), attn_selected(&part->shown->heads, n % heads));
     }
     chunks_text(out, "],\"src_tokens\":");
     write_query_labels(part);
@@ -171,12 +179,11 @@ static void write_inspectus_part(const struct part *part)
 static void write_row(const struct part *part, size_t n)
 {
     const size_t *shape = part->maps.shape;
-    const attn_options *options = options_of(part);
     const size_t at[4] = {n / shape[3] / shape[2] / shape[1], n / shape[3] / shape[2] % shape[1],
                           n / shape[3] % shape[2], n % shape[3]};
-    struct view_cell cell = {.head = attn_selected(&options->heads, at[1]),
-                             .query = attn_selected(&options->queries, at[2]),
-                             .key = attn_selected(&options->keys, at[3]),
+    struct view_cell cell = {.head = attn_selected(&part->shown->heads, at[1]),
+                             .query = attn_selected(&part->shown->queries, at[2]),
+                             .key = attn_selected(&part->shown->keys, at[3]),
                              .digits = part->view->request->common.digits};
     cell.query_token = labels_at(part->query_labels, 0, cell.query);
     cell.key_token = labels_at(part->key_labels, 0, cell.key);

@@ -6,6 +6,7 @@
 
 #include "attn/arena.h"
 #include "attn/plan.h"
+#include "codec/request/index_list.h"
 #include "codec/tensor/form.h"
 
 /* What a request asks for: attention or a layer, the result or its gradients. */
@@ -68,6 +69,7 @@ struct envelope_cache {
 struct envelope {
     const struct envelope_profile *profile; /* NULL: none */
     attn_request request;                   /* its tensors and selections live in the arena */
+    struct index_lists lists;               /* the selections as given */
     tensor_form form;
     int digits;
     struct envelope_reduction reduction;

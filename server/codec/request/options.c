@@ -12,7 +12,7 @@
 
 #define OPTION(field) offsetof(struct envelope, request.options.field)
 
-enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
+enum { HEADS_MAX = 4096 };
 
 /* size_t */
 static attn_status decode_head_count(struct reading *reading, const struct node *node, void *to)
@@ -219,99 +219,27 @@ static attn_status decode_return(struct reading *reading, const struct node *nod
     return status;
 }
 
-/* Reads an index, or [from, to] with both ends included. */
-static attn_status decode_range(struct reading *reading, const struct node *node, int64_t *from, int64_t *to)
+/* struct envelope: heads to send, which other systems call otherwise */
+attn_status decode_heads(struct reading *reading, const struct node *node, void *to)
 {
-    if (!json_is_array(node->json)) {
-        attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, from);
-        *to = *from;
-        return status;
-    }
-    if (json_array_size(node->json) != 2)
-        return node_fail_type(reading, node, "an index, or a range [from, to]");
-    struct node first = node_element(node, 0), last = node_element(node, 1);
-    attn_status status = node_decode_integer(reading, &first, 0, INT64_MAX, from);
-    return status == ATTN_OK ? node_decode_integer(reading, &last, *from, INT64_MAX, to) : status;
-}
-
-/* Two integers in ascending order are one range, anything else is a list of indices and ranges. */
-static bool is_range(const struct node *list)
-{
-    int64_t from, to;
-    return json_array_size(list->json) == 2 && node_integer_of(json_array_get(list->json, 0), &from) &&
-           node_integer_of(json_array_get(list->json, 1), &to) && from <= to;
-}
-
-/* Decodes piece i of a selection. */
-static attn_status decode_piece(struct reading *reading, const struct node *list, size_t i, int64_t *from, int64_t *to)
-{
-    if (is_range(list))
-        return decode_range(reading, list, from, to);
-    struct node element = node_element(list, i);
-    return decode_range(reading, &element, from, to);
-}
-
-static attn_status count_selected(struct reading *reading, const struct node *list, size_t pieces, size_t *count)
-{
-    *count = 0;
-    for (size_t i = 0; i < pieces; i++) {
-        int64_t from = 0, to = 0;
-        attn_status status = decode_piece(reading, list, i, &from, &to);
-        if (status != ATTN_OK)
-            return status;
-        if ((size_t)(to - from) >= SELECTION_MAX - *count)
-            return node_fail(reading, list, ATTN_ERR_TOO_LARGE, "selects more than %d entries", SELECTION_MAX);
-        *count += (size_t)(to - from) + 1;
-    }
-    return *count > 0 ? ATTN_OK : node_fail(reading, list, ATTN_ERR_VALUE, "selects nothing");
-}
-
-/* A range is not expanded: the length of the dimension is not known yet, so the range may be far too long. */
-static attn_status read_selection(struct reading *reading, const struct node *list, attn_selection *selection)
-{
-    size_t pieces = is_range(list) ? 1 : json_array_size(list->json), count, filled = 0;
-    int64_t first = 0, last;
-    attn_status status = count_selected(reading, list, pieces, &count);
-    if (status == ATTN_OK && pieces == 1) {
-        status = decode_piece(reading, list, 0, &first, &last);
-        *selection = (attn_selection){.count = count, .first = (size_t)first};
-        return status;
-    }
-    if (status != ATTN_OK)
-        return status;
-    size_t *items = attn_arena_take(reading->arena, count, sizeof *items);
-    if (!items)
-        return node_fail_memory(reading, list);
-    for (size_t i = 0; i < pieces && status == ATTN_OK; i++) {
-        int64_t from = 0, to = -1;
-        status = decode_piece(reading, list, i, &from, &to);
-        /* n counts from 0, because a counter that begins at from would pass to, which may be INT64_MAX. */
-        for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++)
-            items[filled++] = (size_t)(from + n);
-    }
-    *selection = (attn_selection){.items = items, .count = count};
-    return status;
-}
-
-/* attn_selection */
-attn_status decode_selection(struct reading *reading, const struct node *node, void *to)
-{
-    struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of indices, or a range [from, to]", &list);
-    if (status != ATTN_OK)
-        return status;
-    status = read_selection(reading, &list, to);
-    json_decref(list.json);
-    return status;
-}
-
-/* attn_selection: heads to send, which other systems call otherwise */
-static attn_status decode_heads(struct reading *reading, const struct node *node, void *to)
-{
+    struct envelope *envelope = to;
     if (json_is_number(node->json))
         return node_fail_type(reading, node,
-                              "a list of the heads to send, or a range [from, to] (num_heads is how many there are)");
-    return decode_selection(reading, node, to);
+                              "a list of the heads to send, or a range such as \"0-2\" (num_heads is how many there "
+                              "are)");
+    return decode_selection(reading, node, &envelope->lists.heads, &envelope->request.options.heads);
+}
+
+attn_status decode_queries(struct reading *reading, const struct node *node, void *to)
+{
+    struct envelope *envelope = to;
+    return decode_selection(reading, node, &envelope->lists.queries, &envelope->request.options.queries);
+}
+
+attn_status decode_keys(struct reading *reading, const struct node *node, void *to)
+{
+    struct envelope *envelope = to;
+    return decode_selection(reading, node, &envelope->lists.keys, &envelope->request.options.keys);
 }
 
 /* tensor_form */
@@ -396,9 +324,9 @@ static const struct member options_members[] = {
     {"training", node_decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
     {"return", decode_return, 0, MEMBER_ALWAYS},
-    {"heads", decode_heads, OPTION(heads), MEMBER_ALWAYS},
-    {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
-    {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
+    {"heads", decode_heads, 0, MEMBER_ALWAYS},
+    {"queries", decode_queries, 0, MEMBER_ALWAYS},
+    {"keys", decode_keys, 0, MEMBER_ALWAYS},
     {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
     {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
     {"pool", decode_pool, offsetof(struct envelope, reduction), MEMBER_ALWAYS},

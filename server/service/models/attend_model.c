@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "codec/answer/hints.h"
 #include "service/limits.h"
 #include "service/models/model_rendering.h"
 #include "service/models/models.h"
@@ -63,15 +65,33 @@ static attn_status add_effective(struct model_work *work)
     return add_fact(work, "effective", &text);
 }
 
+static void write_diagnostics(const struct model_work *work, struct chunks *out)
+{
+    const struct index_lists *lists = &work->request.common.lists;
+    const struct {
+        const char *pointer;
+        const struct index_list *list;
+    } selections[] = {{"/options/layers", &work->request.layer_list},
+                      {"/options/heads", &lists->heads},
+                      {"/options/queries", &lists->queries},
+                      {"/options/keys", &lists->keys}};
+    char message[INDEX_HINT_MAX];
+    size_t count = 0;
+    chunks_text(out, "{");
+    for (size_t i = 0; i < ARRAY_LENGTH(selections); i++)
+        if (index_list_hint(selections[i].list, selections[i].pointer + strlen("/options/"), message))
+            hints_add(selections[i].pointer, message, &count, out);
+    model_batch_add_hints(&work->batch, &count, out);
+    chunks_text(out, count > 0 ? "]}" : "}");
+}
+
 static attn_status add_facts(struct model_work *work)
 {
     attn_arena *arena = work->call->out->arena;
     struct chunks lengths = chunks_begin(arena), tokens = chunks_begin(arena), diagnostics = chunks_begin(arena);
     attn_status status = add_layers(work);
     model_batch_write_lengths(&work->batch, &lengths);
-    chunks_text(&diagnostics, "{");
-    (void)model_batch_write_hints(&work->batch, &diagnostics);
-    chunks_text(&diagnostics, "}");
+    write_diagnostics(work, &diagnostics);
     if (status == ATTN_OK)
         status = add_fact(work, "lengths", &lengths);
     if (status == ATTN_OK)

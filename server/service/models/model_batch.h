@@ -59,11 +59,8 @@ void model_batch_write_tokens(const struct model_batch *batch, struct chunks *ou
 size_t model_batch_tokens_bound(const struct model_batch *batch);
 /* Appends [number of tokens of the first item, …]; with two stacks, {"encoder", "decoder"} as above. */
 void model_batch_write_lengths(const struct model_batch *batch, struct chunks *out);
-/*
- * Appends "hints":[{"pointer", "message"}, …], a member of diagnostics: the texts with words that the tokenizer does not
- * know. False, and nothing is appended: there are none.
- */
-bool model_batch_write_hints(const struct model_batch *batch, struct chunks *out);
+/* Adds a hint (hints_add) for each text with words that the tokenizer does not know. */
+void model_batch_add_hints(const struct model_batch *batch, size_t *count, struct chunks *out);
 
 /*
  * Appends the members of the answer to a request for tokens: "ids", "tokens", "lengths", and for texts "offsets", "special",

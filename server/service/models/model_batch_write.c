@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "codec/answer/hints.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/pace.h"
 #include "service/models/model_batch.h"
@@ -186,10 +187,11 @@ size_t model_batch_tokens_bound(const struct model_batch *batch)
 
 /* ---- hints ---- */
 
-/* Writes the hint of one text. Returns whether there is one. */
-static bool write_hint(const struct model_batch *batch, size_t stack, size_t item, unsigned segment,
-                       const char *separator, struct chunks *out)
+/* Adds the hint of one text, if there is one. */
+static void add_hint(const struct model_batch *batch, size_t stack, size_t item, unsigned segment, size_t *count,
+                     struct chunks *out)
 {
+    char pointer[48], message[192];
     const char *member = stack == 1 ? "target" : segment == 1 ? "pair" : "text";
     const struct tokenizer_token *tokens = batch->tokens[stack][item], *first = NULL;
     size_t unknown = 0;
@@ -197,28 +199,23 @@ static bool write_hint(const struct model_batch *batch, size_t stack, size_t ite
         if (tokens[i].is_unknown && tokens[i].segment == segment && unknown++ == 0)
             first = &tokens[i];
     if (first == NULL)
-        return false;
-    chunks_format(out, "%s{\"pointer\":\"/inputs/%s", separator, member);
-    if (batch->inputs->batch > 1)
-        chunks_format(out, "/%zu", item);
-    chunks_format(out,
-                  "\",\"message\":\"the tokenizer does not know %zu %s of this text, the first at characters %u to "
-                  "%u: its token for unknown words stands there\"}",
-                  unknown, unknown == 1 ? "word" : "words", first->begin, first->end);
-    return true;
+        return;
+    snprintf(pointer, sizeof pointer, batch->inputs->batch > 1 ? "/inputs/%s/%zu" : "/inputs/%s", member, item);
+    snprintf(message, sizeof message,
+             "the tokenizer does not know %zu %s of this text, the first at characters %u to %u: its token for unknown "
+             "words stands there",
+             unknown, unknown == 1 ? "word" : "words", first->begin, first->end);
+    hints_add(pointer, message, count, out);
 }
 
-bool model_batch_write_hints(const struct model_batch *batch, struct chunks *out)
+void model_batch_add_hints(const struct model_batch *batch, size_t *count, struct chunks *out)
 {
     enum { HINTS_MAX = 20, TEXTS = 3 };
     static const struct {
         size_t stack;
         unsigned segment;
     } texts[TEXTS] = {{0, 0}, {0, 1}, {1, 0}};
-    size_t hints = 0;
     for (size_t item = 0; item < batch->inputs->batch; item++)
-        for (size_t i = 0; i < TEXTS && hints < HINTS_MAX; i++)
-            hints += write_hint(batch, texts[i].stack, item, texts[i].segment, hints == 0 ? "\"hints\":[" : ",", out);
-    chunks_text(out, hints > 0 ? "]" : "");
-    return hints > 0;
+        for (size_t i = 0; i < TEXTS && *count < HINTS_MAX; i++)
+            add_hint(batch, texts[i].stack, item, texts[i].segment, count, out);
 }

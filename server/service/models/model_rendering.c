@@ -85,10 +85,10 @@ static attn_status label_stack(struct call *call, const struct model_batch *batc
 /* ---- weight and writing ---- */
 
 static attn_status weigh_picture(struct call *call, struct model_rendering *rendering,
-                                 const struct model_request *request, const struct model_answer *answer, size_t *bytes)
+                                 const struct model_answer *answer, size_t *bytes)
 {
     struct picture_cost cost = {0, 0};
-    attn_status status = model_picture_make(&rendering->options, rendering->part, request, answer, rendering->labels,
+    attn_status status = model_picture_make(&rendering->options, rendering->part, answer, rendering->labels,
                                             call->out->arena, &rendering->picture, call->err);
     if (status == ATTN_OK)
         status = (call->in.answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(&rendering->picture.picture,
@@ -108,7 +108,7 @@ attn_status model_rendering_weigh(struct call *call, struct model_rendering *ren
     for (size_t stack = 0; stack < 2 && status == ATTN_OK; stack++)
         status = label_stack(call, batch, stack, &rendering->labels[stack]);
     if (status != ATTN_OK || is_picture(call))
-        return status == ATTN_OK ? weigh_picture(call, rendering, request, answer, bytes) : status;
+        return status == ATTN_OK ? weigh_picture(call, rendering, answer, bytes) : status;
     rendering->view = (struct model_view){.request = request,
                                           .answer = answer,
                                           .labels = {rendering->labels[0], rendering->labels[1]},

@@ -77,9 +77,10 @@ static void write_answer(const struct model_batch *batch, const struct text_span
         }
         chunks_text(out, "]");
     }
+    size_t hints = 0;
     chunks_text(out, ",\"diagnostics\":{");
-    (void)model_batch_write_hints(batch, out);
-    chunks_text(out, "}}");
+    model_batch_add_hints(batch, &hints, out);
+    chunks_text(out, hints > 0 ? "]}}" : "}}");
 }
 
 /* ---- the endpoint ---- */

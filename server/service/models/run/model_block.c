@@ -100,7 +100,7 @@ static void select_maps(struct model_block_run *run, bool is_whole)
 {
     attn_options *options = &run->envelope.request.options;
     const attn_selection all = {.items = NULL};
-    options->heads = is_whole ? all : run->job->request->common.request.options.heads;
+    options->heads = is_whole ? all : run->part->shown->heads;
     options->queries = is_whole ? all : run->queries.selection;
     options->keys = is_whole ? all : run->keys.selection;
 }
@@ -144,7 +144,8 @@ static attn_status make_plans(struct model_block_run *run)
 attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only)
 {
     struct model_job *job = run->job;
-    const attn_options *given = &job->request->common.request.options;
+    const attn_options *options = &job->request->common.request.options;
+    const struct model_selections *given = run->part->shown;
     run->queries.selection = given->queries;
     run->keys.selection = given->keys;
     attn_status status = ATTN_OK;
@@ -153,9 +154,9 @@ attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t k
     if (status == ATTN_OK && !run->is_longest)
         status = clip(job, &given->keys, kv_len, &run->keys);
     if (status == ATTN_OK)
-        status = envelope_decode_base(&run->block->source, given->compute, shapes_only, job->arena, &run->envelope,
+        status = envelope_decode_base(&run->block->source, options->compute, shapes_only, job->arena, &run->envelope,
                                       job->err);
-    run->envelope.request.options.bf16_products = given->bf16_products;
+    run->envelope.request.options.bf16_products = options->bf16_products;
     if (status == ATTN_OK)
         status = set_inputs(run, q_len, kv_len);
     if (status == ATTN_OK)

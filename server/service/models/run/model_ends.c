@@ -195,7 +195,7 @@ attn_status model_norm(struct model_job *job, const struct model_stack *stack, c
 
 size_t model_head_rows(const struct model_job *job, size_t count)
 {
-    const attn_selection *queries = &job->request->common.request.options.queries;
+    const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
     if (job->version->model.head.is_of_first)
         return 1;
     return attn_selects_all(queries) ? count : queries->count;
@@ -272,7 +272,7 @@ struct head_rows {
 /* Of the tokens from first on, of which the block has count. */
 static void choose_rows(const struct model_job *job, size_t first, size_t count, struct head_rows *chosen)
 {
-    const attn_selection *queries = &job->request->common.request.options.queries;
+    const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
     const bool is_all = attn_selects_all(queries) || job->version->model.head.is_of_first;
     chosen->count = 0;
     for (size_t i = 0; i < count && is_all; i++) {

@@ -18,7 +18,8 @@ struct model_part {
     const char *prefix; /* of the names of its outputs: "", "encoder_", "decoder_", "cross_" */
     size_t stack;
     bool is_cross;
-    const size_t *layers; /* those that are shown, in the order of the request */
+    const struct model_selections *shown; /* in the answer */
+    const size_t *layers;                 /* those that are shown, in the order of the request */
     size_t layer_count;
     size_t longest_queries, longest_keys;                  /* over the batch */
     attn_steps wanted;                                     /* the steps that are shown */
@@ -27,8 +28,6 @@ struct model_part {
     double *flow[2], *flow_work; /* of the item that runs: rollout up to a layer and to the one before */
     bool has_flow;
 };
-
-enum { MODEL_PARTS_MAX = 3 };
 
 /* The words of each query: of the model's output, and of the output of each layer. */
 struct model_words {

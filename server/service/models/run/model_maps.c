@@ -121,8 +121,7 @@ attn_status model_maps_select(struct model_block_run *run, attn_result *result)
     struct model_job *job = run->job;
     attn_options *options = &run->envelope.request.options;
     struct pace pace = pace_begin(job->arena);
-    const attn_selection selections[3] = {job->request->common.request.options.heads, run->queries.selection,
-                                          run->keys.selection};
+    const attn_selection selections[3] = {run->part->shown->heads, run->queries.selection, run->keys.selection};
     options->heads = selections[0];
     options->queries = selections[1];
     options->keys = selections[2];

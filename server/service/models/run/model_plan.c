@@ -31,30 +31,22 @@ static size_t longest(const struct model_job *job, size_t stack)
 
 /* ---- parts ---- */
 
-static attn_status check_negative(const struct model_job *job, const char *field, int64_t negative, size_t count)
-{
-    const char *name = strrchr(field, '/') + 1;
-    if (negative == 0)
-        return ATTN_OK;
-    return attn_fail(job->err, ATTN_ERR_VALUE, field, "options.%s has %lld; they are numbered 0 to %zu", name,
-                     (long long)negative, count - 1);
-}
-
 static attn_status choose_layers(struct model_job *job, struct model_part *part, size_t layers)
 {
-    const attn_selection *given = &job->request->layers;
-    if (check_negative(job, "/options/layers", job->request->negatives.layers, layers) != ATTN_OK)
-        return ATTN_ERR_VALUE;
+    attn_selection made = job->request->layers, *const given = &made;
+    attn_status status = index_list_settle(&job->request->layer_list, "layers", layers, job->arena, &made, job->err);
+    if (status != ATTN_OK)
+        return status;
     const bool is_all = attn_selects_all(given);
     const size_t count = is_all ? layers : given->count;
-    if (count > layers && given->items != NULL)
-        return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers selects %zu of %zu", count,
-                         layers);
     for (size_t i = 0; i < count && !is_all; i++)
         if (attn_selected(given, i) >= layers)
             return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers",
                              "options.layers has %zu; the last layer of the model is %zu", attn_selected(given, i),
                              layers - 1);
+    if (count > layers)
+        return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers selects %zu of %zu", count,
+                         layers);
     size_t *chosen = attn_arena_take(job->arena, count, sizeof *chosen);
     if (chosen == NULL)
         return fail_memory(job);
@@ -70,6 +62,24 @@ static attn_status choose_layers(struct model_job *job, struct model_part *part,
     return ATTN_OK;
 }
 
+/* The part's own selections: its lengths may differ from those of another part. */
+static attn_status choose(struct model_job *job, struct model_part *part)
+{
+    const struct model_stack *stack = &job->version->model.stacks[part->stack];
+    struct model_selections *shown = &job->answer->shown[part - job->parts];
+    attn_options options = job->request->common.request.options;
+    attn_status status = choose_layers(job, part, stack->layers);
+    if (status == ATTN_OK)
+        status = index_lists_settle(&job->request->common.lists, stack->blocks[0].facts.dims.heads,
+                                    part->longest_queries, part->longest_keys, job->arena, &options, job->err);
+    *shown = (struct model_selections){.layers = {.items = part->layers, .count = part->layer_count},
+                                       .heads = options.heads,
+                                       .queries = options.queries,
+                                       .keys = options.keys};
+    part->shown = shown;
+    return status;
+}
+
 static attn_status add_part(struct model_job *job, const char *prefix, size_t stack, bool is_cross)
 {
     struct model_part *part = &job->parts[job->part_count++];
@@ -79,7 +89,7 @@ static attn_status add_part(struct model_job *job, const char *prefix, size_t st
                                 .is_cross = is_cross,
                                 .longest_queries = q_len,
                                 .longest_keys = is_cross ? longest(job, 0) : q_len};
-    return choose_layers(job, part, job->version->model.stacks[stack].layers);
+    return choose(job, part);
 }
 
 static attn_status make_parts(struct model_job *job)
@@ -151,22 +161,10 @@ static attn_status plan_longest(struct model_job *job, struct model_part *part, 
     return model_block_plan(run, part->longest_queries, part->longest_keys, true);
 }
 
-static attn_status check_negatives(const struct model_job *job, const struct model_part *part)
-{
-    const struct model_negatives *negatives = &job->request->negatives;
-    const size_t heads = job->version->model.stacks[part->stack].blocks[0].facts.dims.heads;
-    attn_status status = check_negative(job, "/options/heads", negatives->heads, heads);
-    if (status == ATTN_OK)
-        status = check_negative(job, "/options/queries", negatives->queries, part->longest_queries);
-    return status == ATTN_OK ? check_negative(job, "/options/keys", negatives->keys, part->longest_keys) : status;
-}
-
 static attn_status add_steps(struct model_job *job, struct model_part *part)
 {
     struct model_block_run run;
-    attn_status status = check_negatives(job, part);
-    if (status == ATTN_OK)
-        status = plan_longest(job, part, &run);
+    attn_status status = plan_longest(job, part, &run);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++)
         if (part->wanted >> step & 1)
             status = add_step(job, part, &run, (attn_step)step);

@@ -43,8 +43,7 @@ static void make_stage(struct model_stage *s, const char *attention, const char 
 
 static const struct picture *picture_of(struct model_stage *s, model_part_kind part)
 {
-    ck_assert_int_eq(model_picture_make(&s->options, part, &s->request, &s->answer, s->labels, arena, &s->made, &error),
-                     ATTN_OK);
+    ck_assert_int_eq(model_picture_make(&s->options, part, &s->answer, s->labels, arena, &s->made, &error), ATTN_OK);
     model_picture_fill(&s->made);
     return &s->made.picture;
 }
@@ -94,7 +93,7 @@ START_TEST(layers_run_down_and_heads_across)
 {
     struct model_stage s;
     make_stage(&s, "attention", "mask");
-    s.request.layers = (attn_selection){.first = 2, .count = LAYERS};
+    s.answer.shown[0].layers = (attn_selection){.first = 2, .count = LAYERS};
     const struct picture *picture = picture_of(&s, MODEL_PART_ONLY);
     const struct picture_layout layout = layout_of(picture, 2);
     for (size_t i = 0; i < (size_t)LAYERS * MODEL_HEADS; i++) {
@@ -119,8 +118,8 @@ START_TEST(one_map_has_the_names_of_its_layer_and_head)
 {
     struct model_stage s;
     make_stage(&s, "attention", "mask");
-    s.request.layers = (attn_selection){.first = 7, .count = 1};
-    s.request.common.request.options.heads = (attn_selection){.first = 2, .count = 1};
+    s.answer.shown[0].layers = (attn_selection){.first = 7, .count = 1};
+    s.answer.shown[0].heads = (attn_selection){.first = 2, .count = 1};
     for (size_t i = 0; i < 2; i++) {
         s.answer.outputs[i].tensor.shape[0] = 1;
         s.answer.outputs[i].tensor.shape[2] = 1;
@@ -137,7 +136,7 @@ START_TEST(the_heads_of_one_layer_stand_under_its_name)
 {
     struct model_stage s;
     make_stage(&s, "attention", "mask");
-    s.request.layers = (attn_selection){.first = 1, .count = 1};
+    s.answer.shown[0].layers = (attn_selection){.first = 1, .count = 1};
     for (size_t i = 0; i < 2; i++)
         s.answer.outputs[i].tensor.shape[0] = 1;
     const struct picture *picture = picture_of(&s, MODEL_PART_ONLY);
@@ -166,7 +165,7 @@ START_TEST(pooled_maps_have_positions_for_labels_and_say_so)
     ck_assert_uint_eq(picture->whole_columns, 0);
     const struct bytes svg = svg_of(picture);
     expect_text(&svg, "each cell: the largest of up to 40 \xC3\x97 1 weights");
-    s.request.common.request.options.queries = (attn_selection){.first = 100, .count = 1000};
+    s.answer.shown[2].queries = (attn_selection){.first = 100, .count = 1000};
     ck_assert_uint_eq(picture_of(&s, MODEL_PART_CROSS)->queries.numbers[1], 120);
     show(picture, "pooled");
 }

@@ -128,7 +128,7 @@ END_TEST
 
 START_TEST(every_option_is_decoded)
 {
-    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[2,0,1.0],\"heads\":[0,3],\"queries\":[1],"
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[2,0,1.0],\"heads\":\"0-3\",\"queries\":[1],"
                 "\"keys\":[[0,1],4],\"digits\":4,\"format\":\"flat\",\"compute\":\"float64\",\"truncate\":true,"
                 "\"special_tokens\":false,\"predictions_k\":1000,\"ablate\":[[1,2],[0.0,3]],\"top_k\":2}}");
     const attn_options *options = &request.common.request.options;
@@ -164,17 +164,16 @@ START_TEST(every_result_and_every_step_has_its_name)
 }
 END_TEST
 
-START_TEST(the_first_negative_index_is_kept)
+START_TEST(indices_from_the_end_wait_for_the_plan)
 {
     decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[-1],\"heads\":[0,-3.0,-1],"
                 "\"queries\":[-6,-1],\"keys\":[0,[1,-2]]}}");
-    ck_assert_int_eq(request.negatives.layers, -1);
-    ck_assert_int_eq(request.negatives.heads, -3);
-    ck_assert_int_eq(request.negatives.queries, -6);
-    ck_assert_int_eq(request.negatives.keys, -2);
+    const struct index_lists *lists = &request.common.lists;
+    ck_assert(request.layer_list.counts_from_end && lists->heads.counts_from_end && lists->queries.counts_from_end &&
+              lists->keys.counts_from_end);
     ck_assert(attn_selects_all(&request.layers));
     decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[0]}}");
-    ck_assert_int_eq(request.negatives.layers, 0);
+    ck_assert(!request.layer_list.counts_from_end);
 }
 END_TEST
 
@@ -211,7 +210,8 @@ static const struct refusal refusals[] = {
     {A "{\"return\":[7]}}", ATTN_ERR_FIELD, "/options/return/0", "the name of a result"},
     {A "{\"return\":[\"maps\"]}}", ATTN_ERR_VALUE, "/options/return/0", "\"logit_lens\""},
     {A "{\"layers\":[]}}", ATTN_ERR_VALUE, "/options/layers", "selects nothing"},
-    {A "{\"layers\":{}}}", ATTN_ERR_FIELD, "/options/layers", "a list of indices"},
+    {A "{\"layers\":{}}}", ATTN_ERR_FIELD, "/options/layers", "must have \"from\" and \"to\""},
+    {A "{\"layers\":true}}", ATTN_ERR_FIELD, "/options/layers", "a list of indices and of ranges"},
     {A "{\"heads\":[0.5]}}", ATTN_ERR_VALUE, "/options/heads/0", "an integer"},
     {A "{\"ablate\":[[1]]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[1,2]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
@@ -307,7 +307,7 @@ CHECK_MAIN("model_request")
     tcase_add_test(tests, without_options_attention_is_returned);
     tcase_add_test(tests, every_option_is_decoded);
     tcase_add_test(tests, every_result_and_every_step_has_its_name);
-    tcase_add_test(tests, the_first_negative_index_is_kept);
+    tcase_add_test(tests, indices_from_the_end_wait_for_the_plan);
     tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));
     tcase_add_test(tests, a_word_of_other_programs_is_explained_wherever_it_stands);
     tcase_add_test(tests, too_many_items_are_refused);

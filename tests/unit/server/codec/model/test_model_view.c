@@ -57,8 +57,10 @@ static void make_stage(struct view_stage *s, envelope_view view)
     envelope_set_defaults(&s->request.common, ENVELOPE_LAYER);
     s->request.common.view = view;
     s->request.inputs.batch = 1;
-    s->request.layers = (attn_selection){.items = LAYER_NUMBERS, .count = LAYERS};
-    s->request.common.request.options.heads = (attn_selection){.first = 4, .count = HEADS};
+    for (int part = 0; part < MODEL_PARTS_MAX; part++) {
+        s->answer.shown[part].layers = (attn_selection){.items = LAYER_NUMBERS, .count = LAYERS};
+        s->answer.shown[part].heads = (attn_selection){.first = 4, .count = HEADS};
+    }
     s->view =
         (struct model_view){.request = &s->request,
                             .answer = &s->answer,
@@ -191,7 +193,7 @@ START_TEST(tokens_without_words_are_numbered)
     struct view_stage s;
     make_one(&s, ENVELOPE_VIEW_CIRCUITSVIS);
     s.view.labels[0].texts = NULL;
-    s.request.common.request.options.queries = (attn_selection){.first = 7, .count = 2};
+    s.answer.shown[0].queries = (attn_selection){.first = 7, .count = 2};
     ck_assert_ptr_nonnull(strstr(text_of(&s), "\"tokens\":[\"7\",\"8\"]"));
 }
 END_TEST

@@ -234,15 +234,20 @@ START_TEST(dropout_without_training_is_kept_but_inactive)
 }
 END_TEST
 
-START_TEST(two_ascending_integers_select_a_range_and_other_lists_indices)
+START_TEST(a_list_selects_indices_and_ranges_have_both_ends)
 {
     static const struct {
         const char *list;
         size_t count, items[4];
     } cases[] = {
-        {"[1,3]", 3, {1, 2, 3}},
+        {"[1,3]", 2, {1, 3}},
+        {"\"1-3\"", 3, {1, 2, 3}},
+        {"{\"from\":1,\"to\":3}", 3, {1, 2, 3}},
+        {"[[1,3]]", 3, {1, 2, 3}},
+        {"[0,\"4-6\"]", 4, {0, 4, 5, 6}},
+        {"[{\"from\":4,\"to\":5},1.0]", 3, {4, 5, 1}},
         {"[3,1]", 2, {3, 1}},
-        {"[2,2]", 1, {2}},
+        {"[2,2]", 2, {2, 2}},
         {"[5]", 1, {5}},
         {"[0,4,2]", 3, {0, 4, 2}},
         {"[[0,0],[5,5]]", 2, {0, 5}},
@@ -263,9 +268,73 @@ START_TEST(two_ascending_integers_select_a_range_and_other_lists_indices)
 }
 END_TEST
 
+START_TEST(indices_from_the_end_are_settled_when_the_length_is_known)
+{
+    static const struct {
+        const char *list;
+        size_t count, items[5];
+        const char *refused;
+    } cases[] = {
+        {"[-1]", 1, {4}, NULL},
+        {"[0,-1]", 2, {0, 4}, NULL},
+        {"{\"from\":-3,\"to\":-1}", 3, {2, 3, 4}, NULL},
+        {"[{\"from\":1,\"to\":-2},-5]", 4, {1, 2, 3, 0}, NULL},
+        {"[[-2,-1]]", 2, {3, 4}, NULL},
+        {"[-6]", 0, {0}, "options.keys has -6; they are numbered 0 to 4, and from the end -1 to -5"},
+        {"[5,-1]", 0, {0}, "options.keys has 5; they are numbered 0 to 4"},
+        {"{\"from\":3,\"to\":-3}", 0, {0}, "which is 3 to 2 of 5: it ends before it begins"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[128];
+        attn_error error = {.message = ""};
+        snprintf(text, sizeof text, "{\"inputs\":{\"query\":[[1]]},\"options\":{\"keys\":%s}}", cases[i].list);
+        accept(text);
+        attn_options *options = &envelope.request.options;
+        ck_assert(index_lists_count_from_end(&envelope.lists) && attn_selects_all(&options->keys));
+        const attn_status status = index_lists_settle(&envelope.lists, 1, 1, 5, arena, options, &error);
+        if (cases[i].refused != NULL) {
+            ck_assert_int_eq(status, ATTN_ERR_VALUE);
+            ck_assert_str_eq(error.field, "/options/keys");
+            ck_assert_msg(strstr(error.message, cases[i].refused) != NULL, "%s", error.message);
+            continue;
+        }
+        ck_assert_int_eq(status, ATTN_OK);
+        ck_assert_uint_eq(options->keys.count, cases[i].count);
+        for (size_t n = 0; n < cases[i].count; n++)
+            ck_assert_uint_eq(attn_selected(&options->keys, n), cases[i].items[n]);
+    }
+}
+END_TEST
+
+START_TEST(a_list_that_was_a_range_gets_a_hint)
+{
+    static const struct {
+        const char *list, *hint;
+    } cases[] = {
+        {"[0,5]", "[0, 5] is keys 0 and 5; before 0.3.0 it was the range 0-5: write \"0-5\""},
+        {"[0,2.0]", "[0, 2] is keys 0 and 2; before 0.3.0 it was the range 0-2: write \"0-2\""},
+        {"[0,1]", NULL},
+        {"[2,0]", NULL},
+        {"[0,-1]", NULL},
+        {"[0,2,4]", NULL},
+        {"[[0,5]]", NULL},
+        {"\"0-5\"", NULL},
+        {"[0,\"5-5\"]", NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[128], message[INDEX_HINT_MAX];
+        snprintf(text, sizeof text, "{\"inputs\":{\"query\":[[1]]},\"options\":{\"keys\":%s}}", cases[i].list);
+        accept(text);
+        ck_assert_int_eq(index_list_hint(&envelope.lists.keys, "keys", message), cases[i].hint != NULL);
+        if (cases[i].hint != NULL)
+            ck_assert_str_eq(message, cases[i].hint);
+    }
+}
+END_TEST
+
 START_TEST(a_range_takes_no_memory)
 {
-    accept("{\"inputs\":{\"query\":[[1]]},\"options\":{\"heads\":[0,1048575],\"queries\":[0,1048575],\"keys\":[[5,"
+    accept("{\"inputs\":{\"query\":[[1]]},\"options\":{\"heads\":\"0-1048575\",\"queries\":[[0,1048575]],\"keys\":[[5,"
            "1048575]]}}");
     ck_assert_uint_eq(envelope.request.options.queries.count, 1048576);
     ck_assert_uint_eq(attn_selected(&envelope.request.options.keys, 7), 12);
@@ -443,7 +512,9 @@ CHECK_MAIN("envelope")
     tcase_add_test(tests, options_are_decoded);
     tcase_add_test(tests, scale_none_is_one_and_zero_is_zero);
     tcase_add_test(tests, dropout_without_training_is_kept_but_inactive);
-    tcase_add_test(tests, two_ascending_integers_select_a_range_and_other_lists_indices);
+    tcase_add_test(tests, a_list_selects_indices_and_ranges_have_both_ends);
+    tcase_add_test(tests, indices_from_the_end_are_settled_when_the_length_is_known);
+    tcase_add_test(tests, a_list_that_was_a_range_gets_a_hint);
     tcase_add_test(tests, a_range_takes_no_memory);
     tcase_add_test(tests, labels_have_a_length_each_and_together);
     tcase_add_test(tests, a_tensor_may_be_flat_or_base64);

@@ -138,13 +138,15 @@ static const struct model_output *find(const struct run *run, const char *name)
     ck_abort_msg("no output %s", name);
 }
 
-static size_t index_in_whole(const struct run *run, char axis, size_t index)
+static size_t index_in_whole(const struct run *run, const char *name, char axis, size_t index)
 {
-    const attn_options *options = &run->request.common.request.options;
-    const attn_selection *selection = axis == 'l' || axis == 's' ? &run->request.layers
-                                      : axis == 'h'              ? &options->heads
-                                      : axis == 'q'              ? &options->queries
-                                                                 : &options->keys;
+    const bool has_two = run->job.version->model.stack_count == 2;
+    const size_t last = has_two && strncmp(name, "encoder_", 8) != 0 ? run->job.last_stack : 0;
+    const struct model_selections *shown = &run->answer.shown[strncmp(name, "cross_", 6) == 0 ? 2 : last];
+    const attn_selection *selection = axis == 'l' || axis == 's' ? &shown->layers
+                                      : axis == 'h'              ? &shown->heads
+                                      : axis == 'q'              ? &shown->queries
+                                                                 : &shown->keys;
     if (strchr("lhqks", axis) == NULL || attn_selects_all(selection) || (axis == 's' && index == 0))
         return index;
     return axis == 's' ? attn_selected(selection, index - 1) + 1 : attn_selected(selection, index);
@@ -170,7 +172,7 @@ static void check_same(const struct run *run, const struct run *whole, size_t it
             bool is_other = false, is_filled = false;
             for (int axis = got->tensor.rank - 1; axis >= 0; axis--) {
                 const size_t index = rest % got->tensor.shape[axis];
-                size_t there = index_in_whole(run, axes[axis], index);
+                size_t there = index_in_whole(run, got->name, axes[axis], index);
                 rest /= got->tensor.shape[axis];
                 if (axes[axis] == 'b' && item != EVERY_ITEM) {
                     is_other = index != item;
@@ -225,7 +227,8 @@ static const char *const options[] = {
     "{\"return\":[" STEPS "],\"keys\":[2,0]}",
     "{\"return\":[" STEPS "],\"keys\":[1,2]}",
     "{\"return\":[" STEPS "," MAPS "," WORDS "," STATES "],\"heads\":[2,1],\"queries\":[2,0],\"keys\":[1,0]}",
-    "{\"return\":[" STEPS "," MAPS "],\"heads\":[1,3]}",
+    "{\"return\":[" STEPS "," MAPS "],\"heads\":\"1-3\"}",
+    "{\"return\":[" STEPS "," MAPS "," STATES "],\"layers\":[-1,0],\"heads\":[{\"from\":-3,\"to\":-2},0]}",
     "{\"return\":[" STEPS "," MAPS "],\"keys\":[0,1,2]}",
     "{\"return\":[\"contribution\",\"rollout\"],\"queries\":[1,2]}",
     "{\"return\":[\"attention_mean\",\"head_scores\"],\"heads\":[0],\"layers\":[1]}",
@@ -237,6 +240,7 @@ static const char *const long_options[] = {
     "{\"return\":[" STEPS "," WORDS "],\"queries\":[5,3],\"keys\":[4,5]}",
     "{\"return\":[" STEPS "," WORDS "],\"queries\":[4,5]}",
     "{\"return\":[" STEPS "," MAPS "],\"keys\":[5]}",
+    "{\"return\":[" STEPS "," WORDS "," MAPS "],\"queries\":[-1,1],\"keys\":{\"from\":-3,\"to\":-2}}",
     "{\"return\":[\"hidden\",\"logit_lens\",\"attention\"],\"layers\":[2,0,1]}",
     "{\"return\":[\"hidden\",\"rollout\",\"head_scores\"],\"layers\":[1,2],\"keys\":[3,4]}",
 };
@@ -391,7 +395,7 @@ static bool is_cancelled(void *context)
 }
 
 static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
-                                      "\"heads\":[2,0],\"queries\":[0,2],\"keys\":[2,0],\"compute\":\"float64\"}}";
+                                      "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
 static const char *const watched_bodies[] = {everything_paired, selected_paired};
 
 START_TEST(cancellation_is_noticed_at_every_look)
@@ -453,7 +457,7 @@ END_TEST
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
     static const char body[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
-                               "\"heads\":[2,0],\"queries\":[0,2],\"keys\":[2,0]}}";
+                               "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
     for (size_t take = 0; was_refused; take += one_in(5)) {
@@ -486,11 +490,11 @@ static const struct {
     {TEXTS, "{\"heads\":[4]}", ATTN_ERR_VALUE, "/options/heads", "0 to 3"},
     {TEXTS, "{\"queries\":[6]}", ATTN_ERR_VALUE, "/options/queries", "0 to 5"},
     {TEXTS, "{\"keys\":[0,1,1]}", ATTN_ERR_VALUE, "/options/keys", "twice"},
-    {TEXTS, "{\"layers\":[-1]}", ATTN_ERR_VALUE, "/options/layers", "options.layers has -1; they are numbered 0 to 2"},
-    {TEXTS, "{\"heads\":[0,-2,-1]}", ATTN_ERR_VALUE, "/options/heads",
-     "options.heads has -2; they are numbered 0 to 3"},
-    {TEXTS, "{\"queries\":[-6,-1]}", ATTN_ERR_VALUE, "/options/queries", "has -6; they are numbered 0 to 5"},
-    {TEXTS, "{\"keys\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/keys", "has -1; they are numbered 0 to 5"},
+    {TEXTS, "{\"layers\":[-4]}", ATTN_ERR_VALUE, "/options/layers", "options.layers has -4; they are numbered 0 to 2"},
+    {TEXTS, "{\"heads\":[0,-5,-1]}", ATTN_ERR_VALUE, "/options/heads",
+     "options.heads has -5; they are numbered 0 to 3"},
+    {TEXTS, "{\"queries\":[-7,-1]}", ATTN_ERR_VALUE, "/options/queries", "has -7; they are numbered 0 to 5"},
+    {TEXTS, "{\"keys\":[[0,-7]]}", ATTN_ERR_VALUE, "/options/keys", "has -7; they are numbered 0 to 5"},
     {TEXTS, "{\"ablate\":[[3,0]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
     {TEXTS, "{\"ablate\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/ablate",
      "layer 0, head -1; the last layer is 2, its last head 3"},
