@@ -63,7 +63,7 @@ def all_requests():
                    options={"kv_num_heads": 2, "rope": {}, "qk_norm": {"type": "rms"}, "return": STEPS})
     performer = text(inputs={"query": QUERY}, options={"mechanism": {"type": "performer", "features": 8, "seed": 1}})
     viewed = text(inputs={"query": QUERY}, tokens={"query": ["fourteen bytes", "b", "c"]}, options={"view": "bertviz"})
-    reduced = text(inputs={"query": QUERY}, options={"return": ["attention"], "top_k": 2, "queries": [0, 2]})
+    reduced = text(inputs={"query": QUERY}, options={"return": ["attention"], "top_k": 2, "queries": "0-2"})
     put = Request("put", "PUT", "/v1/layers/kept", text(**own), answers=(200, 201))
     other = Request("put other", "PUT", "/v1/layers/kept", text(**layer(2)), answers=(200, 201))
     get = Request("get", "GET", "/v1/layers/kept")

@@ -737,12 +737,18 @@ class Builder:
         if self.chance(0.4):
             first = self.random.randrange(size)
             last = self.random.randrange(first, size)
-            return [first, last], list(range(first, last + 1))
+            sent = self.range_of(first, last, size)
+            return [sent] if isinstance(sent, list) else sent, list(range(first, last + 1))
         items = self.random.sample(range(size), self.random.randint(1, size))
-        sent = [[item, item] if self.chance(0.2) else item for item in items]
-        if len(sent) == 2 and sent == sorted(items):
-            items = list(range(items[0], items[1] + 1))
+        sent = [self.range_of(item, item, size) if self.chance(0.2) else self.index(item, size) for item in items]
         return sent, items
+
+    def index(self, index, size):
+        return index - size if self.chance(0.2) else index
+
+    def range_of(self, first, last, size):
+        ends = [self.index(first, size), self.index(last, size)]
+        return self.random.choice([f"{first}-{last}", {"from": ends[0], "to": ends[1]}, ends])
 
     def hide_nan(self):
         """NaN where the mask hides a key from every query of every head: it may reach nothing."""

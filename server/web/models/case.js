@@ -16,7 +16,7 @@ export const pathOfModel = (name) => `v1/models/${encodeURIComponent(name)}/atte
 
 /** @param {Source} source @returns {Promise<{tokens: string[], before: number[][], maps: number[][][]}>} */
 async function runModel({ model, layer, text }) {
-  const layers = [Math.max(0, layer - 1), layer];
+  const layers = layer === 0 ? [0] : [layer - 1, layer];
   const body = { inputs: { text }, options: { return: ["hidden", "attention"], layers } };
   const { outputs, tokens } = await (await ask(pathOfModel(model), { body })).json();
   return { tokens: tokens.text[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };

@@ -20,7 +20,7 @@ const tensorInJson = (shape, data, dtype = "float32") => ({
 
 /** @returns {Promise<any>} tensors by name */
 async function stepsOfLayer(run, layer, names) {
-  const { tensors } = await askForTensors(run, { return: [...names, ...STEPS_OF_LAYER], layers: [layer, layer] });
+  const { tensors } = await askForTensors(run, { return: [...names, ...STEPS_OF_LAYER], layers: [layer] });
   return tensors;
 }
 

@@ -146,7 +146,7 @@ function keptIn(run, key, fetchIt) {
 export function headOf(run, layer, head) {
   if (run.isExact) return matrixOf(run.maps, layer, head);
   return keptIn(run, `head ${layer} ${head}`, async () => {
-    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer, layer], heads: [head, head] });
+    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer], heads: [head] });
     const { shape, data } = tensors.attention ?? tensors[run.part];
     return { rows: shape.at(-2), cols: shape.at(-1), data };
   });
@@ -156,7 +156,7 @@ export function headOf(run, layer, head) {
 export function layerOf(run, layer) {
   if (run.isExact) return { shape: run.maps.shape.slice(1), data: partOf(run.maps, layer) };
   return keptIn(run, `layer ${layer}`, async () => {
-    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer, layer] }),
+    const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer] }),
       { shape, data } = tensors.attention ?? tensors[run.part];
     return { shape: shape.slice(2), data };
   });
@@ -169,7 +169,7 @@ export function mapsWithoutFirst(run) {
   return keptIn(run, "without first", async () => {
     const { tensors } = await askForTensors(run, {
       return: ["attention"],
-      keys: [1, run.keys.length - 1],
+      keys: { from: 1, to: -1 },
       pool: { rows: POOLED_SIDE, cols: POOLED_SIDE, op: "max" },
       dtype: "float16",
     });
@@ -180,7 +180,7 @@ export function mapsWithoutFirst(run) {
 /** @param {TextRun} run @returns {Promise<Matrix>} */
 export function rolloutOfServer(run, layer) {
   return keptIn(run, `rollout ${layer}`, async () => {
-    const { tensors } = await askForTensors(run, { return: ["rollout"], layers: [layer, layer] }),
+    const { tensors } = await askForTensors(run, { return: ["rollout"], layers: [layer] }),
       { shape, data } = tensors.rollout;
     return { rows: shape.at(-2), cols: shape.at(-1), data };
   });

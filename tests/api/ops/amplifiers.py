@@ -61,7 +61,7 @@ def requests():
     yield "a declared shape of nothing", attention, {}, request({"shape": [1 << 40, 0], "data": []}), 0
     yield "a declared shape of base64", attention, {}, request(
         {"shape": [1 << 30, 1 << 30], "dtype": "float32", "base64": "AAAA"}), 0
-    yield "ranges", attention, {}, request(ones(1, 1), heads=[0, 1048575], queries=[0, 1048575], keys=[0, 1048575]), 0
+    yield "ranges", attention, {}, request(ones(1, 1), heads="0-1048575", queries="0-1048575", keys=[[0, 1048575]]), 0
     yield "lists of ranges", attention, {}, request(ones(1, 1), keys=[[0, 500000], [500001, 1000000]]), 0
     yield "a cache of a long name", attention, {}, request(ones(1, 1), cache="a" * 60_000_000), 0
     yield "a member of a long name", attention, {}, {"inputs": {"query": [[1]]}, "a" * 900_000: 1}, 0

@@ -133,8 +133,8 @@ def binary_texts_and_ids_give_the_same(client):
 
 @check
 def parameters_of_whole_models_are_options(client):
-    outputs = inferred(client, of_texts(TEXTS, parameters={"layers": "[1]", "heads": "[0, 2]"}))
-    hold_alike(outputs, expected(client, {"text": TEXTS}, layers=[1], heads=[0, 2]))
+    outputs = inferred(client, of_texts(TEXTS, parameters={"layers": "[1]", "heads": "0-2"}))
+    hold_alike(outputs, expected(client, {"text": TEXTS}, layers=[1], heads=[0, 1, 2]))
     asked = of_texts(TEXTS, outputs=[{"name": "TOKENS", "parameters": {"binary_data": True}}, {"name": "ATTENTION"}])
     assert list(inferred(client, asked)) == ["TOKENS", "ATTENTION"]
     assert list(inferred(client, of_texts(TEXTS, outputs=[{"name": "TOKENS"}]))) == ["TOKENS"]

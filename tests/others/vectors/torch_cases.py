@@ -334,7 +334,7 @@ def longformer(case):
                      "options": {"num_heads": heads}},
              output=("output", lambda answer: rows_from(answer, False)), attention=("local_attn_probs", as_windows))
     case.ask(LAYER, {"inputs": {"query": send(hidden)}, "weights": projections("_global"), "masks": masks,
-                     "options": {"num_heads": heads, "queries": [[index, index] for index in tokens]}},
+                     "options": {"num_heads": heads, "queries": list(tokens)}},
              output=("output", lambda answer: rows_from(answer, True)), attention="global_attn_probs")
 
 

@@ -87,7 +87,7 @@ export const cases = {
         await measure(page).selectOption("distance");
         await page.getByLabel("Sorted").uncheck();
         await openHead(page, 0, 0);
-        const { outputs } = await answerOf(stage, SENTENCE, { layers: [0, 0], heads: [0, 0] }),
+        const { outputs } = await answerOf(stage, SENTENCE, { layers: [0], heads: [0] }),
             map = outputs.attention[0][0][0];
         const rows = map.map((row, i) => row.reduce((sum, weight, j) => sum + weight * Math.abs(i - j), 0));
         const mean = rows.reduce((a, b) => a + b) / rows.length;

@@ -611,18 +611,27 @@ def select(name, tensor, options):
     if name not in (*SELECTED, "attention_mean"):
         return tensor
     parts_of = ("queries", "keys") if name == "attention_mean" else ("heads", "queries", "keys")
-    chosen = [expanded(options.get(part)) for part in parts_of]
-    picks = [range(tensor.shape[0])] + [range(size) if part is None else part
-                                        for part, size in zip(chosen, tensor.shape[1:])]
+    picks = [range(tensor.shape[0])] + [expanded(options.get(part), size)
+                                        for part, size in zip(parts_of, tensor.shape[1:])]
     data = [tensor.data[sum(map(int.__mul__, index, tensor.strides()))] for index in itertools.product(*picks)]
     return Tensor([len(part) for part in picks], data)
 
 
-def expanded(selection):
-    """Two ascending numbers are a range with both ends; a list may hold such ranges too."""
+def expanded(selection, size):
+    """The indices of a list, whose items may be ranges, or of one range. Negative ones count from the end."""
     if selection is None:
-        return None
-    if len(selection) == 2 and all(isinstance(item, int) for item in selection) and selection[0] <= selection[1]:
-        selection = [selection]
-    return [index for item in selection
-            for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
+        return range(size)
+    indices = []
+    for item in selection if isinstance(selection, list) else [selection]:
+        first, last = ends(item)
+        indices += range(first + size * (first < 0), last + size * (last < 0) + 1)
+    return indices
+
+
+def ends(item):
+    """Of an index, [from, to], {"from", "to"} or "from-to"."""
+    if isinstance(item, str):
+        return [int(end) for end in item.split("-")]
+    if isinstance(item, dict):
+        return item["from"], item["to"]
+    return item if isinstance(item, list) else (int(item), int(item))
