@@ -56,11 +56,12 @@ static bool are_of_one_object(const struct model_output *a, const struct model_o
 }
 
 /* The words in the nesting of the ids, which are contiguous. */
-static void write_words(const struct model_output *output, int level, const int64_t **ids, struct chunks *out)
+static void write_words(const struct model_output *output, const struct model_spelling *spelling, int level,
+                        const int64_t **ids, struct chunks *out)
 {
     const attn_tensor *tensor = &output->tensor;
     if (level == tensor->rank) {
-        const struct text_span word = output->spell(output->spell_context, *(*ids)++);
+        const struct text_span word = spelling->spell(spelling->context, *(*ids)++);
         if (word.at != NULL)
             chunks_json_span(out, word);
         else
@@ -70,7 +71,7 @@ static void write_words(const struct model_output *output, int level, const int6
     chunks_text(out, "[");
     for (size_t i = 0; i < tensor->shape[level] && out->is_ok; i++) {
         chunks_text(out, i > 0 ? "," : "");
-        write_words(output, level + 1, ids, out);
+        write_words(output, spelling, level + 1, ids, out);
     }
     chunks_text(out, "]");
 }
@@ -79,12 +80,12 @@ static void write_value(const struct model_answer *answer, const struct model_ou
                         const attn_runtime *runtime, struct chunks *out)
 {
     const struct tensor_style style = style_of(answer, output);
-    const int64_t *ids = output->tensor.data;
     tensor_write_json(&output->tensor, &style, runtime, out);
-    if (output->spell == NULL)
-        return;
-    chunks_format(out, ",\"%s\":", output->spelled_name + object_length(output) + 1);
-    write_words(output, 0, &ids, out);
+    for (size_t i = 0; i < MODEL_SPELLINGS_MAX && output->spellings[i].name != NULL; i++) {
+        const int64_t *ids = output->tensor.data;
+        chunks_format(out, ",\"%s\":", output->spellings[i].name + object_length(output) + 1);
+        write_words(output, &output->spellings[i], 0, &ids, out);
+    }
 }
 
 static void write_outputs(const struct model_answer *answer, const attn_runtime *runtime, struct chunks *out)
@@ -169,7 +170,8 @@ static size_t json_bound(const struct model_answer *answer)
         const struct tensor_style style = style_of(answer, output);
         bound = bound_add(bound, 1, OUTPUT_BYTES);
         bound = bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
-        bound = bound_add(bound, output->spell != NULL ? attn_tensor_count(&output->tensor) : 0, WORD_BYTES);
+        for (size_t s = 0; s < MODEL_SPELLINGS_MAX && output->spellings[s].name != NULL; s++)
+            bound = bound_add(bound, attn_tensor_count(&output->tensor), WORD_BYTES);
     }
     for (size_t i = 0; i < answer->fact_count; i++)
         bound = bound_add(bound, 1, strlen(answer->facts[i].json));

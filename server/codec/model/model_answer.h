@@ -13,17 +13,24 @@
 
 enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
 
+enum { MODEL_SPELLINGS_MAX = 2 };
+
+/* Words of ids, under a name of the same object ("predictions.tokens"). */
+struct model_spelling {
+    const char *name;
+    struct text_span (*spell)(void *context, int64_t id); /* good until the next call; at is NULL without a word */
+    void *context;
+};
+
 /*
  * One tensor of the answer. A name with a dot ("predictions.ids") is a member of an object; the outputs of one object
- * stand side by side. With spell, JSON has the words of the ids, too, under another name of the same object.
+ * stand side by side. With spellings, JSON has the words of the ids, too.
  */
 struct model_output {
     const char *name; /* as long as the answer */
     attn_tensor tensor;
-    bool has_scores;                                            /* -infinity, of hidden keys, is written as null */
-    const char *spelled_name;                                   /* "predictions.tokens"; NULL: there are no words */
-    struct text_span (*spell)(const void *context, int64_t id); /* at is NULL for an id without a word */
-    const void *spell_context;
+    bool has_scores;                                      /* -infinity, of hidden keys, is written as null */
+    struct model_spelling spellings[MODEL_SPELLINGS_MAX]; /* name NULL: there are no further words */
 };
 
 /* A member beside "outputs" and "shapes": its name, and its value as JSON text. */

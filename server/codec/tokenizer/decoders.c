@@ -7,6 +7,7 @@
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/model/step_kinds.h"
 #include "codec/tokenizer/text/unicode.h"
+#include "codec/tokenizer/tokenizer_parts.h"
 
 /* What a text costs in a step, besides its bytes: it may be searched for a dozen pairs of signs. */
 enum { TEXT_COST_BYTES = 16 };
@@ -293,7 +294,7 @@ static void decode_bpe(struct decoding *decoding, const void *options)
 
 /* ---- ByteFallback ---- */
 
-static bool read_byte(struct text_span text, char *byte)
+bool decoder_read_byte(struct text_span text, char *byte)
 {
     if (text.length != 6 || memcmp(text.at, "<0x", 3) != 0 || text.at[5] != '>')
         return false;
@@ -334,7 +335,7 @@ static void decode_byte_fallback(struct decoding *decoding, const void *options)
     for (size_t i = 0; i < decoding->count && !stops(decoding, TEXT_COST_BYTES); i++) {
         const struct text_span text = decoding->texts[i];
         char byte;
-        if (read_byte(text, &byte)) {
+        if (decoder_read_byte(text, &byte)) {
             write_text(decoding, &byte, 1);
             bytes++;
             continue;

@@ -82,4 +82,29 @@ ATTN_MUST_CHECK attn_status tokenizer_decode(const struct tokenizer *tokenizer, 
                                              bool skip_special, attn_arena *arena, attn_arena *scratch,
                                              struct text_span *text, attn_error *err);
 
+enum { TOKENIZER_SHOWN_MAX = 1024 };
+
+/*
+ * What a reader should see of a token: shown.c.
+ *
+ *   of a text   the characters that its offsets cut out of the text
+ *   of an id    what the decoder makes of it behind other tokens, or as the first; without the space that WordPiece sets
+ *               between words
+ *
+ * Bytes that are only a part of a character are written as \xE4. Added tokens, and those that the post-processor added,
+ * keep their spelling. A token that covers no character of its text is shown as its id is. A text may hold U+0000.
+ *
+ * tokens, count and input are those of tokenizer_encode; shown has room for count, and refers to the tokenizer, to the
+ * texts and to arena.
+ *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED
+ */
+ATTN_MUST_CHECK attn_status tokenizer_show_text(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
+                                                const struct tokenizer_token *tokens, size_t count, attn_arena *arena,
+                                                struct text_span *shown, attn_error *err);
+ATTN_MUST_CHECK attn_status tokenizer_show_ids(const struct tokenizer *tokenizer, const int64_t *ids, size_t count,
+                                               attn_arena *arena, struct text_span *shown, attn_error *err);
+/* One id, in room or in the tokenizer. at is NULL when no token has the id. scratch has its memory back on return. */
+struct text_span tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
+                                   char room[TOKENIZER_SHOWN_MAX]);
+
 #endif

@@ -17,4 +17,7 @@ struct tokenizer {
     struct postprocessor postprocessor;
 };
 
+/* The byte that a token of byte fallback ("<0xE4>") stands for. False: it is another token. */
+bool decoder_read_byte(struct text_span text, char *byte);
+
 #endif

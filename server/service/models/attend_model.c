@@ -15,6 +15,7 @@
 struct attending {
     struct model_work work;
     struct model_rendering rendering;
+    char shown[TOKENIZER_SHOWN_MAX]; /* of one predicted word */
 };
 
 /* ---- facts beside the outputs ---- */
@@ -106,26 +107,33 @@ static attn_status add_facts(struct model_work *work)
 
 /* ---- words ---- */
 
-static struct text_span spell(const void *context, int64_t id)
+static struct text_span spell(void *context, int64_t id)
 {
-    const struct model_version *version = context;
-    return id >= 0 ? tokenizer_token(version->tokenizer, (uint32_t)id) : (struct text_span){NULL, 0};
+    const struct attending *attending = context;
+    return id >= 0 ? tokenizer_token(attending->work.version->tokenizer, (uint32_t)id) : (struct text_span){NULL, 0};
+}
+
+static struct text_span show(void *context, int64_t id)
+{
+    struct attending *attending = context;
+    return id >= 0 ? tokenizer_show_id(attending->work.version->tokenizer, (uint32_t)id, false,
+                                       attending->work.call->out->arena, attending->shown)
+                   : (struct text_span){NULL, 0};
 }
 
 /* The words of predictions follow their ids, and are the same tensor. */
-static void add_spelling(struct model_work *work)
+static void add_spellings(struct attending *attending)
 {
-    static const char *const names[] = {"predictions.tokens", "logit_lens.tokens"};
+    static const char *const names[][2] = {{"predictions.tokens", "predictions.shown"},
+                                           {"logit_lens.tokens", "logit_lens.shown"}};
+    struct model_work *work = &attending->work;
     const struct model_words *const words[] = {&work->job.predictions, &work->job.lens};
-    for (size_t i = 0; i < 2; i++)
-        for (size_t o = 0; o < work->answer.output_count && work->version->tokenizer != NULL; o++) {
-            struct model_output *output = &work->answer.outputs[o];
-            if (output != words[i]->ids)
-                continue;
-            output->spelled_name = names[i];
-            output->spell = spell;
-            output->spell_context = work->version;
-        }
+    for (size_t i = 0; i < 2; i++) {
+        if (words[i]->ids == NULL || work->version->tokenizer == NULL)
+            continue;
+        words[i]->ids->spellings[0] = (struct model_spelling){names[i][0], spell, attending};
+        words[i]->ids->spellings[1] = (struct model_spelling){names[i][1], show, attending};
+    }
 }
 
 /* ---- steps ---- */
@@ -144,7 +152,7 @@ static attn_status plan(struct attending *attending)
         status = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS);
     if (status != ATTN_OK || !model_rendering_has_facts(call, &work->request))
         return status;
-    add_spelling(work);
+    add_spellings(attending);
     return add_facts(work);
 }
 

@@ -204,6 +204,14 @@ static attn_status set_ids(const struct making *making, const char *field, size_
     return ATTN_OK;
 }
 
+static attn_status take_shown(const struct making *making, size_t stack, size_t item, struct text_span **shown)
+{
+    const size_t count = making->batch->items[item].of[stack].count;
+    *shown = attn_arena_take(making->arena, count, sizeof **shown);
+    making->batch->shown[stack][item] = *shown;
+    return *shown != NULL ? ATTN_OK : fail_memory(making);
+}
+
 static attn_status encode(const struct making *making, size_t stack, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
@@ -230,7 +238,12 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
     if (status == ATTN_OK && stack == 0)
         status = set_types(making, field, &output, sequence);
     making->batch->tokens[stack][item] = output.tokens;
-    return status;
+    struct text_span *shown = NULL;
+    if (status == ATTN_OK)
+        status = take_shown(making, stack, item, &shown);
+    return status == ATTN_OK ? tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
+                                                   making->arena, shown, making->err)
+                             : status;
 }
 
 /* ---- ids ---- */
@@ -265,7 +278,13 @@ static attn_status take_ids(const struct making *making, size_t stack, size_t it
     }
     attn_status status = check_length(making, field, &count);
     making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = given->ids};
-    return status;
+    struct text_span *shown;
+    if (status != ATTN_OK || making->version->tokenizer == NULL)
+        return status;
+    status = take_shown(making, stack, item, &shown);
+    return status == ATTN_OK
+               ? tokenizer_show_ids(making->version->tokenizer, given->ids, count, making->arena, shown, making->err)
+               : status;
 }
 
 /* ---- images and vectors ---- */
@@ -360,9 +379,13 @@ static attn_status make_room(const struct making *making)
     const size_t count = making->request->inputs.batch;
     *batch = (struct model_batch){.version = making->version, .inputs = &making->request->inputs};
     batch->items = attn_arena_take_zeroed(making->arena, count, sizeof *batch->items);
-    for (size_t stack = 0; stack < 2; stack++)
+    bool is_ok = batch->items != NULL;
+    for (size_t stack = 0; stack < 2; stack++) {
         batch->tokens[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->tokens[stack]);
-    return batch->items != NULL && batch->tokens[0] != NULL && batch->tokens[1] != NULL ? ATTN_OK : fail_memory(making);
+        batch->shown[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->shown[stack]);
+        is_ok = is_ok && batch->tokens[stack] != NULL && batch->shown[stack] != NULL;
+    }
+    return is_ok ? ATTN_OK : fail_memory(making);
 }
 
 attn_status model_batch_make(struct model_batch *batch, const struct model_version *version,

@@ -25,6 +25,8 @@ struct model_batch {
     struct model_item *items; /* inputs->batch of them */
     /* Of each item, by stack: as many as the sequence has; NULL: the request gives ids, vectors or an image. */
     const struct tokenizer_token **tokens[2];
+    /* Of each item, by stack: what a reader should see of each token; NULL: it has no tokens, or nobody knows them. */
+    const struct text_span **shown[2];
 };
 
 /*
@@ -50,8 +52,8 @@ bool model_batch_has_tokens(const struct model_batch *batch);
 /* The spelling of token i of the item; at NULL: there is none. The model must have a tokenizer. */
 struct text_span model_batch_word(const struct model_batch *batch, size_t stack, size_t item, size_t i);
 /*
- * Appends what the answer says about tokens: {"ids", "text", "offsets"}, each a list of one row for each item. A model
- * without a tokenizer has no "text". Ids as given have no "offsets". With two stacks, {"encoder", "decoder"} of these;
+ * Appends what the answer says about tokens: {"ids", "text", "shown", "offsets"}, each a list of one row for each item. A
+ * model without a tokenizer has no "text" and no "shown". Ids as given have no "offsets". With two stacks, {"encoder", "decoder"} of these;
  * without a target, "encoder" alone.
  */
 void model_batch_write_tokens(const struct model_batch *batch, struct chunks *out);
@@ -63,7 +65,7 @@ void model_batch_write_lengths(const struct model_batch *batch, struct chunks *o
 void model_batch_add_hints(const struct model_batch *batch, size_t *count, struct chunks *out);
 
 /*
- * Appends the members of the answer to a request for tokens: "ids", "tokens", "lengths", and for texts "offsets", "special",
+ * Appends the members of the answer to a request for tokens: "ids", "tokens", "shown", "lengths", and for texts "offsets", "special",
  * "type_ids" and "segments", each a list with an element for each item.
  */
 void model_batch_write_columns(const struct model_batch *batch, struct chunks *out);

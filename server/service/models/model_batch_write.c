@@ -39,6 +39,11 @@ static void write_word(const struct model_batch *batch, size_t stack, size_t ite
     write_text(model_batch_word(batch, stack, item, i), out);
 }
 
+static void write_shown(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
+{
+    write_text(batch->shown[stack][item][i], out);
+}
+
 static void write_offset(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
 {
     const struct tokenizer_token *token = &batch->tokens[stack][item][i];
@@ -106,8 +111,10 @@ static void write_stack(const struct model_batch *batch, size_t stack, struct ch
     }
     chunks_text(out, "{");
     write_rows(batch, stack, "ids", write_id, out);
-    if (batch->version->tokenizer != NULL)
+    if (batch->version->tokenizer != NULL) {
         write_rows(batch, stack, "text", write_word, out);
+        write_rows(batch, stack, "shown", write_shown, out);
+    }
     if (are_encoded(batch, stack))
         write_rows(batch, stack, "offsets", write_offset, out);
     chunks_text(out, "}");
@@ -158,6 +165,7 @@ void model_batch_write_columns(const struct model_batch *batch, struct chunks *o
 {
     write_rows(batch, 0, "ids", write_id, out);
     write_rows(batch, 0, "tokens", write_word, out);
+    write_rows(batch, 0, "shown", write_shown, out);
     chunks_text(out, ",\"lengths\":");
     write_lengths(batch, 0, out);
     if (!are_encoded(batch, 0))
@@ -178,7 +186,8 @@ size_t model_batch_tokens_bound(const struct model_batch *batch)
             bound = bound_add(bound, 1, ITEM_BYTES);
             for (size_t i = 0; sequence->ids != NULL && i < sequence->count; i++) {
                 const bool has_text = batch->version->tokenizer != NULL;
-                const size_t bytes = has_text ? model_batch_word(batch, stack, item, i).length : 0;
+                const size_t bytes =
+                    has_text ? model_batch_word(batch, stack, item, i).length + batch->shown[stack][item][i].length : 0;
                 bound = bound_add(bound_add(bound, 1, TOKEN_BYTES), bytes, BYTE_BYTES);
             }
         }

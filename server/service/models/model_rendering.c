@@ -60,11 +60,13 @@ attn_status model_rendering_prepare(struct call *call, struct model_rendering *r
 
 /* ---- labels ---- */
 
-/* NULL without memory. */
-static const char *label_at(struct call *call, const struct model_batch *batch, size_t stack, size_t i)
+/* A NUL in it becomes U+FFFD, as in the labels of requests. NULL without memory. */
+static const char *make_label(struct text_span shown, attn_arena *arena)
 {
-    const struct text_span text = model_batch_word(batch, stack, 0, i);
-    return attn_arena_copy_text(call->out->arena, text.at != NULL ? text.at : "", text.length);
+    struct chunks text = chunks_begin(arena);
+    for (size_t i = 0; i < shown.length; i++)
+        chunks_bytes(&text, shown.at[i] != '\0' ? shown.at + i : "\xEF\xBF\xBD", shown.at[i] != '\0' ? 1 : 3);
+    return chunks_join(&text);
 }
 
 /* The words of the first item. Positions stand for the words of a model without a tokenizer, and of an image. */
@@ -77,7 +79,7 @@ static attn_status label_stack(struct call *call, const struct model_batch *batc
     const char **texts = attn_arena_take(call->out->arena, sequence->count, sizeof *texts);
     bool is_ok = texts != NULL;
     for (size_t i = 0; i < sequence->count && is_ok; i++)
-        is_ok = (texts[i] = label_at(call, batch, stack, i)) != NULL;
+        is_ok = (texts[i] = make_label(batch->shown[stack][0][i], call->out->arena)) != NULL;
     labels->texts = texts;
     return is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels");
 }

@@ -1,0 +1,234 @@
+/*
+ * shown.c: what a reader should see of a token, where the vocabulary's spelling cannot be read ("ÐŁÑĢ", "▁the", "<0xE4>").
+ */
+#include <string.h>
+
+#include "codec/bytes/pace.h"
+#include "codec/bytes/utf8.h"
+#include "codec/tokenizer/text/unicode.h"
+#include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer/tokenizer_parts.h"
+
+enum { ESCAPE_BYTES = 4 /* \xE4 */, SPELLED_MAX = TOKENIZER_SHOWN_MAX / ESCAPE_BYTES };
+
+/* ---- bytes ---- */
+
+static bool has_decoder(const struct tokenizer *tokenizer, const char *name)
+{
+    for (size_t i = 0; i < tokenizer->decoders.count; i++)
+        if (strcmp(tokenizer->decoders.items[i].kind->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Reads a text of GPT-2's alphabet. Returns the number of bytes; 0: it is none. */
+static size_t read_alphabet(struct text_span spelling, char bytes[SPELLED_MAX + 1])
+{
+    size_t count = 0;
+    for (const char *at = spelling.at; at < spelling.at + spelling.length; count++) {
+        const int byte = unicode_to_byte(utf8_next(&at));
+        if (byte < 0 || count == SPELLED_MAX)
+            return 0;
+        bytes[count] = (char)byte;
+    }
+    return count;
+}
+
+/* The bytes that a spelling stands for, with a NUL behind them. Returns their number; 0: it stands for no bytes. */
+static size_t read_bytes(const struct tokenizer *tokenizer, struct text_span spelling, char bytes[SPELLED_MAX + 1])
+{
+    size_t count = 0;
+    if (has_decoder(tokenizer, "ByteLevel"))
+        count = read_alphabet(spelling, bytes);
+    else if (has_decoder(tokenizer, "ByteFallback") && decoder_read_byte(spelling, bytes))
+        count = 1;
+    bytes[count] = '\0';
+    return count;
+}
+
+/* The bytes of the character at text, before its end; 0: there is none, but a part of one. */
+static size_t character_bytes(const char *text, const char *end)
+{
+    const size_t length = *text == '\0' ? 1 : utf8_length(text);
+    return length <= (size_t)(end - text) ? length : 0;
+}
+
+static bool is_whole(const char *bytes, size_t count)
+{
+    size_t at = 0, length = 1;
+    for (; at < count && length > 0; at += length)
+        length = character_bytes(bytes + at, bytes + count);
+    return length > 0;
+}
+
+/* Characters as they are, bytes of a part of one as \xE4. Returns the length. */
+static size_t write_bytes(const char *bytes, size_t count, char room[TOKENIZER_SHOWN_MAX])
+{
+    char *to = room;
+    for (size_t at = 0; at < count;) {
+        const size_t length = character_bytes(bytes + at, bytes + count);
+        if (length > 0) {
+            memcpy(to, bytes + at, length);
+            to += length;
+        } else {
+            static const char digits[] = "0123456789ABCDEF";
+            const unsigned char byte = (unsigned char)bytes[at];
+            memcpy(to, (const char[]){'\\', 'x', digits[byte >> 4], digits[byte & 15]}, ESCAPE_BYTES);
+            to += ESCAPE_BYTES;
+        }
+        at += length > 0 ? length : 1;
+    }
+    return (size_t)(to - room);
+}
+
+/* ---- ids ---- */
+
+static bool begins_with(struct text_span text, struct text_span beginning)
+{
+    return text.length >= beginning.length && memcmp(text.at, beginning.at, beginning.length) == 0;
+}
+
+/* What the decoder makes of the token, behind itself unless it is the first. at NULL: it could not be decoded. */
+static struct text_span decode(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch)
+{
+    struct text_span one = {NULL, 0}, two = {NULL, 0};
+    const uint32_t ids[] = {id, id};
+    if (tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, &one, NULL) != ATTN_OK)
+        return (struct text_span){NULL, 0};
+    if (is_first || tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL) != ATTN_OK ||
+        !begins_with(two, one))
+        return one;
+    return (struct text_span){two.at + one.length, two.length - one.length};
+}
+
+/* WordPiece sets a space between words, which belongs to no token. */
+static struct text_span without_join(struct text_span text, struct text_span spelling)
+{
+    if (text.length != spelling.length + 1 || text.at[0] != ' ' ||
+        memcmp(text.at + 1, spelling.at, spelling.length) != 0)
+        return text;
+    return spelling;
+}
+
+struct text_span tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
+                                   char room[TOKENIZER_SHOWN_MAX])
+{
+    const struct text_span spelling = tokenizer_token(tokenizer, id);
+    char bytes[SPELLED_MAX + 1];
+    if (spelling.at == NULL || added_find(&tokenizer->added, id) != NULL)
+        return spelling;
+    const size_t count = read_bytes(tokenizer, spelling, bytes);
+    if (count > 0)
+        return (struct text_span){room, write_bytes(bytes, count, room)};
+    const attn_arena_mark mark = attn_arena_mark_here(scratch);
+    const struct text_span text = decode(tokenizer, id, is_first, scratch);
+    struct text_span shown = spelling;
+    if (text.at != NULL && text.length > 0 && text.length <= TOKENIZER_SHOWN_MAX) {
+        shown = without_join(text, spelling);
+        if (shown.at == text.at)
+            shown.at = memcpy(room, text.at, text.length);
+    }
+    attn_arena_release(scratch, mark);
+    return shown;
+}
+
+/* ---- tokens of a text ---- */
+
+/* A place in a text: a code point and its byte. */
+struct place {
+    struct text_span text;
+    size_t byte;
+    uint32_t point;
+};
+
+/* Tokens follow each other, so that a place moves by a few characters. */
+static void move_to(struct place *place, uint32_t point)
+{
+    const char *text = place->text.at;
+    while (place->point < point && place->byte < place->text.length) {
+        const char *at = text + place->byte;
+        (void)utf8_next(&at);
+        place->byte = (size_t)(at - text);
+        place->point++;
+    }
+    while (place->point > point && place->byte > 0) {
+        do
+            place->byte--;
+        while (place->byte > 0 && ((unsigned char)text[place->byte] & 0xC0) == 0x80);
+        place->point--;
+    }
+}
+
+static struct text_span cut(struct place *place, uint32_t begin, uint32_t end)
+{
+    move_to(place, begin);
+    const size_t from = place->byte;
+    move_to(place, end);
+    return (struct text_span){place->text.at + from, place->byte - from};
+}
+
+/* Whether the token stands for bytes of which some are no character. */
+static bool is_broken(const struct tokenizer *tokenizer, uint32_t id)
+{
+    char bytes[SPELLED_MAX + 1];
+    const size_t count = read_bytes(tokenizer, tokenizer_token(tokenizer, id), bytes);
+    return !is_whole(bytes, count);
+}
+
+/* False: there is not enough memory. */
+static bool keep_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *arena,
+                    struct text_span *shown)
+{
+    char room[TOKENIZER_SHOWN_MAX];
+    *shown = tokenizer_show_id(tokenizer, id, is_first, arena, room);
+    if (shown->at == room)
+        shown->at = attn_arena_copy_text(arena, room, shown->length);
+    return shown->at != NULL || tokenizer_token(tokenizer, id).at == NULL;
+}
+
+static bool keep_token(const struct tokenizer *tokenizer, const struct tokenizer_token *token, struct place places[2],
+                       attn_arena *arena, struct text_span *shown)
+{
+    const bool is_added = !token->is_unknown && added_find(&tokenizer->added, token->id) != NULL;
+    *shown = tokenizer_token(tokenizer, token->id);
+    if (token->segment == TOKENIZER_NO_SEGMENT || is_added)
+        return true;
+    if (is_broken(tokenizer, token->id))
+        return keep_id(tokenizer, token->id, false, arena, shown);
+    *shown = cut(&places[token->segment], token->begin, token->end);
+    return shown->length > 0 || keep_id(tokenizer, token->id, false, arena, shown);
+}
+
+/* Whether the loop over the tokens may go on; if not, *status says why. */
+static bool goes_on(bool is_kept, struct pace *pace, attn_status *status, attn_error *err)
+{
+    if (!is_kept)
+        *status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for what the tokens show");
+    else if (pace_stops(pace, sizeof(struct tokenizer_token)))
+        *status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were labelled");
+    return *status == ATTN_OK;
+}
+
+attn_status tokenizer_show_text(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
+                                const struct tokenizer_token *tokens, size_t count, attn_arena *arena,
+                                struct text_span *shown, attn_error *err)
+{
+    struct place places[2] = {{.text = input->text}, {.text = input->pair}};
+    struct pace pace = pace_begin(arena);
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!goes_on(keep_token(tokenizer, &tokens[i], places, arena, &shown[i]), &pace, &status, err))
+            break;
+    return status;
+}
+
+attn_status tokenizer_show_ids(const struct tokenizer *tokenizer, const int64_t *ids, size_t count, attn_arena *arena,
+                               struct text_span *shown, attn_error *err)
+{
+    struct pace pace = pace_begin(arena);
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!goes_on(keep_id(tokenizer, (uint32_t)ids[i], i == 0, arena, &shown[i]), &pace, &status, err))
+            break;
+    return status;
+}
