@@ -452,9 +452,25 @@ export interface components {
         Step: "q" | "k" | "v" | "q_rotated" | "k_rotated" | "scores" | "scaled" | "masked" | "attention" | "dropped" | "lse" | "lse_keys" | "entropy" | "sink" | "context" | "concat" | "gated" | "projected" | "contribution" | "residual" | "attention_output" | "feed_forward" | "output" | "present_key" | "present_value" | "attention_mean" | "mask";
         /**
          * Selection
-         * @description Indices, and ranges [from, to] with both ends included: [4, 0, [6, 8]]. Two integers in ascending order, [2, 5], are one range: 2, 3, 4, 5; write [[2, 2], [5, 5]] for these two alone. None twice, each below the dimension, kept in the order given; at most 4096 when not ascending, at most 1048576 in all.
+         * @description A list of indices and ranges, or one range: [0, 2] is 0 and 2; "0-2", {"from": 0, "to": 2} and [0, "1-2"] are 0, 1 and 2. Ranges include both ends. Negative indices count from the end: −1 is the last, of a batch of texts that of the longest; {"from": -3, "to": -1} are the last three. None twice, each below the dimension, kept in the order given; at most 4096 when not ascending, at most 1048576 in all. Before 0.3.0 a list of two ascending numbers was a range; diagnostics.hints names a list that meant something else then.
          */
-        Selection: (number | number[])[];
+        Selection: (number | components["schemas"]["RangeText"] | components["schemas"]["Range"] | number[])[] | components["schemas"]["RangeText"] | components["schemas"]["Range"];
+        /**
+         * Range text
+         * @description A range with both ends, counted from 0.
+         * @example 0-2
+         */
+        RangeText: string;
+        /**
+         * Range
+         * @description A range with both ends.
+         */
+        Range: {
+            /** @description The first index; from the end when it is negative. */
+            from: number;
+            /** @description The last index; from the end when it is negative. */
+            to: number;
+        };
         /**
          * Pool
          * @description Maps reduced for display. Row r of R stands for the rows from ⌊r·n/R⌋ to before ⌊(r+1)·n/R⌋ of the n that are selected, columns likewise; cells that the mask hides do not count, in scores and scaled neither, where they are not hidden without pool. A cell that stands for hidden cells alone is null in scores, scaled and masked, and 0 in attention. A cell of mask is true when any of its cells is, whatever op says. Give rows, cols or both.
@@ -2372,11 +2388,11 @@ export interface components {
             /** @description As options.mechanism. An object or a list is written as JSON in a string. */
             mechanism?: string | Record<string, never>;
             /** @description As options.heads. An object or a list is written as JSON in a string. */
-            heads?: string | unknown[];
+            heads?: string | unknown[] | Record<string, never>;
             /** @description As options.queries. An object or a list is written as JSON in a string. */
-            queries?: string | unknown[];
+            queries?: string | unknown[] | Record<string, never>;
             /** @description As options.keys. An object or a list is written as JSON in a string. */
-            keys?: string | unknown[];
+            keys?: string | unknown[] | Record<string, never>;
             /**
              * @description As options.format; the protocol's own form counts.
              * @default nested
@@ -2390,7 +2406,7 @@ export interface components {
             /** @description As masks.causal. An object or a list is written as JSON in a string. */
             causal?: boolean | Record<string, never> | string;
             /** @description As masks.window. An object or a list is written as JSON in a string. It is counted from the causal offset; without a causal mask only profile: jax counts it from the top left. */
-            window?: string | unknown[];
+            window?: string | unknown[] | Record<string, never>;
             /**
              * @description Send the outputs behind the JSON part, unless one says otherwise.
              * @default false
@@ -2837,6 +2853,8 @@ export interface components {
             ids: number[][];
             /** @description The vocabulary's spelling; null when no token has the id. An unknown token is spelled as its tokenizer does: as [UNK], or as the text that it stands for. */
             tokens: (string | null)[][];
+            /** @description What a reader should see. Of texts: the characters that the offsets cut out. Of ids: what the decoder makes of the token at its place, without the space that WordPiece sets between words. Bytes that are only a part of a character are written as \xE4. Added tokens keep their spelling, and a token that covers no character is shown as its id is. */
+            shown: (string | null)[][];
             /** @description Numbers of tokens. */
             lengths: number[];
             /** @description Of texts: begin and end of each token in its text, in code points; [0, 0] for tokens that were added. */
@@ -2980,6 +2998,8 @@ export interface components {
             ids: components["schemas"]["NumbersOut"];
             /** @description Their spelling in the vocabulary, in the nesting of ids; null for an id without a word. Of models with a tokenizer, in JSON. */
             tokens?: unknown[];
+            /** @description What a reader should see of them, as they stand in the middle of a text (ModelTokens has the rules), in the nesting of ids. Of models with a tokenizer, in JSON. */
+            shown?: unknown[];
             /** @description Of softmax over the whole vocabulary. */
             probabilities: components["schemas"]["NumbersOut"];
         };
@@ -3150,6 +3170,8 @@ export interface components {
             ids: number[][];
             /** @description The vocabulary's spelling; null when no token has the id. Of models with a tokenizer. */
             text?: (string | null)[][];
+            /** @description What a reader should see: the characters of the text, or what the decoder makes of an id (ModelTokens has the rules). Pictures and views label with it. Of models with a tokenizer. */
+            shown?: (string | null)[][];
             /** @description Of texts: begin and end of each token in its text, in code points; [0, 0] for tokens that were added. */
             offsets?: number[][][];
         };

@@ -79,6 +79,6 @@ def _tokens(tokens: Any, step: str, batch: int) -> Any:
     found = {}
     for side, owner in sides.items():
         part = tokens.get(owner, tokens)
-        rows = part.get("text") or part.get(side) or part.get("query")
+        rows = part.get("shown") or part.get(side) or part.get("query")
         found[side] = rows[batch] if rows and isinstance(rows[0], list) else rows
     return found

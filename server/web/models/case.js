@@ -14,12 +14,12 @@ import { Problem } from "../texts.js";
 /** @param {string} name of a model */
 export const pathOfModel = (name) => `v1/models/${encodeURIComponent(name)}/attention`;
 
-/** @param {Source} source @returns {Promise<{tokens: string[], before: number[][], maps: number[][][]}>} */
+/** @param {Source} source @returns {Promise<{spelled: string[], tokens: string[], before: number[][], maps: number[][][]}>} */
 async function runModel({ model, layer, text }) {
   const layers = layer === 0 ? [0] : [layer - 1, layer];
   const body = { inputs: { text }, options: { return: ["hidden", "attention"], layers } };
   const { outputs, tokens } = await (await ask(pathOfModel(model), { body })).json();
-  return { tokens: tokens.text[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };
+  return { spelled: tokens.text[0], tokens: tokens.shown[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };
 }
 
 const isSource = ({ model, module, layer, text }) =>
@@ -39,8 +39,8 @@ function cellOfWord(map, tokens, word) {
  */
 export async function caseOfModel(source, { head = 0, word = "", id = "", layer: known, masks, options } = {}) {
   if (!isSource(source)) throw new Problem("share.broken");
-  const [{ tokens, before, maps }, layer] = await Promise.all([runModel(source), known ?? fetchLayer(source.module)]);
+  const [{ spelled, tokens, before, maps }, layer] = await Promise.all([runModel(source), known ?? fetchLayer(source.module)]);
   const inputs = { query: before };
   const made = caseOver(layer, { inputs, masks, options, tokens: { query: tokens } });
-  return { ...made, id, source: { ...source, inputs }, view: { head, ...cellOfWord(maps[head], tokens, word) } };
+  return { ...made, id, source: { ...source, inputs }, view: { head, ...cellOfWord(maps[head], spelled, word) } };
 }

@@ -78,8 +78,8 @@ function sidesOf(tokens, part) {
   return { queries: tokens[queries] ?? tokens, keys: tokens[keys] ?? tokens };
 }
 
-/** The vocabulary's spelling, and ids where there is none. */
-const wordsOf = ({ text, ids }) => text?.[0] ?? ids[0].map(String);
+/** What a reader should see, and ids where nobody knows it. */
+const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(ids[0][at])) ?? ids[0].map(String);
 
 /**
  * @param {Facts} facts
@@ -202,15 +202,15 @@ export function predictionsAt(run, row) {
     const options = { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 };
     const body = { inputs: run.inputs, options: optionsOf(run, options) };
     const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
-    const guesses = ({ tokens, ids, probabilities }) =>
-      (tokens ?? ids).map((word, at) => ({ word: String(word), probability: probabilities[at] }));
-    const at = ({ tokens, ids, probabilities }) => ({
-      tokens: tokens?.[0][0],
+    const guesses = ({ shown, ids, probabilities }) =>
+      ids.map((id, at) => ({ word: shown?.[at] ?? String(id), probability: probabilities[at] }));
+    const at = ({ shown, ids, probabilities }) => ({
+      shown: shown?.[0][0],
       ids: ids?.[0][0],
       probabilities: probabilities[0][0],
     });
     const lens = outputs.logit_lens,
-      ofLayer = (l) => at({ tokens: lens.tokens?.[l], ids: lens.ids?.[l], probabilities: lens.probabilities[l] });
+      ofLayer = (l) => at({ shown: lens.shown?.[l], ids: lens.ids?.[l], probabilities: lens.probabilities[l] });
     return {
       last: guesses(at(outputs.predictions)),
       layers: lens ? lens.probabilities.map((_, l) => guesses(ofLayer(l))) : [],

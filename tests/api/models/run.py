@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import families  # noqa: E402
+import labels  # noqa: E402
 import tokens  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
@@ -27,7 +28,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tokens.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            return conclude("model-tests", *run_tests(tokens.CHECKS + families.CHECKS, lambda test: test(server.client(), server), options.only))
+            return conclude("model-tests", *run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS, lambda test: test(server.client(), server), options.only))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+/* test_shown.c: tests of server/codec/tokenizer/shown.c. */
+#include <string.h>
+
+#include "tokenizer_stage.h"
+
+/* "a", "ä" (0xC3 0xA4) in pieces and whole, a space with half a character, and the byte 0, in GPT-2's alphabet. */
+#define BYTE_LEVEL                                                                                                     \
+    "{\"model\":{\"type\":\"BPE\",\"merges\":[\"\xC4\xA0 \xC3\x83\"],\"vocab\":{\"a\":0,\"\xC3\x83\":1,"               \
+    "\"\xC2\xA4\":2,\"\xC4\xA0\":3,\"\xC4\xA0\xC3\x83\":4,\"\xC4\x80\":5}},"                                           \
+    "\"added_tokens\":[{\"id\":6,\"content\":\"<\xC3\xA4>\",\"special\":true}],"                                       \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"}}"
+
+/* As in Llama 2: a mark for a space, and bytes in hexadecimal. */
+#define BYTE_FALLBACK                                                                                                   \
+    "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"merges\":[\"\xE2\x96\x81 b\"],\"vocab\":{\"a\":0,"           \
+    "\"\xE2\x96\x81\":1,\"b\":2,\"\xE2\x96\x81"                                                                         \
+    "b\":3,\"<0xC3>\":4,\"<0xA4>\":5,\"<0x0A>\":6}},"                                                                   \
+    "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},"                \
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"}," \
+    "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","         \
+    "\"start\":1,\"stop\":0}]}}"
+
+#define PIECES                                                                                                         \
+    "{\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":\"Whitespace\"},"                            \
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\","                  \
+    "\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}},\"added_tokens\":[{\"id\":0,\"content\":\"[UNK]\",\"special\":true}]," \
+    "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}}"
+
+/* What is shown, each behind a bar; a NUL as 0. */
+static const char *joined(const struct text_span *shown, size_t count)
+{
+    static char said[512];
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        said[used++] = '|';
+        for (size_t n = 0; n < shown[i].length; n++)
+            said[used++] = shown[i].at[n] != '\0' ? shown[i].at[n] : '0';
+    }
+    said[used] = '\0';
+    return said;
+}
+
+static const struct {
+    const char *tokenizer, *text, *shown;
+} texts[] = {
+    {BYTE_LEVEL, "a\xC3\xA4", "|a|\\xC3|\\xA4"},
+    {BYTE_LEVEL, "a \xC3\xA4", "|a| \\xC3|\\xA4"},
+    {BYTE_LEVEL, "<\xC3\xA4>a", "|<\xC3\xA4>|a"},
+    {BYTE_FALLBACK, "a b\xC3\xA4", "|a| b|\\xC3|\\xA4"},
+    {BYTE_FALLBACK, "a\n", "|a|\n"},
+    {PIECES, "AB a", "|A|B|a"},
+    {PIECES, "ab \xC3\xA4 [UNK]", "|a|b|\xC3\xA4|[UNK]"},
+};
+
+START_TEST(a_text_shows_its_characters)
+{
+    struct text_span shown[16];
+    const struct tokenizer *tokenizer = load_text(text_span_of(texts[_i].tokenizer));
+    const struct tokenizer_input input = {.text = text_span_of(texts[_i].text)};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_uint_le(output.count, 16);
+    ck_assert_int_eq(tokenizer_show_text(tokenizer, &input, output.tokens, output.count, arena, shown, &err), ATTN_OK);
+    ck_assert_str_eq(joined(shown, output.count), texts[_i].shown);
+}
+END_TEST
+
+static const struct {
+    const char *tokenizer;
+    int64_t ids[6];
+    size_t count;
+    const char *shown, *first;
+} ids[] = {
+    {BYTE_LEVEL, {0, 4, 2, 5, 6, 1}, 6, "|a| \\xC3|\\xA4|0|<\xC3\xA4>|\\xC3", "|a"},
+    {BYTE_FALLBACK, {3, 3, 4, 5, 6, 0}, 6, "|b| b|\\xC3|\\xA4|\n|a", "|b"},
+    {PIECES, {1, 2, 1, 0}, 4, "|a|b|a|[UNK]", "|a"},
+    {PIECES, {9}, 1, "|", "|"},
+};
+
+START_TEST(ids_show_what_the_decoder_gives)
+{
+    struct text_span shown[6];
+    const struct tokenizer *tokenizer = load_text(text_span_of(ids[_i].tokenizer));
+    const size_t bytes = attn_arena_bytes(scratch);
+    ck_assert_int_eq(tokenizer_show_ids(tokenizer, ids[_i].ids, ids[_i].count, arena, shown, &err), ATTN_OK);
+    ck_assert_str_eq(joined(shown, ids[_i].count), ids[_i].shown);
+    char room[TOKENIZER_SHOWN_MAX];
+    const struct text_span again = tokenizer_show_id(tokenizer, (uint32_t)ids[_i].ids[0], true, scratch, room);
+    ck_assert_str_eq(joined(&again, 1), ids[_i].first);
+    ck_assert_uint_eq(attn_arena_bytes(scratch), bytes);
+}
+END_TEST
+
+START_TEST(a_pair_shows_the_characters_of_each_text)
+{
+    struct text_span shown[8];
+    const struct tokenizer *tokenizer = load_text(text_span_of(PIECES));
+    const struct tokenizer_input input = {.text = text_span_of("\xC3\xA4 A"), .pair = text_span_of("AB")};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_int_eq(tokenizer_show_text(tokenizer, &input, output.tokens, output.count, arena, shown, &err), ATTN_OK);
+    ck_assert_str_eq(joined(shown, output.count), "|\xC3\xA4|A|A|B");
+}
+END_TEST
+
+CHECK_MAIN("shown")
+{
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, a_text_shows_its_characters, 0, COUNT(texts));
+    tcase_add_loop_test(tests, ids_show_what_the_decoder_gives, 0, COUNT(ids));
+    tcase_add_test(tests, a_pair_shows_the_characters_of_each_text);
+}
