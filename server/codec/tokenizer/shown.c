@@ -34,12 +34,24 @@ static size_t read_alphabet(struct text_span spelling, char bytes[SPELLED_MAX + 
     return count;
 }
 
+/* The spelling without the mark of the end of a word, which stands for no byte. */
+static struct text_span without_suffix(const struct tokenizer *tokenizer, struct text_span spelling)
+{
+    const struct text_span none = {"", 0};
+    const struct text_span suffix =
+        tokenizer->model_kind->suffix != NULL ? tokenizer->model_kind->suffix(tokenizer->model) : none;
+    if (spelling.length > suffix.length &&
+        memcmp(spelling.at + spelling.length - suffix.length, suffix.at, suffix.length) == 0)
+        spelling.length -= suffix.length;
+    return spelling;
+}
+
 /* The bytes that a spelling stands for, with a NUL behind them. Returns their number; 0: it stands for no bytes. */
 static size_t read_bytes(const struct tokenizer *tokenizer, struct text_span spelling, char bytes[SPELLED_MAX + 1])
 {
     size_t count = 0;
     if (has_decoder(tokenizer, "ByteLevel"))
-        count = read_alphabet(spelling, bytes);
+        count = read_alphabet(without_suffix(tokenizer, spelling), bytes);
     else if (has_decoder(tokenizer, "ByteFallback") && decoder_read_byte(spelling, bytes))
         count = 1;
     bytes[count] = '\0';

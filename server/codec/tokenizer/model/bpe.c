@@ -250,4 +250,9 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
     }
 }
 
-const struct model_kind model_bpe = {"BPE", load, tokenize};
+static struct text_span suffix_of(const void *model)
+{
+    return ((const struct bpe *)model)->end_of_word_suffix;
+}
+
+const struct model_kind model_bpe = {"BPE", load, tokenize, suffix_of};

@@ -31,6 +31,8 @@ struct model_kind {
     attn_status (*load)(struct loading *loading, const struct node *node, const void **model);
     /* Appends the tokens of draft->text.bytes[begin .. end), which is not empty. */
     void (*tokenize)(const void *model, struct model_run *run, size_t begin, size_t end);
+    /* What stands behind the spelling of a token that ends a word, "</w>". NULL: nothing does. */
+    struct text_span (*suffix)(const void *model);
 };
 
 extern const struct model_kind model_wordpiece, model_bpe, model_unigram;

@@ -176,4 +176,4 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
     }
 }
 
-const struct model_kind model_unigram = {"Unigram", load, tokenize};
+const struct model_kind model_unigram = {"Unigram", load, tokenize, NULL};

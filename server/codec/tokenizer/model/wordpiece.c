@@ -109,4 +109,4 @@ static void tokenize(const void *model, struct model_run *run, size_t begin, siz
                      .id = wordpiece->unknown, .begin = (uint32_t)begin, .end = (uint32_t)end, .is_unknown = true});
 }
 
-const struct model_kind model_wordpiece = {"WordPiece", load, tokenize};
+const struct model_kind model_wordpiece = {"WordPiece", load, tokenize, NULL};
