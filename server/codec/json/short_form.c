@@ -10,12 +10,13 @@ static bool is_long(const struct node *node, const struct short_form *form)
     return json_is_object(node->json) && !(form->takes_tensor && node_find(node->json, "shape"));
 }
 
-/* A tensor beside the text has the name of the long form, because a file is kept as it came. */
+/* A tensor beside the text stands in the tree as a list with a marker. */
 static bool is_short(const struct reading *reading, const struct node *node, const struct short_form *form)
 {
     size_t attachment;
-    const bool has_type = form->types >> json_typeof(node->json) & 1 && !node_attached(reading, node, &attachment);
-    return has_type || (form->takes_tensor && json_is_object(node->json));
+    if (form->takes_tensor && (json_is_object(node->json) || node_attached(reading, node, &attachment)))
+        return true;
+    return form->types >> json_typeof(node->json) & 1 && !node_attached(reading, node, &attachment);
 }
 
 static json_t *long_form_of(const struct node *node, const struct short_form *form)

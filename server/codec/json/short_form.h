@@ -14,7 +14,7 @@ struct short_form {
     unsigned types;     /* bit 1 << json_type for each type of value that is a short form */
     const char *wanted; /* "must be …", for values of all other types */
     bool has_switch;    /* true is {}, and false is "not given" */
-    bool takes_tensor;  /* also an object with a shape is a short form */
+    bool takes_tensor;  /* also a tensor is a short form: an object with a shape, or bytes beside the text */
 };
 
 /*

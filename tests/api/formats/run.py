@@ -56,11 +56,11 @@ def request(**options):
             "tokens": {"query": ["the", "=cmd", "a,b", 'say "hi"', "naïve"]}}
 
 
-def as_file(whole, dtype="F32"):
+def as_file(whole, dtype="F32", weight_name="weights.%s.weight"):
     """The same with every tensor but masks as bytes."""
     tensors = {"inputs.query": (dtype, [LENGTH, WIDTH], sum(whole["inputs"]["query"], []))}
     for name, weight in whole["weights"].items():
-        tensors[f"weights.{name}.weight"] = (dtype, [WIDTH, WIDTH], sum(weight["weight"], []))
+        tensors[weight_name % name] = (dtype, [WIDTH, WIDTH], sum(weight["weight"], []))
     tensors["masks.padding"] = ("BOOL", [1, LENGTH], whole["masks"]["padding"][0])
     rest = {"masks": {"causal": True}, "options": whole["options"], "tokens": whole["tokens"]}
     return tensor_file.write(tensors, {"request": json.dumps(rest)})
@@ -98,6 +98,8 @@ def a_request_as_a_file_is_the_same_request(client):
     for dtype in ("F32", "F64"):
         got = post(client, as_file(request(), dtype), TENSORS).json()
         expect(got == wanted, f"{dtype} gave other numbers")
+    short = post(client, as_file(request(), weight_name="weights.%s"), TENSORS).json()
+    expect(short == wanted, "weights by their short names gave other numbers")
 
 
 @case

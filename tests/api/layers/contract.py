@@ -98,6 +98,16 @@ def half_precision_stays_half_precision(client, durable):
 
 
 @check
+def a_file_may_name_weights_in_short(client, durable):
+    tensors, texts = tensor_file.read(as_file(layer()))
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(".bias")}
+    short = {name.removesuffix(".weight"): tensor for name, tensor in tensors.items()}
+    answered(put(client, "short", tensor_file.write(short, texts)), 201)
+    answered(put(client, "long", tensor_file.write(tensors, texts)), 201)
+    expect(run(client, "short", {"query": QUERY}) == run(client, "long", {"query": QUERY}), "numbers")
+
+
+@check
 def a_request_overrides_options_and_masks(client, durable):
     put(client, "over", {**layer(), "options": {"num_heads": 2, "scale": 0.25, "return": ["output"]}})
     inputs = {"query": QUERY}

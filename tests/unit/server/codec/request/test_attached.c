@@ -86,6 +86,18 @@ START_TEST(tensors_and_text_make_one_request)
 }
 END_TEST
 
+START_TEST(a_weight_may_have_the_short_name_of_its_map)
+{
+    float weight[] = {1, 0, 0, 1};
+    struct envelope_attachment attachments[] = {query(), attachment("weights.query", weight, ATTN_F32, 2, 2),
+                                                attachment("weights.query.weight", weight, ATTN_F32, 2, 2)};
+    accept("{\"weights\":{\"key\":[[1],[1]]}}", attachments, 2);
+    ck_assert_ptr_eq(envelope.request.weights.query.weight->data, weight);
+    attn_arena_destroy(arena);
+    refuse("", attachments, 3, ATTN_ERR_FIELD, "/weights/query", "is no object that the tensor");
+}
+END_TEST
+
 START_TEST(bytes_at_any_address_and_of_any_type_are_converted)
 {
     unsigned char bytes[sizeof query_data + 1];
@@ -194,7 +206,7 @@ START_TEST(a_path_must_be_free_and_known)
         {"inputs.", "/inputs/", "unknown member"},
         {"options.num_heads", "/options/num_heads", "received a binary tensor"},
         {"options.heads", "/options/heads", "received a binary tensor"},
-        {"weights.query", "/weights/query", "received a binary tensor"},
+        {"options.norm", "/options/norm", "received a binary tensor"},
         {"tokens.query", "/tokens/query", "received a binary tensor"},
         {"inputs.key.base64", "/inputs/key", "has no \"shape\""},
         {"a.b.c.d.e.f.g.h.i.j", "/a", "as deep as the tensor"},
@@ -236,6 +248,7 @@ CHECK_MAIN("envelope_attached")
 {
     tcase_add_test(tests, a_tensor_of_the_compute_type_is_used_where_it_lies);
     tcase_add_test(tests, tensors_and_text_make_one_request);
+    tcase_add_test(tests, a_weight_may_have_the_short_name_of_its_map);
     tcase_add_test(tests, bytes_at_any_address_and_of_any_type_are_converted);
     tcase_add_test(tests, sixteen_bits_stay_where_they_lie);
     tcase_add_test(tests, a_tensor_without_elements_is_taken_as_it_is);
