@@ -9,7 +9,12 @@
 #include "codec/tensor/safetensors.h"
 #include "codec/tensor/tensor_write.h"
 
-enum { FRAME_BYTES = 1024, OUTPUT_BYTES = 256, WORD_BYTES = 6 * 256 /* a word of the vocabulary, escaped */ };
+enum {
+    FRAME_BYTES = 1024,
+    OUTPUT_BYTES = 256,
+    WORD_BYTES = 6 * 256,                       /* a word of the vocabulary, escaped */
+    TWICE_ESCAPED_WORD_BYTES = WORD_BYTES + 256 /* in JSON that is a string of JSON: \\u001f has one more backslash */
+};
 
 struct model_output *model_answer_add(struct model_answer *answer, const char *name)
 {
@@ -55,6 +60,14 @@ static bool are_of_one_object(const struct model_output *a, const struct model_o
     return length > 0 && length == object_length(b) && strncmp(a->name, b->name, length) == 0;
 }
 
+static size_t spellings_of(const struct model_output *output)
+{
+    size_t count = 0;
+    while (count < MODEL_SPELLINGS_MAX && output->spellings[count].name != NULL)
+        count++;
+    return count;
+}
+
 /* The words in the nesting of the ids, which are contiguous. */
 static void write_words(const struct model_output *output, const struct model_spelling *spelling, int level,
                         const int64_t **ids, struct chunks *out)
@@ -81,7 +94,7 @@ static void write_value(const struct model_answer *answer, const struct model_ou
 {
     const struct tensor_style style = style_of(answer, output);
     tensor_write_json(&output->tensor, &style, runtime, out);
-    for (size_t i = 0; i < MODEL_SPELLINGS_MAX && output->spellings[i].name != NULL; i++) {
+    for (size_t i = 0; i < spellings_of(output); i++) {
         const int64_t *ids = output->tensor.data;
         chunks_format(out, ",\"%s\":", output->spellings[i].name + object_length(output) + 1);
         write_words(output, &output->spellings[i], 0, &ids, out);
@@ -134,6 +147,8 @@ static void write_json(const struct model_answer *answer, const attn_runtime *ru
 
 /* ---- a file of tensors ---- */
 
+enum { MODEL_TEXTS_MAX = MODEL_FACTS_MAX + MODEL_OUTPUTS_MAX * MODEL_SPELLINGS_MAX };
+
 static size_t list_entries(const struct model_answer *answer, struct safetensors_entry entries[MODEL_OUTPUTS_MAX])
 {
     size_t count = 0;
@@ -142,7 +157,7 @@ static size_t list_entries(const struct model_answer *answer, struct safetensors
     return count;
 }
 
-static size_t list_texts(const struct model_answer *answer, struct safetensors_text texts[MODEL_FACTS_MAX])
+static size_t list_facts(const struct model_answer *answer, struct safetensors_text texts[MODEL_TEXTS_MAX])
 {
     for (size_t i = 0; i < answer->fact_count; i++) {
         const struct model_fact *fact = &answer->facts[i];
@@ -151,15 +166,47 @@ static size_t list_texts(const struct model_answer *answer, struct safetensors_t
     return answer->fact_count;
 }
 
+static struct safetensors_text text_of_words(const struct model_output *output, const struct model_spelling *spelling,
+                                             struct chunks *out)
+{
+    struct chunks words = chunks_begin(out->arena);
+    const int64_t *ids = output->tensor.data;
+    write_words(output, spelling, 0, &ids, &words);
+    const char *json = chunks_join(&words);
+    out->is_ok = out->is_ok && json != NULL;
+    return (struct safetensors_text){spelling->name, json != NULL ? json : "", words.total_bytes};
+}
+
+/* The facts, and the words of ids, which are no tensors. */
+static size_t list_texts(const struct model_answer *answer, struct safetensors_text texts[MODEL_TEXTS_MAX],
+                         struct chunks *out)
+{
+    size_t count = list_facts(answer, texts);
+    for (size_t i = 0; i < answer->output_count; i++) {
+        const struct model_output *output = &answer->outputs[i];
+        for (size_t s = 0; s < spellings_of(output); s++)
+            texts[count++] = text_of_words(output, &output->spellings[s], out);
+    }
+    return count;
+}
+
 void model_answer_write(const struct model_answer *answer, enum media media, const attn_runtime *runtime,
                         struct chunks *out)
 {
     struct safetensors_entry entries[MODEL_OUTPUTS_MAX];
-    struct safetensors_text texts[MODEL_FACTS_MAX];
+    struct safetensors_text texts[MODEL_TEXTS_MAX];
     if (media == MEDIA_SAFETENSORS)
-        safetensors_write(entries, list_entries(answer, entries), texts, list_texts(answer, texts), out);
+        safetensors_write(entries, list_entries(answer, entries), texts, list_texts(answer, texts, out), out);
     else
         write_json(answer, runtime, out);
+}
+
+static size_t words_bound(const struct model_output *output, size_t word_bytes)
+{
+    size_t bound = 0;
+    for (size_t i = 0; i < spellings_of(output); i++)
+        bound = bound_add(bound, attn_tensor_count(&output->tensor), word_bytes);
+    return bound;
 }
 
 static size_t json_bound(const struct model_answer *answer)
@@ -170,19 +217,26 @@ static size_t json_bound(const struct model_answer *answer)
         const struct tensor_style style = style_of(answer, output);
         bound = bound_add(bound, 1, OUTPUT_BYTES);
         bound = bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
-        for (size_t s = 0; s < MODEL_SPELLINGS_MAX && output->spellings[s].name != NULL; s++)
-            bound = bound_add(bound, attn_tensor_count(&output->tensor), WORD_BYTES);
+        bound = bound_add(bound, 1, words_bound(output, WORD_BYTES));
     }
     for (size_t i = 0; i < answer->fact_count; i++)
         bound = bound_add(bound, 1, strlen(answer->facts[i].json));
     return bound;
 }
 
-size_t model_answer_bound(const struct model_answer *answer, enum media media)
+static size_t file_bound(const struct model_answer *answer)
 {
     struct safetensors_entry entries[MODEL_OUTPUTS_MAX];
-    struct safetensors_text texts[MODEL_FACTS_MAX];
-    return media == MEDIA_SAFETENSORS
-               ? safetensors_write_bound(entries, list_entries(answer, entries), texts, list_texts(answer, texts))
-               : json_bound(answer);
+    struct safetensors_text texts[MODEL_TEXTS_MAX];
+    size_t bound = safetensors_write_bound(entries, list_entries(answer, entries), texts, list_facts(answer, texts));
+    for (size_t i = 0; i < answer->output_count; i++) {
+        bound = bound_add(bound, MODEL_SPELLINGS_MAX, OUTPUT_BYTES);
+        bound = bound_add(bound, 1, words_bound(&answer->outputs[i], TWICE_ESCAPED_WORD_BYTES));
+    }
+    return bound;
+}
+
+size_t model_answer_bound(const struct model_answer *answer, enum media media)
+{
+    return media == MEDIA_SAFETENSORS ? file_bound(answer) : json_bound(answer);
 }

@@ -24,7 +24,8 @@ struct model_spelling {
 
 /*
  * One tensor of the answer. A name with a dot ("predictions.ids") is a member of an object; the outputs of one object
- * stand side by side. With spellings, JSON has the words of the ids, too.
+ * stand side by side. With spellings, the answer has the words of the ids too, under other names of the same object: JSON
+ * in its place, a file in its metadata.
  */
 struct model_output {
     const char *name; /* as long as the answer */

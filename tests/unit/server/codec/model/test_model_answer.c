@@ -57,6 +57,14 @@ static struct text_span spell(const void *context, int64_t id)
     return id >= 0 && id < 3 ? words[id] : (struct text_span){NULL, 0};
 }
 
+static void add_spelled(size_t rows, size_t columns)
+{
+    struct model_output *output = add("top.ids", ATTN_I64, ids, rows, columns);
+    output->spelled_name = "top.tokens";
+    output->spell = spell;
+    output->spell_context = ids;
+}
+
 START_TEST(an_answer_without_outputs_is_two_empty_objects)
 {
     ck_assert_str_eq(written(), "{\"outputs\":{},\"shapes\":{}}");
@@ -90,10 +98,7 @@ END_TEST
 
 START_TEST(words_follow_their_ids_in_the_same_nesting)
 {
-    struct model_output *output = add("top.ids", ATTN_I64, ids, 2, 2);
-    output->spelled_name = "top.tokens";
-    output->spell = spell;
-    output->spell_context = ids;
+    add_spelled(2, 2);
     add("top.probabilities", ATTN_F32, numbers, 2, 2);
     ck_assert_str_eq(written(), "{\"outputs\":{\"top\":{\"ids\":[[0,1],[2,-1]],"
                                 "\"tokens\":[[\"a\\u0000b\",\"\\\"b\\\"\\n\"],[\"\xC4\xA0\",null]],"
@@ -138,30 +143,41 @@ START_TEST(a_file_has_every_tensor_and_the_facts)
 }
 END_TEST
 
+START_TEST(a_file_has_the_words_in_its_metadata)
+{
+    size_t length;
+    add_spelled(2, 2);
+    const char *file = written_as(MEDIA_SAFETENSORS, &length);
+    const char *words = "\"__metadata__\":{\"top.tokens\":\"[[\\\"a\\\",\\\"\\\\\\\"b\\\\\\\"\\\\n\\\"],[\\\"\xC4\xA0\\\",null]]\"}";
+    ck_assert_msg(strstr(file + 8, words) != NULL, "%s", file + 8);
+}
+END_TEST
+
 START_TEST(every_form_is_within_its_bound)
 {
     static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
+    size_t length;
     static float wide[] = {-1.17549435e-38F, -3.40282347e+38F, -1.2345678e-30F};
     add("wide", ATTN_F32, wide, 3, 1);
-    struct model_output *output = add("top.ids", ATTN_I64, ids, 4, 1);
-    output->spelled_name = "top.tokens";
-    output->spell = spell;
-    output->spell_context = ids;
+    add_spelled(4, 1);
     for (size_t i = 0; i < COUNT(forms); i++) {
         answer.form = forms[i];
         (void)written();
     }
+    (void)written_as(MEDIA_SAFETENSORS, &length);
 }
 END_TEST
 
 START_TEST(too_little_memory_is_noticed)
 {
-    add("attention", ATTN_F32, numbers, 3, 2);
-    attn_arena *small = attn_arena_create(64);
-    struct chunks out = chunks_begin(small);
-    model_answer_write(&answer, MEDIA_JSON, &runtime, &out);
-    ck_assert(!out.is_ok);
-    attn_arena_destroy(small);
+    add_spelled(2, 2);
+    for (size_t i = 0; i < 2; i++) {
+        attn_arena *small = attn_arena_create(64);
+        struct chunks out = chunks_begin(small);
+        model_answer_write(&answer, i == 0 ? MEDIA_JSON : MEDIA_SAFETENSORS, &runtime, &out);
+        ck_assert(!out.is_ok);
+        attn_arena_destroy(small);
+    }
 }
 END_TEST
 
@@ -175,6 +191,7 @@ CHECK_MAIN("model_answer")
     tcase_add_test(tests, scores_of_hidden_keys_are_null);
     tcase_add_test(tests, form_and_digits_are_those_of_the_answer);
     tcase_add_test(tests, a_file_has_every_tensor_and_the_facts);
+    tcase_add_test(tests, a_file_has_the_words_in_its_metadata);
     tcase_add_test(tests, every_form_is_within_its_bound);
     tcase_add_test(tests, too_little_memory_is_noticed);
 }
