@@ -332,6 +332,15 @@ def cases(document):
         yield posts["/v1/" + endpoint], path.parent.relative_to(API), path.read_bytes()
 
 
+def check_models_of_the_protocol(document, servers):
+    """The outputs of a whole model are valid too; the maps of all its layers have five dimensions."""
+    operation = document.operation("/v2/models/{model}/infer", "POST")
+    request = {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1], "data": ["the animal"]}]}
+    reply = servers.client("idle").post("/v2/models/demo/infer", request)
+    schema = operation.response(reply.status)["content"]["application/json"]["schema"]
+    yield from complaints(reply.json(), schema, document.resolve)
+
+
 def check_refusals(document, servers):
     """The server refuses every request that the schema refuses: valid requests with one invalid member."""
     client = servers.client("idle")
@@ -406,4 +415,4 @@ def servers_of(program, document):
 
 
 CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_implied_methods, check_header_limit, check_index,
-          check_exchanges, check_cases, check_refusals)
+          check_exchanges, check_cases, check_models_of_the_protocol, check_refusals)
