@@ -2,23 +2,29 @@
 
 /** Numbers by layers, heads, queries and keys; fewer dimensions leave out layers, then heads. */
 export type Numbers =
-  | number[][]
-  | number[][][]
-  | number[][][][]
-  | number[][][][][]
-  | { shape: readonly number[]; data: ArrayLike<number> };
+  | Rows
+  | readonly Rows[]
+  | readonly (readonly Rows[])[]
+  | readonly (readonly (readonly Rows[])[])[]
+  | { readonly shape: readonly number[]; readonly data: ArrayLike<number> };
+
+type Rows = readonly (readonly number[])[];
+type Words = readonly string[] | readonly (readonly string[])[];
 
 /** One list for queries and keys, or two; for a batch, a list of lists. */
-export type Tokens = string[] | string[][] | { query: string[] | string[][]; key?: string[] | string[][] };
+export type Tokens = Words | { readonly query: Words; readonly key?: Words | undefined };
+
+/** Which number the model has for each layer; of an encoder and a decoder, two lists. */
+export type Layers = readonly number[] | { readonly encoder?: readonly number[] | undefined; readonly decoder?: readonly number[] | undefined };
 
 /** An answer of attnd, of a layer or of a model, as JSON or with arrays of numbers. */
 export interface Answer {
-  outputs: object;
-  tokens?: object;
-  layers?: number[];
+  readonly outputs: object;
+  readonly tokens?: object | undefined;
+  readonly layers?: Layers | undefined;
 }
 
-export type Data = Answer | Numbers | { numbers: Numbers; tokens?: Tokens; layers?: number[] };
+export type Data = Answer | Numbers | { readonly numbers: Numbers; readonly tokens?: Tokens | undefined; readonly layers?: Layers | undefined };
 
 export interface Options {
   /** Which output of an answer; "attention" unless told. */

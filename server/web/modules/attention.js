@@ -105,7 +105,7 @@ class Drawing extends EventTarget {
       matrix = given.matrix(layer, batch, head);
     return {
       matrix,
-      isHidden: given.hiddenIn(matrix, batch, head),
+      isHidden: given.hiddenIn(matrix, layer, batch, head),
       rowLabels: given.labels("query", batch, matrix.rows),
       colLabels: given.labels("key", batch, matrix.cols),
     };
@@ -230,7 +230,7 @@ export function drawGrid(element, data, options) {
       const { given, options: wanted } = drawing,
         matrix = given.matrix(layer, wanted.batch, head),
         canvas = h("canvas");
-      drawThumb(canvas, matrix, drawing.scaleFor(matrix, "max").scale, THUMB_PIXELS, given.hiddenIn(matrix, wanted.batch, head));
+      drawThumb(canvas, matrix, drawing.scaleFor(matrix, "max").scale, THUMB_PIXELS, given.hiddenIn(matrix, layer, wanted.batch, head));
       return canvas;
     };
     const pictureAt = (_, at) => ({

@@ -17,6 +17,9 @@ const SIDES = {
   cross_attention: { query: "decoder", key: "encoder" },
 };
 
+/** The name of the mask beside a step: of cross_attention, cross_mask. */
+const maskOf = (step) => `${/^(encoder|decoder|cross)_/.exec(step)?.[0] ?? ""}mask`;
+
 /** The tensor with all five dimensions: layers, batch, heads, queries, keys. */
 function withAll(json, kind, name) {
   const { shape, data } = tensorFrom(json),
@@ -48,9 +51,11 @@ export class Given {
     this.batch = batch;
     this.heads = heads;
     this.tensor = tensor;
-    this.mask = isAnswer && data.outputs.mask ? withAll(data.outputs.mask, "layer", "mask").tensor : null;
+    const mask = isAnswer ? data.outputs[maskOf(step)] : undefined;
+    this.mask = mask ? withAll(mask, kind, maskOf(step)).tensor : null;
+    const listed = data.layers?.[SIDES[step]?.query] ?? data.layers; // of an encoder-decoder, two lists
     /** @type {number[]} */
-    this.layerNumbers = data.layers ?? Array.from({ length: layers }, (_, at) => at);
+    this.layerNumbers = listed ?? Array.from({ length: layers }, (_, at) => at);
     this.tokens = data.tokens;
     this.step = step;
   }
@@ -62,16 +67,21 @@ export class Given {
     return at;
   }
 
+  /** @returns {number} where an item stands in the tensor, whose first dimension is layers times batch */
+  itemOf(layer, batch) {
+    return this.placeOf(layer) * this.batch + batch;
+  }
+
   /** @param {number} layer @param {number} batch @param {number} head @returns {import("../request/tensor.js").Matrix} */
   matrix(layer, batch, head) {
     if (!(batch >= 0 && batch < this.batch)) throw new Error(`there is no item ${batch} in a batch of ${this.batch}`);
     if (!(head >= 0 && head < this.heads)) throw new Error(`there is no head ${head}: there are ${this.heads}`);
-    return matrixOf(this.tensor, this.placeOf(layer) * this.batch + batch, head);
+    return matrixOf(this.tensor, this.itemOf(layer, batch), head);
   }
 
   /** Whether a mask hides a cell: by the answer's own mask, else where a score is −∞. */
-  hiddenIn(matrix, batch, head) {
-    const { data } = this.mask ? matrixOf(this.mask, batch, head) : matrix,
+  hiddenIn(matrix, layer, batch, head) {
+    const { data } = this.mask ? matrixOf(this.mask, this.itemOf(layer, batch), head) : matrix,
       sign = this.mask ? 0 : -Infinity;
     return (i, j) => data[i * matrix.cols + j] === sign;
   }

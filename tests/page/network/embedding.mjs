@@ -155,6 +155,23 @@ export const cases = {
             assert.deepEqual(await told(page, "hover"), { row: 2, col: 1, query: "c", key: "b", value: 0.125, isMasked: false });
         });
     },
+    async "embedding: an answer of an encoder and a decoder has the layers, the words and the mask of each"(stage) {
+        const maps = [[[WEIGHTS]], [[WEIGHTS]]],
+            mask = [[[[[1, 0, 1], [1, 1, 1], [1, 1, 1]]]], [[[[0, 1, 1], [1, 1, 1], [1, 1, 1]]]]];
+        const answer = {
+            outputs: { encoder_attention: maps, cross_attention: maps, cross_mask: mask },
+            layers: { encoder: [0, 1], decoder: [2, 5] },
+            tokens: { encoder: { text: [["a", "b", "c"]] }, decoder: { text: [["x", "y", "z"]] } },
+        };
+        await onOtherOrigin(stage, "/", async (page) => {
+            await draw(page, stage, "drawMap", answer, { step: "cross_attention", col: 1 });
+            assert.equal(await labelOf(page), "x → b, masked");
+            await update(page, { layer: 5, col: 0 });
+            assert.equal(await labelOf(page), "x → a, masked");
+            await update(page, { step: "encoder_attention", layer: 1, row: 1, col: 0 });
+            assert.equal(await labelOf(page), "b → a, 0.25");
+        });
+    },
     async "embedding: other options and other numbers replace what is shown, and what is not there changes nothing"(stage) {
         await onOtherOrigin(stage, "/", async (page) => {
             const numbers = { shape: [2, 2, 2, 2], data: Array.from({ length: 16 }, (_, at) => at / 16) };
