@@ -7,40 +7,77 @@ export type NumberArray = Float64Array | Float32Array | BigInt64Array | Int32Arr
 
 /** Numbers with a shape, the last dimension fastest. In an answer, data is a view on its bytes. */
 export interface Tensor<Data extends NumberArray = NumberArray> {
-  shape: number[];
-  data: Data;
+  readonly shape: readonly number[];
+  readonly data: Data;
 }
 
-/** The same request, with typed arrays wherever it takes a tensor. */
+/** The same request, with typed arrays wherever it takes a tensor or a list of numbers. */
 export type Arrays<T> = T extends schemas["BinaryTensor"]
   ? T | Tensor
-  : T extends readonly unknown[]
-    ? T
-    : T extends object
-      ? { [Name in keyof T]: Arrays<T[Name]> }
-      : T;
+  : T extends object
+    ? { readonly [Name in keyof T]: Arrays<T[Name]> } | (T extends readonly (infer Item)[] ? (number extends Item ? NumberArray : never) : never)
+    : T;
 
-type Floats = Tensor<Float32Array | Float64Array>;
+/** The same options. format and view are forms of JSON, and this client asks for arrays. */
+type Options<T, Return, Top> = {
+  readonly [Name in keyof T as Exclude<Name, "format" | "view">]: Name extends "return" ? Return : Name extends "top_k" ? Top : Arrays<T[Name]>;
+};
 
-/** What options.return asked for; what it did not ask for is absent. */
-export type Outputs = { [Step in Exclude<schemas["Step"], "mask">]: Floats } & { mask: Tensor<Uint8Array> };
+/** The same request, whose options.return and options.top_k tell what the answer has. */
+export type Request<T, Return, Top> = {
+  readonly [Name in keyof T]: Name extends "options" ? Options<NonNullable<T[Name]>, Return, Top> : Arrays<T[Name]>;
+};
 
-export interface Answer extends Omit<schemas["Answer"], "outputs" | "shapes"> {
-  outputs: Outputs;
+type Asked<Word> = Word | readonly Word[];
+type Step = schemas["Step"];
+
+/** Of float32 or float64, as options.compute says; options.dtype may ask for others: a Uint16Array has the bits of halves. */
+export type Floats = Tensor<Float32Array | Float64Array | Uint16Array | Uint8Array>;
+
+/** With options.top_k, the largest weights of each row and their keys. */
+export interface Largest {
+  indices: Tensor<BigInt64Array>;
+  weights: Floats;
 }
 
-export interface ModelAnswer extends Omit<schemas["ModelAnswer"], "outputs" | "shapes"> {
-  outputs: Outputs & {
-    rollout: Floats;
-    hidden: Floats;
-    logits: Floats;
-    encoder_attention: Floats;
-    decoder_attention: Floats;
-    cross_attention: Floats;
-    head_scores: Record<string, Floats>;
-    predictions: { ids: Tensor<BigInt64Array>; probabilities: Floats };
-    logit_lens: { ids: Tensor<BigInt64Array>; probabilities: Floats };
-  };
+type Weights<Top> = [Top] extends [never] ? Floats : number extends Top ? Floats | Largest : Largest;
+
+/** An output by its name: "attention", "encoder_mask", "cross_attention", … */
+type Output<Name, Top> = Name extends "mask" | `${string}_mask`
+  ? Tensor<Uint8Array>
+  : Name extends "attention" | `${"encoder" | "decoder" | "cross"}_attention`
+    ? Weights<Top>
+    : Floats;
+
+type All<Name extends string, Top> = { [Each in Name]: Output<Each, Top> };
+
+/** What options.return asked for. Of words that the compiler does not know, each may be absent. */
+export type Outputs<Return = Step, Top = number> = (Return extends readonly (infer Word)[] ? Word : Return) extends infer Word extends Step
+  ? [Step] extends [Word] ? Partial<All<Step, Top>> : All<Word, Top>
+  : never;
+
+export interface Answer<Return = Step, Top = number> extends Omit<schemas["Answer"], "outputs" | "shapes"> {
+  outputs: Outputs<Return, Top>;
+}
+
+/** The most probable words, the most probable first; with a tokenizer their spelling, in the nesting of the shape. */
+export interface Words {
+  ids: Tensor<BigInt64Array>;
+  tokens?: unknown[];
+  probabilities: Floats;
+}
+
+/** What options.return asked for; an encoder-decoder answers encoder_attention, decoder_attention and cross_attention. */
+export type ModelOutputs<Top = number> = {
+  [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
+    ? Words
+    : Name extends "head_scores" | `${string}_head_scores`
+      ? Record<keyof schemas["ModelHeadScores"], Floats>
+      : Output<Name, Top>;
+};
+
+export interface ModelAnswer<Top = number> extends Omit<schemas["ModelAnswer"], "outputs" | "shapes"> {
+  outputs: ModelOutputs<Top>;
 }
 
 /** Gradients at the place of what they belong to: gradients.inputs.query, gradients.weights.query.weight. */
@@ -49,24 +86,30 @@ export interface GradientAnswer extends Omit<schemas["Answer"], "outputs" | "sha
 }
 
 export interface Call {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Told of each tensor when its last byte has arrived, before the answer is whole: "attention", "predictions.ids". */
-  onTensor?: (name: string, tensor: Tensor) => void;
+  onTensor?: ((name: string, tensor: Tensor) => void) | undefined;
   /** Such as If-Match or traceparent. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface Settings {
-  key?: string;
+  key?: string | undefined;
   /** Another fetch, such as one with a proxy or with tries. */
-  fetch?: typeof globalThis.fetch;
+  fetch?: typeof globalThis.fetch | undefined;
   /** Sent with every request. */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface Client {
-  attention(request: Arrays<schemas["AttentionRequest"]>, call?: Call): Promise<Answer>;
-  multiHeadAttention(request: Arrays<schemas["LayerRequest"]>, call?: Call): Promise<Answer>;
+  attention<const Return extends Asked<Step> = "attention" | "output", Top extends number = never>(
+    request: Request<schemas["AttentionRequest"], Return, Top>,
+    call?: Call,
+  ): Promise<Answer<Return, Top>>;
+  multiHeadAttention<const Return extends Asked<Step> = "attention" | "output", Top extends number = never>(
+    request: Request<schemas["LayerRequest"], Return, Top>,
+    call?: Call,
+  ): Promise<Answer<Return, Top>>;
   gradients: {
     attention(request: Arrays<schemas["AttentionGradientRequest"]>, call?: Call): Promise<GradientAnswer>;
     multiHeadAttention(request: Arrays<schemas["LayerGradientRequest"]>, call?: Call): Promise<GradientAnswer>;
@@ -77,18 +120,27 @@ export interface Client {
     get(name: string, call?: Call): Promise<schemas["KeptLayer"]>;
     put(name: string, layer: Arrays<schemas["KeptLayerBody"]>, call?: Call): Promise<schemas["KeptLayer"]>;
     delete(name: string, call?: Call): Promise<unknown>;
-    attention(name: string, request: Arrays<schemas["KeptLayerRequest"]>, call?: Call): Promise<Answer>;
+    /** Without options.return, the outputs are those that the layer was kept with. */
+    attention<const Return extends Asked<Step> = Step, Top extends number = never>(
+      name: string,
+      request: Request<schemas["KeptLayerRequest"], Return, Top>,
+      call?: Call,
+    ): Promise<Answer<Return, Top>>;
   };
   models: {
     list(call?: Call): Promise<schemas["Models"]>;
     get(name: string, call?: Call): Promise<schemas["Model"]>;
-    tokens(name: string, request: schemas["ModelTokensRequest"], call?: Call): Promise<schemas["ModelTokens"]>;
-    attention(name: string, request: Arrays<schemas["ModelAttentionRequest"]>, call?: Call): Promise<ModelAnswer>;
+    tokens(name: string, request: Arrays<schemas["ModelTokensRequest"]>, call?: Call): Promise<schemas["ModelTokens"]>;
+    attention<Top extends number = never>(
+      name: string,
+      request: Request<schemas["ModelAttentionRequest"], Asked<schemas["ModelResult"]>, Top>,
+      call?: Call,
+    ): Promise<ModelAnswer<Top>>;
   };
 }
 
-/** Throws AttndError when the server refuses, and what fetch throws when there is none or the signal aborts. */
-export function attnd(url: string, settings?: Settings): Client;
+/** Throws AttndError when the server refuses, a TypeError with its address when it cannot be reached, and what fetch throws when the signal aborts. */
+export function attnd(url?: string, settings?: Settings): Client;
 
 /** A refusal; message is a sentence. */
 export class AttndError extends Error {

@@ -55,6 +55,12 @@ export const AttndError = class extends Error {
 /** @param {any} value @returns {value is import("./index.js").Tensor} */
 const isTensor = (value) => ArrayBuffer.isView(value?.data) && Array.isArray(value.shape);
 
+/** What JSON has no form for: typed arrays, which stand for lists, and NaN and infinities. @param {any} value */
+function plain(value) {
+  if (ArrayBuffer.isView(value)) return Array.from(/** @type {any} */ (value), Number);
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+}
+
 /** @param {import("./index.js").Tensor} tensor */
 function namesOf({ data, shape }) {
   const names = NAMES[data.constructor.name];
@@ -76,7 +82,7 @@ function packed(request) {
   let end = 0;
   /** @param {any} value @param {string} path @returns {any} what is left of it for JSON */
   const rest = (value, path) => {
-    if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+    if (value === null || typeof value !== "object" || Array.isArray(value) || ArrayBuffer.isView(value)) return value;
     if (isTensor(value)) {
       header[path] = { dtype: namesOf(value)[0], shape: value.shape, data_offsets: [end, (end += value.data.byteLength)] };
       arrays.push(value.data);
@@ -85,7 +91,7 @@ function packed(request) {
     const left = Object.entries(value).map(([name, inner]) => [name, rest(inner, path ? `${path}.${name}` : name)]);
     return Object.fromEntries(left.filter(([, inner]) => inner !== undefined));
   };
-  const json = JSON.stringify(rest(request, ""));
+  const json = JSON.stringify(rest(request, ""), (_, value) => plain(value));
   if (arrays.length === 0) return { type: JSON_TYPE, body: json };
   const text = new TextEncoder().encode(JSON.stringify({ __metadata__: { request: json }, ...header })),
     size = new DataView(new ArrayBuffer(8));
@@ -96,7 +102,7 @@ function packed(request) {
 /** The request as JSON with arrays in base64, for what reads JSON alone. @param {any} request */
 const written = (request) =>
   JSON.stringify(request, (_, value) => {
-    if (!isTensor(value)) return value;
+    if (!isTensor(value)) return plain(value);
     const { buffer, byteOffset, byteLength } = value.data,
       bytes = new Uint8Array(buffer, byteOffset, byteLength);
     let binary = "";
@@ -132,8 +138,10 @@ function tensorAt(buffer, start, { dtype, shape, data_offsets: [begin, end] }) {
 
 /** @param {any} header @param {any} outputs */
 function answerOf({ __metadata__: metadata = {} }, outputs) {
-  const facts = Object.entries(metadata).map(([name, json]) => [name, JSON.parse(/** @type {string} */ (json))]);
-  return { ...Object.fromEntries(facts), outputs };
+  const answer = { outputs };
+  for (const [name, json] of Object.entries(metadata)) // words stand beside their ids, although they are no tensor
+    place(name.includes(".") ? outputs : answer, name, JSON.parse(/** @type {string} */ (json)));
+  return answer;
 }
 
 /** @param {ArrayBuffer | Uint8Array} bytes */
@@ -187,8 +195,12 @@ async function streamed(stream, tell) {
   return answerOf(header, outputs);
 }
 
+/** @param {string} address @param {any} error what fetch threw */
+const unreached = (address, error) =>
+  new TypeError(`${address} cannot be reached: ${error.cause?.message || error.message}`, { cause: error });
+
 /** @type {typeof import("./index.js").attnd} */
-export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis), headers = {} } = {}) {
+export function attnd(url = "http://127.0.0.1:8080", { key, fetch: send = globalThis.fetch.bind(globalThis), headers = {} } = {}) {
   const base = url.replace(/\/+$/, "");
 
   /**
@@ -198,7 +210,7 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
   async function ask(method, path, content, { signal, onTensor, headers: more } = {}, accept = JSON_TYPE) {
     const response = await send(base + path, {
       method,
-      signal,
+      signal: signal ?? null,
       body: content?.body,
       headers: {
         ...headers,
@@ -207,6 +219,8 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
         Accept: accept,
         ...more,
       },
+    }).catch((error) => {
+      throw signal?.aborted ? error : unreached(base, error);
     });
     const isTensors = response.headers.get("Content-Type") === SAFETENSORS;
     if (response.ok && isTensors && onTensor && response.body) return streamed(response.body, onTensor);

@@ -2483,7 +2483,7 @@ export interface components {
         InferOutput: {
             name: components["schemas"]["InferOutputName"];
             datatype: components["schemas"]["InferDatatype"];
-            shape: components["schemas"]["Shape"];
+            shape: components["schemas"]["OutputShape"];
             /** @description Where it stands. */
             parameters?: {
                 /** @description Its bytes behind the JSON part, in the order of the outputs. */
@@ -2996,7 +2996,7 @@ export interface components {
         ModelWords: {
             /** @description Their ids. */
             ids: components["schemas"]["NumbersOut"];
-            /** @description Their spelling in the vocabulary, in the nesting of ids; null for an id without a word. Of models with a tokenizer, in JSON. */
+            /** @description Their spelling in the vocabulary, in the nesting of ids; null for an id without a word. Of models with a tokenizer; in safetensors, JSON in __metadata__, named predictions.tokens or logit_lens.tokens. */
             tokens?: unknown[];
             /** @description What a reader should see of them, as they stand in the middle of a text (ModelTokens has the rules), in the nesting of ids. Of models with a tokenizer, in JSON. */
             shown?: unknown[];

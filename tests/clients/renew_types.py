@@ -13,12 +13,20 @@ TYPES = ("AttentionOptions", "LayerOptions", "ModelOptions", "Masks")
 
 HEADER = '''"""schema.py: the members of requests. Made from the server's /openapi.json: `make client-types`."""
 
-from typing import Any, Literal, Mapping, Sequence, TypedDict, Union
+from typing import Any, Literal, Mapping, Protocol, Sequence, TypedDict, Union
 
-import numpy as np
 
-Array = Union[np.ndarray, np.generic, Sequence[Any]]
+class HasArray(Protocol):
+    """An array of NumPy, torch, jax, pandas, xarray, …"""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Array = Union[HasArray, Sequence[Any]]
 '''
+
+#: Forms of JSON. The clients ask for arrays.
+FORMS = ("format", "view")
 
 PLAIN = {"boolean": "bool", "integer": "int", "number": "float", "string": "str", "array": "Array", "object": "Mapping[str, Any]"}
 
@@ -45,6 +53,8 @@ def python_types(schemas):
     for name in TYPES:
         lines += ["", f"{name} = TypedDict(", f'    "{name}",', "    {"]
         for member, its_schema in schemas[name]["properties"].items():
+            if member in FORMS:
+                continue
             hints = hints_of(its_schema, schemas) or ["Any"]
             lines.append(f'        "{member}": {hints[0] if len(hints) == 1 else "Union[" + ", ".join(hints) + "]"},')
         lines += ["    },", "    total=False,", ")"]

@@ -165,8 +165,14 @@ class Client:
     def _connect(self) -> http.client.HTTPConnection:
         host, port = self._parts.hostname, self._parts.port
         if self._parts.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=self.timeout, context=self.context)
-        return http.client.HTTPConnection(host, port, timeout=self.timeout)
+            connection = http.client.HTTPSConnection(host, port, timeout=self.timeout, context=self.context)
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=self.timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise ConnectionError(f"{self.url} cannot be reached: {error}") from error
+        return connection
 
     def close(self) -> None:
         """Closes the connection of this thread; the next call opens another one."""

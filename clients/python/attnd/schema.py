@@ -1,10 +1,15 @@
 """schema.py: the members of requests. Made from the server's /openapi.json: `make client-types`."""
 
-from typing import Any, Literal, Mapping, Sequence, TypedDict, Union
+from typing import Any, Literal, Mapping, Protocol, Sequence, TypedDict, Union
 
-import numpy as np
 
-Array = Union[np.ndarray, np.generic, Sequence[Any]]
+class HasArray(Protocol):
+    """An array of NumPy, torch, jax, pandas, xarray, …"""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Array = Union[HasArray, Sequence[Any]]
 
 
 AttentionOptions = TypedDict(
@@ -25,12 +30,10 @@ AttentionOptions = TypedDict(
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
-        "format": Literal['nested', 'flat', 'base64'],
         "digits": int,
         "pool": Mapping[str, Any],
         "top_k": int,
         "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
-        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
         "alibi": Union[bool, Array, Mapping[str, Any]],
         "relative_bias": Mapping[str, Any],
         "cache": Union[str, Mapping[str, Any]],
@@ -61,12 +64,10 @@ LayerOptions = TypedDict(
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
-        "format": Literal['nested', 'flat', 'base64'],
         "digits": int,
         "pool": Mapping[str, Any],
         "top_k": int,
         "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
-        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
         "alibi": Union[bool, Array, Mapping[str, Any]],
         "relative_bias": Mapping[str, Any],
         "cache": Union[str, Mapping[str, Any]],
@@ -85,12 +86,10 @@ ModelOptions = TypedDict(
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
-        "format": Literal['nested', 'flat', 'base64'],
         "digits": int,
         "pool": Mapping[str, Any],
         "top_k": int,
         "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
-        "view": Literal['bertviz', 'circuitsvis', 'inspectus', 'rows'],
         "ablate": Array,
         "predictions_k": int,
         "truncate": bool,

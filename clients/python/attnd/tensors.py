@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,16 +26,41 @@ def sendable(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
+def array_of(value: Any) -> np.ndarray | None:
+    """An array of NumPy, torch, jax, pandas, xarray or any other that NumPy can read; None for all else."""
+    return np.asarray(value) if hasattr(value, "__array__") else None
+
+
 def plain(value: Any) -> Any:
-    """What json cannot write by itself: NumPy's numbers, and arrays within lists."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
+    """What json cannot write by itself: arrays, ranges, and mappings that are no dict."""
+    array = array_of(value)
+    if array is not None:
+        return array.tolist()
+    if isinstance(value, (range, Mapping)):
+        return list(value) if isinstance(value, range) else dict(value)
     raise TypeError(f"{type(value).__name__} cannot be sent")
 
 
-def _is_tensor(value: Any, path: str) -> bool:
-    """Integers among the options are selections: lists of heads, queries, layers."""
-    return isinstance(value, np.ndarray) and not (path.startswith("options.") and value.dtype.kind in "iu")
+def _spelt(value: Any) -> Any:
+    """With the words that the server reads for NaN and infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: _spelt(inner) for name, inner in value.items()}
+    return [_spelt(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _text(request: Any, default: Callable[[Any], Any]) -> str:
+    try:
+        return json.dumps(request, default=default, allow_nan=False)
+    except ValueError:  # JSON has no such number
+        return json.dumps(_spelt(request), default=lambda value: _spelt(default(value)))
+
+
+def _is_list(array: np.ndarray, path: str = "") -> bool:
+    """Numbers, words, and selections: integers among the options, and in one dimension among the masks (window)."""
+    is_index = array.dtype.kind in "iu" and path.startswith(("options.", "masks."))
+    return array.ndim == 0 or array.dtype.kind in "USO" or (is_index and (array.ndim == 1 or path.startswith("options.")))
 
 
 def packed(request: dict[str, Any]) -> list[Any]:
@@ -44,19 +71,20 @@ def packed(request: dict[str, Any]) -> list[Any]:
 
     def rest(value: Any, path: str) -> Any:
         nonlocal end
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             left = {name: rest(inner, f"{path}.{name}" if path else name) for name, inner in value.items()}
             return {name: inner for name, inner in left.items() if inner is not None}
-        if not _is_tensor(value, path):
+        array = array_of(value)
+        if array is None or _is_list(array, path):
             return value
-        array = sendable(value)
+        array = sendable(array)
         header[path] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
         if array.nbytes:
             buffers.append(memoryview(array.reshape(-1).view(np.uint8)))
         return None
 
-    header["__metadata__"] = {"request": json.dumps(rest(request, ""), default=plain)}
+    header["__metadata__"] = {"request": _text(rest(request, ""), plain)}
     text = json.dumps(header).encode()
     return [struct.pack("<Q", len(text)) + text, *buffers]
 
@@ -64,11 +92,12 @@ def packed(request: dict[str, Any]) -> list[Any]:
 def written(request: Any) -> bytes:
     """The request as JSON, for what reads JSON alone: arrays in base64, but those of integers, such as ids, as lists."""
     def tensor(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.dtype.kind in "iu":
+        array = array_of(value)
+        if array is None or _is_list(array) or array.dtype.kind in "iu":
             return plain(value)
-        array = sendable(value)
+        array = sendable(array)
         return {"shape": array.shape, "dtype": WORDS[NAMES[array.dtype]], "base64": base64.b64encode(array).decode()}
-    return json.dumps(request, default=tensor).encode()
+    return _text(request, tensor).encode()
 
 
 def read_json(text: bytes) -> Any:
@@ -92,11 +121,17 @@ def unpacked(body: bytearray) -> tuple[dict[str, Any], dict[str, Any]]:
     header, data = json.loads(bytes(view[8:8 + size])), view[8 + size:]
     facts = {name: json.loads(text) for name, text in header.pop("__metadata__", {}).items()}
     outputs: dict[str, Any] = {}
-    for name, entry in header.items():
+
+    def place(name: str, value: Any) -> None:
         *folders, last = name.split(".")
-        place = outputs
-        for folder in folders:
-            place = place.setdefault(folder, {})
+        folder = outputs
+        for one in folders:
+            folder = folder.setdefault(one, {})
+        folder[last] = value
+
+    for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        place[last] = _array(data[begin:end], entry["dtype"], entry["shape"])
+        place(name, _array(data[begin:end], entry["dtype"], entry["shape"]))
+    for name in [name for name in facts if "." in name]:  # words, which are no tensor: "predictions.tokens"
+        place(name, facts.pop(name))
     return outputs, facts

@@ -43,7 +43,7 @@ def head_view(answer: Any, step: str = "attention", *, batch: int = 0, layer: in
     as an array (layers, heads, queries, keys), with fewer dimensions too; url is a server whose module draws, else that of
     the answer. The notebook needs a way to the server; the numbers are in the notebook.
     """
-    is_array = isinstance(answer, np.ndarray)
+    is_array = hasattr(answer, "__array__")
     maps = np.asarray(answer if is_array else answer[step], "<f4")
     if not is_array:  # (layers, batch, heads, q, k) of models, (batch, heads, q, k) of layers
         maps = maps[:, batch] if maps.ndim == 5 else maps[None, batch]
