@@ -1,11 +1,12 @@
 /**
  * view.mjs URL CHROMIUM PYTHON: in a browser, on pages of another origin: what head_view() of clients/python gives a
- * notebook, and clients/js.
+ * notebook, clients/js, and the page that the README shows.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { attnd } from "../../clients/js/index.js";
 import { startBrowser } from "../page/support.mjs";
 
 const [url, chromium, python] = process.argv.slice(2);
@@ -32,6 +33,7 @@ const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main>
     }
 </script>`;
 
+const README_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../README.md", import.meta.url), "utf8"))[1];
 const CLIENT = readFileSync(new URL("../../clients/js/index.js", import.meta.url));
 
 async function onPage(browser, content, path, work) {
@@ -74,6 +76,16 @@ const cases = {
     "a file opens with every head": (browser) =>
         onPage(browser, `<!doctype html><title>A file</title>${html}`, "", opensAnotherHead),
     "a notebook shows every head": (browser) => onPage(browser, NOTEBOOK, "#" + encodeURIComponent(html), opensAnotherHead),
+    "the README's page draws every head, in cells that one can see": (browser) =>
+        onPage(browser, `<!doctype html>${README_PAGE.replaceAll("http://127.0.0.1:8080", url)}`, "", async (page) => {
+            const head = await page.locator("[role=gridcell]").boundingBox(),
+                grid = page.getByRole("grid");
+            const answer = await attnd(url).models.attention("demo", { inputs: { text: JSON.parse(/text: (".*?")/.exec(README_PAGE)[1]) } }),
+                [layers, , heads, , keys] = answer.outputs.attention.shape;
+            const counts = [await grid.getAttribute("aria-rowcount"), await grid.getAttribute("aria-colcount")];
+            assert.deepEqual(counts, [String(layers), String(heads)]);
+            for (const size of [head.width / keys, head.height / keys]) assert.ok(size >= 6, `a cell has ${size} pixels`);
+        }),
     "the JavaScript client computes, streams, and reads a refusal": (browser) =>
         onPage(browser, "<!doctype html><title>A page</title>", "", async (page) => {
             const found = await page.evaluate(async (server) => {

@@ -1,12 +1,10 @@
 """
-lines.py: tries what a document shows besides curl: a page, lines for a cluster, lines for a container.
+lines.py: tries what a document shows besides curl: lines for a cluster, lines for a container.
 
-    page        an ```html block runs in Node.js, and draws a table for every head with a row and a cell for every token
     cluster     what ```sh blocks apply by kubectl is rendered, and has every object and container that they name
     container   ```sh blocks run the image of this version, with settings that exist
 """
 
-import json
 import pathlib
 import re
 import shutil
@@ -15,7 +13,6 @@ import subprocess
 from suite import Skipped
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE = pathlib.Path(__file__).with_name("page.mjs")
 
 
 def output(*words):
@@ -27,20 +24,6 @@ def output(*words):
 def need(program):
     if shutil.which(program) is None:
         raise Skipped(f"no {program}")
-
-
-def page(body, folder):
-    need("node")
-    file = pathlib.Path(folder) / "page.html"
-    file.write_text(body)
-    tables = json.loads(output("node", PAGE, file))
-    assert len(tables) > 1, "it draws one head at most"
-    for head, rows in enumerate(table["rows"] for table in tables):
-        assert tables[head]["caption"]["textContent"] == f"head {head}"
-        assert len(rows) > 2 and all(len(row) == len(rows) + 1 for row in rows), "no square of tokens"
-        for row in rows:
-            weights = [float(re.fullmatch(r"rgb\(.* / (\S+)\)", cell["style"]["background"])[1]) for cell in row[1:]]
-            assert row[0]["textContent"] and abs(sum(weights) - 1) < 1e-4, row
 
 
 def cluster(body, _):
@@ -66,8 +49,6 @@ def container(body, _):
 
 def kind_of(kind, body):
     """The function that tries such a block, or None."""
-    if kind == "html":
-        return page
     if kind == "sh" and "kubectl apply" in body:
         return cluster
     if kind == "sh" and "docker run" in body:

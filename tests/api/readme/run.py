@@ -6,7 +6,7 @@ A ```sh block whose commands start with curl runs against a server of the test; 
 replaced by its address. When the next block is ```json, it is the expected answer: every member that it has must be
 there, numbers must agree to the digits that are written, and "…" stands for anything. When it is ```text, the output
 must be that text. A picture that a command saves shows what the one of its name in docs/img shows. lines.py tries
-pages, and lines for a cluster and for a container. Other blocks are left alone.
+lines for a cluster and for a container, tests/clients the page. Other blocks are left alone.
 """
 
 import argparse
