@@ -6,6 +6,7 @@
 #include "codec/answer/hints.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/pace.h"
+#include "codec/bytes/utf8.h"
 #include "service/models/model_batch.h"
 
 /* ---- rows ---- */
@@ -196,35 +197,81 @@ size_t model_batch_tokens_bound(const struct model_batch *batch)
 
 /* ---- hints ---- */
 
+/* One text of an item, and its place in the tokens. */
+struct told_text {
+    const char *member;
+    size_t stack, item;
+    unsigned segment;
+};
+
+/* Letters of scripts that put a space or a sign between words. Thai and the scripts of East Asia begin behind them. */
+static bool is_letter(uint32_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= 0xC0 && c < 0xE00);
+}
+
+/*
+ * Counts the words, runs of letters, and those of three or more tokens of at most two letters on average: the model has
+ * no words for them, so its maps are about letters. Words that were cut off have no tokens.
+ */
+static void count_words(const struct model_batch *batch, const struct told_text *told, struct text_span text,
+                        size_t *words, size_t *spelt)
+{
+    const struct tokenizer_token *tokens = batch->tokens[told->stack][told->item];
+    const size_t count = batch->items[told->item].of[told->stack].count;
+    const char *at = text.at;
+    size_t token = 0;
+    for (uint32_t begin = 0, end; at < text.at + text.length; begin = end) {
+        for (end = begin; at < text.at + text.length && is_letter(utf8_next(&at)); end++)
+            ;
+        size_t pieces = 0;
+        while (token < count && (tokens[token].segment != told->segment || tokens[token].end <= begin))
+            token++;
+        for (size_t i = token; i < count && tokens[i].segment == told->segment && tokens[i].begin < end; i++)
+            pieces++;
+        *words += end > begin && pieces > 0;
+        *spelt += end > begin && pieces >= 3 && end - begin <= 2 * pieces;
+        end++; /* the character behind the word */
+    }
+}
+
 /* Adds the hint of one text, if there is one. */
-static void add_hint(const struct model_batch *batch, size_t stack, size_t item, unsigned segment, size_t *count,
-                     struct chunks *out)
+static void add_hint(const struct model_batch *batch, const struct told_text *told, struct text_span text,
+                     size_t *count, struct chunks *out)
 {
     char pointer[48], message[192];
-    const char *member = stack == 1 ? "target" : segment == 1 ? "pair" : "text";
-    const struct tokenizer_token *tokens = batch->tokens[stack][item], *first = NULL;
-    size_t unknown = 0;
-    for (size_t i = 0; tokens != NULL && i < batch->items[item].of[stack].count; i++)
-        if (tokens[i].is_unknown && tokens[i].segment == segment && unknown++ == 0)
+    const struct tokenizer_token *tokens = batch->tokens[told->stack][told->item], *first = NULL;
+    size_t unknown = 0, words = 0, spelt = 0;
+    for (size_t i = 0; tokens != NULL && i < batch->items[told->item].of[told->stack].count; i++)
+        if (tokens[i].is_unknown && tokens[i].segment == told->segment && unknown++ == 0)
             first = &tokens[i];
-    if (first == NULL)
+    if (tokens != NULL && first == NULL)
+        count_words(batch, told, text, &words, &spelt);
+    if (first == NULL && 2 * spelt <= words)
         return;
-    snprintf(pointer, sizeof pointer, batch->inputs->batch > 1 ? "/inputs/%s/%zu" : "/inputs/%s", member, item);
-    snprintf(message, sizeof message,
-             "the tokenizer does not know %zu %s of this text, the first at characters %u to %u: its token for unknown "
-             "words stands there",
-             unknown, unknown == 1 ? "word" : "words", first->begin, first->end);
+    snprintf(pointer, sizeof pointer, batch->inputs->batch > 1 ? "/inputs/%s/%zu" : "/inputs/%s", told->member,
+             told->item);
+    if (first != NULL)
+        snprintf(message, sizeof message,
+                 "the tokenizer does not know %zu %s of this text, the first at characters %u to %u: its token for "
+                 "unknown words stands there",
+                 unknown, unknown == 1 ? "word" : "words", first->begin, first->end);
+    else
+        snprintf(message, sizeof message,
+                 "%zu of %zu words of this text fall into pieces of one or two letters: the model has no tokens for "
+                 "them, so its maps may mean little",
+                 spelt, words);
     hints_add(pointer, message, count, out);
 }
 
 void model_batch_add_hints(const struct model_batch *batch, size_t *count, struct chunks *out)
 {
     enum { HINTS_MAX = 20, TEXTS = 3 };
-    static const struct {
-        size_t stack;
-        unsigned segment;
-    } texts[TEXTS] = {{0, 0}, {0, 1}, {1, 0}};
-    for (size_t item = 0; item < batch->inputs->batch; item++)
+    const struct text_span *const texts[TEXTS] = {batch->inputs->text, batch->inputs->pair, batch->inputs->target};
+    for (size_t item = 0; item < batch->inputs->batch; item++) {
+        const struct told_text told[TEXTS] = {{"text", 0, item, 0}, {"pair", 0, item, 1}, {"target", 1, item, 0}};
         for (size_t i = 0; i < TEXTS && *count < HINTS_MAX; i++)
-            add_hint(batch, texts[i].stack, item, texts[i].segment, count, out);
+            if (texts[i] != NULL)
+                add_hint(batch, &told[i], texts[i][item], count, out);
+    }
 }

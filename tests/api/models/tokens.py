@@ -202,6 +202,20 @@ def unknown_words_give_hints(client, _):
 
 
 @check
+def a_text_of_words_that_fall_into_letters_gives_a_hint(client, _):
+    def hints(text, **inputs):
+        return tokenize(client, "demo", {"text": text, **inputs})["diagnostics"].get("hints", [])
+    (hint,) = hints("I love you")
+    assert hint["pointer"] == "/inputs/text" and hint["message"].startswith("2 of 3 words"), hint
+    (hint,) = hints(["the animal was tired", "the cat"], pair=["xyz", "the animal"])
+    assert hint["pointer"] == "/inputs/pair/0" and hint["message"].startswith("1 of 1 words"), hint
+    for known in ("The animal did not cross the street because it was too tired", "The cat sat on the mat", "it is", "", "3.14159 ..."):
+        assert hints(known) == [], known
+    answer = client.post("/v1/models/demo/attention", {"inputs": {"text": "love, you!"}}).json()
+    assert answer["diagnostics"]["hints"][0]["message"].startswith("2 of 2 words"), answer["diagnostics"]
+
+
+@check
 def ids_without_their_special_tokens_give_the_text(client, _):
     ids = tokenize(client, "bert", {"text": "nobody reads"})["ids"]
     assert tokenize(client, "bert", {"ids": ids})["text"] == ["[CLS] nobody reads [SEP]"]
