@@ -2869,7 +2869,7 @@ export interface components {
             text?: string[];
             /** @description What is worth knowing about the texts. */
             diagnostics: {
-                /** @description The texts with words that the tokenizer does not know, at most 20. */
+                /** @description The texts with words that the tokenizer does not know, and those of which most words fall into pieces of one or two letters; at most 20 together. */
                 hints?: {
                     /** @description Where it stands in the request. */
                     pointer: string;
@@ -3222,7 +3222,7 @@ export interface components {
             };
             /** @description What is worth knowing about the texts. */
             diagnostics: {
-                /** @description The texts with words that the tokenizer does not know, at most 20. */
+                /** @description The texts with words that the tokenizer does not know, and those of which most words fall into pieces of one or two letters; at most 20 together. */
                 hints?: {
                     /** @description Where it stands in the request. */
                     pointer: string;

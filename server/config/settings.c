@@ -207,6 +207,10 @@ const char *setting_nearest_flag(const char *flag)
 {
     const char *nearest = NULL;
     size_t distance = NEAREST_MAX + 2; /* flags are long, so a third edit may still be a slip */
+    if (strcmp(flag, "port") == 0 || strcmp(flag, "host") == 0) /* what other servers call it */
+        return "listen";
+    nearest_consider(flag, "help", &nearest, &distance);
+    nearest_consider(flag, "version", &nearest, &distance);
     for (size_t i = 0; i < SETTINGS; i++)
         nearest_consider(flag, settings[i].flag, &nearest, &distance);
     return nearest;

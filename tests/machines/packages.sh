@@ -41,12 +41,12 @@ instead dpkg-query 'exit 1'
 instead id 'echo 1000'
 instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package" >&2; exit 100 ;; esac; echo "W: Failed to fetch"'
 instead sudo '[ "$1" = true ] && { echo "sudo: a password is required" >&2; exit 1; }'
-check "sudo that refuses" says "missing packages: no-such-thing; sudo refuses (sudo: a password is required), so as root: apt-get install no-such-thing" \
+check "sudo that refuses" says "packages are missing and sudo refuses (sudo: a password is required); as root: apt-get install no-such-thing" \
     $install gcc no-such-thing
 check "INSTALL=no installs nothing" says "missing packages (by Debian's names): no-such-thing; INSTALL=no leaves them to you" \
     env INSTALL=no $install gcc no-such-thing
 without sudo
-check "no root and no sudo" says "there is no sudo, so as root: apt-get install no-such-thing" $install no-such-thing
+check "no root and no sudo" says "packages are missing and there is no sudo; as root: apt-get install no-such-thing" $install no-such-thing
 instead id 'echo 0'
 offline() {
     local said
@@ -144,10 +144,27 @@ port_in_use() {
 s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.sleep(600)')
     local holder=$!
     read -r port <&3
-    ATTND_LISTEN=127.0.0.1:$port says "port $port is taken; serve on another one: ATTND_LISTEN=127.0.0.1:" make run || status=1
+    for host in 127.0.0.1 localhost; do
+        ATTND_LISTEN=$host:$port says "port $port is taken; serve on another one: ATTND_LISTEN=$host:" make run || status=1
+    done
+    ATTND_OPEN=1 ATTND_LISTEN=:$port says "port $port is taken" make run || status=1
+    run mk/check_port.sh "[::1]:$port" || status=1
     kill $holder
     return $status
 }
+wrong_address() {
+    for address in 8081 127.0.0.1: 127.0.0.1:http 127.0.0.1:65536 ::1:8080; do
+        ATTND_LISTEN=$address says "ATTND_LISTEN cannot be \"$address\"; expected address:port" make run || return 1
+    done
+    for address in :0 0.0.0.0:0 '[::]:0'; do
+        ATTND_LISTEN=$address says "$address can be reached from other machines and there are no keys" make run || return 1
+        ATTND_LISTEN=$address ATTND_KEYS=keys run mk/check_port.sh "$address" || return 1
+    done
+    for address in 127.0.0.1:0 '[::1]:0' localhost:0 name.example:80 127.0.0.2:8080; do
+        run mk/check_port.sh "$address" || return 1
+    done
+}
+check "a wrong ATTND_LISTEN is noticed before anything is built" wrong_address
 if [ -e /proc/net/tcp ]; then
     check "a port that is taken is noticed before anything is built" port_in_use
 else

@@ -57,7 +57,6 @@ const { values: options } = parseArgs({
         only: { type: "string", default: "" },
         times: { type: "boolean", default: false },
         chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
-        update: { type: "boolean", default: false },
     },
 });
 if (!options.attnd || !existsSync(options.chromium)) {
@@ -73,7 +72,7 @@ async function casesOf(files) {
 async function main() {
     const server = await startServer(options.attnd),
         browser = await startBrowser(options.chromium);
-    const stage = { browser, url: server.url, update: options.update, attnd: options.attnd };
+    const stage = { browser, url: server.url, attnd: options.attnd };
     let failed = 0,
         passed = 0;
     const inOrder = async (files) => {

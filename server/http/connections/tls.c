@@ -10,6 +10,7 @@
 
 #if defined(HAVE_GNUTLS)
 
+#include <errno.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <stdatomic.h>
@@ -95,6 +96,12 @@ static int check_pair(const struct certificate *certificate)
     return failure;
 }
 
+/* GnuTLS leaves to errno why a file cannot be read. */
+static const char *reason_of(int failure)
+{
+    return failure == GNUTLS_E_FILE_ERROR && errno != 0 ? strerror(errno) : gnutls_strerror(failure);
+}
+
 static struct certificate *certificate_read(const struct tls *tls, char *message, size_t message_size)
 {
     struct certificate *certificate = calloc(1, sizeof *certificate);
@@ -103,6 +110,7 @@ static struct certificate *certificate_read(const struct tls *tls, char *message
         return NULL;
     }
     const char *what = tls->certificate_path;
+    errno = 0;
     int failure = read_chain(tls->certificate_path, certificate);
     if (failure == 0) {
         what = tls->key_path;
@@ -114,7 +122,7 @@ static struct certificate *certificate_read(const struct tls *tls, char *message
     }
     if (failure == 0)
         return certificate;
-    snprintf(message, message_size, "TLS: %s: %s", what, gnutls_strerror(failure));
+    snprintf(message, message_size, "TLS: %s: %s", what, reason_of(failure));
     certificate_free(certificate);
     return NULL;
 }

@@ -66,6 +66,13 @@ def the_key_of_another_certificate_is_refused(program):
 
 
 @test
+def a_file_that_cannot_be_read_is_refused_with_the_reason(program):
+    done = subprocess.run([program, "--listen", "127.0.0.1:0", "--tls-cert", "/nowhere/cert", "--tls-key", "/nowhere/key"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "TLS: /nowhere/cert: No such file or directory" in done.stderr, done.stderr
+
+
+@test
 def health_takes_the_configured_certificate_and_no_other(program):
     with tempfile.TemporaryDirectory() as folder:
         make_certificate(folder)

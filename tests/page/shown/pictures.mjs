@@ -1,14 +1,11 @@
 /**
- * pictures.mjs: the parts of the page that do not depend on fonts, dot by dot; and the two pictures of the README.
+ * pictures.mjs: the parts of the page that do not depend on fonts, dot by dot.
  *
  * A map's cells are colours of numbers: they have to be the same on every machine. Texts are not compared.
  */
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { tableOf } from "../../../server/web/maps/colour.js";
-import { choosePreset, focusGrid, openPage, settled } from "../support.mjs";
-
-const DOCS = new URL("../../../docs/", import.meta.url).pathname;
+import { choosePreset, openPage, settled } from "../support.mjs";
 
 /** Colour of each cell, a little off its middle where a number may stand. */
 const colours = (page, rows, cols) =>
@@ -80,33 +77,5 @@ export const cases = {
         assert.equal(said.size, 1);
         assert.equal(seen.size, 3);
         await page.finish();
-    },
-    async "pictures: those of the README"(stage) {
-        if (!stage.update) return "kept (--update takes them anew)";
-        mkdirSync(DOCS, { recursive: true });
-        for (const [name, preset, scheme, tab] of [
-            ["page-map", "window", "light", "Map"],
-            ["page-links", "causal", "dark", "Links"],
-        ]) {
-            const page = await openPage(stage, { colorScheme: scheme, viewport: { width: 1280, height: 960 } });
-            await choosePreset(page, preset);
-            await focusGrid(page);
-            for (const key of [
-                "PageDown",
-                "ArrowRight",
-                "ArrowRight",
-                "ArrowRight",
-                "ArrowRight",
-                "ArrowRight",
-                "ArrowRight",
-            ])
-                await page.keyboard.press(key);
-            await page.getByRole("tab", { name: tab }).click();
-            await settled(page);
-            await page.mouse.move(2, 2);
-            await page.screenshot({ path: `${DOCS}${name}.png` });
-            await page.finish();
-        }
-        return "taken";
     },
 };

@@ -179,7 +179,10 @@ START_TEST(unknown_flags_are_refused_and_unknown_variables_remembered)
 {
     check_refused("--max-bdy 1M", "", "did you mean --max-body?");
     check_refused("--nothing-like-it 1", "", "--help");
-    check_refused("--port 8081", "", "--port is not a setting; --help lists them all");
+    check_refused("--port 8081", "", "--port is not a setting; did you mean --listen?");
+    check_refused("--verison", "", "--verison is not a setting; did you mean --version?");
+    check_refused("help", "", "help is not a setting; did you mean --help?");
+    check_refused("--colours", "", "--colours is not a setting; --help lists them all");
     check_refused("stray", "", "stray");
     check_refused("-queue 3", "", "did you mean --queue?");
     const struct config config = check_runs("", "ATTND_QEUE=5 PATH=x ATTND_QUEUE=5");

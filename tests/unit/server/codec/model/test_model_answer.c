@@ -148,7 +148,8 @@ START_TEST(a_file_has_the_words_in_its_metadata)
     size_t length;
     add_spelled(2, 2);
     const char *file = written_as(MEDIA_SAFETENSORS, &length);
-    const char *words = "\"__metadata__\":{\"top.tokens\":\"[[\\\"a\\\",\\\"\\\\\\\"b\\\\\\\"\\\\n\\\"],[\\\"\xC4\xA0\\\",null]]\"}";
+    const char *words =
+        "\"__metadata__\":{\"top.tokens\":\"[[\\\"a\\\",\\\"\\\\\\\"b\\\\\\\"\\\\n\\\"],[\\\"\xC4\xA0\\\",null]]\"}";
     ck_assert_msg(strstr(file + 8, words) != NULL, "%s", file + 8);
 }
 END_TEST
