@@ -150,9 +150,9 @@ static attn_status fail_range(struct scan *s)
     char message[160];
     double value = 0;
     (void)number_read_f64(s->at, s->end, &value);
-    const char *word = value < 0               ? "send \"-Infinity\" if that is meant"
-                       : s->null == NULL_HIDES ? ""
-                                               : "send \"Infinity\" if that is meant";
+    const char *word = value < 0              ? "send \"-Infinity\" if that is meant"
+                       : s->rules->null_hides ? ""
+                                              : "send \"Infinity\" if that is meant";
     const char *holder = isfinite(value) ? "compute \"float64\" holds it" : "";
     snprintf(message, sizeof message, "the number is beyond the range of %s%s%s%s%s", attn_dtype_name(s->dtype),
              *holder != '\0' || *word != '\0' ? ": " : "", holder, *holder != '\0' && *word != '\0' ? "; " : "", word);
