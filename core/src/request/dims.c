@@ -455,8 +455,10 @@ static attn_status read_past(const attn_request *request, attn_dims *dims, attn_
         return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "inputs.past_key" : "inputs.past_value",
                          "past_key and past_value go together");
     if (key->rank < 2)
-        return attn_fail_shape(err, "inputs.past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d); without tokens, each head has an empty "
-                               "list: [[[]]], or \"shape\" says 0 for past_len");
+        return attn_fail_shape(
+            err, "inputs.past_key", key, NULL,
+            "past_key must be (batch, kv_heads, past_len, d); without tokens, each head has an empty "
+            "list: [[[]]], or \"shape\" says 0 for past_len");
     const size_t past_len = key->shape[key->rank - 2];
     attn_status status = check_past(key, "inputs.past_key", request, dims, past_len, dims->d_k, err);
     if (status == ATTN_OK)
