@@ -26,8 +26,7 @@ ATTN_MUST_CHECK attn_status work_weigh(struct call *call, const struct work *wor
 ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
 
 /* Settles the selections that count from the end by the dimensions of a first plan. The caller then plans again. */
-ATTN_MUST_CHECK attn_status work_settle_selections(struct call *call, struct envelope *envelope,
-                                                   const attn_dims *dims);
+ATTN_MUST_CHECK attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims);
 
 /* Whether there are as many labels as positions. */
 ATTN_MUST_CHECK attn_status work_check_labels(struct call *call, const struct envelope *envelope,

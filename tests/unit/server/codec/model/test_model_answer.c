@@ -50,7 +50,7 @@ static struct model_output *add(const char *name, attn_dtype dtype, void *data, 
     return output;
 }
 
-static struct text_span spell(const void *context, int64_t id)
+static struct text_span spell(void *context, int64_t id)
 {
     static const struct text_span words[] = {{"a\0b", 3}, {"\"b\"\n", 4}, {"\xC4\xA0", 2}};
     ck_assert_ptr_eq(context, ids);
@@ -60,9 +60,8 @@ static struct text_span spell(const void *context, int64_t id)
 static void add_spelled(size_t rows, size_t columns)
 {
     struct model_output *output = add("top.ids", ATTN_I64, ids, rows, columns);
-    output->spelled_name = "top.tokens";
-    output->spell = spell;
-    output->spell_context = ids;
+    output->spellings[0] = (struct model_spelling){"top.tokens", spell, ids};
+    output->spellings[1] = (struct model_spelling){"top.shown", spell, ids};
 }
 
 START_TEST(an_answer_without_outputs_is_two_empty_objects)
@@ -102,6 +101,7 @@ START_TEST(words_follow_their_ids_in_the_same_nesting)
     add("top.probabilities", ATTN_F32, numbers, 2, 2);
     ck_assert_str_eq(written(), "{\"outputs\":{\"top\":{\"ids\":[[0,1],[2,-1]],"
                                 "\"tokens\":[[\"a\\u0000b\",\"\\\"b\\\"\\n\"],[\"\xC4\xA0\",null]],"
+                                "\"shown\":[[\"a\\u0000b\",\"\\\"b\\\"\\n\"],[\"\xC4\xA0\",null]],"
                                 "\"probabilities\":[[0.5,-1.25],[3,4]]}},\"shapes\":{\"top\":[2,2]}}");
 }
 END_TEST
@@ -148,8 +148,8 @@ START_TEST(a_file_has_the_words_in_its_metadata)
     size_t length;
     add_spelled(2, 2);
     const char *file = written_as(MEDIA_SAFETENSORS, &length);
-    const char *words =
-        "\"__metadata__\":{\"top.tokens\":\"[[\\\"a\\\",\\\"\\\\\\\"b\\\\\\\"\\\\n\\\"],[\\\"\xC4\xA0\\\",null]]\"}";
+#define WORDS "\"[[\\\"a\\\\u0000b\\\",\\\"\\\\\\\"b\\\\\\\"\\\\n\\\"],[\\\"\xC4\xA0\\\",null]]\""
+    const char *words = "\"__metadata__\":{\"top.tokens\":" WORDS ",\"top.shown\":" WORDS "}";
     ck_assert_msg(strstr(file + 8, words) != NULL, "%s", file + 8);
 }
 END_TEST
