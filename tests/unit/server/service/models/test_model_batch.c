@@ -374,6 +374,7 @@ START_TEST(texts_are_written_with_words_and_offsets)
     ck_assert_str_eq(written(model_batch_write_tokens),
                      "{\"ids\":[[2,37,39,236,3],[2,3]],"
                      "\"text\":[[\"[CLS]\",\"a\",\"c\",\"##at\",\"[SEP]\"],[\"[CLS]\",\"[SEP]\"]],"
+                     "\"shown\":[[\"[CLS]\",\"a\",\"c\",\"at\",\"[SEP]\"],[\"[CLS]\",\"[SEP]\"]],"
                      "\"offsets\":[[[0,0],[0,1],[2,3],[3,5],[0,0]],[[0,0],[0,0]]]}");
 }
 END_TEST
@@ -391,16 +392,18 @@ START_TEST(ids_without_a_word_are_written_as_null)
 {
     text_model.model.stacks[0].embedding.words = table(100000);
     make_well(&text_model, "{\"inputs\": {\"ids\": [37, 99999]}}");
-    ck_assert_str_eq(written(model_batch_write_tokens), "{\"ids\":[[37,99999]],\"text\":[[\"a\",null]]}");
+    ck_assert_str_eq(written(model_batch_write_tokens),
+                     "{\"ids\":[[37,99999]],\"text\":[[\"a\",null]],\"shown\":[[\"a\",null]]}");
 }
 END_TEST
 
 START_TEST(two_stacks_are_written_beside_each_other)
 {
     make_well(&two_stacks, "{\"inputs\": {\"text\": \"a\", \"target\": \"a\"}}");
-    ck_assert_str_eq(written(model_batch_write_tokens),
-                     "{\"encoder\":{\"ids\":[[10,1]],\"text\":[[\"▁a\",\"</s>\"]],\"offsets\":[[[0,1],[0,0]]]},"
-                     "\"decoder\":{\"ids\":[[0,10]],\"text\":[[\"<pad>\",\"▁a\"]],\"offsets\":[[[0,0],[0,1]]]}}");
+    ck_assert_str_eq(
+        written(model_batch_write_tokens),
+        "{\"encoder\":{\"ids\":[[10,1]],\"text\":[[\"▁a\",\"</s>\"]],\"shown\":[[\"a\",\"</s>\"]],\"offsets\":[[[0,1],[0,0]]]},"
+        "\"decoder\":{\"ids\":[[0,10]],\"text\":[[\"<pad>\",\"▁a\"]],\"shown\":[[\"<pad>\",\"a\"]],\"offsets\":[[[0,0],[0,1]]]}}");
     make_well(&two_stacks, "{\"inputs\": {\"text\": \"a\"}}");
     ck_assert(strstr(written(model_batch_write_tokens), "\"decoder\"") == NULL);
 }
