@@ -6,8 +6,8 @@
 
 #include "attn/arena.h"
 #include "attn/plan.h"
-#include "codec/request/index_list.h"
 #include "codec/tensor/form.h"
+#include "codec/tensor/index_list.h"
 
 /* What a request asks for: attention or a layer, the result or its gradients. */
 typedef enum {

@@ -85,7 +85,7 @@ ATTN_MUST_CHECK attn_status tokenizer_decode(const struct tokenizer *tokenizer, 
 enum { TOKENIZER_SHOWN_MAX = 1024 };
 
 /*
- * What a reader should see of a token: shown.c.
+ * What a reader should see of a token: show.c.
  *
  *   of a text   the characters that its offsets cut out of the text
  *   of an id    what the decoder makes of it behind other tokens, or as the first; without the space that WordPiece sets

@@ -5,8 +5,8 @@
  * where the pair [0, 2] is a range, too. Negative indices count from the end. Only a plan knows the end, so that a list
  * with such indices is settled after it.
  */
-#ifndef CODEC_REQUEST_INDEX_LIST_H
-#define CODEC_REQUEST_INDEX_LIST_H
+#ifndef CODEC_TENSOR_INDEX_LIST_H
+#define CODEC_TENSOR_INDEX_LIST_H
 
 #include "attn/arena.h"
 #include "attn/plan.h"

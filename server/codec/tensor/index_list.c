@@ -1,5 +1,5 @@
 /* index_list.c: settles selections, among them indices that count from the end. */
-#include "codec/request/index_list.h"
+#include "codec/tensor/index_list.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* test_shown.c: tests of server/codec/tokenizer/shown.c. */
+/* test_show.c: tests of server/codec/tokenizer/show.c. */
 #include <string.h>
 
 #include "tokenizer_stage.h"
@@ -101,7 +101,7 @@ START_TEST(a_pair_shows_the_characters_of_each_text)
 }
 END_TEST
 
-CHECK_MAIN("shown")
+CHECK_MAIN("show")
 {
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, a_text_shows_its_characters, 0, COUNT(texts));

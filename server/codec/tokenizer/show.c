@@ -1,5 +1,5 @@
 /*
- * shown.c: what a reader should see of a token, where the vocabulary's spelling cannot be read ("ÐŁÑĢ", "▁the", "<0xE4>").
+ * show.c: what a reader should see of a token, where the vocabulary's spelling cannot be read ("ÐŁÑĢ", "▁the", "<0xE4>").
  */
 #include <string.h>
 
