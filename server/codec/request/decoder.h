@@ -100,10 +100,6 @@ decode_function decode_format;             /* tensor_form */
 decode_function decode_digits;             /* int */
 decode_function decode_tokens;             /* struct envelope, with its inputs: the labels are counted against them */
 
-/* selection.c: a list without negative indices is settled at once; *selection of others selects all until they are. */
-attn_status decode_selection(struct reading *reading, const struct node *node, struct index_list *list,
-                             attn_selection *selection);
-
 /* shown.c: *to is a struct envelope_reduction, unless the line names another type. */
 decode_function decode_pool;
 decode_function decode_top_k;

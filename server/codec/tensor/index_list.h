@@ -55,4 +55,10 @@ bool index_lists_count_from_end(const struct index_lists *lists);
 enum { INDEX_HINT_MAX = 200 };
 bool index_list_hint(const struct index_list *list, const char *name, char message[INDEX_HINT_MAX]);
 
+struct reading;
+struct node;
+/* selection.c: a list without negative indices is settled at once; *selection of others selects all until they are. */
+attn_status decode_selection(struct reading *reading, const struct node *node, struct index_list *list,
+                             attn_selection *selection);
+
 #endif

@@ -3,7 +3,8 @@
 
 #include "attn/version.h"
 #include "base/array.h"
-#include "codec/request/decoder.h"
+#include "codec/json/node.h"
+#include "codec/tensor/index_list.h"
 
 enum { DIGITS_MAX = 18 };
 
