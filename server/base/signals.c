@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/mapping.h"
 
 /*
  * The state of the handlers. A handler has no argument, so this object is static; the process has one set of signals.
@@ -68,32 +69,62 @@ signal_wish signals_wait(int timeout_ms)
     return take_event(reached.reload_event) ? SIGNAL_RELOAD : SIGNAL_NONE;
 }
 
+/* ---- faults ---- */
+
+static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static struct sigaction before[ARRAY_LENGTH(faults)]; /* the default, or the handler of a sanitizer */
+
+/* Gives the signal the action that it had before this file took it. */
+static void give_back(int number)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
+        if (faults[i] == number)
+            (void)sigaction(number, &before[i], NULL);
+}
+
 /*
- * The first thread that fails calls last_words; other threads wait until the process ends. Then the signal is raised
- * again without a handler, and ends the process as usual.
+ * The first thread that fails calls last_words; other threads wait until the process ends. Then the signal comes again
+ * and ends the process as usual: the processor runs the instruction with the fault once more, and a signal that a
+ * program sent is raised.
  */
-static void die(int number)
+static void die(int number, bool is_sent)
 {
     static atomic_flag is_dying = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&is_dying))
         pause();
     if (reached.last_words != NULL)
         reached.last_words(reached.context);
-    signal(number, SIG_DFL);
-    raise(number);
+    give_back(number);
+    if (is_sent)
+        raise(number);
 }
 
-void signals_before_death(void (*last_words)(void *context), void *context)
+static void take_fault(int number, siginfo_t *info, void *context)
 {
-    static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    reached.last_words = last_words;
-    reached.context = context;
-    struct sigaction before, action = {.sa_handler = die};
+    const int saved = errno;
+    const bool is_sent = info->si_code <= 0;
+    (void)context;
+    if (number != SIGBUS || is_sent || !mapping_mend(info->si_addr))
+        die(number, is_sent);
+    errno = saved;
+}
+
+static void take_faults(void)
+{
+    struct sigaction action = {.sa_sigaction = take_fault, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask); /* a fault in the handler ends the process at once */
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
         sigaddset(&action.sa_mask, faults[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
-        if (sigaction(faults[i], NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
-            before.sa_handler == SIG_DFL)
-            (void)sigaction(faults[i], &action, NULL);
+        (void)sigaction(faults[i], &action, &before[i]);
+}
+
+void signals_before_death(void (*last_words)(void *context), void *context)
+{
+    static bool has_taken;
+    reached.last_words = last_words;
+    reached.context = context;
+    if (!has_taken)
+        take_faults();
+    has_taken = true;
 }

@@ -1,5 +1,5 @@
 /*
- * signals.h: SIGTERM, SIGINT and SIGHUP as events that a thread can wait for.
+ * signals.h: SIGTERM, SIGINT and SIGHUP as events that a thread can wait for, and faults.
  */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
@@ -22,8 +22,9 @@ signal_wish signals_wait(int timeout_ms);
 
 /*
  * Registers last_words(context), to be called before the process dies of a fault (SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
- * SIGILL), in the thread with the fault. last_words may call only what a signal handler may call. A signal that already
- * has a handler, such as a sanitizer's, keeps it. Call this before any thread starts, and again with NULL at the end.
+ * SIGILL), in the thread with the fault. last_words may call only what a signal handler may call. Then the action that
+ * the signal had before, such as a sanitizer's report, follows. A SIGBUS in a mapped file (mapping.h) is no fault: the
+ * thread goes on, and reads zeros. Call this before any thread starts, and again with NULL at the end.
  */
 void signals_before_death(void (*last_words)(void *context), void *context);
 

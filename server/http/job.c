@@ -14,7 +14,7 @@
 #include "http/reply.h"
 #include "http/sender.h"
 #include "http/write_ahead.h"
-#include "service/layers/store.h"
+#include "service/layers/keeper.h"
 #include "service/limits.h"
 
 static bool is_late(const struct request *request)
@@ -98,6 +98,7 @@ static bool finish_answer(struct request *request, const struct call *call)
         is_ok = sender_begin(request, call->in.runtime);
     else
         is_ok = reply_compress(request) && reply_lay_out(request);
+    request->reply.is_file = call->sends_file && request->reply.coding == CODING_IDENTITY;
     request->clock.times.write_ms += clock_now_ms() - since;
     return is_ok;
 }
@@ -207,6 +208,8 @@ static bool answer(struct request *request, struct job *job, struct call *call, 
         is_finished = finish_answer(request, call);
     attn_arena_watch(request->arena, NULL, NULL);
     if (is_finished)
+        *status = call->sends_file ? layer_keeper_confirm(call, ATTN_OK) : ATTN_OK; /* a compressor has read the file */
+    if (is_finished && *status == ATTN_OK)
         *status = owe_answer(request, call);
     return is_finished && *status == ATTN_OK;
 }

@@ -13,6 +13,7 @@
 #include "codec/answer/error_answer.h"
 #include "http/wire/cors.h"
 #include "http/wire/peer.h"
+#include "service/layers/keeper.h"
 
 /* The answer when there is no memory for any other answer. */
 static const char no_memory_text[] =
@@ -21,6 +22,9 @@ static const char no_memory_text[] =
 
 /* Up to this size, copying the pieces of an answer together costs less than a second system call to send them. */
 enum { JOINED_MAX = 64 << 10 };
+
+/* The library takes a file in blocks of so many bytes. */
+enum { BLOCK_BYTES = 64 << 10 };
 
 /* Room for a setting and its value, for the log. */
 enum { REPLY_SETTING_MAX = 280 };
@@ -250,12 +254,31 @@ static struct MHD_Response *response_of_text(struct text_span text)
     return MHD_create_response_from_buffer(text.length, bytes, MHD_RESPMEM_PERSISTENT);
 }
 
+/*
+ * Copies the next bytes of a file. They are sent only if the file is then still what it was at first. Otherwise the
+ * answer breaks off, because its beginning may be on its way.
+ */
+static ssize_t read_file(void *cls, uint64_t position, char *to, size_t most)
+{
+    const struct request *request = cls;
+    const struct MHD_IoVec *piece = request->reply.pieces;
+    for (; position >= piece->iov_len; piece++)
+        position -= piece->iov_len;
+    const size_t left = piece->iov_len - (size_t)position, length = left < most ? left : most;
+    memcpy(to, (const char *)piece->iov_base + position, length);
+    if (layer_keeper_is_overwritten(request->server->setup.layers, request->held))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    return (ssize_t)length;
+}
+
 /* The pieces stay in the arena, which outlives the response. */
 static struct MHD_Response *response_of_pieces(struct request *request)
 {
     struct reply *reply = &request->reply;
     if (reply->pieces != NULL || reply_lay_out(request)) {
         reply->sent_bytes = reply->chunks.total_bytes;
+        if (reply->is_file)
+            return MHD_create_response_from_callback(reply->chunks.total_bytes, BLOCK_BYTES, read_file, request, NULL);
         if (reply->piece_count == 1)
             return response_of_text((struct text_span){reply->pieces[0].iov_base, reply->pieces[0].iov_len});
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);

@@ -44,6 +44,7 @@ struct reply {
     const struct reply_field *fields; /* further header fields, ended by a name of NULL; NULL: none */
     char etag[CALL_ETAG_TEXT];        /* "" : none */
     bool is_preflight;
+    bool is_file; /* the body is the file of request.held, which other programs may write to while it is sent */
     unsigned retry_after_s; /* 0: none */
     const char *challenge;  /* WWW-Authenticate; NULL: none */
     enum coding coding;     /* the coding of the body; is_negotiated: the body depends on Accept and Accept-Encoding */

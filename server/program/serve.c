@@ -157,15 +157,15 @@ static void drain(const struct serving *serving)
 
 static void finish_log(void *writer)
 {
-    log_writer_finish(writer, LOG_PATIENCE_MS);
+    if (writer != NULL)
+        log_writer_finish(writer, LOG_PATIENCE_MS);
 }
 
 /* Starts the log's writer. Without memory for it, each thread writes its own lines. */
 static void start_log_writer(struct log *log)
 {
     log->writer = log_writer_start(log->fd);
-    if (log->writer != NULL)
-        signals_before_death(finish_log, log->writer);
+    signals_before_death(finish_log, log->writer);
 }
 
 /* Opens the log. Standard error stays unchanged, because the supervisor reads there why the server does not start. */

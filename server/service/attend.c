@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "codec/request/envelope_decode.h"
 #include "service/cache/caches.h"
+#include "service/layers/keeper.h"
 #include "service/layers/layer_call.h"
 #include "service/limits.h"
 #include "service/rendering.h"
@@ -70,6 +71,7 @@ static attn_status attend(struct call *call, envelope_kind kind, const struct ke
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
+    status = layer_keeper_confirm(call, status);
     call->times.write_ms = clock_lap_ms(&since);
     caches_end(call, &cache, &work.result, status);
     *batch = work.plan.dims.batch;

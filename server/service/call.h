@@ -91,6 +91,7 @@ struct call {
     char etag[CALL_ETAG_TEXT]; /* the tag of the answer before any coding, with its quotes; "": no tag */
     size_t answer_json_bytes;  /* not 0: the answer is MEDIA_BINARY, and so many bytes of it are JSON */
     struct layer_version *version; /* a reference that the caller releases after the answer was sent */
+    bool sends_file; /* the answer is the version's file, which other programs may write to until it is sent */
     struct call_times times;
     double flops;          /* the operations of the plan */
     struct keys_cost owed; /* what the request owes its key: the caller's charges, and those that the service adds */

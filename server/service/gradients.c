@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "codec/answer/gradients_answer.h"
 #include "codec/request/envelope_decode.h"
+#include "service/layers/keeper.h"
 #include "service/layers/layer_call.h"
 #include "service/limits.h"
 #include "service/work.h"
@@ -105,6 +106,7 @@ static attn_status differentiate(struct call *call, envelope_kind kind, const st
         answer_write_gradients(&work.envelope, &work.plan, &work.result, call->in.runtime, call->out);
         status = call_finish(call);
     }
+    status = layer_keeper_confirm(call, status);
     call->times.write_ms = clock_lap_ms(&since);
     *batch = work.plan.forward.dims.batch;
     return limits_explain(call, status);

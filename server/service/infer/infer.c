@@ -150,7 +150,7 @@ attn_status infer_metadata(struct call *call)
     struct model model;
     attn_status status = model_find(call, &model);
     if (status == ATTN_OK)
-        status = model_know_version(call, &model);
+        status = layer_keeper_confirm(call, model_know_version(call, &model));
     if (status != ATTN_OK)
         return status;
     model_write_metadata(&model, layer_keeper_store(call->in.layers), call->out);
@@ -323,7 +323,7 @@ attn_status infer_run(struct call *call)
     if (model.layer != NULL)
         prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &model.layer->prepared,
                                          &model.layer->facts, call->in.runtime, call->out->arena, &model.base);
-    status = run(call, &model, &work);
+    status = layer_keeper_confirm(call, run(call, &model, &work));
     prepared_weights_release(prepared);
     layer_keeper_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
     return limits_explain(call, status);

@@ -150,7 +150,7 @@ attn_status infer_whole_run(struct call *call, struct model *model)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
     work->call = call;
     work->version = model->whole;
-    attn_status status = run(work, model);
+    attn_status status = models_confirm(call, model->whole, run(work, model));
     models_note(call->in.models, call, model->name, status, work->request.inputs.batch);
     return limits_explain(call, status);
 }

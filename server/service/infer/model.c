@@ -93,7 +93,7 @@ attn_status model_find(struct call *call, struct model *model)
         status = choose_version(call, &model->layer);
     call->version = model->layer;
     if (status != ATTN_OK)
-        return status;
+        return layer_keeper_confirm(call, status);
     model->name = model->layer->name;
     model->base = model->layer->base;
     model->version = layer_version_known_digest(model->layer, model->digest);

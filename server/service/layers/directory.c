@@ -25,6 +25,11 @@ static void note_broken(struct layer_directory *directory, const char *name, con
                         const char *reason)
 {
     struct log_line line;
+    struct layer_row known;
+    layer_store_look(directory->store, name, &known);
+    layer_version_release(known.version);
+    if (strcmp(known.reason, reason) == 0 && layer_identity_equal(&known.seen, seen))
+        return;
     log_begin(&line, directory->log, LOG_WARN, "file is no layer that could run");
     log_text(&line, "layer", name);
     log_text(&line, "reason", reason);
@@ -52,7 +57,9 @@ static void read_file(struct layer_directory *directory, const char *name)
     layer_store_forget(directory->store, name, &seen);
     if (outcome != 0) {
         char text[128];
-        note_broken(directory, name, &seen, strerror_r(outcome, text, sizeof text));
+        if (outcome == ETXTBSY)
+            seen = (struct layer_identity){0}; /* the file is read again, whatever its identity */
+        note_broken(directory, name, &seen, layer_files_reason(outcome, text, sizeof text));
         return;
     }
     if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK)
@@ -67,10 +74,24 @@ bool layer_directory_is_current(struct layer_directory *directory, const char *n
     layer_store_look(directory->store, name, row);
     if (directory->files == NULL || row->state == LAYER_UNLOADED || row->is_fixed)
         return true;
+    if (row->version != NULL && atomic_load(&row->version->is_overwritten))
+        return false;
     const bool exists = layer_files_look(directory->files, name, &now) == 0;
     if (row->state == LAYER_ABSENT)
         return !exists;
     return exists && row->state != LAYER_UNREAD && layer_identity_equal(&row->seen, &now);
+}
+
+bool layer_directory_is_overwritten(const struct layer_directory *directory, struct layer_version *version)
+{
+    struct layer_identity now;
+    bool is = layer_bytes_are_torn(&version->bytes) || (version->look != NULL && version->look(version->owner));
+    if (!is && directory->files != NULL && version->identity.inode != 0 &&
+        layer_files_look(directory->files, version->name, &now) == 0)
+        is = layer_identity_is_rewritten(&version->identity, &now);
+    if (is)
+        atomic_store(&version->is_overwritten, true);
+    return atomic_load(&version->is_overwritten);
 }
 
 void layer_directory_refresh(struct layer_directory *directory, const char *name, struct layer_row *row)

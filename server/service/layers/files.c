@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/name.h"
@@ -41,6 +43,12 @@ bool layer_identity_equal(const struct layer_identity *a, const struct layer_ide
 {
     return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
            a->changed_ns == b->changed_ns;
+}
+
+bool layer_identity_is_rewritten(const struct layer_identity *then, const struct layer_identity *now)
+{
+    return then->inode != 0 && then->inode == now->inode && then->device == now->device &&
+           !layer_identity_equal(then, now);
 }
 
 static int64_t nanoseconds(struct timespec time)
@@ -178,22 +186,63 @@ int layer_files_look(const struct layer_files *files, const char *name, struct l
 
 static int map(int fd, size_t size, struct layer_bytes *bytes)
 {
-    void *at = size == 0 ? NULL : mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED)
-        return errno;
-    *bytes = (struct layer_bytes){at, size};
-    return 0;
+    struct mapping *mapping = NULL;
+    const int outcome = size > 0 ? mapping_add(fd, size, &mapping) : 0;
+    if (outcome == 0)
+        *bytes = (struct layer_bytes){mapping != NULL ? mapping_bytes(mapping) : NULL, size, mapping};
+    return outcome;
+}
+
+/*
+ * Whether a program has the file open for writing: then the system refuses a lease. It refuses all leases of files that
+ * belong to another user, and then nothing is known. While there is a lease, a program that opens the file waits, and
+ * its opening sends a signal, by default one that ends the process.
+ */
+static bool has_writer(int fd)
+{
+    if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        return errno == EAGAIN;
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+}
+
+/*
+ * Fills in *stat when the last change is old enough. The system's clock of files moves on every 1 to 10 ms, so a file
+ * that changed a moment ago can change again and keep its times.
+ */
+static int stat_at_rest(int fd, struct stat *stat)
+{
+    enum { REST_NS = 20000000, TRIES = 3 };
+    for (int i = 0; i < TRIES; i++) {
+        struct timespec now, rest = {.tv_nsec = REST_NS};
+        if (fstat(fd, stat) != 0)
+            return errno;
+        if (!S_ISREG(stat->st_mode))
+            return ENOENT;
+        if (has_writer(fd))
+            return ETXTBSY;
+        clock_gettime(CLOCK_REALTIME, &now);
+        const int64_t age = nanoseconds(now) - nanoseconds(stat->st_ctim);
+        if (age < 0 || age > REST_NS)
+            return 0;
+        nanosleep(&rest, NULL);
+    }
+    return ETXTBSY;
 }
 
 static int map_file(int fd, struct layer_bytes *bytes, struct layer_identity *identity)
 {
     struct stat stat;
-    if (fstat(fd, &stat) != 0)
-        return errno;
-    if (!S_ISREG(stat.st_mode))
-        return ENOENT;
+    const int outcome = stat_at_rest(fd, &stat);
+    if (outcome != 0)
+        return outcome;
     *identity = identity_of(&stat);
     return map(fd, (size_t)stat.st_size, bytes);
+}
+
+const char *layer_files_reason(int error, char *text, size_t size)
+{
+    return error == ETXTBSY ? "a program is writing to it" : strerror_r(error, text, size);
 }
 
 int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
@@ -216,9 +265,16 @@ int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, 
 
 void layer_bytes_release(struct layer_bytes *bytes)
 {
-    if (bytes->size > 0)
+    if (bytes->mapping != NULL)
+        mapping_remove(bytes->mapping);
+    else if (bytes->size > 0)
         munmap((void *)(uintptr_t)bytes->at, bytes->size);
-    *bytes = (struct layer_bytes){NULL, 0};
+    *bytes = (struct layer_bytes){.at = NULL};
+}
+
+bool layer_bytes_are_torn(const struct layer_bytes *bytes)
+{
+    return bytes->mapping != NULL && mapping_is_torn(bytes->mapping);
 }
 
 int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes)
@@ -227,7 +283,7 @@ int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes)
     char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return errno;
-    *bytes = (struct layer_bytes){at, size};
+    *bytes = (struct layer_bytes){.at = at, .size = size};
     for (const struct chunk *chunk = content->first; chunk != NULL; chunk = chunk->next) {
         memcpy(at, chunk->data, chunk->length);
         at += chunk->length;

@@ -7,7 +7,8 @@
  * several servers share the directory.
  *
  * Files are mapped, so they only take address space until a computation reads them. Replace a file by renaming another
- * over it, as attnd does. A file that is truncated in place takes its pages away from a running computation.
+ * over it, as attnd does. Other programs may write to a file in place, or truncate it, at any moment. So whoever reads
+ * mapped bytes looks at the file's identity before and after, and refuses the result if it changed.
  *
  * Functions return 0 or an errno. All are safe from several threads.
  */
@@ -19,6 +20,7 @@
 
 #include "attn/runtime.h"
 #include "base/digest.h"
+#include "base/mapping.h"
 #include "codec/bytes/chunks.h"
 
 enum { LAYER_NAME_MAX = 128 };
@@ -38,6 +40,7 @@ struct layer_identity {
 struct layer_bytes {
     const char *at;
     size_t size;
+    struct mapping *mapping; /* NULL: a copy, or no bytes */
 };
 
 /* A file that is being written under a temporary name. */
@@ -51,6 +54,8 @@ struct layer_draft {
 
 /* Whether both are the same file in the same state. */
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b);
+/* Whether both are the same file, and it was written to between. False when then is all zero. */
+bool layer_identity_is_rewritten(const struct layer_identity *then, const struct layer_identity *now);
 
 /* Finds the file that has the path now. ENOENT: there is none. path is relative to the directory. */
 int layer_identity_look(int directory, const char *path, struct layer_identity *identity);
@@ -73,6 +78,7 @@ void layer_files_unlock(const struct layer_files *files);
 
 /* Finds the file that has the name now. ENOENT: there is none. */
 int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity);
+/* As layer_bytes_map does. */
 int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
                     struct layer_identity *identity);
 /* Calls found for every name until it returns an errno. Returns that errno, or 0. */
@@ -101,11 +107,20 @@ int layer_files_remove(const struct layer_files *files, const char *name);
 /* Removes the temporary files of writers that are gone. Returns how many. */
 size_t layer_files_sweep(const struct layer_files *files);
 
-/* Maps a file. path is relative to the directory, which may be AT_FDCWD. */
+/*
+ * Maps a file. path is relative to the directory, which may be AT_FDCWD. A file that changed within the last 20 ms is
+ * waited for, so that *identity tells it from its state after any later write. ETXTBSY: a program is writing to it; no
+ * change of its identity says when that ends.
+ */
 int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity);
 /* Copies content into memory of its own. Layers without a directory need this. */
 int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes);
 void layer_bytes_release(struct layer_bytes *bytes);
+/* Whether some bytes could not be read, because the file was truncated: they are zeros. */
+bool layer_bytes_are_torn(const struct layer_bytes *bytes);
+
+/* The sentence for an errno, which may be in text. */
+const char *layer_files_reason(int error, char *text, size_t size);
 
 /* Whether text can name a layer: 1 to LAYER_NAME_MAX letters, digits, dots, underscores and hyphens, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);

@@ -113,6 +113,23 @@ static attn_status give(struct layer_row *row, struct call *call, struct layer_v
     return refuse_absent(call, row->name);
 }
 
+static attn_status refuse_overwritten(struct call *call, const char *name)
+{
+    return call_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" is being written to; try again later", name);
+}
+
+bool layer_keeper_is_overwritten(struct layer_keeper *keeper, struct layer_version *version)
+{
+    return layer_directory_is_overwritten(&keeper->directory, version);
+}
+
+attn_status layer_keeper_confirm(struct call *call, attn_status status)
+{
+    if (call->version == NULL || !layer_keeper_is_overwritten(call->in.layers, call->version))
+        return status;
+    return refuse_overwritten(call, call->version->name);
+}
+
 attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call,
                               struct layer_version **version)
 {
@@ -123,7 +140,10 @@ attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span
     if (status != ATTN_OK)
         return status;
     layer_directory_look(&keeper->directory, name, &row);
-    return give(&row, call, version);
+    if (!row.is_fixed || row.version == NULL || !layer_keeper_is_overwritten(keeper, row.version))
+        return give(&row, call, version);
+    layer_version_release(row.version); /* the thread that looks at models drops it, too, and reads the files again */
+    return refuse_overwritten(call, name);
 }
 
 /* ---- changes ---- */
@@ -422,21 +442,19 @@ bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *versi
 {
     pthread_mutex_lock(&keeper->directory.lock);
     const bool is_kept = layer_store_install(keeper->directory.store, version);
+    if (is_kept)
+        (void)layer_store_set_loaded(keeper->directory.store, version->name, true);
     pthread_mutex_unlock(&keeper->directory.lock);
     if (!is_kept)
         layer_version_release(version);
     return is_kept;
 }
 
-void layer_keeper_drop(struct layer_keeper *keeper, const char *name)
+void layer_keeper_drop(struct layer_keeper *keeper, const char *name, const void *owner)
 {
-    struct layer_row row;
     pthread_mutex_lock(&keeper->directory.lock);
-    layer_store_look(keeper->directory.store, name, &row);
-    if (row.is_fixed)
-        layer_store_remove(keeper->directory.store, name);
+    layer_store_remove_fixed(keeper->directory.store, name, owner);
     pthread_mutex_unlock(&keeper->directory.lock);
-    layer_version_release(row.version);
 }
 
 void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name), void *context)

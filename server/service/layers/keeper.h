@@ -43,6 +43,13 @@ struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 /* Finds the layer and reads it if it was not read yet. *version is a reference. */
 ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call,
                                               struct layer_version **version);
+/* Whether what was read from the version may be of two files (directory.h). */
+bool layer_keeper_is_overwritten(struct layer_keeper *keeper, struct layer_version *version);
+/*
+ * Returns the outcome of a request that read call->version, or refuses, because the file was written to meanwhile. Call
+ * it after the version was read for the last time, and before the outcome has an effect.
+ */
+ATTN_MUST_CHECK attn_status layer_keeper_confirm(struct call *call, attn_status status);
 /*
  * Keeps content under the name if call's conditions (If-Match, If-None-Match) hold for the present version at that
  * moment. *created says that there was no layer of that name. With a directory, ATTN_OK means that the file is
@@ -80,8 +87,8 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name
  * name. Takes over the reference. False without memory.
  */
 ATTN_MUST_CHECK bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *version);
-/* Keeps the fixed layer of that name no longer. */
-void layer_keeper_drop(struct layer_keeper *keeper, const char *name);
+/* Keeps the layer of that name no longer if it belongs to that model. */
+void layer_keeper_drop(struct layer_keeper *keeper, const char *name, const void *owner);
 /* From now on, a put is refused when is_taken says so of the name. Call this before any request is served. */
 void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name),
                           void *context);

@@ -15,7 +15,7 @@ attn_status layer_call(struct call *call, layer_function *compute)
     if (status == ATTN_OK)
         status = layer_check_conditions(version, call);
     if (status != ATTN_OK)
-        return status;
+        return layer_keeper_confirm(call, status);
     assert(version != NULL);
     struct kept_layer layer = {version->base, &version->facts, version->number};
     struct prepared_weights *prepared =

@@ -7,7 +7,10 @@
 #include "codec/request/kept_layer.h"
 #include "service/call.h"
 
-/* Computes with the layer. *batch becomes the number of batch items, for the statistics. */
+/*
+ * Computes with the layer, and confirms the outcome (keeper.h). *batch becomes the number of batch items, for the
+ * statistics.
+ */
 typedef attn_status layer_function(struct call *call, const struct kept_layer *layer, size_t *batch);
 
 /* Finds the layer, checks the request's conditions, computes, and counts the request. call->version holds the layer. */

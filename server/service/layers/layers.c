@@ -95,19 +95,20 @@ attn_status layers_get(struct call *call)
     if (status == ATTN_OK)
         status = layer_check_match(version, call);
     if (status != ATTN_OK)
-        return status;
+        return layer_keeper_confirm(call, status);
     assert(version != NULL);
     if (call->in.answer_media == MEDIA_SAFETENSORS) {
+        call->sends_file = true;
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
         for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
             chunks_borrow(call->out, piece->data, piece->length);
         status = set_etag(call, version);
-        return status == ATTN_OK ? call_finish(call) : status;
+        return layer_keeper_confirm(call, status == ATTN_OK ? call_finish(call) : status);
     }
     status = write_layer(call, version);
     if (status == ATTN_OK)
         status = set_etag_of_facts(call, version);
-    return status;
+    return layer_keeper_confirm(call, status);
 }
 
 /* Makes the file to keep. A body that is safetensors already is kept unchanged. */
@@ -176,12 +177,27 @@ static attn_status read_page(struct call *call, struct page *page)
     return ATTN_OK;
 }
 
+/* Drops the version from the row if its file is being written to: its digest may be of two files. */
+static attn_status confirm_row(struct call *call, struct layer_row *row)
+{
+    if (row->version == NULL)
+        return ATTN_OK;
+    if (layer_digest(row->version, call) == NULL)
+        return ATTN_ERR_CANCELLED;
+    if (!layer_keeper_is_overwritten(call->in.layers, row->version))
+        return ATTN_OK;
+    layer_version_release(row->version);
+    row->version = NULL;
+    row->state = LAYER_BROKEN;
+    text_copy(row->reason, sizeof row->reason, "the file is being written to");
+    return ATTN_OK;
+}
+
 /* Writes a row of the list. A file that was not read yet is read now. A broken file is listed with the reason. */
 static attn_status write_row(struct call *call, struct layer_row *row)
 {
     static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};
     struct chunks *out = call->out;
-    attn_status status = ATTN_OK;
     if (row->state == LAYER_UNREAD) {
         attn_error ignored = {.status = ATTN_OK};
         struct call other = {.err = &ignored};
@@ -190,16 +206,17 @@ static attn_status write_row(struct call *call, struct layer_row *row)
         else
             layer_store_look(layer_keeper_store(call->in.layers), row->name, row);
     }
+    attn_status status = confirm_row(call, row);
     chunks_format(out, "{\"state\":\"%s\",", states[row->state]);
     if (row->reason[0] != '\0') {
         chunks_text(out, "\"reason\":");
         chunks_json_string(out, row->reason);
         chunks_text(out, ",");
     }
-    if (row->version != NULL)
-        status = write_version(call, row->version);
-    else
+    if (row->version == NULL)
         chunks_format(out, "\"name\":\"%s\"", row->name);
+    else if (status == ATTN_OK)
+        status = write_version(call, row->version);
     chunks_text(out, "}");
     return status;
 }

@@ -260,7 +260,10 @@ bool layer_store_install(struct layer_store *store, struct layer_version *versio
     if (entry != NULL) {
         if (entry->current != NULL) {
             count_out(store, entry->current);
-            push_older(store, entry, entry->current);
+            if (entry->current->is_fixed) /* the folder of its model has no older files */
+                layer_version_release(entry->current);
+            else
+                push_older(store, entry, entry->current);
         }
         entry->current = version;
         entry->seen = version->identity;
@@ -285,11 +288,12 @@ bool layer_store_note(struct layer_store *store, const char *name, const struct 
     return entry != NULL;
 }
 
-/* Whether the version is mapped from the file, and the file has changed since. */
-static bool is_spoiled(const struct layer_version *version, const struct layer_identity *file)
+/* A request that computes with the version learns it, too, whatever file has the name by then. */
+static bool is_spoiled(struct layer_version *version, const struct layer_identity *file)
 {
-    return version->identity.inode == file->inode && version->identity.device == file->device && file->inode != 0 &&
-           !layer_identity_equal(&version->identity, file);
+    if (layer_identity_is_rewritten(&version->identity, file))
+        atomic_store(&version->is_overwritten, true);
+    return atomic_load(&version->is_overwritten);
 }
 
 void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file)
@@ -316,17 +320,32 @@ void layer_store_forget(struct layer_store *store, const char *name, const struc
     pthread_mutex_unlock(&store->lock);
 }
 
+/* The lock is held. */
+static void remove_at(struct layer_store *store, size_t place)
+{
+    free_entry(store, store->entries[place]);
+    store->count--;
+    memmove(&store->entries[place], &store->entries[place + 1], (store->count - place) * sizeof(struct layer_entry *));
+}
+
 void layer_store_remove(struct layer_store *store, const char *name)
 {
     bool is_there;
     pthread_mutex_lock(&store->lock);
     const size_t place = place_of(store, name, &is_there);
-    if (is_there) {
-        free_entry(store, store->entries[place]);
-        store->count--;
-        memmove(&store->entries[place], &store->entries[place + 1],
-                (store->count - place) * sizeof(struct layer_entry *));
-    }
+    if (is_there)
+        remove_at(store, place);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void layer_store_remove_fixed(struct layer_store *store, const char *name, const void *owner)
+{
+    bool is_there;
+    pthread_mutex_lock(&store->lock);
+    const size_t place = place_of(store, name, &is_there);
+    const struct layer_version *current = is_there ? store->entries[place]->current : NULL;
+    if (current != NULL && current->is_fixed && current->owner == owner)
+        remove_at(store, place);
     pthread_mutex_unlock(&store->lock);
 }
 

@@ -68,17 +68,22 @@ void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes)
 
 /* Whether there is room for a version of that size under the name. Layers of models take none. */
 bool layer_store_has_room(struct layer_store *store, const char *name, size_t bytes);
-/* Takes over the reference. The version that it replaces is kept as an older one. False without memory. */
+/*
+ * Takes over the reference. The version that it replaces is kept as an older one, unless it is a model's. False without
+ * memory.
+ */
 ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer_version *version);
 /* Notes a file that was not read yet (reason NULL), or that cannot be read. The present version is still served. */
 ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
                                       const char *reason);
 /*
- * Drops the versions that are mapped from that file, if the file changed since they were made. The numbers of a file
- * change when it is written to in place, and a truncated file lacks pages.
+ * Drops the versions that are overwritten, and those that are mapped from that file, if the file changed since they were
+ * made. The numbers of a file change when it is written to in place, and a truncated file lacks pages.
  */
 void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file);
 void layer_store_remove(struct layer_store *store, const char *name);
+/* The same if the layer belongs to that model. */
+void layer_store_remove_fixed(struct layer_store *store, const char *name, const void *owner);
 /* Returns false when there is no such layer. */
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);
 /* Adds to the statistics of the layer. name NULL: the built-in model. */

@@ -2,7 +2,8 @@
  * version.h: one version of a kept layer: its bytes, its header, which is read once, and its digest.
  *
  * Requests compute with the copy of the header that the version owns. The bytes may be a file that another program
- * writes to in place. Then numbers change, but no offset, shape or text does.
+ * writes to in place. Then numbers change, but no offset, shape or text does. The version is overwritten then: what was
+ * computed with it meanwhile may be of two files, and must not be sent.
  */
 #ifndef SERVICE_LAYERS_VERSION_H
 #define SERVICE_LAYERS_VERSION_H
@@ -26,8 +27,10 @@ struct layer_version {
     int64_t modified_ns;        /* milliseconds since 1970 */
     uint64_t number;            /* above 0 and unique */
     bool is_fixed;              /* it belongs to a model, so requests cannot change it */
+    atomic_bool is_overwritten; /* seen once: it stays so when another file takes the name */
     const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
     void (*leave)(void *owner); /* called at the end of a fixed version with owner, the model */
+    bool (*look)(void *owner);  /* whether a file of the model was overwritten */
     void *owner;
     struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */

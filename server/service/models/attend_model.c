@@ -179,6 +179,7 @@ static attn_status attend(struct attending *attending)
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
         status = model_rendering_write(call, &attending->rendering, &work->request, &work->answer);
+    status = models_confirm(call, work->version, status);
     call->times.write_ms = clock_lap_ms(&since);
     models_note(call->in.models, call, work->version->name, status, work->request.inputs.batch);
     return limits_explain(call, status);

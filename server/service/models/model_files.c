@@ -21,7 +21,7 @@ static attn_status fail_file(attn_error *err, const char *name, int error)
 {
     char text[128];
     return attn_fail(err, error == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s", name,
-                     strerror_r(error, text, sizeof text));
+                     layer_files_reason(error, text, sizeof text));
 }
 
 attn_status model_files_name(attn_status status, const char *name, attn_error *err)
@@ -41,6 +41,7 @@ static int map(struct model_files *files, const char *name, struct model_file **
     struct model_file *file = &files->files[files->count];
     *file = (struct model_file){.name = name};
     const int outcome = layer_bytes_map(files->directory, name, &file->bytes, &file->identity);
+    files->is_written_to |= outcome == ETXTBSY;
     if (outcome != 0)
         return outcome;
     files->count++;
@@ -154,6 +155,8 @@ attn_status model_files_open(struct model_files *files, const char *path, attn_e
     files->checkpoint.config = file->bytes.at;
     files->checkpoint.config_length = file->bytes.size;
     files->tokenizer_outcome = map(files, TOKENIZER, &file);
+    if (files->tokenizer_outcome == ETXTBSY)
+        return fail_file(err, TOKENIZER, ETXTBSY);
     if (files->tokenizer_outcome == 0)
         files->tokenizer = (struct checkpoint_text){file->bytes.at, file->bytes.size};
     if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
@@ -165,7 +168,7 @@ attn_status model_files_borrow(struct model_files *files, struct checkpoint_text
                                struct checkpoint_text tokenizer, attn_error *err)
 {
     attn_status status = begin(files, -1, err);
-    const struct model_file file = {.name = ONE_FILE, .bytes = {tensors.at, tensors.length}};
+    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = tensors.at, .size = tensors.length}};
     files->checkpoint = (struct checkpoint){.config = config.at, .config_length = config.length};
     files->tokenizer = tokenizer;
     files->tokenizer_outcome = tokenizer.at != NULL ? 0 : ENOENT;
@@ -189,12 +192,11 @@ void model_files_close(struct model_files *files)
 bool model_files_are_overwritten(const struct model_files *files)
 {
     bool are = false;
-    for (size_t i = 0; i < files->count && files->directory >= 0; i++) {
-        const struct layer_identity *then = &files->files[i].identity;
+    for (size_t i = 0; i < files->count && !are; i++) {
+        const struct model_file *file = &files->files[i];
         struct layer_identity now;
-        if (layer_identity_look(files->directory, files->files[i].name, &now) == 0)
-            are |= now.device == then->device && now.inode == then->inode &&
-                   (now.bytes != then->bytes || now.modified_ns != then->modified_ns);
+        are = layer_bytes_are_torn(&file->bytes) || (layer_identity_look(files->directory, file->name, &now) == 0 &&
+                                                     layer_identity_is_rewritten(&file->identity, &now));
     }
     return are;
 }

@@ -3,7 +3,7 @@
  * model.safetensors.index.json names, and tokenizer.json, as transformers writes them.
  *
  * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
- * it. A file that is truncated in place takes its pages away from a running computation (service/layers/files.h).
+ * it. A file may be written to in place, or truncated, while it is read (service/layers/files.h).
  */
 #ifndef SERVICE_MODELS_MODEL_FILES_H
 #define SERVICE_MODELS_MODEL_FILES_H
@@ -29,6 +29,7 @@ struct model_files {
     struct checkpoint_text tokenizer; /* at NULL: there is none that can be read */
     int tokenizer_outcome;            /* the errno with which it was mapped; ENOENT: there is none */
     size_t bytes;                     /* of all files together */
+    bool is_written_to;               /* a program writes to a file, so opening fails: try again */
 };
 
 /*
@@ -45,7 +46,7 @@ ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, struct
                                                attn_error *err);
 void model_files_close(struct model_files *files);
 
-/* Whether a mapped file was written to in place since, so that its pages may be gone. One fstatat per file. */
+/* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */
 bool model_files_are_overwritten(const struct model_files *files);
 /*
  * A number for the present state of the folder's files, which differs after every change. 0: there is no config.json.

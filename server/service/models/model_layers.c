@@ -21,6 +21,11 @@ static void leave(void *owner)
     model_version_release(owner);
 }
 
+static bool look(void *owner)
+{
+    return model_version_is_overwritten(owner);
+}
+
 static struct layer_version *make(struct model_version *version, const struct checkpoint_layer *layer, const char *name,
                                   attn_arena *scratch)
 {
@@ -40,12 +45,13 @@ static struct layer_version *make(struct model_version *version, const struct ch
         return NULL;
     checkpoint_write_layer(layer, &file);
     struct layer_version *made =
-        file.is_ok ? layer_version_create(name, (struct layer_bytes){NULL, 0}, NULL, &facts, &base) : NULL;
+        file.is_ok ? layer_version_create(name, (struct layer_bytes){.at = NULL}, NULL, &facts, &base) : NULL;
     if (made == NULL)
         return NULL;
     made->is_fixed = true;
     made->pieces = file.first;
     made->leave = leave;
+    made->look = look;
     made->owner = model_version_keep(version);
     return made;
 }
@@ -72,6 +78,6 @@ void model_layers_drop(struct layer_keeper *keeper, const struct model_version *
     for (size_t i = 0; i < version->layers.count; i++) {
         char name[LAYER_NAME_MAX + 1];
         if (name_of(version, &version->layers.items[i], name))
-            layer_keeper_drop(keeper, name);
+            layer_keeper_drop(keeper, name, version);
     }
 }

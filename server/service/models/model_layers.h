@@ -11,7 +11,7 @@
 
 /* Keeps the layers of the version. Returns how many of its modules cannot be layers. */
 size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version);
-/* Keeps them no longer. */
+/* Keeps them no longer, except those whose names another version has taken. */
 void model_layers_drop(struct layer_keeper *keeper, const struct model_version *version);
 
 #endif

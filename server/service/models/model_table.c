@@ -65,17 +65,26 @@ bool model_table_can_be(struct text_span name)
 
 /* ---- reading ---- */
 
-static attn_status read_model(const struct model_entry *entry, struct model_version **version, attn_error *err)
+/* *again: a file is being written to, and its stamp does not say when that ends. */
+static attn_status read_model(const struct model_entry *entry, struct model_version **version, bool *again,
+                              attn_error *err)
 {
     struct model_files files;
     *version = NULL;
     attn_status status =
         entry->directory != NULL ? model_files_open(&files, entry->directory, err) : demo_model_open(&files, err);
+    *again = files.is_written_to;
     if (status != ATTN_OK) {
         model_files_close(&files);
         return status;
     }
-    return model_version_create(entry->row.name, &files, version, err);
+    status = model_version_create(entry->row.name, &files, version, err);
+    if (*version == NULL || !model_version_is_overwritten(*version))
+        return status;
+    model_version_release(*version);
+    *version = NULL;
+    *again = true;
+    return attn_fail(err, ATTN_ERR_VALUE, NULL, "a file was written to while it was read");
 }
 
 static void say_model(const struct models *models, const struct model_entry *entry)
@@ -105,11 +114,11 @@ static void keep_layers(struct models *models, struct model_entry *entry, struct
     struct layer_keeper *layers = models->settings.layers;
     if (layers == NULL)
         return;
+    const size_t missing = version != NULL ? model_layers_adopt(layers, version) : 0; /* no name is absent meanwhile */
     if (entry->layers_of != NULL)
         model_layers_drop(layers, entry->layers_of);
     model_version_release(entry->layers_of);
     entry->layers_of = version != NULL ? model_version_keep(version) : NULL;
-    const size_t missing = version != NULL ? model_layers_adopt(layers, version) : 0;
     if (missing > 0)
         log_say(models->log, LOG_WARN, "%zu attention modules of the model %s cannot be layers", missing,
                 entry->row.name);
@@ -134,14 +143,20 @@ static void install(struct models *models, struct model_entry *entry, struct mod
     say_model(models, entry);
 }
 
-/* The pages of a file that was written to in place may be gone, so its version cannot be served any longer. */
+static bool is_overwritten(const struct model_entry *entry)
+{
+    return entry->row.version != NULL && model_version_is_overwritten(entry->row.version);
+}
+
+/*
+ * The numbers of a file that was written to in place changed, so its version cannot be served any longer. Its layers
+ * stay until there are others: they know that they are overwritten, and refuse.
+ */
 static void drop_overwritten(struct models *models, struct model_entry *entry)
 {
-    struct model_version *present = entry->row.version != NULL ? entry->row.version : entry->layers_of;
     struct model_version *old = entry->row.version;
-    if (present == NULL || !model_version_is_overwritten(present))
+    if (!is_overwritten(entry))
         return;
-    keep_layers(models, entry, NULL);
     pthread_mutex_lock(&models->lock);
     entry->row.version = NULL;
     entry->row.state = MODEL_LOADING;
@@ -155,11 +170,12 @@ static void look_at(struct models *models, struct model_entry *entry)
     attn_error err = {.status = ATTN_OK};
     struct model_version *version;
     const uint64_t stamp = entry->directory != NULL ? model_files_stamp(entry->directory) : 0;
-    if (stamp == entry->stamp && entry->row.state != MODEL_LOADING)
+    if (stamp == entry->stamp && entry->row.state != MODEL_LOADING && !is_overwritten(entry))
         return;
     drop_overwritten(models, entry);
-    entry->stamp = stamp;
-    const attn_status status = read_model(entry, &version, &err);
+    bool again;
+    const attn_status status = read_model(entry, &version, &again, &err);
+    entry->stamp = again ? 0 : stamp;
     install(models, entry, version, status == ATTN_OK ? "" : err.message);
 }
 

@@ -114,7 +114,7 @@ attn_status model_tokens_read(struct call *call)
     attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
     if (status != ATTN_OK)
         return status;
-    status = limits_explain(call, read_tokens(call, version));
+    status = limits_explain(call, models_confirm(call, version, read_tokens(call, version)));
     model_version_release(version);
     return status;
 }

@@ -40,7 +40,10 @@ ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_
                                                  struct model_version **version, attn_error *err);
 struct model_version *model_version_keep(struct model_version *version);
 void model_version_release(struct model_version *version); /* version may be NULL */
-/* Whether one of its files was written to in place, so that pages may be gone. One fstatat per file. */
+/*
+ * Whether one of its files was written to in place, so that what was read from it may be of two files. One fstatat per
+ * file.
+ */
 bool model_version_is_overwritten(struct model_version *version);
 
 #endif

@@ -221,6 +221,16 @@ const char *models_each(struct models *models, bool (*found)(void *context, cons
     return NULL;
 }
 
+static attn_status refuse_loading(struct call *call, const char *name)
+{
+    return call_refuse(call, CALL_CONFLICT, "the model \"%s\" is being read; try again later", name);
+}
+
+attn_status models_confirm(struct call *call, struct model_version *version, attn_status status)
+{
+    return model_version_is_overwritten(version) ? refuse_loading(call, version->name) : status;
+}
+
 attn_status models_find(struct models *models, struct text_span name, struct call *call, struct model_version **version)
 {
     struct model_row row;
@@ -232,7 +242,7 @@ attn_status models_find(struct models *models, struct text_span name, struct cal
     case MODEL_BROKEN:
         return call_refuse(call, CALL_CONFLICT, "the model \"%s\" cannot be used: %s", row.name, row.reason);
     case MODEL_LOADING:
-        return call_refuse(call, CALL_CONFLICT, "the model \"%s\" is being read; try again later", row.name);
+        return refuse_loading(call, row.name);
     case MODEL_ABSENT:
         break;
     }

@@ -42,8 +42,13 @@ void models_note(struct models *models, const struct call *call, const char *nam
 /* Fills in up to limit models that had requests, in the order of their names. Returns how many. */
 size_t models_used(struct models *models, size_t limit, struct layer_use *uses);
 
-/* Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. */
+/*
+ * Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. After the
+ * version was read for the last time, the caller asks models_confirm.
+ */
 ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call,
                                         struct model_version **version);
+/* Returns the outcome of a request that read the version, or refuses, because a file was written to meanwhile. */
+ATTN_MUST_CHECK attn_status models_confirm(struct call *call, struct model_version *version, attn_status status);
 
 #endif

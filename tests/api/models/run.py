@@ -2,7 +2,7 @@
 """
 run.py: whole models over HTTP.
 
-    run.py --attnd PROGRAM [--only WORD]
+    run.py --attnd PROGRAM [--only WORD] [--rewrites 200]
 """
 
 import argparse
@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import families  # noqa: E402
 import labels  # noqa: E402
+import rewrites  # noqa: E402
 import tokens  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
@@ -24,11 +25,14 @@ def main():
     parser = argparse.ArgumentParser(description="whole models over HTTP")
     parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
+    parser.add_argument("--rewrites", type=int, default=24, help="rewrites of files under load, for each kind of file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tokens.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            return conclude("model-tests", *run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS, lambda test: test(server.client(), server), options.only))
+            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS, lambda test: test(server.client(), server), options.only)
+        of_files = run_tests(rewrites.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
+        return conclude("model-tests", *map(sum, zip(of_server, of_files)))
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ft2build.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include FT_FREETYPE_H
 
 #include "base/array.h"
+#include "base/mapping.h"
 
 /*
  * The places where Debian, Fedora, Arch and Alpine keep the fonts of "auto". The first existing file of each line is
@@ -58,15 +57,17 @@ static const char *map_font(struct font_file *file, const char *path)
         return why;
     }
     size_t bytes = (size_t)facts.st_size;
-    void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    struct mapping *mapping;
+    const int outcome = mapping_add(fd, bytes, &mapping);
     close(fd);
-    if (data == MAP_FAILED)
+    if (outcome != 0)
         return "no memory";
+    const unsigned char *data = mapping_bytes(mapping);
     const char *wrong = what_is_wrong(data, bytes);
     if (wrong != NULL)
-        munmap(data, bytes);
+        mapping_remove(mapping);
     else
-        *file = (struct font_file){.path = path, .data = data, .bytes = bytes};
+        *file = (struct font_file){path, data, bytes, mapping};
     return wrong;
 }
 
@@ -109,7 +110,7 @@ bool font_set_open(struct font_set *set, const char *list, char *message, size_t
 void font_set_close(struct font_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        munmap((void *)(uintptr_t)set->file[i].data, set->file[i].bytes);
+        mapping_remove(set->file[i].mapping);
     free(set->paths);
     *set = (struct font_set){0};
 }

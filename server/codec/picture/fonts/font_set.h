@@ -16,6 +16,7 @@ struct font_file {
     const char *path; /* points into the paths of the set */
     const unsigned char *data;
     size_t bytes;
+    struct mapping *mapping; /* torn when the file was truncated: its characters are drawn as without it */
 };
 
 /* A character is looked up in the order of the files. */

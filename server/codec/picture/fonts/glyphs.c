@@ -8,6 +8,7 @@
 #include <ft2build.h>
 #include <string.h>
 
+#include "base/mapping.h"
 #include "codec/picture/fonts/dot_font.h"
 
 #include FT_FREETYPE_H
@@ -86,7 +87,7 @@ static FT_Face open_face(struct glyphs *glyphs, size_t i, int size)
     const struct font_file *file = &glyphs->fonts->file[i];
     if (!face->is_tried) {
         face->is_tried = true;
-        if (glyphs->library == NULL ||
+        if (glyphs->library == NULL || mapping_is_torn(file->mapping) ||
             FT_New_Memory_Face(glyphs->library, file->data, (FT_Long)file->bytes, 0, &face->face) != 0)
             face->face = NULL;
     }

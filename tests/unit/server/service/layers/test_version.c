@@ -68,7 +68,7 @@ START_TEST(a_version_owns_its_header)
     float numbers[2] = {1, 2};
     const struct envelope_attachment attachment = {path, attn_tensor_view(numbers, ATTN_F32, 1, (size_t[]){2})};
     const struct envelope_source base = {.text = text, .length = strlen(text), .attachments = &attachment, .count = 1};
-    struct layer_version *version = layer_version_create("a", (struct layer_bytes){NULL, 0}, NULL, &facts, &base);
+    struct layer_version *version = layer_version_create("a", (struct layer_bytes){.at = NULL}, NULL, &facts, &base);
     ck_assert_ptr_nonnull(version);
     memset(path, 'x', sizeof path - 1);
     memset(text, 'x', sizeof text - 1);
