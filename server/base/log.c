@@ -48,14 +48,13 @@ static void put_closing(struct log_line *line, char c)
 /* Writes an escape whole or not at all, so that a cut value stays a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
-    char escape[8] = {(char)c, '\0'};
-    int length = 1;
-    if (c == '"' || c == '\\')
-        length = snprintf(escape, sizeof escape, "\\%c", c);
-    else if (c < 0x20 || c >= 0x7f)
-        length = snprintf(escape, sizeof escape, "\\u%04x", c);
-    if ((size_t)length <= room_left(line))
-        put(line, escape, (size_t)length);
+    const bool is_quoted = c == '"' || c == '\\', is_coded = c < 0x20 || c >= 0x7f;
+    const char coded[] = {'\\', 'u', '0', '0', text_hex_digit(c >> 4), text_hex_digit(c & 15)};
+    const char quoted[] = {'\\', (char)c};
+    const char *escape = is_coded ? coded : is_quoted ? quoted : &quoted[1];
+    const size_t length = is_coded ? sizeof coded : is_quoted ? sizeof quoted : 1;
+    if (length <= room_left(line))
+        put(line, escape, length);
 }
 
 /* Always closes the quote: one byte of END_ROOM is for the quote, two are for the end of the line. */

@@ -23,7 +23,7 @@
  */
 static struct {
     int stop_event, reload_event;
-    void (*last_words)(void *context);
+    void (*last_words)(void *context, int number);
     void *context;
 } reached = {.stop_event = -1, .reload_event = -1};
 
@@ -71,15 +71,27 @@ signal_wish signals_wait(int timeout_ms)
 
 /* ---- faults ---- */
 
-static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-static struct sigaction before[ARRAY_LENGTH(faults)]; /* the default, or the handler of a sanitizer */
+static struct {
+    int number;
+    const char *name;
+    struct sigaction before; /* the default, or the handler of a sanitizer */
+} faults[] = {{.number = SIGABRT, .name = "SIGABRT"},
+              {.number = SIGSEGV, .name = "SIGSEGV"},
+              {.number = SIGBUS, .name = "SIGBUS"},
+              {.number = SIGFPE, .name = "SIGFPE"},
+              {.number = SIGILL, .name = "SIGILL"}};
 
-/* Gives the signal the action that it had before this file took it. */
-static void give_back(int number)
+static size_t place_of(int number)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
-        if (faults[i] == number)
-            (void)sigaction(number, &before[i], NULL);
+    size_t i = 0;
+    while (i + 1 < ARRAY_LENGTH(faults) && faults[i].number != number)
+        i++;
+    return i;
+}
+
+const char *signals_name(int number)
+{
+    return faults[place_of(number)].name;
 }
 
 /*
@@ -93,8 +105,8 @@ static void die(int number, bool is_sent)
     while (atomic_flag_test_and_set(&is_dying))
         pause();
     if (reached.last_words != NULL)
-        reached.last_words(reached.context);
-    give_back(number);
+        reached.last_words(reached.context, number);
+    (void)sigaction(number, &faults[place_of(number)].before, NULL);
     if (is_sent)
         raise(number);
 }
@@ -111,15 +123,15 @@ static void take_fault(int number, siginfo_t *info, void *context)
 
 static void take_faults(void)
 {
-    struct sigaction action = {.sa_sigaction = take_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = take_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask); /* a fault in the handler ends the process at once */
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
-        sigaddset(&action.sa_mask, faults[i]);
+        sigaddset(&action.sa_mask, faults[i].number);
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
-        (void)sigaction(faults[i], &action, &before[i]);
+        (void)sigaction(faults[i].number, &action, &faults[i].before);
 }
 
-void signals_before_death(void (*last_words)(void *context), void *context)
+void signals_before_death(void (*last_words)(void *context, int number), void *context)
 {
     static bool has_taken;
     reached.last_words = last_words;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "codec/oip/oip.h"
 #include "http/reply.h"
 #include "http/sender.h"
@@ -214,11 +215,9 @@ static bool answer(struct request *request, struct job *job, struct call *call, 
     return is_finished && *status == ATTN_OK;
 }
 
-/*
- * Computes within limits. False: this was a first try, the request needs more than its limits, and it has no reply yet.
- */
-static bool compute_within(struct request *request, const struct call_limits *limits, bool is_first_try,
-                           attn_runtime runtime)
+/* As compute_within. */
+static bool try_within(struct request *request, const struct call_limits *limits, bool is_first_try,
+                       attn_runtime runtime)
 {
     struct job job = {.request = request};
     attn_error error = {.status = ATTN_OK};
@@ -243,6 +242,18 @@ static bool compute_within(struct request *request, const struct call_limits *li
         return leave_first_try(request);
     refuse_call(request, &call, status);
     return true;
+}
+
+/*
+ * Computes within limits. False: this was a first try, the request needs more than its limits, and it has no reply yet.
+ */
+static bool compute_within(struct request *request, const struct call_limits *limits, bool is_first_try,
+                           attn_runtime runtime)
+{
+    crash_request_begins(request->id, request->target);
+    const bool is_decided = try_within(request, limits, is_first_try, runtime);
+    crash_request_ends();
+    return is_decided;
 }
 
 static void compute(struct request *request)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "http/request.h"
 
 /* The library asks for at most this many bytes at a time. */
@@ -63,7 +64,9 @@ static void fill_job(void *argument)
     struct request *request = sender->request;
     struct http_server *server = request->server;
     const double begun = clock_now_ms();
+    crash_request_begins(request->id, request->target);
     const bool is_filled = fill(sender);
+    crash_request_ends();
     pthread_mutex_lock(&server->lock);
     sender->write_ms += clock_now_ms() - begun;
     sender->is_filling = false;

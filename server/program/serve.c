@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/log_writer.h"
 #include "base/machine/memory.h"
 #include "base/signals.h"
@@ -155,17 +156,11 @@ static void drain(const struct serving *serving)
 
 /* ---- preparing --------------------------------------------------------------------------------------------------- */
 
-static void finish_log(void *writer)
-{
-    if (writer != NULL)
-        log_writer_finish(writer, LOG_PATIENCE_MS);
-}
-
 /* Starts the log's writer. Without memory for it, each thread writes its own lines. */
 static void start_log_writer(struct log *log)
 {
     log->writer = log_writer_start(log->fd);
-    signals_before_death(finish_log, log->writer);
+    crash_report_to(log);
 }
 
 /* Opens the log. Standard error stays unchanged, because the supervisor reads there why the server does not start. */
@@ -350,7 +345,7 @@ static void give_back(struct serving *serving)
     keys_destroy(serving->keys);
     free(serving->metrics);
     font_set_close(&serving->fonts);
-    signals_before_death(NULL, NULL);
+    crash_report_to(NULL);
     (void)log_writer_stop(serving->log.writer, LOG_PATIENCE_MS);
 }
 

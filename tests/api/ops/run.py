@@ -33,6 +33,7 @@ import accounts as of_accounts  # noqa: E402
 import amplifiers as of_amplifiers  # noqa: E402
 import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
+import crashes as of_crashes  # noqa: E402
 import hostile as of_hostile_folders  # noqa: E402
 import models as of_models  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
@@ -719,7 +720,7 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_models, of_what_is_printed,
+    modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_crashes, of_models, of_what_is_printed,
                of_whole_models, of_hostile_folders)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own

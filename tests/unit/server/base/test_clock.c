@@ -3,6 +3,8 @@
  */
 #include "base/clock.h"
 
+#include <string.h>
+
 #include "check_main.h"
 
 START_TEST(a_moment_is_written_as_rfc_3339_has_it)
@@ -27,7 +29,23 @@ START_TEST(a_moment_is_written_as_rfc_3339_has_it)
 }
 END_TEST
 
+START_TEST(every_day_has_the_date_that_the_library_gives_it)
+{
+    enum { DAYS = 106000 /* before and after 1970, as far as nanoseconds reach */ };
+    const int64_t day_ns = INT64_C(86400000000000);
+    for (int64_t day = -DAYS; day < DAYS; day++) {
+        char text[CLOCK_TIME_TEXT], expected[CLOCK_TIME_TEXT];
+        const time_t second = (time_t)(day * 86400);
+        struct tm date;
+        strftime(expected, sizeof expected, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&second, &date));
+        if (strcmp(clock_write_time(day * day_ns, text), expected) != 0)
+            ck_abort_msg("%s is written as %s", expected, text);
+    }
+}
+END_TEST
+
 CHECK_MAIN("clock")
 {
+    tcase_add_test(tests, every_day_has_the_date_that_the_library_gives_it);
     tcase_add_test(tests, a_moment_is_written_as_rfc_3339_has_it);
 }

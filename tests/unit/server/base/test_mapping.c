@@ -154,9 +154,10 @@ END_TEST
 static int words[2];
 static const char last_words[] = "last words";
 
-static void say_dying(void *context)
+static void say_dying(void *context, int number)
 {
     (void)context;
+    (void)number;
     (void)!write(words[1], last_words, sizeof last_words - 1);
 }
 
