@@ -208,21 +208,22 @@ static bool has_writer(int fd)
 
 /*
  * Fills in *stat when the last change is old enough. The system's clock of files moves on every 1 to 10 ms, so a file
- * that changed a moment ago can change again and keep its times.
+ * that changed a moment ago can change again and keep its times. A program that has the file open may write more. But it
+ * may also have forgotten to close it, so it is not waited for without end.
  */
 static int stat_at_rest(int fd, struct stat *stat)
 {
-    enum { REST_NS = 20000000, TRIES = 3 };
+    enum { REST_NS = 20000000, OPEN_REST_NS = 2000000000, TRIES = 3 };
     for (int i = 0; i < TRIES; i++) {
         struct timespec now, rest = {.tv_nsec = REST_NS};
         if (fstat(fd, stat) != 0)
             return errno;
         if (!S_ISREG(stat->st_mode))
             return ENOENT;
-        if (has_writer(fd))
-            return ETXTBSY;
         clock_gettime(CLOCK_REALTIME, &now);
         const int64_t age = nanoseconds(now) - nanoseconds(stat->st_ctim);
+        if (age >= 0 && age <= OPEN_REST_NS && has_writer(fd))
+            return ETXTBSY;
         if (age < 0 || age > REST_NS)
             return 0;
         nanosleep(&rest, NULL);
@@ -384,6 +385,17 @@ static void rest_task(void *argument, size_t index, size_t worker)
     }
 }
 
+/* Maps a file that was written by a descriptor that only reads: the mapping of one that writes counts as a writer. */
+static int map_draft(const struct layer_files *files, struct layer_draft *draft)
+{
+    const int fd = openat(files->directory, draft->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    const int outcome = map(fd, (size_t)draft->written, &draft->bytes);
+    close(fd);
+    return outcome;
+}
+
 int layer_files_write(struct layer_files *files, const struct chunks *content, const attn_runtime *runtime,
                       struct layer_draft *draft, char digest[DIGEST_TEXT])
 {
@@ -400,7 +412,7 @@ int layer_files_write(struct layer_files *files, const struct chunks *content, c
     digest_write(sum, digest);
     outcome = rest.outcome;
     if (outcome == 0)
-        outcome = map(draft->fd, (size_t)draft->written, &draft->bytes);
+        outcome = map_draft(files, draft);
     if (outcome != 0)
         layer_files_discard(files, draft);
     return outcome;
