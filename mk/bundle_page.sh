@@ -4,7 +4,8 @@
 #   page.html, page.html.gz           the page
 #   page.tag, page.html.gz.tag        their entity tags, in quotes
 #   page.policy                       the Content-Security-Policy: hashes instead of 'unsafe-inline'
-#   parts/NAME.json                   a script that the page fetches when it is needed, as a text in JSON
+#   parts/NAME.json                   a script that the page fetches when it is needed, as a text in JSON; of a module that
+#                                     is named FOLDER/NAME_worker.js, one that stands alone, for a worker
 #
 # A page with texts has those of one language in it, texts/en.json.
 #
@@ -32,6 +33,10 @@ tag_of() {
 rm -rf "$target/parts"
 mkdir "$target/parts"
 awk -v main=main.js -v folder="$source" -v parts="$target/parts" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
+for worker in "$source"/*/*_worker.js; do
+    [ -f "$worker" ] || continue
+    awk -v main="${worker#"$source"/}" -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/parts/${worker##*/}"
+done
 find "$source" -mindepth 2 -name '*.css' | LC_ALL=C sort | xargs cat "$source/style.css" |
     awk '!/^ *\/\*.*\*\/$/ && !/^$/' > "$target/style.css"
 sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :
@@ -43,7 +48,7 @@ fi
 policy="default-src 'none'; script-src 'sha256-$(hash_of "$target/script.js")'"
 for part in "$target"/parts/*.js; do
     [ -f "$part" ] || continue
-    policy="$policy 'sha256-$(hash_of "$part")'"
+    [ "${part%_worker.js}" != "$part" ] || policy="$policy 'sha256-$(hash_of "$part")'"
     awk 'BEGIN { printf "\"" } { gsub(/[\\"]/, "\\\\&"); printf "%s\\n", $0 } END { print "\"" }' "$part" > "${part%.js}.json"
 done
 policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"

@@ -3,8 +3,6 @@
  */
 import { compute, firstPicture } from "./exchange/api.js";
 import { checkRun, isQuickToCheck } from "./exchange/checks.js";
-import { h } from "./dom.js";
-import { Refusal } from "./exchange/server.js";
 
 /** Edits that come faster than this are computed together. */
 const DEBOUNCE_MS = 30;
@@ -12,20 +10,13 @@ const BUSY_AFTER_MS = 200;
 /** A large check begins once the picture is there. */
 const CHECK_AFTER_MS = 50;
 
-/** A server that does not answer is asked again after this, then twice that, up to the most. */
-const RETRY_MS = 2000;
-const RETRY_MOST_MS = 30000;
-
 /** @param {import("./store.js").Store} store @param {import("./main.js").App} app */
 export function computeOn(store, app) {
   const wish = ({ given, view }) => ({ given, head: view.head });
   let asked = null,
     timer = 0,
     running = null,
-    isFirst = true,
-    isGone = false,
-    tries = 0,
-    retrying = 0;
+    isFirst = true;
 
   /** Of a large request only one head is here: looking at another one asks for it. */
   const isNew = ({ given, view, answer }) =>
@@ -40,37 +31,8 @@ export function computeOn(store, app) {
     if (kept?.answer === answer) store.set({ kept: { ...kept, check } });
   };
 
-  /** Said once; then tried again, less and less often, and at once when the browser is online again. */
-  function waitForServer() {
-    const retry = h("button", { type: "button", onclick: () => run(asked) }, app.t("retry"));
-    if (!isGone) app.notify(h("b", {}, app.t("gone")), " ", app.t("gone.again"), " ", retry);
-    isGone = true;
-    clearTimeout(retrying);
-    retrying = setTimeout(() => run(asked), Math.min(RETRY_MOST_MS, RETRY_MS * 2 ** tries++));
-  }
-
-  function refused(problem) {
-    if (problem.key === "gone") {
-      waitForServer();
-      return;
-    }
-    isGone = false;
-    if (problem.status === 401) {
-      app.askForKey(problem.message);
-      return;
-    }
-    if (!(problem instanceof Refusal)) {
-      app.cannotUse(problem);
-      return;
-    }
-    const where =
-      problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
-    app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
-  }
-
   async function run({ given, head }) {
     running?.abort();
-    clearTimeout(retrying);
     const mine = (running = new AbortController());
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
     let isHere = false;
@@ -92,15 +54,13 @@ export function computeOn(store, app) {
         check: isQuickToCheck(given) ? checkRun({ given, answer }) : null,
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
-      if (!isFirst || isGone) app.notify(""); // what the start has to say stays
-      if (isGone) app.findLayers();
-      isGone = false;
-      tries = 0;
+      if (!isFirst) app.notify(""); // what the start has to say stays
+      app.waiting.stop("request");
       if (!store.state.check) setTimeout(checkLate, CHECK_AFTER_MS, given, answer);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
-      refused(problem);
+      app.failed(problem, "request", () => run(asked));
     } finally {
       clearTimeout(slow);
       isFirst = false;
@@ -118,7 +78,6 @@ export function computeOn(store, app) {
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
-  window.addEventListener("online", () => isGone && run(asked));
   asked = wish(store.state);
   app.setAsking(true);
   run(asked);

@@ -14,14 +14,16 @@ import { createHeader } from "./panels/header.js";
 import { caseOfFile, caseOfText } from "./panels/importing.js";
 import { caseOver, fetchLayer, inputsFor, listLayers } from "./exchange/layers.js";
 import { fetchTexts } from "./exchange/files.js";
-import { caseOfSentence, EXAMPLES, exampleCase } from "./models/examples.js";
+import { caseOfModel } from "./models/case.js";
+import { caseOfSentence, EXAMPLES, exampleCase, exampleOf } from "./models/examples.js";
 import { ENTRANCES, MODES, OPENERS } from "./modes.js";
 import { presetCase } from "./request/presets.js";
 import { firstState, rememberOn, shareOf } from "./remembering.js";
 import { hiddenIn, seenIn } from "./request/runs.js";
-import { hasServer, useKey } from "./exchange/server.js";
+import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { useDecimalMark } from "./request/tensor.js";
+import { createWaiting } from "./waiting.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
 /** A held arrow key passes over many cells: only the one where it ends is read out. */
@@ -55,6 +57,8 @@ function createApp(store, language) {
     isAsking: false,
     /** @type {import("./exchange/layers.js").Facts[]} */
     layers: [],
+    /** Expected values have come: what is said of them comes into sight. */
+    hasNewValues: false,
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
@@ -66,6 +70,7 @@ function createApp(store, language) {
   let header = null,
     modes = {};
 
+  app.waiting = createWaiting(app);
   app.t = (key, values) => textsOf(app.language)(key, values);
   let unsaid = {},
     saying = 0;
@@ -85,11 +90,16 @@ function createApp(store, language) {
 
   // ---- what buttons do -------------------------------------------------------------------------------------------
 
+  /** The sentence that was typed last. */
+  let typing = 0;
+
   /** Another example is an entry of the browser's history; a page that is turned in a lesson is not. */
   app.openCase = (given, isSameEntry = false) => {
     const { palette, models } = store.state.view;
     if (!isSameEntry) app.beforeEntry?.();
-    store.edit(given, 0, { view: { ...USUAL_VIEW, palette, models, ...given.view } });
+    typing++;
+    app.waiting.drop("sentence");
+    store.edit(given, 0, { view: { ...USUAL_VIEW, palette, models, ...given.view }, expected: null });
   };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
   app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.look({ mode }));
@@ -121,26 +131,30 @@ function createApp(store, language) {
     app.notify("");
   };
 
-  const opened = (make) => async (source) => {
-    try {
-      app.openCase(await make(source));
-      app.notify("");
-    } catch (problem) {
-      app.cannotUse(problem);
-    }
-  };
+  const opened = (make) =>
+    async function open(source) {
+      try {
+        app.openCase(await make(source));
+        app.notify("");
+        app.waiting.stop("case");
+      } catch (problem) {
+        app.failed(problem, "case", () => open(source));
+      }
+    };
   const openExample = opened((id) => exampleCase(id, app.language));
+  /** A text in another layer of its model, looked at as before. */
+  app.openSourceAt = (source, view) => opened(async () => ({ ...exampleOf(await caseOfModel(source)), view }))();
   /** Of a real layer's many keys none gets much: colours up to what nearly all weights are below show more. */
   app.openLayer = async (name, view = { range: "robust" }) => {
     try {
       const layer = await fetchLayer(name);
       app.openCase({ ...caseOver(layer, inputsFor(layer, store.state.given)), view });
       app.notify("");
+      app.waiting.stop("case");
     } catch (problem) {
-      app.cannotUse(problem);
+      app.failed(problem, "case", () => app.openLayer(name, view));
     }
   };
-  let typing = 0;
   /** The same with another sentence, as it is typed: what is looked at stays, and what was overtaken is dropped. */
   app.openSentence = async (text, numbers) => {
     const mine = ++typing,
@@ -151,8 +165,11 @@ function createApp(store, language) {
       const { row = view.row, col = view.col } = made.view ?? {};
       store.edit(made, "sentence", { view: { ...store.state.view, row, col } });
       app.notify("");
+      app.waiting.stop("sentence");
     } catch (problem) {
-      if (mine === typing) app.cannotUse(problem);
+      if (mine !== typing) return;
+      store.set({ isRefused: true });
+      app.failed(problem, "sentence", () => app.openSentence(text, numbers));
     }
   };
   app.openSource = (text) => app.openSentence(text, null);
@@ -168,8 +185,31 @@ function createApp(store, language) {
     await openRequest(file);
   };
 
-  app.cannotUse = (problem) =>
-    app.notify(app.t("own.wrong", { why: problem instanceof Problem ? app.t(problem.key, problem.values) : problem.message }));
+  /** What went wrong, for people: what a browser says of an error is for nobody else. */
+  app.wordsOf = (problem) => {
+    if (problem instanceof Problem) return app.t(problem.key, problem.values);
+    if (!(problem instanceof Refusal)) return app.t("own.form");
+    return problem.tokens ? app.t("text.long", problem.tokens) : problem.message;
+  };
+  app.cannotUse = (problem) => app.notify(app.t("own.wrong", { why: app.wordsOf(problem) }));
+
+  function refused(problem) {
+    const { pointer, message } = problem,
+      where = pointer && !message.startsWith(pointer) ? [h("code", {}, pointer), " "] : [];
+    app.notify(h("b", {}, app.t("refused")), " ", ...where, message);
+  }
+
+  /** @param {unknown} what cannot be had @param {() => void} again asks for it, until the server answers */
+  app.failed = (problem, what, again) => {
+    if (problem.key === "gone") {
+      app.waiting.wait(what, again);
+      return;
+    }
+    app.waiting.stop(what);
+    if (problem.status === 401) app.askForKey(problem.message, again);
+    else if (problem instanceof Refusal && !problem.tokens) refused(problem);
+    else app.cannotUse(problem);
+  };
 
   app.notify = (...content) => {
     const close = h("button.icon.close", { type: "button", "aria-label": app.t("close"), onclick: () => app.notify("") }, "×");
@@ -186,13 +226,13 @@ function createApp(store, language) {
     fading = setTimeout(() => (toast.hidden = true), TOAST_MS);
   };
 
-  /** A server with keys wants one: asked for here, and what was refused is computed then. */
-  app.askForKey = (why) => {
+  /** A server with keys wants one: asked for here, and what was refused is asked for again then. */
+  app.askForKey = (why, again) => {
     const input = h("input", { type: "password", autocomplete: "off", required: true });
     const send = async (event) => {
       event.preventDefault();
       useKey(input.value);
-      store.set({ given: { ...store.state.given } });
+      again();
       await app.findLayers();
     };
     const form = h("form.key", { onsubmit: send }, field(app.t("key"), input), h("button", {}, app.t("key.use")));

@@ -9,9 +9,9 @@
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
 import { createLab } from "./lab.js";
-import { createStory, openLessonFile, openStory } from "./story/story.js";
 
-/** Whole models are a part of the page that a first visitor does not wait for. */
+/** Parts of the page that a first visitor does not wait for. */
+const storyPart = () => withPart("story", () => import("./story/story.js"));
 const modelsPart = () => withPart("models", () => import("./models/models.js"));
 
 /** A mode of a part: empty until the part is here. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
@@ -23,11 +23,12 @@ const modeOfPart = (load) => (app) => {
     isAsked = true;
     try {
       mode = (await load())(app);
+      app.waiting.stop(load);
       element.replaceChildren(mode.element);
       mode.update(app.store.state);
     } catch (problem) {
       isAsked = false;
-      app.cannotUse(problem);
+      app.failed(problem, load, open);
     }
   }
   const update = (state) => {
@@ -39,16 +40,32 @@ const modeOfPart = (load) => (app) => {
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} in the order of the bar; the names are also in store.js */
 export const MODES = {
-  story: createStory,
+  story: modeOfPart(async () => (await storyPart()).createStory),
   lab: createLab,
   models: modeOfPart(async () => (await modelsPart()).createModels),
 };
 
 /** What opens a mode that needs more than to be looked at. @type {Record<string, (app: import("./main.js").App) => void>} */
-export const ENTRANCES = { story: openStory };
+export const ENTRANCES = {
+  story: async function enter(app) {
+    try {
+      await (await storyPart()).openStory(app);
+      app.waiting.stop(enter);
+    } catch (problem) {
+      app.failed(problem, enter, () => enter(app));
+    }
+  },
+};
+
+/** A larger file is no lesson: it is not parsed here. */
+const LESSON_MOST = 1 << 22;
+const mayBeLesson = ({ name, size }) => /\.json$/i.test(name) && size <= LESSON_MOST;
 
 /**
  * What takes a dropped or opened file that is no request: true where it did.
  * @type {((app: import("./main.js").App, file: File) => Promise<boolean>)[]}
  */
-export const OPENERS = [openLessonFile, async (app, file) => (await modelsPart()).openDump(app, file)];
+export const OPENERS = [
+  async (app, file) => mayBeLesson(file) && (await storyPart()).openLessonFile(app, file),
+  async (app, file) => (await modelsPart()).openDump(app, file),
+];

@@ -7,9 +7,9 @@
 
 /** What a person is told in the words of a table. */
 export class Problem extends Error {
-  /** @param {string} key @param {Record<string, unknown>} [values] */
-  constructor(key, values) {
-    super(key);
+  /** @param {string} key @param {Record<string, unknown>} [values] @param {string} [message] for those without a table */
+  constructor(key, values, message = key) {
+    super(message);
     this.key = key;
     this.values = values;
   }

@@ -76,12 +76,12 @@ function compareRows(attention, model, onlyHead) {
 /**
  * @param {{given: import("../request/presets.js").Case, answer: import("./api.js").Answer}} run
  * @returns {{model: object | null, masks: Masks | null, worst: object | null, compared: string[], sums: object | null,
- *            unknown: string[], isSampled: boolean, failed: string}}
+ *            unknown: string[], isSampled: boolean, failed: Error | null}}
  */
 export function checkRun({ given, answer }) {
   const { outputs } = answer;
   /** @type {any} */
-  const result = { model: null, masks: null, worst: null, compared: [], unknown: [], failed: "" };
+  const result = { model: null, masks: null, worst: null, compared: [], unknown: [], failed: null };
   result.isSampled = mapCells(given) > WHOLE;
   result.sums = outputs.attention ? rowSums(outputs.attention) : null;
   try {
@@ -94,7 +94,7 @@ export function checkRun({ given, answer }) {
       : compareAll(outputs, model);
     Object.assign(result, found);
   } catch (problem) {
-    result.failed = problem.message;
+    result.failed = problem;
   }
   return result;
 }

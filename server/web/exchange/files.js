@@ -21,7 +21,7 @@ export async function fetchTexts(language) {
 const parts = new Map();
 
 /** @param {string} name @returns {Promise<string>} its script */
-function fetchPart(name) {
+export function fetchPart(name) {
   const here = document.querySelector(`#part-${name}`);
   if (here) return Promise.resolve(JSON.parse(here.textContent));
   if (!parts.has(name)) parts.set(name, fileOfPage(`parts/${name}.json`));
@@ -31,7 +31,7 @@ function fetchPart(name) {
 
 /** @returns {Promise<Record<string, string>>} all of them, for a copy of the page */
 export async function fetchParts() {
-  const names = ["diagnosis", "models"];
+  const names = ["diagnosis", "dumps_worker", "models", "story"];
   return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await fetchPart(name)])));
 }
 

@@ -4,12 +4,19 @@
 
 import { Problem } from "../texts.js";
 
+function tokensOf({ expected, received }) {
+  const [n, most] = [received, expected].map((text) => /(\d+) tokens$/.exec(text)?.[1]);
+  return n && most ? { n, most } : null;
+}
+
 /** What the server says when it refuses. */
 export class Refusal extends Error {
   constructor(problem) {
     super(problem.detail ?? problem.error ?? String(problem.status));
     this.pointer = problem.pointer ?? "";
     this.status = problem.status;
+    /** Of a text that is too long: how many tokens it has, and how many a model takes. */
+    this.tokens = problem.pointer === "/inputs/text" ? tokensOf(problem) : null;
   }
 }
 

@@ -3,7 +3,7 @@
  */
 import { base64OfBytes, bytesOfBase64, nestedOf, tensorFrom } from "../request/tensor.js";
 import { caseOver, fetchLayer, ownRequest } from "./layers.js";
-import { caseOfModel } from "../models/case.js";
+import { caseOfModel, originFrom, originOf } from "../models/case.js";
 import { exampleOf } from "../models/examples.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
 import { checkedRequest, isCount } from "../request/request.js";
@@ -52,13 +52,13 @@ export function viewFromShared(given) {
 }
 
 /** A preset that nobody has edited goes by its name, a text in a model and a kept layer too; anything else whole. */
-function contentOfCase({ id, endpoint, layer, request, random, seed, source, ...given }) {
+function contentOfCase({ id, endpoint, layer, request, random, seed, source, copyOf, ...given }) {
   const own = ownRequest({ ...given, layer, request });
-  if (source?.inputs === request.inputs) {
+  if (layer && source?.inputs === request.inputs) {
     const { model, module, layer: at, text } = source;
     return { source: { model, module, layer: at, text }, request: { masks: own.masks, options: own.options } };
   }
-  return id && PRESETS.includes(id) ? { preset: id } : { endpoint, layer: layer?.name, random, seed, request: own };
+  return id && PRESETS.includes(id) ? { preset: id } : { endpoint, layer: layer?.name, random, seed, request: own, ...(layer ? {} : originOf({ source, copyOf, random, seed })) };
 }
 
 /** Requests are written out once, however often the view changes. */
@@ -117,7 +117,7 @@ export async function stateOfHash(hash) {
 }
 
 /** @returns {Promise<import("../request/presets.js").Case>} @throws {Problem} where it names what there is not */
-async function caseOfContent({ preset, endpoint, layer, request: shared, random: drawn, seed, source }) {
+async function caseOfContent({ preset, endpoint, layer, request: shared, copyOf, random: drawn, seed, source }) {
   if (PRESETS.includes(preset)) return presetCase(preset);
   if (source) return exampleOf(await caseOfModel(source, { masks: shared?.masks, options: shared?.options }));
   if (shared === undefined) throw new Problem("share.broken");
@@ -125,14 +125,14 @@ async function caseOfContent({ preset, endpoint, layer, request: shared, random:
     random = drawn === "all" || drawn === "inputs" ? drawn : undefined;
   if (layer !== undefined) return caseOver(await fetchLayer(layer), { ...request, random });
   if (endpoint !== LAYER && endpoint !== BARE) throw new Problem("share.endpoint", { name: endpoint });
-  return { id: "", endpoint, request, random, seed: Number.isSafeInteger(seed) ? seed : undefined };
+  return { id: "", endpoint, request, random, seed: Number.isSafeInteger(seed) ? seed : undefined, ...originFrom(copyOf, request) };
 }
 
 function expectedOf({ values, rtol, atol }) {
   try {
-    const read = ({ name, step, isNamed, digits, view, tensor }) => {
+    const read = ({ name, step, isNamed, isChosen, digits, view, tensor }) => {
       if (typeof name !== "string" || typeof step !== "string" || ![digits, view.batch, view.head].every(isCount)) throw new Error(name);
-      return { name, step, isNamed: Boolean(isNamed), digits, view: { batch: view.batch, head: view.head }, tensor: tensorFrom(tensor) };
+      return { name, step, isNamed: Boolean(isNamed), isChosen: Boolean(isChosen), digits, view: { batch: view.batch, head: view.head }, tensor: tensorFrom(tensor) };
     };
     if (rtol >= 0 && atol >= 0) return { rtol, atol, values: values.map(read) };
   } catch {

@@ -3,7 +3,7 @@
  *
  * @typedef {{rtol: number, atol: number}} Tolerance a cell agrees where |own − expected| ≤ atol + rtol · |expected|
  * @typedef {{name: string, tensor: import("../request/tensor.js").Tensor, digits: number, step: string,
- *            view: {batch: number, head: number}}} Expected of a step; a part of it is of this head and batch item
+ *            isNamed?: boolean, isChosen?: boolean, view: {batch: number, head: number}}} Expected of a step; a part of it is of this head and batch item
  * @typedef {object} Line
  * @property {Expected} given
  * @property {import("../request/steps.js").Step} step
@@ -11,7 +11,7 @@
  * @property {number} relative the largest one as a part of the expected value, of differences that atol does not let pass
  * @property {number} count cells that are compared
  * @property {number} outside how many of them leave the tolerance
- * @property {number} index of the worst cell in the run's tensor
+ * @property {number} index in the run's tensor of the worst cell: the one that is farthest beyond its tolerance
  * @property {number} own
  * @property {number} expected
  */
@@ -46,12 +46,17 @@ function lineFor(given, run, { rtol, atol }) {
     wanted = given.tensor.data,
     rounding = roundingOf(given);
   const line = { given, step, absolute: 0, relative: 0, count: placing.count, outside: 0, index: placing.at(0), own: own[placing.at(0)], expected: wanted[0] };
+  let most = -Infinity;
   for (let n = 0; n < placing.count; n++) {
     const index = placing.at(n),
       size = apart(step.id, own[index], wanted[n]);
     if (size > atol + rounding) line.relative = Math.max(line.relative, size === Infinity ? size : size / Math.abs(wanted[n]));
-    if (size > atol + rounding + rtol * Math.abs(wanted[n]) || size === Infinity) line.outside++;
-    if (size > line.absolute) Object.assign(line, { absolute: size, index, own: own[index], expected: wanted[n] });
+    const beyond = size === Infinity ? size : size - (atol + rounding + rtol * Math.abs(wanted[n]));
+    if (beyond > 0) line.outside++;
+    line.absolute = Math.max(line.absolute, size);
+    if (size === 0 || beyond <= most) continue;
+    most = beyond;
+    Object.assign(line, { index, own: own[index], expected: wanted[n] });
   }
   return line;
 }

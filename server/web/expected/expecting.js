@@ -7,7 +7,7 @@
 import { choice, field } from "../dom.js";
 import { jsonOfTensor } from "../panels/importing.js";
 import { LAYER } from "../request/presets.js";
-import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
+import { fractionsIn, isNpy, npyFrom, readText, roundedDigits, textOfBytes } from "../request/reading.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { nestedOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";
@@ -28,20 +28,20 @@ const PLACES = {
   "w.output": ["W_O", ["weights", "output", "weight"]],
 };
 
-const foundOf = (name, tensor) => ({ name, tensor, digits: 0 });
+const foundOf = (name, tensor, digits = 0) => ({ name, tensor, digits });
 
 /** An answer of the server, or any object of tensors; what is none is left out. @returns {Found[]} */
-function foundInJson(json) {
-  if (Array.isArray(json)) return [foundOf("", tensorFrom(json))];
+function foundInJson(json, digits) {
+  if (Array.isArray(json)) return [foundOf("", tensorFrom(json), digits)];
   const isTensor = (value) => (Array.isArray(value) && value.length > 0) || Array.isArray(value?.shape);
   const members = Object.entries(json.outputs ?? json).filter(([, value]) => isTensor(value));
-  return members.map(([name, value]) => foundOf(name, tensorFrom(value)));
+  return members.map(([name, value]) => foundOf(name, tensorFrom(value), digits));
 }
 
 /** @param {string} text @returns {Found[]} */
 export function foundInText(text) {
   const { json, found } = readText(text),
-    all = json === undefined ? found : foundInJson(json);
+    all = json === undefined ? found : foundInJson(json, roundedDigits(fractionsIn(text)));
   if (all.length === 0) throw new Problem("own.empty");
   return all;
 }
@@ -76,6 +76,7 @@ export function expectValues(app, found) {
   if (values.length === 0)
     throw new Problem("expected.fits", { shape: found.map(({ tensor }) => tensor.shape.join(" × ")).join(", ") });
   const kept = (before?.values ?? []).filter((one) => !values.some(({ step }) => step === one.step));
+  app.hasNewValues = true;
   app.store.change({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
 }
 

@@ -103,8 +103,14 @@ function distance(found, placing, own) {
 /** @returns {import("../request/steps.js").Step[]} those that the values have the shape of */
 export const stepsThatFit = (found, run, view) => stepsIn(run).filter((step) => placingOf(found, step, run, view));
 
+/** Values that are nearer to a step than this part of its size are that step's. */
+const SURELY = 0.05;
+
+const sizeOf = ({ data }) => data.reduce((sum, value) => (value - value === 0 ? sum + value * value : sum), 0);
+
 /**
- * By the name, else weights and masked scores by how they look, else the nearest of those that fit.
+ * By the name, else weights and masked scores by how they look, else the step that they nearly are, else the output where
+ * they have its shape: a mistake leads away from every step, and the result is what people have.
  * @returns {import("../request/steps.js").Step | undefined}
  */
 export function guessedStep(found, run, view) {
@@ -117,5 +123,8 @@ export function guessedStep(found, run, view) {
   if (found.tensor.data.includes(-Infinity) && ofId("masked")) return ofId("masked");
   if (ofId("attention") && looksLikeWeights(found.tensor)) return ofId("attention");
   const apart = new Map(computed.map((step) => [step, distance(found, placingOf(found, step, run, view), tensorIn(step, run))]));
-  return computed.sort((a, b) => apart.get(a) - apart.get(b))[0] ?? steps[0];
+  const output = ofId("output"),
+    [nearest] = computed.sort((a, b) => apart.get(a) - apart.get(b) || Number(b === output) - Number(a === output));
+  if (nearest && apart.get(nearest) <= SURELY ** 2 * sizeOf(found.tensor)) return nearest;
+  return output ?? nearest ?? steps[0];
 }

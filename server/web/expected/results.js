@@ -71,7 +71,7 @@ export function createExpected(app) {
     const { given, step } = line,
       fitting = given.isNamed ? [] : stepsThatFit(given, run, view);
     if (fitting.length < 2) return step.label;
-    const take = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id } : one)) });
+    const take = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id, isChosen: true } : one)) });
     return choice(fitting.map(({ id, label }) => [id, label]), step.id, take, { "aria-label": t("expected.step") });
   }
 
@@ -136,11 +136,17 @@ export function createExpected(app) {
     drawn = key;
     const lines = linesFor(expected.values, run, expected),
       digits = Math.max(...expected.values.map((one) => one.digits));
-    note.hidden = digits === 0;
-    note.textContent = t("expected.digits", { digits });
+    const guesses = lines.filter(({ given }) => !given.isNamed && !given.isChosen && stepsThatFit(given, run, view).length > 1);
+    note.textContent = [
+      ...guesses.map(({ step }) => t("expected.guess", { step: step.label })),
+      ...(digits > 0 ? [t("expected.digits", { digits })] : []),
+    ].join(" ");
+    note.hidden = note.textContent === "";
     body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
     sayVerdict(lines, run);
     sayCause(lines, run).catch(app.cannotUse);
+    if (app.hasNewValues) element.scrollIntoView({ block: "nearest" });
+    app.hasNewValues = false;
   }
   return { element, update };
 }

@@ -133,6 +133,22 @@ function masks({ request, model, asked, worked }) {
   return found;
 }
 
+/** A causal mask that hides the token itself, or that shows the one after it. */
+function shiftedCausal({ request, model, worked }) {
+  if (!request.masks?.causal) return [];
+  const rules = model.masks,
+    ruled = (hiddenBy) => (one) => {
+      one.masks = withHidden(rules, hiddenBy);
+    };
+  const strict = ruled((b, h, i, j) => (j === i + rules.offset(b) ? "causal" : rules.hiddenBy(b, h, i, j))),
+    loose = ruled((b, h, i, j) => (j === i + 1 + rules.offset(b) ? null : rules.hiddenBy(b, h, i, j)));
+  return [
+    { id: "causalStrict", make: worked(strict) },
+    { id: "causalStrict", make: worked(strict, { attention: emptyRowsNaN }) },
+    { id: "causalLoose", make: worked(loose) },
+  ];
+}
+
 // ---- softmax -------------------------------------------------------------------------------------------------------
 
 /** The softmax of the masked scores once more: of each row, or of each column. */
@@ -151,8 +167,39 @@ function softmaxOf({ steps, size: { qLen, kvLen } }, over) {
     }
 }
 
-const softmaxes = ({ model, worked }) =>
-  model.sinks ? [] : [{ id: "softmaxQueries", make: worked(() => {}, { attention: (one) => softmaxOf(one, "query") }) }];
+/** @param {number} empty what a key gets that is hidden in all heads */
+const softmaxOverHeads = (empty) => ({ steps, size: { batch, heads, qLen, kvLen } }) => {
+  const size = qLen * kvLen,
+    { data } = steps.masked;
+  for (let b = 0; b < batch; b++)
+    for (let cell = 0; cell < size; cell++) {
+      const places = Array.from({ length: heads }, (_, h) => (b * heads + h) * size + cell),
+        top = Math.max(...places.map((at) => data[at])),
+        powers = places.map((at) => Math.exp(data[at] - top)),
+        sum = powers.reduce((total, power) => total + power, 0);
+      places.forEach((at, h) => (steps.attention.data[at] = top === -Infinity ? empty : powers[h] / sum));
+    }
+};
+
+function softmaxes({ model, worked }) {
+  if (model.sinks) return [];
+  const over = (id, attention) => ({ id, make: worked(() => {}, { attention }) }),
+    { heads } = model.size;
+  const overHeads = heads > 1 ? [0, 1 / heads].map((empty) => over("softmaxHeads", softmaxOverHeads(empty))) : [];
+  return [over("softmaxQueries", (one) => softmaxOf(one, "query")), ...overHeads];
+}
+
+/** Weights as dropout leaves them in training, with none of them dropped. */
+function keptScaling({ request, worked }) {
+  const { training, dropout } = request.options ?? {};
+  if (training) return [];
+  const scaled = (p) => (one) => one.steps.attention.data.forEach((weight, at, data) => (data[at] = weight / (1 - p)));
+  return Array.from(new Set([0.1, 0.2, 0.5, dropout?.p ?? 0.1]), (p) => ({
+    id: "dropoutScaled",
+    of: `p = ${p}`,
+    make: worked(() => {}, { attention: scaled(p) }),
+  }));
+}
 
 // ---- keys and heads ------------------------------------------------------------------------------------------------
 
@@ -180,6 +227,34 @@ function keys({ model, worked }) {
     return made;
   };
   return [{ id: kvLen === dK ? "keysPlain" : "keysReshaped", make: put }];
+}
+
+/** Heads of keys one after the other again and again, where each is to stand beside itself. */
+function tiled({ shape: [batch, kvHeads, length, d], data }, heads) {
+  const size = length * d,
+    out = new Float64Array(batch * heads * size);
+  for (let b = 0; b < batch; b++)
+    for (let h = 0; h < heads; h++) {
+      const from = (b * kvHeads + (h % kvHeads)) * size;
+      out.set(data.subarray(from, from + size), (b * heads + h) * size);
+    }
+  return { shape: [batch, heads, length, d], data: out };
+}
+
+function groups({ model, worked }) {
+  const { heads, kvHeads } = model.size;
+  if (kvHeads === 1 || kvHeads === heads) return [];
+  const names = ["k", "v", "k_rotated"].filter((name) => model.steps[name]);
+  const make = worked((one) => {
+    one.size = { ...one.size, kvHeads: heads };
+    for (const name of names) one.steps[name] = tiled(one.steps[name], heads);
+  });
+  const put = () => {
+    const made = make();
+    for (const name of names) made.steps[name] = model.steps[name];
+    return made;
+  };
+  return [{ id: "groupsTiled", make: put }];
 }
 
 /** Feature c of a head stands at c · heads + head. */
@@ -249,11 +324,47 @@ function transposed({ request, asked }) {
   return [...square.map((name) => suspect([name])), ...(square.length > 1 ? [suspect(square)] : [])];
 }
 
+/** Weights of these names replaced, or left without a part. */
+const withWeights = ({ request, asked }, replaced) => asked({ weights: { ...request.weights, ...replaced } });
+
+function biases(one) {
+  const { weights = {} } = one.request,
+    biased = Object.keys(WEIGHT_LABELS).filter((name) => weights[name]?.bias);
+  const suspect = (names) => ({
+    id: "biasNone",
+    of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
+    make: withWeights(one, Object.fromEntries(names.map((name) => [name, { ...weights[name], bias: undefined }]))),
+  });
+  return [...biased.map((name) => suspect([name])), ...(biased.length > 1 ? [suspect(biased)] : [])];
+}
+
+/** Two of Q, K and V in each other's place: their weights, or they themselves where they are given. */
+function swaps(one) {
+  const { request, isLayer, asked } = one,
+    owner = (isLayer ? request.weights : request.inputs) ?? {};
+  const shapeAt = (name) => {
+    const json = isLayer ? owner[name]?.weight : owner[name];
+    return json && String(tensorFrom(json).shape);
+  };
+  const pairs = [["query", "key"], ["key", "value"]].filter(([a, b]) => shapeAt(a) && shapeAt(a) === shapeAt(b));
+  return pairs.map(([a, b]) => {
+    const replaced = { [a]: owner[b], [b]: owner[a] };
+    return {
+      id: "swapped",
+      of: [a, b].map((name) => name[0].toUpperCase()).join(", "),
+      make: isLayer ? withWeights(one, replaced) : asked({ inputs: { ...owner, ...replaced } }),
+    };
+  });
+}
+
 function rotations({ request, asked }) {
   const { rope } = request.options ?? {};
   if (!rope) return [];
   const layout = (rope.layout ?? "half").startsWith("interleaved") ? "half" : "interleaved";
-  return [{ id: "rope", make: asked({ options: { ...request.options, rope: { ...rope, layout } } }) }];
+  return [
+    { id: "rope", make: asked({ options: { ...request.options, rope: { ...rope, layout } } }) },
+    { id: "ropeNone", make: asked({ options: { ...request.options, rope: undefined } }) },
+  ];
 }
 
 // ---- types of two bytes --------------------------------------------------------------------------------------------
@@ -299,5 +410,6 @@ const roundings = (one) => roundersOf().map(({ id, round }) => ({ id, make: () =
 export function suspectsFor(given, outputs) {
   const one = new Case(given, outputs);
   if (one.model.unknown.length > 0) return [];
-  return [scales, masks, softmaxes, keys, headSplits, transposed, rotations, roundings].flatMap((make) => make(one));
+  const kinds = [scales, masks, shiftedCausal, softmaxes, keptScaling, keys, groups, headSplits, transposed, biases, swaps, rotations, roundings];
+  return kinds.flatMap((make) => make(one));
 }

@@ -73,6 +73,17 @@ export function extentOf(data) {
   return low <= high ? { low, high, data } : { low: 0, high: 0, data };
 }
 
+/** The extent of several tensors together; its sample is drawn from them all. @param {import("../request/tensor.js").Tensor[]} tensors */
+export function extentOfAll(tensors) {
+  const data = new Float32Array(tensors.reduce((sum, one) => sum + one.data.length, 0));
+  let at = 0;
+  for (const one of tensors) {
+    data.set(one.data, at);
+    at += one.data.length;
+  }
+  return extentOf(data);
+}
+
 const SAMPLED = 1 << 14;
 
 /** What 99 of 100 weights above 0 are below: the few that stand alone in their rows leave the rest its colours. */
@@ -80,7 +91,7 @@ const usualMosts = new WeakMap();
 
 /** @param {{high: number, data?: Float32Array | Float64Array}} extent */
 function usualMost({ data, high }) {
-  if (!data) return high;
+  if (!data?.length) return high;
   if (!usualMosts.has(data)) {
     const step = Math.ceil(data.length / SAMPLED),
       sample = new Float32Array(Math.floor((data.length - 1) / step) + 1).map((_, n) => data[n * step]).filter((value) => value > 0).sort();

@@ -4,13 +4,15 @@
 import { createRowBars } from "./bars.js";
 import { extentOf, scaleOf } from "./colour.js";
 import { bdi, choice, fadeEdges, h, numberField } from "../dom.js";
+import { hasServer } from "../exchange/server.js";
 import { roleOf, swapOf } from "../models/examples.js";
+import { createLegend } from "./legend.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
 import { MapView } from "./map.js";
 import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor } from "../request/steps.js";
-import { extentOfTensor } from "./strip.js";
+import { extentOfStep } from "./strip.js";
 import { VIEW_CHOICES } from "../store.js";
 import { fixed, short } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
@@ -41,12 +43,12 @@ export function createStage(app) {
   });
   const bars = createBars(app, (col) => map.moveTo(map.focus.row, col));
   const links = new LinksView({ onselect: (row) => row !== null && store.look({ row }) });
-  const layers = new LayersView(app);
+  const layers = new LayersView(app, (scale, isMasked) => legend.update({ scale, range: store.state.view.range, isWeight: true, isMasked }));
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
   const markTable = fadeEdges(table);
   const linkTools = createLinkTools(app),
     mapTools = createMapTools(app, map),
-    legend = createLegend(app);
+    legend = createLegend(t, (range) => store.look({ range }));
   const tabs = createTabs(app),
     compare = createCompare(app);
   const title = h("h2", {}),
@@ -68,8 +70,8 @@ export function createStage(app) {
 
   /** A small picture of what is on its way, in the place of what was there. @param {import("../request/tensor.js").Matrix} matrix */
   function showFirst(matrix) {
-    drawThumb(first, matrix, scaleOf({ ...app.look(), range: "max" }, extentOf(matrix.data), true), 1024);
-    map.element.hidden = links.element.hidden = table.hidden = true;
+    drawThumb(first, matrix, scaleOf(app.look(), extentOf(matrix.data), true), 1024);
+    map.element.hidden = links.element.hidden = table.hidden = legend.element.hidden = true;
     first.hidden = false;
   }
 
@@ -94,12 +96,12 @@ export function createStage(app) {
     );
   }
 
-  const placeOf = ({ source, layer }) => (source ? `${source.model}, ${t("layer.number", { n: source.layer })}` : layer?.name);
+  const placeOf = ({ source, layer, copyOf }) => (source ? `${source.model}, ${t("layer.number", { n: source.layer })}` : (layer?.name ?? copyOf));
 
   /** Which head of a model this is, and a word that sends it elsewhere. */
   function showRole({ run, view, step }) {
     const found = step.perHead ? roleOf(run.given, view.head) : "",
-      swap = found === "demo.referent" && swapOf(run.given);
+      swap = found === "demo.referent" && hasServer() && swapOf(run.given);
     role.hidden = !run.given.source;
     const write = swap && h("button.link", { type: "button", onclick: () => app.openSource(swap.text) }, bdi(swap.to));
     const facts = { layer: run.given.source?.layer, head: view.head };
@@ -116,7 +118,7 @@ export function createStage(app) {
     const matrix = matrixSeen(seen),
       { request } = run.given,
       isWeight = step.isWeight && mode !== "difference";
-    const extent = mode === "difference" ? extentOf(matrix.data) : extentOfTensor(tensorSeen(seen));
+    const extent = mode === "difference" ? extentOf(matrix.data) : extentOfStep(step, run, tensorSeen(seen));
     const head = step.perHead && `${t("head")} ${view.head}`,
       title = [name, placeOf(run.given), step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
     return {
@@ -226,8 +228,8 @@ export function createStage(app) {
     compare.element.hidden = tab === "layers";
     compare.update(state, seen);
     legend.element.hidden = tab === "links" || tab === "table";
-    legend.update(sheet);
-    legend.element.classList.toggle("bare", tab === "layers"); // each head there has its own extent
+    const { isWeight, hasHidden, isPainting } = sheet;
+    legend.update({ scale: sheet.scale, range: view.range, isWeight, isMasked: isMap && (hasHidden || isPainting) }); // what is painted moves nothing
     mapTools.update(sheet.isPainting, tab === "map", isMap);
     linkTools.update(state, tab === "links");
     readout.hidden = tab !== "map";
@@ -415,40 +417,6 @@ function createLinkTools(app) {
     top.update(view.linkTop);
     threshold.value = String(view.linkThreshold);
     value.textContent = fixed(view.linkThreshold, 2);
-  };
-  return { element, update };
-}
-
-/** The colour scale with its ends, and the choice of it. @param {import("../main.js").App} app @returns {{element: any, update: (sheet: import("./map.js").Sheet) => void}} */
-function createLegend(app) {
-  const { t, store } = app;
-  const canvas = h("canvas", { "aria-hidden": "true", width: 256, height: 1 });
-  const low = h("span", {}),
-    high = h("span", {});
-  const range = choice(
-    VIEW_CHOICES.range.map((id) => [id, t("range." + id)]),
-    "full",
-    (value) => store.look({ range: value }),
-    { "aria-label": t("range") },
-  );
-  const element = h(
-    "span.legend",
-    {},
-    low,
-    canvas,
-    high,
-    range,
-    h("span.swatch", {}, h("i", {}), t("masked")),
-  );
-  const update = ({ scale, isWeight, step, hasHidden, isPainting }) => {
-    const image = new ImageData(256, 1);
-    new Uint32Array(image.data.buffer).set(scale.table);
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    low.textContent = short(scale.isLog ? 10 ** scale.low : scale.low, 3);
-    high.textContent = short(scale.isLog ? 10 ** scale.high : scale.high, 3);
-    range.value = store.state.view.range;
-    range.hidden = !isWeight;
-    element.lastChild.classList.toggle("absent", step.cols !== "key" || !(hasHidden || isPainting)); // what is painted moves nothing
   };
   return { element, update };
 }

@@ -63,3 +63,15 @@ export function pooled(matrix, most) {
   while (Math.max(small.rows, small.cols) > most) small = halved(small);
   return small;
 }
+
+/** Mean and maximum over the first axis. @param {import("../request/tensor.js").Tensor} tensor @returns {import("../request/tensor.js").Matrix} */
+export function over({ shape, data }, name) {
+  const [heads, rows, cols] = shape,
+    size = rows * cols,
+    out = new Float32Array(size);
+  for (let n = 0; n < heads; n++)
+    for (let at = 0, from = n * size; at < size; at++, from++)
+      if (name === "max") out[at] = Math.max(out[at], data[from]);
+      else out[at] += data[from] / heads;
+  return { rows, cols, data: out };
+}

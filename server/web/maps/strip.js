@@ -18,6 +18,9 @@ export function extentOfTensor(tensor) {
   return extents.get(tensor);
 }
 
+/** The weights of all heads have one range: where one head alone is here whole, that of their thumbnails. */
+export const extentOfStep = ({ id }, { answer }, tensor) => extentOfTensor(id === "attention" ? (answer.thumbs ?? tensor) : tensor);
+
 /** What leads from the pictures before a step to it. */
 const SIGNS = {
   "w.query": "·",
@@ -107,7 +110,7 @@ export function createStrip(app) {
       const size = thumbSize(matrix, 44, 56);
       canvas.style.width = size.width + "px";
       canvas.style.height = size.height + "px";
-      const scale = scaleOf(app.look(), extentOfTensor(tensor), one.isWeight);
+      const scale = scaleOf(app.look(), extentOfStep(one, run, tensor), one.isWeight);
       drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
     }
     settle();

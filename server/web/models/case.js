@@ -9,10 +9,25 @@
  */
 import { caseOver, fetchLayer } from "../exchange/layers.js";
 import { ask } from "../exchange/server.js";
+import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { Problem } from "../texts.js";
 
 /** @param {string} name of a model */
 export const pathOfModel = (name) => `v1/models/${encodeURIComponent(name)}/attention`;
+
+/** Of thumbnails no side has more pixels. */
+const POOLED = 64;
+
+/** The maps that the model itself makes of the text, in all its layers. @param {Source} source @returns {Promise<import("../request/tensor.js").Tensor>} */
+export async function mapsOfSource({ model, text }, signal) {
+  const body = { inputs: { text }, options: { return: ["attention"], pool: { rows: POOLED, cols: POOLED, op: "max" } } };
+  const response = await ask(pathOfModel(model), { accept: SAFETENSORS, body, signal }),
+    { shape, data } = safetensorsFrom(await response.arrayBuffer()).tensors.attention;
+  return { shape: [shape[0], ...shape.slice(2)], data };
+}
+
+/** The module of another layer: its name with the other number. @param {Source} source */
+export const moduleAt = ({ module, layer }, at) => module.replace(new RegExp(`\\b${layer}\\b(?!.*\\b${layer}\\b)`), String(at));
 
 /** @param {Source} source @returns {Promise<{spelled: string[], tokens: string[], before: number[][], maps: number[][][]}>} */
 async function runModel({ model, layer, text }) {
@@ -24,6 +39,22 @@ async function runModel({ model, layer, text }) {
 
 const isSource = ({ model, module, layer, text }) =>
   [model, module, text].every((one) => typeof one === "string") && Number.isSafeInteger(layer) && layer >= 0;
+
+/**
+ * What a file says of where its request comes from: a text in a model, a kept layer, or a seed.
+ * @param {Partial<import("../request/presets.js").Case>} given
+ */
+export function originOf({ source, layer, copyOf, random, seed }) {
+  if (!source) return { random, seed, copyOf: layer?.name ?? copyOf };
+  const { model, module, layer: at, text } = source;
+  return { copyOf: { model, module, layer: at, text } };
+}
+
+/** The same of a file that is opened. @param {any} copyOf */
+export function originFrom(copyOf, { inputs }) {
+  if (typeof copyOf === "string") return { copyOf };
+  return copyOf && isSource(copyOf) ? { source: { ...copyOf, inputs } } : {};
+}
 
 /** Of the word, where it is a token, the key that it finds; else the page chooses. */
 function cellOfWord(map, tokens, word) {

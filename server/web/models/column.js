@@ -2,10 +2,12 @@
  * column.js: all that is shown of one text: its heads, the one that is open, and what the model predicts.
  */
 import { bdi, h } from "../dom.js";
+import { createLegend } from "../maps/legend.js";
 import { createGuesses } from "./guesses.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
-import { mapsWithoutFirst } from "./textrun.js";
+import { extentOfRun } from "./measures.js";
+import { hasSteps, mapsWithoutFirst } from "./textrun.js";
 import { toggledHead } from "./wish.js";
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
@@ -20,17 +22,18 @@ export function createColumn(app, hooks) {
   const keys = { l: "linked", a: "ablate" };
   const grid = new HeadGrid(app, {
     onselect: (layer, head) => hooks.change({ layer, head }),
-    onopen: () => seen.wish.head < seen.run.heads && hooks.open(seen.run, seen.wish),
+    onopen: () => hasSteps(seen.run) && seen.wish.head < seen.run.heads && hooks.open(seen.run, seen.wish),
     onkey: (key) => {
       const { run, wish } = seen,
         name = keys[key];
-      if (!name || wish.head >= run.heads || (name === "ablate" && run.part !== "attention")) return false;
+      if (!name || wish.head >= run.heads || (name === "ablate" && !hasSteps(run))) return false;
       hooks.change({ [name]: toggledHead(wish[name], wish.layer, wish.head) });
       return true;
     },
   });
   const view = createHeadView(app, hooks),
     guesses = createGuesses(app, (row) => hooks.change({ row })),
+    legend = createLegend(t, (range) => hooks.change({ range })),
     title = h("h2", {}),
     facts = h("p.note", {}),
     how = h("p.note", {});
@@ -38,7 +41,7 @@ export function createColumn(app, hooks) {
     "section.column",
     {},
     title,
-    h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, how),
+    h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, legend.element, how),
     view.element,
     guesses.element,
   );
@@ -51,13 +54,22 @@ export function createColumn(app, hooks) {
     return masked >= 0 ? masked : Math.max(0, queries.length - (isSpecial ? 2 : 1));
   }
 
-  async function showGrid(run, wish) {
-    const maps = wish.hidesFirst && !run.isExact && run.facts && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps;
-    if (!(maps instanceof Promise)) grid.show(run, wish, maps);
-    else {
-      const found = await maps.catch(() => run.maps);
-      if (seen.run === run && seen.wish === wish) grid.show(run, wish, found);
-    }
+  /** Grid and open map have one range; of a long text without its first token, once its maps are here. */
+  async function showMaps(run, wish) {
+    const isSeen = () => seen.run === run && seen.wish === wish;
+    const failed = (problem) => {
+      element.classList.add("stale");
+      app.failed(problem, element, () => isSeen() && showMaps(run, wish));
+      return null;
+    };
+    const maps = wish.hidesFirst && !run.isExact && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps,
+      found = maps instanceof Promise ? await maps.catch(failed) : maps;
+    if (!found || !isSeen()) return;
+    app.waiting.stop(element);
+    element.classList.remove("stale");
+    grid.show(run, wish, found);
+    view.update(run, wish, extentOfRun(run, found, wish.hidesFirst));
+    legend.update({ scale: grid.scale, range: wish.range, isWeight: true, isMasked: run.isCausal });
   }
 
   /** @param {TextRun} run @param {TextRun} base the same with every head @param {Wish} wish @param {boolean} isAlone */
@@ -74,9 +86,9 @@ export function createColumn(app, hooks) {
     title.hidden = isAlone;
     facts.textContent = t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length });
     const isSorted = own.isSorted && own.measure !== "none";
-    how.textContent = [isSorted ? "" : t("models.axes"), t("models.how")].join(" ");
-    showGrid(run, own);
-    view.update(run, own);
+    const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks"];
+    how.textContent = hints.filter(Boolean).map((key) => t(key)).join(" ");
+    showMaps(run, own);
     guesses.update(run, base, own.row);
   }
   return { element, update, focus: () => grid.pictures.cell.focus() };

@@ -4,6 +4,7 @@
  *
  * @typedef {import("./textrun.js").TextRun} TextRun
  */
+import { over, pooled } from "../maps/stats.js";
 import { npyFrom } from "../request/reading.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { countOf, tensorFrom } from "../request/tensor.js";
@@ -41,6 +42,46 @@ function stacked(tensors) {
   return { shape: [names.length, ...lead], data };
 }
 
+/** Of thumbnails no side has more pixels. */
+const THUMB_MOST = 64;
+
+/** The map with nothing in its first column. */
+function cutFirst({ rows, cols, data }) {
+  const cut = data.slice();
+  for (let at = 0; at < cut.length; at += cols) cut[at] = 0;
+  return { rows, cols, data: cut };
+}
+
+/** @returns {import("./textrun.js").Thumbs | undefined} undefined: the maps are small enough themselves */
+function smallMapsOf({ shape: [layers, heads, rows, cols], data }) {
+  if (Math.max(rows, cols) <= THUMB_MOST) return undefined;
+  const size = rows * cols,
+    small = { whole: [], withoutFirst: [] };
+  for (let l = 0; l < layers; l++) {
+    const layer = { shape: [heads, rows, cols], data: data.subarray(l * heads * size, (l + 1) * heads * size) },
+      maps = Array.from({ length: heads }, (_, head) => ({ rows, cols, data: layer.data.subarray(head * size, (head + 1) * size) }));
+    for (const map of [...maps, over(layer, "mean"), over(layer, "max")]) {
+      small.whole.push(pooled(map, THUMB_MOST));
+      small.withoutFirst.push(pooled(cutFirst(map), THUMB_MOST));
+    }
+  }
+  const [{ rows: down, cols: across }] = small.whole;
+  const joined = (maps) => {
+    const out = new Float32Array(maps.length * down * across);
+    maps.forEach((map, at) => out.set(map.data, at * down * across));
+    return { shape: [layers, heads + 2, down, across], data: out };
+  };
+  return { whole: joined(small.whole), withoutFirst: joined(small.withoutFirst) };
+}
+
+/** A file says of no cell that it is masked: later keys are where no query of any head gives them anything. */
+function isCausalIn({ shape: [layers, heads, rows, cols], data }) {
+  if (rows !== cols || rows < 2) return false;
+  for (let row = 0; row < layers * heads * rows; row++)
+    for (let at = row * cols + (row % rows) + 1; at < (row + 1) * cols; at++) if (data[at] !== 0) return false;
+  return true;
+}
+
 const numbered = (length) => Array.from({ length }, (_, at) => String(at));
 
 const isWordList = (list, length) =>
@@ -72,6 +113,8 @@ function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
     heads,
     maps,
     isExact: true,
+    isCausal: isCausalIn(maps),
+    thumbs: smallMapsOf(maps),
     scores: {},
     kept: new Map(),
   };

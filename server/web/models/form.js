@@ -8,7 +8,6 @@ import { MEASURES, PARTS, SENTENCES } from "./wish.js";
 export function createForm(app, { change, wish }) {
   const { t } = app;
   const model = choice([], "", (value) => {
-    app.dump = null;
     change({ model: value, ablate: [], linked: [], row: -1 });
   });
   const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
@@ -23,7 +22,6 @@ export function createForm(app, { change, wish }) {
   const send = (event) => {
     event?.preventDefault();
     const { texts } = wish();
-    app.dump = null;
     change({ texts: [text.value, ...(texts.length > 1 ? [second.value] : [])], target: target.value, row: -1 });
   };
   const take = (sentence) => {
@@ -73,8 +71,8 @@ export function createForm(app, { change, wish }) {
     if (key !== known) [text.value, second.value, target.value] = [now.texts[0], now.texts[1] ?? "", now.target];
     known = key;
     const one = facts.find(({ name }) => name === now.model),
-      isTwo = one?.kind === "encoder-decoder" && !dump;
-    element.hidden = twice.hidden = facts.length === 0;
+      isTwo = one?.kind === "encoder-decoder";
+    element.hidden = twice.hidden = facts.length === 0 || Boolean(dump);
     part.value = now.part;
     samples.hidden = one?.name !== "demo";
     secondField.hidden = now.texts.length < 2;

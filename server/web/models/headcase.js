@@ -1,11 +1,10 @@
 /**
- * headcase.js: one layer of a run of a model, or of a dump, as a case of the laboratory, at the head that was open.
+ * headcase.js: one layer of a run of a model as a case of the laboratory, at the head that was open.
  */
-import { caseOfMap } from "../panels/importing.js";
 import { BARE } from "../request/presets.js";
 import { base64OfBytes } from "../request/tensor.js";
 import { strongest } from "./measures.js";
-import { askForTensors, headOf, layerOf } from "./textrun.js";
+import { askForTensors, headOf } from "./textrun.js";
 
 const STEPS_OF_LAYER = ["scores", "scaled", "masked", "v"];
 /** Where a layer turns queries and keys, these are what scores are made of. */
@@ -63,13 +62,10 @@ async function requestOfLayer(run, layer) {
   };
 }
 
-/** @param {import("./textrun.js").TextRun} run @returns {Promise<import("../request/presets.js").Case>} */
-export async function caseOfHead(run, layer, head, row) {
+/** @param {import("./textrun.js").TextRun} run @param {import("./wish.js").Wish} wish @returns {Promise<import("../request/presets.js").Case>} */
+export async function caseOfHead(run, { layer, head, row, range }) {
   const tokens = { query: run.queries, key: run.keys },
     col = strongest(await headOf(run, layer, head), row),
-    view = { head, row, col, range: "robust" };
-  if (run.facts && run.part === "attention")
-    return { id: "", endpoint: BARE, request: { ...(await requestOfLayer(run, layer)), tokens }, view };
-  const { shape, data } = await layerOf(run, layer);
-  return { ...caseOfMap({ shape: [1, ...shape], data: Float64Array.from(data) }, true, tokens), view };
+    view = { head, row, col, range };
+  return { id: "", endpoint: BARE, request: { ...(await requestOfLayer(run, layer)), tokens }, view };
 }

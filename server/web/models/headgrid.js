@@ -2,15 +2,18 @@
  * headgrid.js: all heads of a run as pictures: layers down and heads across, or sorted by a measure.
  */
 import { h } from "../dom.js";
-import { extentOf, scaleOf } from "../maps/colour.js";
+import { scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { drawThumb } from "../maps/thumb.js";
 import { matrixOf, short } from "../request/tensor.js";
-import { EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
+import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
 import { hasHead } from "./wish.js";
 
 /** The colours of heads whose links are drawn together: of one lightness, apart for colour-blind eyes too. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#16876b", "#b3358f", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
+
+/** So many thumbnails are made in one frame, so that the page answers in between. */
+const MADE_A_FRAME = 32;
 
 export const headColour = (linked, layer, head) => {
   const at = linked.findIndex(([l, n]) => l === layer && n === head);
@@ -37,7 +40,11 @@ export class HeadGrid {
     /** @type {import("./wish.js").Wish | null} */
     this.wish = null;
     this.maps = null;
+    /** @type {import("../maps/colour.js").Scale | null} of every picture */
+    this.scale = null;
     this.places = [];
+    this.made = 0;
+    this.frame = 0;
   }
 
   /**
@@ -46,7 +53,7 @@ export class HeadGrid {
    * @param {import("../request/tensor.js").Tensor} maps of all heads; without the first key where the wish hides it
    */
   show(run, wish, maps) {
-    Object.assign(this, { run, wish, maps });
+    Object.assign(this, { run, wish, maps, made: 0, scale: scaleOf({ ...this.app.look(), range: wish.range }, extentOfRun(run, maps, wish.hidesFirst), true) });
     const { t } = this.app,
       isFlow = wish.isSorted && wish.measure !== "none",
       extras = this.#extras,
@@ -118,35 +125,38 @@ export class HeadGrid {
     return isFlow ? `${layer}·${head}  ${text}` : text;
   }
 
-  /** Drawn once for each look. Each has the range of its own weights: what a head does shows at any length. */
+  /** Drawn once for each look. All have one range, that of the map of the open head. */
   #thumb(layer, head) {
-    const { maps, run, wish } = this,
-      look = this.app.look(),
-      key = [layer, head, look.palette, look.isDark, wish.hidesFirst].join(" ");
+    const { maps, run, wish, scale } = this,
+      key = [layer, head, scale.name, scale.low, scale.high, wish.hidesFirst].join(" ");
     if (this.thumbsOf !== maps) this.thumbs.clear();
     this.thumbsOf = maps;
     if (!this.thumbs.has(key)) {
-      const matrix = this.#matrix(layer, head);
+      const matrix = this.#mayMake() && this.#matrix(layer, head);
       if (!matrix) return null;
       const canvas = h("canvas"),
-        isCausal = run.facts?.kind === "decoder",
         isWhole = wish.hidesFirst && run.isExact;
-      drawThumb(
-        canvas,
-        matrix,
-        scaleOf({ ...look, range: "robust" }, extentOf(matrix.data), true),
-        THUMB_PIXELS,
-        (i, j) => (isCausal && j > i) || (isWhole && j === 0),
-      );
+      drawThumb(canvas, matrix, scale, THUMB_PIXELS, (i, j) => (run.isCausal && j > i) || (isWhole && j === 0));
       this.thumbs.set(key, canvas);
     }
     return this.thumbs.get(key);
+  }
+
+  /** Whether this frame has time for one more; the next frames make the others. */
+  #mayMake() {
+    if (this.made++ < MADE_A_FRAME) return true;
+    this.frame ||= requestAnimationFrame(() => {
+      this.made = this.frame = 0;
+      this.pictures.draw();
+    });
+    return false;
   }
 
   /** Of a long text the rollout is made when it is opened. */
   #matrix(layer, head) {
     const { run, maps, wish } = this,
       name = this.#extras[head - run.heads];
+    if (run.thumbs && name !== "rollout") return matrixOf(wish.hidesFirst ? run.thumbs.withoutFirst : run.thumbs.whole, layer, head);
     if (name === undefined) {
       const matrix = matrixOf(maps, layer, head);
       return wish.hidesFirst && run.isExact ? withoutFirst(matrix) : matrix;

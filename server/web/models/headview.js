@@ -2,13 +2,13 @@
  * headview.js: the head that is open, large: as a map, or as links together with those of other heads.
  */
 import { bdi, h } from "../dom.js";
-import { extentOf, scaleOf } from "../maps/colour.js";
+import { scaleOf } from "../maps/colour.js";
 import { LinksView } from "../maps/links.js";
 import { MapView } from "../maps/map.js";
 import { short } from "../request/tensor.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
-import { headOf } from "./textrun.js";
+import { hasSteps, headOf } from "./textrun.js";
 import { HEAD_TABS, hasHead, toggledHead } from "./wish.js";
 
 /** Of weights below this nobody sees a line. */
@@ -30,6 +30,7 @@ export function createHeadView(app, { change, open }) {
   const { t } = app;
   const valueAt = (row, col) => {
     const { matrix, isHidden } = map.sheet;
+    if (seen.wish.hidesFirst && col === 0) return t("models.leftOut");
     return isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
   };
   const describe = (row, col) => `${map.rowName(row)} → ${map.colName(col)}, ${valueAt(row, col)}`;
@@ -68,7 +69,7 @@ export function createHeadView(app, { change, open }) {
     h("div", {}, map.element, links.element),
     note,
   );
-  let seen = { run: null, wish: null },
+  let seen = { run: null, wish: null, extent: null },
     drawn = "";
 
   const toggle = (name) => {
@@ -77,19 +78,16 @@ export function createHeadView(app, { change, open }) {
   };
 
   function sheetOfMap(run, wish, whole) {
-    const matrix = wish.hidesFirst ? withoutFirst(whole) : whole,
-      extent = extentOf(matrix.data),
-      isCausal = run.facts?.kind === "decoder";
     return {
-      matrix,
-      isHidden: (i, j) => (wish.hidesFirst && j === 0) || (isCausal && j > i),
+      matrix: wish.hidesFirst ? withoutFirst(whole) : whole,
+      isHidden: (i, j) => (wish.hidesFirst && j === 0) || (run.isCausal && j > i),
       rowLabels: run.queries,
       colLabels: run.keys,
       rowPrefix: "",
       colPrefix: "",
       isWeight: true,
-      extent,
-      scale: scaleOf({ ...app.look(), range: "robust" }, extent, true),
+      extent: seen.extent,
+      scale: scaleOf({ ...app.look(), range: wish.range }, seen.extent, true),
       hasTotals: false,
       title: title.textContent,
       fileTitle: title.textContent,
@@ -110,9 +108,15 @@ export function createHeadView(app, { change, open }) {
     try {
       const found = heads.map(([layer, head]) => mapOf(run, layer, head));
       const maps = found.some((one) => one instanceof Promise) ? await Promise.all(found) : found;
-      if (key === drawn && seen.run === run) draw(maps);
+      app.waiting.stop(element);
+      if (key !== drawn || seen.run !== run) return;
+      element.classList.remove("stale");
+      draw(maps);
     } catch (problem) {
-      note.textContent = problem.message;
+      if (key !== drawn) return;
+      element.classList.add("stale");
+      note.textContent = app.wordsOf(problem);
+      if (problem.key === "gone") app.waiting.wait(element, () => key === drawn && withMaps(run, wish, heads, draw));
     }
   }
 
@@ -164,14 +168,16 @@ export function createHeadView(app, { change, open }) {
     return mark;
   };
 
-  function update(run, wish) {
-    seen = { run, wish };
+  /** @param {{low: number, high: number}} extent of the heads that are shown */
+  function update(run, wish, extent) {
+    seen = { run, wish, extent };
     const { layer, head, tab } = wish,
       extra = EXTRAS[head - run.heads];
     title.textContent = extra ? t("models.extraAt", { layer, name: t("models." + extra) }) : t("models.headAt", { layer, head });
     note.textContent = tab === "links" && wish.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
     openIt.disabled = link.disabled = off.disabled = Boolean(extra);
+    openIt.hidden = !hasSteps(run);
     off.disabled ||= run.facts === null || run.part !== "attention";
     link.setAttribute("aria-pressed", String(hasHead(wish.linked, layer, head)));
     off.setAttribute("aria-pressed", String(hasHead(wish.ablate, layer, head)));

@@ -3,7 +3,8 @@
  *
  * docs/semantics.md has the equations; where the server has said a score, its number is taken.
  */
-import { headStats } from "../maps/stats.js";
+import { extentOf } from "../maps/colour.js";
+import { headStats, over } from "../maps/stats.js";
 import { countOf, matrixOf } from "../request/tensor.js";
 import { layerOf, rolloutOfServer } from "./textrun.js";
 
@@ -80,18 +81,6 @@ function measureAll(run, name) {
   );
 }
 
-/** Mean and maximum over the first axis. @param {import("../request/tensor.js").Tensor} tensor @returns {Matrix} */
-export function over({ shape, data }, name) {
-  const [heads, rows, cols] = shape,
-    size = rows * cols,
-    out = new Float32Array(size);
-  for (let n = 0; n < heads; n++)
-    for (let at = 0, from = n * size; at < size; at++, from++)
-      if (name === "max") out[at] = Math.max(out[at], data[from]);
-      else out[at] += data[from] / heads;
-  return { rows, cols, data: out };
-}
-
 /** (0.5 A + 0.5 I) of the layer times what came before, A the mean of the heads (Abnar and Zuidema, 2020). */
 function rolledOut(mean, before) {
   const { rows: n, data } = mean,
@@ -144,6 +133,21 @@ export function withoutFirst(map) {
     cut.set(map, { ...map, data });
   }
   return cut.get(map);
+}
+
+const extentsOfRuns = new WeakMap();
+
+/**
+ * What all heads that are shown have between them: thumbnails and the open map are coloured by it.
+ * @param {TextRun} run
+ * @param {import("../request/tensor.js").Tensor} maps those of the thumbnails
+ */
+export function extentOfRun(run, maps, hidesFirst) {
+  const shown = run.thumbs ? run.thumbs[hidesFirst ? "withoutFirst" : "whole"] : maps,
+    isCut = hidesFirst && run.isExact && !run.thumbs;
+  if (!isCut) return extentsOfRuns.get(shown) ?? extentsOfRuns.set(shown, extentOf(shown.data)).get(shown);
+  const { data } = withoutFirst({ rows: 0, cols: shown.shape.at(-1), data: shown.data });
+  return extentOf(data);
 }
 
 /** The key with the largest weight of a row. @param {Matrix} map */

@@ -1,10 +1,10 @@
 /**
  * models.js: whole models: a sentence goes in, and every head can be looked at.
  */
-import { h } from "../dom.js";
-import { hasServer, Refusal } from "../exchange/server.js";
+import { h, sayOnce } from "../dom.js";
+import { hasServer } from "../exchange/server.js";
 import { createColumn } from "./column.js";
-import { dumpOf } from "./dumps.js";
+import { readDump } from "./reader.js";
 import { createForm, createTools } from "./form.js";
 import { caseOfHead } from "./headcase.js";
 import { listModels, runText } from "./textrun.js";
@@ -29,6 +29,7 @@ export function createModels(app) {
   const { t, store } = app,
     runs = new Map();
   let facts = null,
+    isListed = false,
     asked = "",
     running = null,
     shown = [];
@@ -42,12 +43,13 @@ export function createModels(app) {
   };
   const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
 
-  const open = async (run, { layer, head, row }) => {
+  const open = async (run, head) => {
     try {
-      app.openCase(await caseOfHead(run, layer, head, row));
+      app.openCase(await caseOfHead(run, head));
       app.notify("");
+      app.waiting.stop("case");
     } catch (problem) {
-      refused(problem);
+      app.failed(problem, "case", () => open(run, head));
     }
   };
 
@@ -58,14 +60,10 @@ export function createModels(app) {
     columns = [createColumn(app, { change, open }), createColumn(app, { change, open })],
     off = h("p.off", { hidden: true }),
     said = h("p.note", {}),
+    old = h("p.old", { role: "status", hidden: true }),
+    close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
     texts = h("div.columns", {}, columns[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
-
-  function refused(problem) {
-    if (problem.status === 401) app.askForKey(problem.message);
-    else if (problem instanceof Refusal) app.notify(h("b", {}, t("refused")), " ", problem.message);
-    else app.cannotUse(problem);
-  }
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
 
   /** Each text once with every head, and once without those that are switched off. */
   function runOf(model, text, { target, part, ablate }, signal) {
@@ -94,18 +92,35 @@ export function createModels(app) {
       );
       if (signal.aborted) return;
       app.notify("");
+      app.waiting.stop("texts");
+      markOld(false);
       update(store.state);
       for (const { run } of shown) app.say(t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length }), run.text);
     } catch (problem) {
-      if (problem.name !== "AbortError" && !signal.aborted) refused(problem);
+      if (problem.name === "AbortError" || signal.aborted) return;
+      markOld(shown.length > 0);
+      app.failed(problem, "texts", () => ask(now));
     } finally {
       if (running?.signal === signal) texts.setAttribute("aria-busy", "false");
     }
   }
 
+  /** What is shown answers an earlier sentence. */
+  function markOld(isOld) {
+    texts.classList.toggle("stale", isOld);
+    sayOnce(old, isOld ? t("stale") : "");
+    old.hidden = !isOld;
+  }
+
   async function findModels() {
     facts = [];
-    if (hasServer()) facts = await listModels().catch((problem) => (refused(problem), []));
+    try {
+      if (hasServer()) facts = await listModels();
+      isListed = true;
+      app.waiting.stop("models");
+    } catch (problem) {
+      app.failed(problem, "models", findModels);
+    }
     const names = facts.map(({ name }) => name);
     if (names.length > 0 && !names.includes(wish().model)) change({ model: names[0] });
     else update(store.state);
@@ -116,11 +131,17 @@ export function createModels(app) {
   function sayOf(now) {
     const model = factsOf(now.model);
     if (!hasServer()) return t("models.noServer");
-    if (facts?.length === 0) return t("models.none");
+    if (isListed && facts.length === 0) return t("models.none");
     if (model?.state === "broken") return t("models.broken", { why: model.reason });
     if (model?.kind === "image") return t("models.image", { name: model.name });
     if (model?.kind === "encoder-decoder") return t("models.twoSided");
     return "";
+  }
+
+  function closeDump() {
+    app.dump = null;
+    shown = [];
+    change({ row: -1, linked: [] });
   }
 
   let offNow = "";
@@ -148,17 +169,26 @@ export function createModels(app) {
     form.update(now, facts, dump);
     said.textContent = dump ? t("models.dump", { name: dump.text }) : sayOf(now);
     said.hidden = said.textContent === "";
-    showOff(now);
-    if (dump) {
-      shown = [{ base: dump, run: dump }];
-      asked = "";
-    } else askIfNew(now);
+    close.hidden = !dump;
+    showOff(dump ? { ablate: [] } : now);
+    if (dump) showDump(dump);
+    else askIfNew(now);
     tools.element.hidden = texts.hidden = shown.length === 0;
     if (shown.length === 0) return;
     tools.update(now);
     texts.classList.toggle("two", shown.length > 1);
     if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => columns[at].element));
-    shown.forEach(({ run, base }, at) => columns[at].update(run, base, now, shown.length === 1));
+    const seen = dump ? { ...now, ablate: [] } : now;
+    shown.forEach(({ run, base }, at) => columns[at].update(run, base, seen, shown.length === 1));
+  }
+
+  /** Nobody waits for a sentence any more. */
+  function showDump(dump) {
+    shown = [{ base: dump, run: dump }];
+    asked = "";
+    running?.abort();
+    app.waiting.drop("texts");
+    markOld(false);
   }
 
   function askIfNew(now) {
@@ -185,12 +215,22 @@ function createHow(app) {
   );
 }
 
+/** A file that takes longer than this to read is said to be read. */
+const READING_SAID_MS = 300;
+
+/** The number of the file that was opened last. */
+let readings = 0;
+
 /** Opens a file of maps of heads. @param {import("../main.js").App} app @param {File} file @returns {Promise<boolean>} */
 export async function openDump(app, file) {
-  const dump = await dumpOf(file);
+  const mine = ++readings,
+    slow = setTimeout(() => app.notify(app.t("models.reading", { name: file.name })), READING_SAID_MS);
+  const dump = await readDump(file).finally(() => clearTimeout(slow));
   if (!dump) return false;
+  if (mine !== readings) return true;
   app.dump = dump;
-  app.store.look({ mode: "models" });
+  const { models } = app.store.state.view;
+  app.store.look({ mode: "models", models: { ...models, layer: 0, head: 0, row: -1, linked: [] } });
   app.notify("");
   return true;
 }

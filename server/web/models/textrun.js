@@ -30,8 +30,12 @@
  * @property {number} heads
  * @property {Tensor} maps (layers, heads, rows, cols)
  * @property {boolean} isExact maps are whole, and as the model computed them
+ * @property {boolean} isCausal a later key is masked
+ * @property {Thumbs} [thumbs] of large maps that are whole
  * @property {Record<string, Tensor>} scores (layers, heads)
  * @property {Map<string, any>} kept what has been fetched since
+ *
+ * @typedef {{whole: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads, rows, cols): behind the heads their mean and maximum
  */
 import { ask } from "../exchange/server.js";
 import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
@@ -114,6 +118,7 @@ export async function runText(facts, { text, target, part, ablate }, signal) {
     heads,
     maps,
     isExact: !isHalf && rows === queryWords.length && cols === keyWords.length,
+    isCausal: facts.kind === "decoder",
     scores: scoresIn(tensors),
   };
 }
@@ -161,6 +166,9 @@ export function layerOf(run, layer) {
     return { shape: shape.slice(2), data };
   });
 }
+
+/** Whether a head opens in the laboratory: a file, and a map of a model with two sides, has no queries and keys. @param {TextRun} run */
+export const hasSteps = ({ facts, part }) => facts !== null && part === "attention";
 
 const partOf = ({ shape, data }, at) => data.subarray((at * data.length) / shape[0], ((at + 1) * data.length) / shape[0]);
 

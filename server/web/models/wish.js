@@ -14,10 +14,13 @@
  * @property {boolean} isSorted by it
  * @property {number} least 0…1: the share of heads with the smallest values that is left out
  * @property {boolean} hidesFirst the column of the first token, where heads rest
+ * @property {string} range of all colours
  * @property {string} tab
  * @property {Head[]} linked heads whose links are drawn together
  * @property {Head[]} ablate heads that are switched off
  */
+
+import { VIEW_CHOICES } from "../store.js";
 
 /** What docs/demo_model.md names: sentences in which the heads of "demo" do what they learned. */
 export const SENTENCES = {
@@ -54,6 +57,7 @@ const usualWish = (language) => ({
   isSorted: false,
   least: 0,
   hidesFirst: false,
+  range: "robust",
   tab: "map",
   linked: [],
   ablate: [],
@@ -75,6 +79,7 @@ const IS_POSSIBLE = {
   isSorted: (value) => typeof value === "boolean",
   least: (value) => value >= 0 && value <= 1,
   hidesFirst: (value) => typeof value === "boolean",
+  range: (value) => VIEW_CHOICES.range.includes(value),
   tab: (value) => HEAD_TABS.includes(value),
   linked: (value) => Array.isArray(value) && value.length <= 64 && value.every(isHead),
   ablate: (value) => Array.isArray(value) && value.length <= 4096 && value.every(isHead),

@@ -2,12 +2,19 @@
  * explain.js: how one number came about: its dot product, its softmax, its norm, with the numbers put in.
  *
  * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked is a line or -1
- * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null,
- *            worked?: (write: (value: number) => string) => string}} Explanation worked: the same with numbers
+ * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null, column?: string,
+ *            worked?: (write: (value: number) => string) => string}} Explanation worked: the same with numbers; column: the
+ *          letter of the cell's column in the formula, where it is not j; its row is i
  */
 import { rowMoments } from "../request/linear.js";
 
 const feature = (c) => "d" + c;
+
+/** What formulas call a cell of these steps; of others it is what the step is called. */
+const CELL_NAMES = { scores: "score", scaled: "scaled", masked: "masked", attention: "weight", dropped: "dropped", context: "context", projected: "projected", residual: "residual" };
+
+/** "weight[home, go]": a cell in words. @param {import("../request/steps.js").Step} step @param {{i: string, j: string}} names */
+export const cellName = ({ id, label }, { i, j }) => `${CELL_NAMES[id] ?? label}[${i}, ${j}]`;
 
 const TERMS_WORKED = 3;
 
@@ -49,7 +56,7 @@ function explainProjection(model, name, at) {
   const column = h * d + j;
   const letter = name.toUpperCase();
   const found = products(
-    `${letter}[i, j] = Σ X[i, d] · W_${letter}[d, j]`,
+    `${letter}[i, j] = Σ_d X[i, d] · W_${letter}[d, j]`,
     ["X", "W_" + letter],
     (n) => x[n],
     (n) => linear.cols[column][n],
@@ -80,7 +87,7 @@ function explainScore(model, at) {
   const from = ((at.batch * heads + at.h) * qLen + at.i) * dK;
   const to = ((at.batch * kvHeads + Math.floor((at.h * kvHeads) / heads)) * kvLen + at.j) * dK;
   return products(
-    "score[i, j] = Σ Q[i, d] · K[j, d]",
+    "score[i, j] = Σ_d Q[i, d] · K[j, d]",
     ["Q", "K"],
     (n) => q[from + n],
     (n) => k[to + n],
@@ -172,13 +179,14 @@ function explainContext(model, at, line, keyName) {
     from = indexOfCell(model, { ...at, j: 0 });
   const shown = range(size.kvLen).filter((j) => line.weights[j] > 0);
   const weight = (j) => (dropped ? dropped[from + j] : line.weights[j]);
-  return products(
-    "context[i, d] = Σ A[i, j] · V[j, d]",
+  const found = products(
+    "context[i, d] = Σ_j A[i, j] · V[j, d]",
     ["A", "V"],
     (n) => weight(shown[n]),
     (n) => steps.v.data[(kv * size.kvLen + shown[n]) * size.dV + at.j],
     shown.map(keyName),
   );
+  return { ...found, column: "d" };
 }
 
 function explainConcat(model, at) {
@@ -196,7 +204,7 @@ function explainProjected(model, at) {
   const x = row(model.steps.concat, at.batch, at.i),
     linear = model.linear.output;
   return products(
-    "Σ concat[i, d] · W_O[d, j]",
+    "projected[i, j] = Σ_d concat[i, d] · W_O[d, j]",
     ["concat", "W_O"],
     (n) => x[n],
     (n) => linear.cols[at.j][n],

@@ -5,6 +5,7 @@ import { cssAt } from "../maps/colour.js";
 import { h } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
 import { pathOf } from "../exchange/layers.js";
+import { originOf } from "../models/case.js";
 import { hasKey } from "../exchange/server.js";
 import { viewToShare } from "../exchange/share.js";
 import { tableOfTexts } from "../texts.js";
@@ -69,11 +70,12 @@ export function pictureOf(cells, { fileTitle }, colours) {
 }
 
 /** A run as one file, which this page opens again. */
-export function jsonOf({ given: { endpoint, request, random }, answer }) {
+export function jsonOf({ given, answer }) {
+  const { endpoint, request } = given;
   const word = (value) => (Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
   const numbers = ({ shape, data }) => ({ shape, data: Array.from(data, (x) => (Number.isFinite(x) ? x : word(x))) });
   const outputs = Object.entries(answer.outputs).map(([name, tensor]) => [name, numbers(tensor)]);
-  return JSON.stringify({ endpoint, request, random, outputs: Object.fromEntries(outputs) });
+  return JSON.stringify({ endpoint, request, ...originOf(given), outputs: Object.fromEntries(outputs) });
 }
 
 /** A field that a spreadsheet would take for a formula gets an apostrophe in front. */
@@ -156,7 +158,7 @@ export function pageWith({ given, view, language, parts, lesson }) {
   const state = JSON.stringify({
     endpoint: given.endpoint,
     request: given.request,
-    random: given.random,
+    ...originOf(given),
     view: viewToShare(view),
     lesson,
   });

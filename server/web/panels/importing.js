@@ -1,6 +1,7 @@
 /**
  * importing.js: what people paste or drop, made a request of the interface.
  */
+import { originFrom } from "../models/case.js";
 import { BARE, LAYER } from "../request/presets.js";
 import { checkedRequest } from "../request/request.js";
 import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
@@ -67,8 +68,10 @@ function areWeights({ shape, data }) {
 }
 
 function caseOfJson(json) {
-  if (json?.endpoint && json.request)
-    return { ...caseOf(json.endpoint === BARE ? BARE : LAYER, checkedRequest(json.request)), random: json.random };
+  if (json?.endpoint && json.request) {
+    const request = checkedRequest(json.request);
+    return { ...caseOf(json.endpoint === BARE ? BARE : LAYER, request), random: json.random, ...originFrom(json.copyOf, request) };
+  }
   if (json?.inputs) return caseOf(json.weights ? LAYER : BARE, checkedRequest(json));
   if (json?.outputs?.attention) return caseOfMap(tensorFrom(json.outputs.attention), true, json.tokens);
   if (json?.attention) return caseOfMap(tensorFrom(json.attention), true, json.tokens);
@@ -78,12 +81,12 @@ function caseOfJson(json) {
 const SCORES = ["scores", "scaled", "masked"];
 
 /** A table with gaps is a map, as this page exports one; what is no map is one row of features for each token. */
-function caseOfTable(tensor, { step, rows, columns }) {
+function caseOfTable(tensor, { step, rows, columns, hasGaps: hasEmpty }) {
   const hasGaps = tensor.data.some(Number.isNaN);
   const isPlain = step === undefined && !hasGaps;
   if (!isPlain && SCORES.includes(step)) return caseOfMap(tensor, false, { query: rows, key: columns });
   if (!isPlain && areWeights(tensor)) return caseOfMap(tensor, true, rows && columns && { query: rows, key: columns });
-  if (hasGaps && step === undefined) throw new Problem("own.gap");
+  if (hasGaps && step === undefined) throw new Problem(hasEmpty ? "own.gap" : "own.nan");
   const query = jsonOfTensor({ shape: tensor.shape, data: tensor.data.map((value) => value || 0) });
   return caseOf(BARE, { inputs: { query }, ...(rows ? { tokens: { query: rows } } : {}) });
 }
@@ -102,7 +105,7 @@ function caseOfSafetensors(buffer) {
   if (!file.tensors["inputs.query"] && names.length === 1)
     return caseOf(BARE, { inputs: { query: nestedOf(file.tensors[names[0]]) } });
   const request = requestFrom(file, nestedOf);
-  if (!request.inputs?.query) throw new Error("no tensor inputs.query");
+  if (!request.inputs?.query) throw new Problem("request.inputs");
   return caseOf(request.weights ? LAYER : BARE, request);
 }
 

@@ -1,11 +1,12 @@
 /**
  * panel.js: the request: text, options, masks, and a place to bring one's own.
  */
-import { choice, field, h, numberField, numberOf } from "../dom.js";
+import { choice, field, h, numberField, numberOf, sayOnce } from "../dom.js";
 import { createUses } from "../expected/expecting.js";
 import { shapeOf } from "../exchange/api.js";
 import { LAYER } from "../request/presets.js";
 import { sentenceOf, USUAL_SEED } from "../request/sentence.js";
+import { hasServer } from "../exchange/server.js";
 import { getIn, VIEW_CHOICES } from "../store.js";
 
 const OPTION = (name) => ["options", name];
@@ -131,10 +132,13 @@ const TYPED_MS = 350;
 function textFields(app) {
   const { t } = app;
   let timer = 0,
-    shown = null;
+    shown = null,
+    isEmptied = false;
   const take = () => {
     clearTimeout(timer);
-    if (text.value.trim() !== "") app.openSentence(text.value, numbers());
+    isEmptied = text.value.trim() === "";
+    if (isEmptied) sayNote(app.store.state);
+    else app.openSentence(text.value, numbers());
   };
   const typed = () => {
     clearTimeout(timer);
@@ -156,10 +160,21 @@ function textFields(app) {
   const numbers = () => ({ width: width.read(), heads: heads.read(), seed: seed.read() });
   const row = h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element));
   const make = h("button", { type: "button", onclick: take }, t("text.make")),
-    note = h("p.note", {});
+    note = h("p.note", { role: "status" });
   const element = h("section", {}, h("h2", {}, t("text")), field(t("text.label"), text), row, make, note);
+
+  /** What becomes of the words. */
+  function sayNote({ given: { source, layer, random } }) {
+    const model = source?.model;
+    if (isEmptied) sayOnce(note, t("text.empty"));
+    else if (source) sayOnce(note, t(hasServer() ? "text.model" : "text.copy", { model }));
+    else sayOnce(note, t(layer ? "text.layer" : random === "all" ? "text.note" : "text.own"));
+  }
+
   const update = ({ given, view }) => {
-    note.textContent = t(given.source ? "text.model" : given.layer ? "text.layer" : "text.note", { model: given.source?.model });
+    if (shown !== given.request.tokens && document.activeElement !== text) isEmptied = false;
+    sayNote({ given });
+    text.readOnly = Boolean(given.source) && !hasServer();
     element.hidden = shapeOf(given.request.inputs.query).length > 3;
     row.hidden = make.hidden = Boolean(given.source);
     width.element.disabled = heads.element.disabled = Boolean(given.layer);

@@ -32,11 +32,12 @@ export function written(value) {
   return isSmall ? scientific(value, 2) : short(value, 4);
 }
 
-/** "score[i, j]" with what rows and columns are called. */
-export const formulaOf = (formula, names) =>
-  formula
-    .split(/(\[[^\]]*\])/)
-    .flatMap((part) => (part[0] === "[" ? part.split(/\b([ij])\b/).map((one) => (names[one] ? bdi(names[one]) : one)) : symbol(part)));
+/** "score[i, j]" with what the row and the column of the cell are called. */
+export function formulaOf({ formula, column = "j" }, { i, j }) {
+  const names = { i, [column]: j },
+    named = (part) => part.split(/\b([a-z])\b/).map((one) => (names[one] ? bdi(names[one]) : one));
+  return formula.split(/(\[[^\]]*\])/).flatMap((part) => (part[0] === "[" ? named(part) : symbol(part)));
+}
 
 function termsTable(terms, t) {
   const { shown, rest } = chosenLines(terms);
@@ -176,7 +177,7 @@ export function createCell(app) {
   }
 
   function writtenOut(found, names, value, answer) {
-    const parts = [h("p.formula", {}, formulaOf(found.formula, names))];
+    const parts = [h("p.formula", {}, formulaOf(found, names))];
     if (found.worked) parts.push(h("p.worked", {}, found.worked(written)));
     if (found.terms) parts.push(termsTable(found.terms, t));
     for (const [note, values] of found.notes) parts.push(h("p.note", {}, t("note." + note, noteValues(values))));
@@ -232,7 +233,7 @@ export function createChecks(app) {
   return { element, update };
 }
 
-function createCheck({ t }) {
+function createCheck({ t, wordsOf: why }) {
   const list = h("dl", {}),
     verdict = h("p.verdict", { role: "status" }),
     title = h("h3", {}),
@@ -243,7 +244,7 @@ function createCheck({ t }) {
   function wordsOf({ answer, check }, isClose) {
     const { unknown, failed, worst } = check;
     if (answer.isLocal) return t("check.local");
-    if (failed) return t("check.failed", { why: failed });
+    if (failed) return t("check.failed", { why: why(failed) });
     if (unknown.length > 0) return t("check.unknown", { names: unknown.join(", ") });
     return worst ? t(isClose ? "check.good" : "check.bad") : t("check.nothing");
   }

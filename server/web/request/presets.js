@@ -3,9 +3,10 @@
  *
  * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
  *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs", seed?: number,
- *            source?: import("../models/case.js").Source & {inputs: object}}} Case
+ *            source?: import("../models/case.js").Source & {inputs: object}, copyOf?: string}} Case
  *          random: drawn from the seed: inputs and weights, or inputs alone over weights that are not
  *          source: what the inputs are, as long as they are the same object
+ *          copyOf: the kept layer that the weights of an opened file are of
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";

@@ -7,7 +7,8 @@
  * @property {number} digits after the point, where a program has rounded to so many; else 0
  * @property {Table} [table] what a table says beside its numbers
  *
- * @typedef {{step: string | undefined, rows: string[] | null, columns: string[] | null}} Table
+ * @typedef {{step: string | undefined, rows: string[] | null, columns: string[] | null, hasGaps: boolean}} Table hasGaps: a
+ *          field is empty
  */
 import { numberOf } from "../dom.js";
 import { Problem } from "../texts.js";
@@ -22,6 +23,22 @@ export function writtenNumber(text) {
   const [, sign, word] = /^([+−-]?)["']?([a-z∞]+)["']?$/i.exec(text.trim()) ?? [],
     size = NUMBER_WORDS[word?.toLowerCase()];
   return size === undefined ? undefined : sign === "-" || sign === "−" ? -size : size;
+}
+
+/**
+ * Fewer digits than the first are the numbers themselves, such as 0.5: a program that rounds prints at least so many. More
+ * than the second are all that a number has.
+ */
+const ROUNDED_DIGITS = { least: 3, most: 8 };
+
+/** Digits after the point that the longest number has; numbers with an exponent have digits enough. */
+const digitsOf = (text) => /\.(\d+)$/.exec(text)?.[1].length ?? 0;
+
+/** @param {Iterable<string>} numbers @returns {number} to how many digits after the point they are rounded; 0: they are not */
+export function roundedDigits(numbers) {
+  let digits = 0;
+  for (const text of numbers) digits = Math.max(digits, digitsOf(text));
+  return digits >= ROUNDED_DIGITS.least && digits <= ROUNDED_DIGITS.most ? digits : 0;
 }
 
 // ---- tables --------------------------------------------------------------------------------------------------------
@@ -76,8 +93,14 @@ function tableFrom(text) {
     });
   });
   if (numbers.length === 0) throw new Problem("own.empty");
-  const tensor = { shape: [cells.length, cells[0].length], data: Float64Array.from(numbers) };
-  return { name: step ?? "", tensor, digits: 0, table: { step, rows: hasNames ? rows : null, columns: hasHead ? columns : null } };
+  const tensor = { shape: [cells.length, cells[0].length], data: Float64Array.from(numbers) },
+    fields = cells.flat();
+  return {
+    name: step ?? "",
+    tensor,
+    digits: roundedDigits(fields.map((field) => field.replace(",", "."))),
+    table: { step, rows: hasNames ? rows : null, columns: hasHead ? columns : null, hasGaps: fields.includes("") },
+  };
 }
 
 // ---- what programs print -------------------------------------------------------------------------------------------
@@ -87,19 +110,13 @@ const PRINTED_HEAD = /\s*(?:(\w[\w.]*)\s*[=:]\s*)?(?:Parameter containing:\s*)?(
 const PRINTED_TAIL = /(?:,\s*\w+=(?:<[^>]*>|'[^']*'|\([^)]*\)|[^\s,()]*))*\s*\)*>?[\s;,]*/y;
 const PRINTED_PART = /[\s,]*([[\]]|[^\s,[\]]+)/y;
 
-/** Fewer digits than these are the numbers themselves, such as 0.5; a program that rounds prints at least so many. */
-const ROUNDED_DIGITS = 3;
-
-/** Digits after the point that the longest number has; numbers with an exponent have digits enough. */
-const digitsOf = (text) => /\.(\d+)$/.exec(text)?.[1].length ?? 0;
-
 /** A list of lists from its first bracket to its last. @returns {{tensor: object, digits: number, end: number}} */
 function listFrom(text, start) {
   const shape = [],
     open = [],
-    data = [];
-  let leaf = 0,
-    digits = 0;
+    data = [],
+    numbers = [];
+  let leaf = 0;
   const closed = (depth, count) => {
     if ((shape[depth] ??= count) !== count) throw new Problem("expected.ragged");
   };
@@ -113,12 +130,12 @@ function listFrom(text, start) {
       const value = writtenNumber(part);
       if (value === undefined) throw new Problem("own.number", { text: part.slice(0, 24), row: (open[0] ?? 0) });
       if ((leaf ||= open.length) !== open.length) throw new Problem("expected.ragged");
-      digits = Math.max(digits, digitsOf(part));
+      numbers.push(part);
       data.push(value);
     }
     if (open.length === 0) {
       if (countOf(shape) !== data.length) throw new Problem("expected.ragged");
-      return { tensor: { shape, data: Float64Array.from(data) }, digits, end: PRINTED_PART.lastIndex };
+      return { tensor: { shape, data: Float64Array.from(data) }, digits: roundedDigits(numbers), end: PRINTED_PART.lastIndex };
     }
   }
   throw new Problem("expected.brackets");
@@ -135,11 +152,20 @@ function printedTensors(text) {
     if (!head) throw new Problem("expected.form", { text: plain.slice(at, at + 24).trim() });
     const { tensor, digits, end } = listFrom(plain, PRINTED_HEAD.lastIndex);
     if (tensor.data.length === 0) throw new Problem("own.empty");
-    found.push({ name: head[1] ?? "", tensor, digits: digits < ROUNDED_DIGITS ? 0 : digits });
+    found.push({ name: head[1] ?? "", tensor, digits });
     PRINTED_TAIL.lastIndex = end;
     PRINTED_TAIL.exec(plain);
   }
   return found;
+}
+
+/** So much of a text is quoted where it cannot be read. */
+const QUOTED = 24;
+
+/** @returns {Problem} that quotes the place where the text stops being JSON, as far as the browser tells it */
+function notJson(text, { message }) {
+  const at = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+  return new Problem("own.json", { text: text.slice(Math.max(0, at - QUOTED), at + 1).trim() });
 }
 
 /** A list may be one of Python's, or a line of a table that begins with "[CLS]". */
@@ -148,9 +174,12 @@ function jsonFrom(text, isList) {
     return JSON.parse(text);
   } catch (problem) {
     if (isList) return undefined;
-    throw problem;
+    throw notJson(text, problem);
   }
 }
+
+/** Numbers with a point and without an exponent, as a text in JSON has them. */
+export const fractionsIn = (text) => text.match(/\d\.\d+(?![\de])/gi) ?? [];
 
 /**
  * Any text with numbers in it.
@@ -173,6 +202,7 @@ export const isNpy = (bytes) => String.fromCharCode(...bytes.subarray(0, 6)) ===
 
 /** @param {ArrayBuffer} buffer NumPy's file format, any version @returns {import("./tensor.js").Tensor} */
 export function npyFrom(buffer) {
+  if (buffer.byteLength < 12) throw new Problem("own.npy");
   const view = new DataView(buffer),
     isFirst = view.getUint8(6) === 1,
     start = isFirst ? 10 : 12;

@@ -1,14 +1,22 @@
 /**
  * safetensors.js: files of tensors, and the requests that they hold.
  */
+import { Problem } from "../texts.js";
 import { countOf, numbersOfBytes } from "./tensor.js";
 
 export const SAFETENSORS = "application/vnd.attnd.safetensors";
 
-/** @param {ArrayBuffer} buffer */
+/** @param {ArrayBuffer} buffer @throws {Problem} */
 export function safetensorsFrom(buffer) {
+  try {
+    return tensorsIn(buffer);
+  } catch (problem) {
+    throw problem instanceof Problem ? problem : new Problem("own.safetensors");
+  }
+}
+
+function tensorsIn(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true));
-  if (length > buffer.byteLength - 8) throw new Error("the header is longer than the file");
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const names = {
     F64: "float64",
@@ -27,7 +35,7 @@ export function safetensorsFrom(buffer) {
     const isInPlace = dtype === "F32" && bytes.byteOffset % 4 === 0;
     const data = isInPlace
       ? new Float32Array(buffer, bytes.byteOffset, countOf(shape))
-      : numbersOfBytes(bytes, names[dtype]);
+      : numbersOfBytes(bytes, names[dtype] ?? dtype);
     tensors[name] = { shape, data };
   }
   return { tensors, metadata: header.__metadata__ ?? {} };

@@ -5,8 +5,13 @@ import { Problem } from "../texts.js";
 
 export const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
 
-/** The files of a zip, by its central directory. @param {ArrayBuffer} buffer */
-export async function unzipped(buffer) {
+/** The files of a zip, by its central directory. @param {ArrayBuffer} buffer @throws {Problem} */
+export const unzipped = (buffer) =>
+  filesIn(buffer).catch(() => {
+    throw new Problem("models.zip");
+  });
+
+async function filesIn(buffer) {
   const view = new DataView(buffer),
     files = new Map();
   let end = buffer.byteLength - 22;

@@ -3,7 +3,7 @@
  *
  * @typedef {string | Record<string, string>} Words in every language, or by language
  * @typedef {{say: Words, step: string, head?: number, row?: number, col?: number, scale?: boolean,
- *            masks?: object, options?: object}} Page
+ *            inputs?: object, masks?: object, options?: object, tokens?: object}} Page
  * @typedef {{title: Words, endpoint?: string, request: object, pages: Page[]}} Lesson
  */
 import { BARE, LAYER } from "../request/presets.js";
@@ -30,33 +30,30 @@ export function checkedLesson(json) {
   json.pages.forEach((page, at) => {
     const isGood =
       isObject(page) && isWording(page.say) && typeof page.step === "string" && [page.head ?? 0, page.row ?? 0, page.col ?? 0].every(isCount);
-    if (!isGood || (page.masks && !isObject(page.masks)) || (page.options && !isObject(page.options)))
+    if (!isGood || OWN_OF_PAGE.some((name) => page[name] !== undefined && !isObject(page[name])))
       throw new Problem("lesson.page", { page: at + 1 });
   });
-  requestIn(json, "en");
+  json.pages.forEach((_, at) => requestOfPage(json, at, "en"));
   return json;
 }
 
-function requestIn(lesson, language) {
-  const tokens = Object.fromEntries(
-    Object.entries(lesson.request.tokens ?? {}).map(([name, list]) => [name, inLanguage(list, language)]),
-  );
-  return checkedRequest({ ...lesson.request, tokens });
+/** Members of a request to which a page adds its own. */
+const OWN_OF_PAGE = ["inputs", "masks", "options", "tokens"];
+
+function requestOfPage({ request, pages }, at, language) {
+  const merged = OWN_OF_PAGE.map((name) => [name, { ...request[name], ...pages[at][name] }]),
+    whole = { ...request, ...Object.fromEntries(merged) };
+  const tokens = Object.entries(whole.tokens).map(([name, list]) => [name, inLanguage(list, language)]);
+  return checkedRequest({ ...whole, tokens: Object.fromEntries(tokens) });
 }
 
 /** @param {Lesson} lesson @param {number} at @returns {import("../request/presets.js").Case} */
 export function caseOfPage(lesson, at, language) {
-  const request = requestIn(lesson, language),
-    { masks, options } = lesson.pages[at];
-  return {
-    id: "",
-    endpoint: lesson.endpoint === BARE ? BARE : LAYER,
-    request: { ...request, masks: { ...request.masks, ...masks }, options: { ...request.options, ...options } },
-  };
+  return { id: "", endpoint: lesson.endpoint === BARE ? BARE : LAYER, request: requestOfPage(lesson, at, language) };
 }
 
-/** @param {Lesson} lesson @param {number} at what of a view the page sets */
+/** What of a view the page sets; row −1 is where the heads differ. @param {Lesson} lesson @param {number} at */
 export function viewOfPage(lesson, at) {
-  const { step, head = 0, row = 0, col = 0 } = lesson.pages[at];
+  const { step, head = 0, row = step === "heads" ? -1 : 0, col = 0 } = lesson.pages[at];
   return { page: at, step: step === "heads" ? "attention" : step, head, row, col, batch: 0 };
 }

@@ -102,7 +102,7 @@ export function drawProduct({ left, upper, result }, { row, col }, room, more) {
   const inner = left.grid.cols,
     across = inner + result.grid.cols,
     down = inner + result.grid.rows;
-  const cell = Math.min(CELL_MOST, (room.width - LABEL - APART - 12) / across, (room.height - ABOVE - APART - NAME_BELOW) / down);
+  const cell = Math.min(CELL_MOST, (room.width - LABEL - APART - 12) / across, (room.height - ABOVE - APART - 2 * NAME_BELOW) / down);
   const x = LABEL,
     y = ABOVE,
     rightX = x + inner * cell + APART + 12,

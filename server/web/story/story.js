@@ -6,10 +6,11 @@ import { fileOfPage } from "../exchange/files.js";
 import { hasServer } from "../exchange/server.js";
 import { createRowBars } from "../maps/bars.js";
 import { savePage } from "../panels/giving.js";
+import { cellName } from "../panels/explain.js";
 import { explanationOf, formulaOf, written } from "../panels/rail.js";
 import { hiddenIn } from "../request/runs.js";
 import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
-import { short } from "../request/tensor.js";
+import { matrixOf, short } from "../request/tensor.js";
 import { caseOfPage, checkedLesson, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
 import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScene } from "./scene.js";
 
@@ -35,15 +36,15 @@ async function openPage(app, wish) {
     const page = Math.max(0, Math.min(lesson.pages.length - 1, view.page));
     app.openCase({ ...caseOfPage(lesson, page, app.language), view: { mode: "story", lesson: view.lesson, present: view.present, ...viewOfPage(lesson, page) } }, state.view.mode === "story");
     app.notify("");
+    app.waiting.stop("lesson");
   } catch (problem) {
     lessons.clear();
-    app.cannotUse(problem);
+    app.failed(problem, "lesson", () => openPage(app, wish));
   }
 }
 
 /** A lesson that was dropped or opened. @param {import("../main.js").App} app @param {File} file */
 export async function openLessonFile(app, file) {
-  if (!/\.json$/i.test(file.name)) return false;
   const json = await file.text().then(JSON.parse).catch(() => null);
   if (!isLesson(json)) return false;
   try {
@@ -117,6 +118,22 @@ function sceneOf(seen, id, place, room, more, t) {
     default:
       return drawAlone(plate(id), place, room, more);
   }
+}
+
+/** Where the head that is looked at is farthest from what the heads do on average. */
+function cellApart({ run, view }) {
+  const { attention } = run.answer.outputs,
+    maps = Array.from({ length: attention.shape[1] }, (_, head) => matrixOf(attention, view.batch, head).data),
+    { cols, data } = matrixOf(attention, view.batch, view.head);
+  let most = -Infinity,
+    found = 0;
+  data.forEach((weight, at) => {
+    const apart = weight - maps.reduce((sum, map) => sum + map[at], 0) / maps.length;
+    if (apart <= most) return;
+    most = apart;
+    found = at;
+  });
+  return { row: Math.floor(found / cols), col: found % cols };
 }
 
 function headsScene(seen, place, room, more, t) {
@@ -239,7 +256,8 @@ export function createStory(app) {
       page = lesson.pages[state.view.page],
       step = stepsIn(seen.run).find(({ id }) => id === page.step) ?? seen.step,
       matrix = matrixIn(step, seen.run, seen.view);
-    const at = { row: Math.min(state.view.row, matrix.rows - 1), col: Math.min(state.view.col, matrix.cols - 1) };
+    const { row: i, col: j } = state.view.row < 0 ? cellApart(seen) : state.view,
+      at = { row: Math.min(i, matrix.rows - 1), col: Math.min(j, matrix.cols - 1) };
     shown = { place: at, rows: matrix.rows, cols: matrix.cols };
     const room = { width: scene.clientWidth - 8, height: scene.clientHeight - 8 },
       more = { look: { ...app.look(), palette: "viridis", range: "full" }, choose: place };
@@ -255,9 +273,9 @@ export function createStory(app) {
     const name = (kind, index, length) => (kind === "feature" ? "d" + index : labelAt(labelsFor(kind, run.given.request, view, length), index));
     const names = { i: name(step.rows, i, matrix.rows), j: name(step.cols, j, matrix.cols) };
     const found = explanationOf(seen, i, j);
-    where.textContent = found?.worked ? `${names.i} · ${names.j} = ${found.worked(written)}` : `${names.i} · ${names.j} = ${short(value, 4)}`;
+    where.textContent = `${cellName(step, names)} = ${found?.worked ? found.worked(written) : short(value, 4)}`;
     formula.hidden = !found;
-    formula.replaceChildren(...(found ? formulaOf(found.formula, names) : []));
+    formula.replaceChildren(...(found ? formulaOf(found, names) : []));
     scene.setAttribute("aria-label", `${t("story.cell")} ${where.textContent}`);
   }
 
@@ -307,5 +325,5 @@ export function createStory(app) {
 /** Begins at the button that turns the page, so that keys turn it. @param {import("../main.js").App} app */
 export async function openStory(app) {
   await openPage(app, {});
-  app.startStory();
+  requestAnimationFrame(() => app.startStory?.()); // the mode may be of a part that has just come
 }

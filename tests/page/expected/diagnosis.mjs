@@ -22,6 +22,9 @@ function softmax(row) {
     return powers.map((value) => (sum === 0 ? 0 : value / sum));
 }
 
+/** The softmax of what all heads have for a query and a key. */
+const overHeads = (maps) => maps.map((map, h) => each(map, (_, i, j) => softmax(maps.map((one) => one[i][j]))[h]));
+
 /** Features of head h of so many: side by side, as they should be. */
 const beside = (x, heads) =>
     Array.from({ length: heads }, (_, h) => x.map((row) => row.slice((h * row.length) / heads, ((h + 1) * row.length) / heads)));
@@ -56,22 +59,26 @@ function layer(request, mistake = {}) {
         isHidden = mistake.isHidden ?? ((i, j) => Boolean(request.masks?.causal) && j > i + source.length - inputs.query.length),
         round = mistake.round ?? ((value) => value);
     const rounded = (a) => each(a, round);
+    const { num_heads: heads, kv_num_heads: kvHeads = heads } = request.options,
+        biasOf = (name) => (mistake.forgets?.includes(name) ? undefined : weights[name].bias),
+        project = (x, name) => each(times(rounded(x), rounded(w[name])), (value, _, j) => value + (biasOf(name)?.[j] ?? 0)),
+        groupOf = mistake.groupOf ?? ((h) => Math.floor((h * kvHeads) / heads));
     const [q, k, v] = [
-        [inputs.query, w.query],
-        [source, w.key],
-        [source, w.value],
-    ].map(([x, one]) => split(rounded(times(rounded(x), rounded(one))), HEADS));
+        [inputs.query, "query", heads],
+        [source, "key", kvHeads],
+        [source, "value", kvHeads],
+    ].map(([x, name, count]) => split(rounded(project(x, name)), count));
     const d = q[0][0].length;
-    const scores = q.map((one, h) => rounded(times(one, (mistake.transpose ?? turned)(k[h]))));
+    const scores = q.map((one, h) => rounded(times(one, (mistake.transpose ?? turned)(k[groupOf(h)]))));
     const scaled = scores.map((one) => each(one, (value) => round(value * (mistake.scale ?? 1 / Math.sqrt(d))))),
         masked = scaled.map((one) => each(one, (value, i, j) => (!mistake.isLate && isHidden(i, j) ? (mistake.hidden ?? -Infinity) : value)));
     const rows = mistake.softmax ?? ((a) => a.map(softmax)),
-        attention = masked
-            .map((one) => rounded(rows(one)))
+        attention = (mistake.isOverHeads ? overHeads(masked) : masked.map(rows))
+            .map(rounded)
             .map((one) => each(one, (value, i, j) => (mistake.isLate && isHidden(i, j) ? 0 : value)));
-    const context = attention.map((one, h) => rounded(times(one, v[h])));
+    const context = attention.map((one, h) => rounded(times(one, v[groupOf(h)])));
     const join = mistake.join ?? ((all) => all[0].map((_, i) => all.flatMap((one) => one[i])));
-    return { attention: [attention], context: [context], output: rounded(times(join(context), rounded(w.output))) };
+    return { attention: [attention], context: [context], output: rounded(project(join(context), "output")) };
 }
 
 const tensorOf = (json) => {
@@ -97,6 +104,18 @@ const toHalf = (value) => {
 
 const { masks: _, ...OPEN } = REQUEST;
 const SELF = { ...REQUEST, inputs: { query: randomMatrix(4, WIDTH, 8, 1) } }; // d = 4 = len
+
+const BIASED = {
+    ...REQUEST,
+    weights: Object.fromEntries(Object.entries(REQUEST.weights).map(([name, one], n) => [name, { ...one, bias: randomMatrix(1, WIDTH, 20 + n, 1)[0] }])),
+};
+const GROUPED = {
+    ...REQUEST,
+    weights: { ...REQUEST.weights, key: { weight: randomMatrix(WIDTH, 4, 11) }, value: { weight: randomMatrix(WIDTH, 4, 12) } },
+    options: { num_heads: 4, kv_num_heads: 2 },
+};
+const TURNED = { ...REQUEST, options: { num_heads: HEADS, rope: { layout: "half" } } };
+const weightOf = (name) => REQUEST.weights[name].weight;
 
 /** id, what is wrong, and the request if it is another one. */
 const MISTAKES = [
@@ -127,11 +146,23 @@ const MISTAKES = [
     ...["query", "key", "value", "output"].map((name) => ["transposed", { weights: { [name]: turned(REQUEST.weights[name].weight) } }]),
     ["transposed", { weights: Object.fromEntries(Object.entries(REQUEST.weights).map(([name, { weight }]) => [name, turned(weight)])) }],
     ["float16", { round: toHalf }],
+    ["causalStrict", { isHidden: (i, j) => j >= i + 2 }],
+    ["causalStrict", { isHidden: (i, j) => j >= i }, SELF],
+    ["causalLoose", { isHidden: (i, j) => j > i + 3 }],
+    ["softmaxHeads", { isOverHeads: true }, OPEN],
+    ["softmaxHeads", { isOverHeads: true }],
+    ["dropoutScaled", { softmax: (a) => each(a.map(softmax), (value) => value / 0.9) }],
+    ["groupsTiled", { groupOf: (h) => h % 2 }, GROUPED],
+    ...["query", "value", "output"].map((name) => ["biasNone", { forgets: [name] }, BIASED]),
+    ["biasNone", { forgets: ["query", "key", "value", "output"] }, BIASED],
+    ["swapped", { weights: { query: weightOf("key"), key: weightOf("query") } }],
+    ["swapped", { weights: { key: weightOf("value"), value: weightOf("key") } }],
+    ["ropeNone", {}, TURNED],
 ];
 
 export const cases = {
     async "diagnosis: without a mistake all steps agree and nothing is said"() {
-        for (const request of [REQUEST, OPEN, SELF]) {
+        for (const request of [REQUEST, OPEN, SELF, BIASED, GROUPED]) {
             const values = layer(request),
                 run = runOf(request);
             for (const [step, json] of Object.entries(values)) {
@@ -154,6 +185,13 @@ export const cases = {
                     assert.equal(cause.of.split(", ").length, Object.keys(mistake.weights).length);
                 assert.ok(id === "float16" ? cause.left < cause.before : cause.left < 1e-9 * cause.before, `${id} leaves ${cause.left}`);
             }
+        }
+    },
+    async "diagnosis: the result alone is taken for the output, so that its mistake is named"() {
+        for (const [id, mistake, request = REQUEST] of MISTAKES) {
+            const { output } = layer(request, mistake),
+                found = { name: "", tensor: tensorOf(output), digits: 0 };
+            assert.equal(guessedStep(found, runOf(request), VIEW).id, "output", id);
         }
     },
     async "diagnosis: values that torch printed with four digits are enough"() {

@@ -43,6 +43,19 @@ export const cases = {
         assert.deepEqual(found.map(({ digits }) => digits), [4, 0, 0]);
         assert.ok(Number.isNaN(found[2].tensor.data[0]));
     },
+    "readers: lists, objects and tables tell how many digits they are rounded to, as tensors do"() {
+        for (const text of [
+            "tensor([[0.6309, 0.1]])",
+            "[[0.6309, 0.1]]",
+            '{"attention": [[0.6309, 0.1]]}',
+            "0.6309 0.1\n0.5 0.25",
+            "0.6309,0.1\n0.5,0.25",
+            "0,6309;0,1\n0,5;0,25",
+        ])
+            assert.equal(foundInText(text)[0].digits, 4, text);
+        for (const text of ["[[0.5, 0.25]]", "[[0.6309298157691956, 0.1]]", "[[6.309e-1, 1.0]]", "0.5,0.25\n1,0"])
+            assert.equal(foundInText(text)[0].digits, 0, text);
+    },
     "readers: an answer of the server is its steps"() {
         const json = { outputs: { q: [[[[1, 2]]]], attention: [[[[1]]]] }, shapes: {}, effective: { scale: 1 } };
         assert.deepEqual(foundInText(JSON.stringify(json)).map(({ name }) => name), ["q", "attention"]);
@@ -72,6 +85,6 @@ export const cases = {
             ["", "own.empty"],
         ])
             assert.throws(() => foundInText(text), problem(key), text);
-        assert.throws(() => foundInText('{"outputs": '), SyntaxError);
+        assert.throws(() => foundInText('{"outputs": '), problem("own.json"));
     },
 };

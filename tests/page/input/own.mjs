@@ -231,17 +231,59 @@ export const cases = {
             assert.deepEqual(request.inputs.query, wanted, text);
             assert.deepEqual(request.tokens?.query, tokens, text);
         }
+        const raw = /undefined|iterable|Symbol|Unexpected|position|TypeError|\/inputs/;
         for (const [text, said] of [
             ["1,2\n3,x", "“x” in row 2 is not a number"],
             ["1,2\n3", "row 2 has another length"],
             ["a\nb\n", "no numbers"],
             [",x\nb,y\n", "“y” in row 2"],
             ["1,2\n3,", "a field is empty"],
+            ["NaN inf", "NaN cannot be computed with"],
+            ['{"a": 1}', "no form that this page knows"],
+            ['{"inputs": {"query": [[1, 2], [3]]}}', "inputs.query"],
+            ['{"attention": [[1, 2], [3]]}', "lists have different lengths"],
+            ['{"a": [1, 2', "stops being JSON"],
             ["", "no numbers"],
         ]) {
             await dropFile(page, "mine.csv", text);
             await page.locator(".notice", { hasText: said }).waitFor();
+            assert.doesNotMatch(await page.locator(".notice").textContent(), raw, text);
+        }
+        for (const [name, content] of [
+            ["cut.safetensors", Buffer.from([255, 0, 0, 0, 0, 0, 0, 0, 123])],
+            ["short.safetensors", Buffer.from([1])],
+            ["cut.npy", Buffer.from([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1])],
+            ["cut.npz", Buffer.from("PK")],
+        ]) {
+            await dropFile(page, name, content);
+            await page.locator(".notice", { hasText: /safetensors file|NPY file|zip file/ }).waitFor();
+            assert.doesNotMatch(await page.locator(".notice").textContent(), raw, name);
+            await page.locator(".notice .close").click();
         }
         await page.finish();
+    },
+    async "own: a sentence that is too long, or none, is said in words for people"(stage) {
+        for (const [locale, long, empty] of [
+            ["en-GB", /too long for the model. It has 322 tokens, and the model takes at most 64/, /Write a sentence/],
+            ["tr-TR", /çok uzun.*322.*64/, /Bir cümle yazın/],
+            ["ru-RU", /слишком длинное.*322.*64/, /Напишите предложение/],
+        ]) {
+            const page = await openPage(stage, { locale }, "/", settled),
+                box = page.locator(".panel textarea").first();
+            await box.fill("word ".repeat(80));
+            await page.locator(".notice", { hasText: long }).waitFor();
+            assert.doesNotMatch(await page.locator(".notice").textContent(), /inputs|options|truncate/);
+            await page.locator(".lab.stale").waitFor();
+            await box.fill("");
+            await page.locator(".panel .note", { hasText: empty }).waitFor();
+            await answerTo(page, () => box.fill("Anna likes tea"));
+            await page.locator(".stage h2", { hasText: "5 × 5" }).waitFor();
+            assert.doesNotMatch(await page.locator(".panel .note").first().textContent(), empty);
+            await page.locator("header nav button").nth(2).click();
+            await page.locator(".model-form input").first().fill("word ".repeat(80));
+            await page.keyboard.press("Enter");
+            await page.locator(".notice", { hasText: long }).waitFor();
+            await page.finish();
+        }
     },
 };

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
 import { assertClose, dropFile, exported, inFolder, numberOf, openPage } from "../support.mjs";
-import { answerOf, cellOf, computed, headCell, openHead, openModels, SENTENCE } from "./opened.mjs";
+import { answerOf, cellOf, colourAt, computed, headCell, openHead, openModels, SENTENCE, sentence } from "./opened.mjs";
 
 const TOKENS = ["a", "cat", "sat", "on", "a"];
 const [LAYERS, HEADS] = [3, 2];
@@ -152,18 +152,91 @@ export const cases = {
         assertClose(numberIn(await cellOf(page, 9, 2)), rollout[3][0][9][2], 4, "rollout");
         await page.finish();
     },
-    async "dumps: a head of a file opens in the laboratory, and a sentence of a model after it"(stage) {
+    async "dumps: a file does not wear the form of a model, has no steps to open, and is closed"(stage) {
         const page = await openModels(stage);
+        await openHead(page, 3, 0);
+        await page.keyboard.press("a");
+        await computed(page);
         await dropFile(page, "heads.json", FORMS["heads.json"]);
         await showsMaps(page, "heads.json");
+        assert.equal(await page.locator(".model-form").isVisible(), false);
+        assert.equal(await page.locator(".off").isVisible(), false);
+        assert.equal(await page.getByRole("button", { name: "All steps" }).isVisible(), false);
         await headCell(page).focus();
-        await page.keyboard.press("Enter");
-        await page.locator(".stage h2", { hasText: "softmax · head 1 · 5 × 5" }).waitFor();
-        await page.locator("header nav button").nth(2).click();
-        await page.locator(".model-form select").first().selectOption("demo");
-        await page.locator(".model-form button.main").click();
+        for (const key of ["Enter", "a"]) await page.keyboard.press(key);
+        await computed(page);
+        assert.equal(await page.locator("header nav button").nth(2).getAttribute("aria-selected"), "true");
+        assert.equal(await headCell(page).getAttribute("aria-label"), "layer 2, head 1");
+        assert.doesNotMatch(await page.locator(".grid-box").textContent(), /all steps|switches/);
+        await page.getByRole("button", { name: "Close the file" }).click();
         await page.locator(".grid-box .note", { hasText: "4 layers × 4 heads, 14 tokens" }).waitFor();
+        assert.equal(await sentence(page).inputValue(), SENTENCE);
         await page.finish();
+    },
+    async "dumps: later keys that no head sees are masked, in the thumbnails and in the open map"(stage) {
+        const page = await openPage(stage),
+            causal = [[[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]];
+        await dropFile(page, "causal.json", JSON.stringify({ attentions: [causal], tokens: ["a", "b", "c"] }));
+        await page.locator(".model-top .note", { hasText: "causal.json" }).waitFor();
+        await computed(page);
+        assert.equal(await cellOf(page, 0, 1), "a → b, masked");
+        assert.match(await cellOf(page, 2, 0), /0\.2$/);
+        assert.equal(await page.locator(".grid-box .swatch").isVisible(), true);
+        const bidirectional = [[[0.5, 0.5, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]];
+        await dropFile(page, "other.json", JSON.stringify({ attentions: [causal, bidirectional], tokens: ["a", "b", "c"] }));
+        await page.locator(".model-top .note", { hasText: "other.json" }).waitFor();
+        await computed(page);
+        assert.equal(await cellOf(page, 0, 1), "a → b, 0");
+        await page.finish();
+    },
+    async "dumps: thumbnails and the open map of large maps have one range, and the page answers while they are read"(stage) {
+        const page = await openPage(stage),
+            [layers, heads, length] = [8, 8, 256],
+            halves = new Uint16Array(layers * heads * length * length);
+        // Half a weight for the query itself and the first key: 0x3800 is 0.5 in float16, 0x3c00 is 1.
+        for (let n = 0; n < layers * heads; n++)
+            for (let i = 0; i < length; i++) {
+                const row = (n * length + i) * length;
+                halves[row] = i === 0 ? 0x3c00 : 0x3800;
+                halves[row + i] = i === 0 ? 0x3c00 : 0x3800;
+            }
+        const file = zip({ "attentions.npy": npy("<f2", [layers, heads, length, length], Buffer.from(halves.buffer)) }, true);
+        await page.evaluate(() => {
+            window.made = 0;
+            const { Worker } = window;
+            window.Worker = class extends Worker {
+                postMessage(message, ...rest) {
+                    if (message instanceof File) window.made++;
+                    super.postMessage(message, ...rest);
+                }
+            };
+            window.longest = 0;
+            let last = performance.now();
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = () => {
+                window.longest = Math.max(window.longest, performance.now() - last);
+                last = performance.now();
+                if (!window.isOver) port2.postMessage(0);
+            };
+            window.DecompressionStream = window.DataView = undefined; // to unpack and to read is the worker's
+            port2.postMessage(0);
+        });
+        const begun = Date.now();
+        await dropFile(page, "large.npz", file);
+        await page.locator(".grid-box .note", { hasText: "8 layers × 8 heads, 256 tokens" }).waitFor();
+        await computed(page);
+        const whole = Date.now() - begun,
+            { made, longest } = await page.evaluate(() => ((window.isOver = true), { made: window.made, longest: window.longest }));
+        assert.equal(made, 1);
+        await page.locator(".grid-box").getByRole("combobox", { name: "Range" }).selectOption("full");
+        await computed(page);
+        const cell = page.locator(".headgrid [role=gridcell]"),
+            { width, height } = await cell.boundingBox();
+        const colour = await colourAt(page, ".headgrid", 0.01 * width, 0.6 * height);
+        // Viridis in its middle: 0.5 of 0 to 1.
+        assert.ok([0x21, 0x91, 0x8c].every((part, n) => Math.abs(part - colour[n]) < 40), `${colour}`);
+        await page.finish();
+        return `${whole} ms, longest task ${Math.round(longest)} ms`;
     },
     async "dumps: a file that holds no maps says what is wrong with it"(stage) {
         const page = await openPage(stage);

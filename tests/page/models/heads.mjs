@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assertClose, numberOf, settled, startServer } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
-import { answerOf, cellOf, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
+import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
 import { writeModel } from "./random_model.mjs";
 
 const numberIn = (label) => numberOf(label.slice(label.lastIndexOf(", ") + 2));
@@ -110,8 +110,40 @@ export const cases = {
         await page.getByLabel("Without the first token").check();
         await openHead(page, 3, 0);
         assert.ok((await firstColumn())[2] > 200, "the ground of hidden cells");
-        assert.equal(await cellOf(page, 3, 0), "did → [CLS], masked");
+        assert.equal(await cellOf(page, 3, 0), "did → [CLS], left out");
         assert.match(await cellOf(page, 9, 2), /^it → animal, 0\.9/);
+        await page.finish();
+    },
+    async "models: thumbnails and the open map have the range of the legend, with and without the first token"(stage) {
+        const page = await openModels(stage),
+            legend = page.locator(".grid-box .legend");
+        /** Of a cell: in the thumbnail of the open head, and in its map. */
+        const coloursOf = async (row, col) => {
+            await cellOf(page, row, col);
+            const { width, height } = await headCell(page).boundingBox();
+            return {
+                thumb: await colourAt(page, ".headgrid", ((col + 0.5) * width) / 14, ((row + 0.5) * height) / 14),
+                map: await colourAt(page, ".headview", 8, 8),
+            };
+        };
+        for (const [range, high] of [["full", "1"], ["max", null], ["robust", null], ["log", null]])
+            for (const isCut of [false, true]) {
+                await page.getByLabel("Without the first token").setChecked(isCut);
+                await legend.getByRole("combobox", { name: "Range" }).selectOption(range);
+                await openHead(page, 3, 0);
+                const faint = await coloursOf(11, 12), // too → tired, about 1e-7
+                    full = await coloursOf(9, 2); // it → animal, 0.999998
+                for (const [name, { thumb, map }] of Object.entries({ faint, full }))
+                    assert.ok(thumb.every((part, n) => Math.abs(part - map[n]) <= 2), `${range} ${isCut} ${name}: ${thumb} / ${map}`);
+                assert.ok(full.map[0] > 200 && full.map[2] < 60, `${range}: 1 is yellow: ${full.map}`);
+                assert.ok(faint.map[0] < 80 && faint.map[1] < 30, `${range}: 1e-7 is dark: ${faint.map}`);
+                const ends = await legend.locator("span").allTextContents();
+                if (high) assert.equal(ends[1], high);
+                assert.ok(numberOf(ends[1]) > 0.5, String(ends));
+            }
+        await page.reload();
+        await computed(page);
+        assert.equal(await legend.getByRole("combobox", { name: "Range" }).inputValue(), "log");
         await page.finish();
     },
     async "models: mean, maximum and rollout are those of the server and of its maps"(stage) {

@@ -57,6 +57,20 @@ export async function cellOf(page, row, col) {
     return cell.getAttribute("aria-label");
 }
 
+/** Red, green and blue of a drawn canvas, so many CSS pixels from the corner of the focused cell of its grid. @returns {Promise<number[]>} */
+export const colourAt = (page, part, right, down) =>
+    page.evaluate(
+        ([selector, x, y]) => {
+            const canvas = document.querySelector(`${selector} canvas`),
+                cell = document.querySelector(`${selector} [role=gridcell]`).getBoundingClientRect(),
+                from = canvas.getBoundingClientRect(),
+                ratio = canvas.width / from.width,
+                point = [cell.left - from.left + x, cell.top - from.top + y].map((place) => Math.floor(place * ratio));
+            return Array.from(canvas.getContext("2d").getImageData(...point, 1, 1).data.slice(0, 3));
+        },
+        [part, right, down],
+    );
+
 /** The server's answer about a text. */
 export async function answerOf(stage, text, options = {}, model = "demo") {
     const response = await fetch(`${stage.url}/v1/models/${model}/attention`, {

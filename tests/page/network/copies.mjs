@@ -1,11 +1,13 @@
 /**
- * copies.mjs: pages saved from every mode open from disk: without a server, without an error, and axe finds nothing.
+ * copies.mjs: pages saved from every mode open from disk: without a server, without an error, and axe finds
+ * nothing; and they say of what they are copies.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
-import { addressOf, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
+import { addressOf, answerTo, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
 
 const drawn = (page) => page.locator(".scene svg").waitFor();
 
@@ -39,7 +41,7 @@ const COPIES = {
     "the story": { path: "/", save: fromStory, ready: drawn },
 };
 
-export const cases = Object.fromEntries(
+const OPENED = Object.fromEntries(
     Object.entries(COPIES).map(([name, { path, save, ready }]) => [
         `copies: saved from the page, it opens from disk without an error, and axe finds nothing: ${name}`,
         (stage) =>
@@ -59,3 +61,50 @@ export const cases = Object.fromEntries(
             }),
     ]),
 );
+
+/** Saves the run as JSON, and opens it again. */
+async function reopened(page, folder) {
+    const path = await exported(page, "JSON", folder);
+    await answerTo(page, () => dropFile(page, "run.json", readFileSync(path)));
+}
+
+async function saysItsModel(page) {
+    assert.match(await page.locator(".stage h2").textContent(), /^demo, layer 3 · softmax · head 0/);
+    assert.match(await page.locator(".role").textContent(), /^Layer 3, head 0 looks for the noun/);
+    assert.doesNotMatch(await page.locator(".panel").textContent(), /stand in for a trained model/);
+    assert.equal(await page.getByLabel("Sentence").inputValue(), "The animal did not cross the street because it was too tired");
+    assert.equal(await page.getByRole("button", { name: "Make tokens" }).isVisible(), false);
+}
+
+export const cases = {
+    ...OPENED,
+    async "copies: a page and a JSON of a trained model say its model, and nothing replaces its vectors"(stage) {
+        await inFolder(async (folder) => {
+            const page = await openPage(stage, {}, "/", settled),
+                path = await fromLaboratory(page, folder);
+            await reopened(page, folder);
+            await saysItsModel(page);
+            await answerTo(page, () => page.getByRole("button", { name: "wide" }).click());
+            await page.getByRole("button", { name: "tired" }).waitFor();
+            await page.finish();
+            const copy = await openPage(stage, {}, pathToFileURL(path).href, settled);
+            await saysItsModel(copy);
+            assert.match(await copy.locator(".panel .note").first().textContent(), /This copy has no server/);
+            assert.equal(await copy.getByLabel("Sentence").isEditable(), false);
+            assert.equal(await copy.locator(".role button").count(), 0);
+            await copy.getByLabel("Causal").check();
+            await copy.waitForFunction(() => location.hash || history.state);
+            await copy.waitForTimeout(600);
+            await copy.reload();
+            await settled(copy);
+            await saysItsModel(copy);
+            await copy.finish();
+        });
+    },
+    async "copies: of a request of one's own no page says that random numbers stand in"(stage) {
+        const page = await openPage(stage);
+        await answerTo(page, () => dropFile(page, "mine.json", JSON.stringify({ inputs: { query: [[1, 0], [0, 1]] }, tokens: { query: ["a", "b"] } })));
+        assert.match(await page.locator(".panel .note").first().textContent(), /keep their vectors/);
+        await page.finish();
+    },
+};

@@ -3,6 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
+import { findings } from "../input/accessibility.mjs";
+import { openModels, sentence } from "../models/opened.mjs";
 import { answerTo, choosePreset, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
 
 const STALE = { "en-GB": /^Old:/, "tr-TR": /^Eski:/, "ru-RU": /^Устарело:/ };
@@ -67,6 +69,57 @@ export const cases = {
         const again = await answerTo(page, () => mend(page));
         assert.equal(again.request.options.scale, 0.4);
         await isFresh(page);
+        await page.finish();
+    },
+    async "offline: a sentence that was typed while the server was gone is answered once it is back"(stage) {
+        const page = await openPage(stage, {}, "/", settled),
+            box = page.getByLabel("Sentence");
+        await cut(page);
+        await box.fill("The animal did not cross the street because it was too wide");
+        await saysGone(page);
+        await isStale(page);
+        assert.equal(await page.locator(".verdict.good").count(), 0);
+        await mend(page);
+        await isFresh(page);
+        await page.locator(".readout", { hasText: "it → street" }).waitFor();
+        await cut(page);
+        await box.fill("The animal did not cross the street because it was too tired");
+        await saysGone(page);
+        await isStale(page);
+        await page.getByLabel("Causal").check(); // both are asked for again
+        await mend(page);
+        await page.getByRole("button", { name: "Try now" }).click();
+        await isFresh(page);
+        await page.locator(".stage h2", { hasText: "14 × 14" }).waitFor();
+        await page.waitForFunction(() => document.querySelector(".explain .note") && document.querySelector(".legend .swatch:not(.absent)"));
+        assert.match(await page.locator(".stage .bars, .readout").first().textContent(), /./);
+        assert.equal(await box.inputValue(), "The animal did not cross the street because it was too tired");
+        await page.finish();
+    },
+    async "offline: an example that was chosen while the server was gone opens once it is back"(stage) {
+        const page = await openPage(stage, {}, "/", settled);
+        await cut(page);
+        await page.getByRole("combobox", { name: "Example" }).selectOption("demo.previous");
+        await saysGone(page);
+        await mend(page);
+        await page.locator(".stage h2", { hasText: "demo, layer 0" }).waitFor();
+        await isFresh(page);
+        await page.finish();
+    },
+    async "offline: in the models, what is shown is said to be old, and the sentence is asked for again"(stage) {
+        const page = await openModels(stage);
+        await cut(page);
+        await sentence(page).fill("Anna likes tea");
+        await page.keyboard.press("Enter");
+        await saysGone(page);
+        await page.locator(".columns.stale").waitFor();
+        assert.match(await page.locator(".old").textContent(), STALE["en-GB"]);
+        assert.deepEqual(await findings(page), []);
+        await mend(page);
+        await page.locator(".grid-box .note", { hasText: "5 tokens" }).waitFor();
+        assert.equal(await page.locator(".columns.stale").count(), 0);
+        assert.equal(await page.locator(".old").isVisible(), false);
+        assert.equal(await page.locator(".notice").isVisible(), false);
         await page.finish();
     },
     async "offline: an answer that breaks off in the middle is the server's absence too"(stage) {

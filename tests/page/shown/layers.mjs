@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
+import { answerOf, colourAt } from "../models/opened.mjs";
 import {
     answerTo,
     assertClose,
@@ -16,6 +17,7 @@ import {
     openPage,
     settled,
     startServer,
+    tableOf,
 } from "../support.mjs";
 
 /** Numbers that are the same everywhere and unlike each other. */
@@ -75,6 +77,38 @@ export const cases = {
         assert.deepEqual(await names(page), ["Choose one", ...DEMO]);
         await choose(page, DEMO[3]);
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+        await page.finish();
+    },
+    async "layers: of a sentence in a model the tab shows the model's own maps, and opens its layers with their inputs"(stage) {
+        const page = await openPage(stage, {}, "/", settled),
+            text = "The animal did not cross the street because it was too tired",
+            { outputs } = await answerOf(stage, text);
+        await page.getByRole("tab", { name: "Layers" }).click();
+        await page.locator(".layers [role=grid][aria-busy=false]").waitFor();
+        const cell = page.locator(".layers [role=gridcell]");
+        assert.equal(await page.locator(".legend").first().isVisible(), true);
+        assert.match(await page.locator(".layers .note").textContent(), /own|model demo for this sentence/);
+        for (const layer of [0, 1, 2, 3]) {
+            await cell.focus();
+            await page.keyboard.press("Control+Home");
+            for (let n = 0; n < layer; n++) await page.keyboard.press("ArrowDown");
+            assert.equal(await cell.getAttribute("aria-label"), `layer ${layer}, head 0`);
+            const { width, height } = await cell.boundingBox(),
+                map = outputs.attention[layer][0][0];
+            for (const row of [1, 5, 9, 12]) {
+                const col = map[row].indexOf(Math.max(...map[row])),
+                    [red, , blue] = await colourAt(page, ".layers", ((col + 0.5) * width) / 14, ((row + 0.5) * height) / 14);
+                if (map[row][col] > 0.95) assert.ok(red > 200 && blue < 80, `layer ${layer}, row ${row}: ${red} ${blue}`);
+            }
+        }
+        await page.keyboard.press("Control+Home");
+        await page.keyboard.press("Enter");
+        await page.locator(".stage h2", { hasText: "demo, layer 0" }).waitFor();
+        await settled(page);
+        await page.getByRole("tab", { name: "Table" }).click();
+        await page.waitForFunction(() => document.querySelector(".verdict.good"));
+        const cells = await tableOf(page);
+        assertClose(numberOf(cells[9][8]), outputs.attention[0][0][0][9][8], 3, "the word before");
         await page.finish();
     },
     async "layers: one is chosen, computed by the server with its own weights, and checked"(stage) {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, inFolder, openPage } from "../support.mjs";
+import { addressOf, dropFile, inFolder, numberOf, openPage, tableOf } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -66,15 +66,77 @@ export const cases = {
     async "story: a cell is a row and a column, written out with the words' names"(stage) {
         const page = await openStory(stage);
         await turnTo(page, LESSONS[0], 2);
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent === "home · go = 1 · 2 + 3 · 1 = 5");
+        await page.waitForFunction(() => document.querySelector(".story .worked").textContent === "score[home, go] = 1 · 2 + 3 · 1 = 5");
         assert.equal(await page.locator(".beam").count(), 2);
         await page.locator(".result rect").first().click();
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("I · I = 2 · 1"));
+        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("score[I, I] = 2 · 1"));
         await page.locator(".scene").focus();
         await page.keyboard.press("ArrowRight");
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("I · go = 2 · 2"));
+        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("score[I, go] = 2 · 2"));
         await said(page, LESSONS[0].pages[2].say.en);
         await page.finish();
+    },
+    async "story: a value is named by its step, and a mix of values sums over the words"(stage) {
+        for (const [locale, language, [home, go]] of [
+            ["en-GB", "en", ["home", "go"]],
+            ["tr-TR", "tr", ["gidiyorum", "eve"]],
+            ["ru-RU", "ru", ["домой", "иду"]],
+        ]) {
+            const page = await openStory(stage, { locale });
+            const starts = (wanted) => page.waitForFunction((text) => document.querySelector(".story .worked").textContent.startsWith(text), wanted);
+            for (const [at, name] of [[2, "score"], [3, "scaled"], [5, "weight"]]) {
+                await turnTo(page, LESSONS[0], at, language);
+                await starts(`${name}[${home}, ${go}] = `);
+            }
+            await turnTo(page, LESSONS[0], 6, language);
+            await starts(`context[${home}, d0] = `);
+            assert.equal(await page.locator(".story .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
+            await page.getByRole("tab").nth(1).or(page.locator("nav.segments button").nth(1)).first().click();
+            await page.locator(".stage h2", { hasText: "A V" }).waitFor();
+            assert.equal(await page.locator(".explain .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
+            await page.finish();
+        }
+    },
+    async "story: on the page of two heads the marked row is the one where they look elsewhere"(stage) {
+        const page = await openStory(stage);
+        await turnTo(page, LESSONS[0], 7);
+        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("weight[go, go] = "));
+        await page.getByRole("button", { name: "Open in the laboratory" }).click();
+        await page.locator(".stage h2", { hasText: "softmax" }).waitFor();
+        const strongest = [];
+        for (const head of [0, 1]) {
+            await page.locator(".heads button").nth(head).click();
+            await page.locator(".stage h2", { hasText: `head ${head}` }).waitFor();
+            const row = (await tableOf(page))[1].map((text) => (text === "–" ? -1 : numberOf(text)));
+            strongest.push(row.indexOf(Math.max(...row)));
+        }
+        assert.deepEqual(strongest, [0, 1]);
+        await page.finish();
+    },
+    async "story: padding is [PAD], and two documents are two sentences"(stage) {
+        for (const [locale, language, first] of [
+            ["en-GB", "en", "The"],
+            ["tr-TR", "tr", "Kedi"],
+            ["ru-RU", "ru", "Кошка"],
+        ]) {
+            const page = await openStory(stage, { locale });
+            await page.locator(".story select").selectOption("masks");
+            await said(page, LESSONS[1].pages[0].say[language]);
+            const columns = () => page.locator(".scene .plate.result .plate-col").allTextContents();
+            for (const [at, { tokens }] of LESSONS[1].pages.entries()) {
+                if (!tokens) continue;
+                await turnTo(page, LESSONS[1], at, language);
+                const wanted = tokens.query[language];
+                assert.equal(wanted[0], first);
+                await page.waitForFunction(
+                    (last) => Array.from(document.querySelectorAll(".scene .plate.result .plate-col")).at(-1)?.textContent === last,
+                    wanted.at(-1),
+                );
+                assert.deepEqual(await columns(), wanted);
+            }
+            assert.deepEqual(LESSONS[1].pages[4].tokens.query[language].slice(3), ["[PAD]", "[PAD]"]);
+            await page.finish();
+        }
     },
     async "story: the scale moves the bars of the row"(stage) {
         const page = await openStory(stage);
