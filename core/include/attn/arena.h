@@ -39,6 +39,13 @@ void attn_budget_destroy(attn_budget *budget);
 size_t attn_budget_bytes(attn_budget *budget);
 size_t attn_budget_spare_bytes(attn_budget *budget);
 size_t attn_budget_limit_bytes(const attn_budget *budget);
+/* The bytes that a large arena can still take, if the spare blocks are freed for them. */
+size_t attn_budget_room_bytes(attn_budget *budget);
+/*
+ * The bytes of all arenas together with the block that was last refused because of the limit. 0: none was refused since
+ * the last call.
+ */
+size_t attn_budget_refused_bytes(attn_budget *budget);
 /* The most bytes that a budget with that limit keeps in spare blocks. */
 size_t attn_budget_spare_limit_bytes(size_t limit_bytes);
 /* Returns the spare blocks to the system. */
@@ -48,6 +55,8 @@ void attn_budget_trim(attn_budget *budget);
 attn_arena *attn_arena_create(size_t limit_bytes);
 /* The same, within a budget that several arenas share; NULL: no budget. */
 attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes);
+/* Another arena with the budget and the limit of the first. */
+attn_arena *attn_arena_create_beside(const attn_arena *arena);
 /* Returns all memory to the budget or the system. NULL is fine. */
 void attn_arena_destroy(attn_arena *arena);
 /* Forgets all blocks but keeps the memory for the next use. */

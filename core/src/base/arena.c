@@ -74,6 +74,11 @@ attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes)
     return arena;
 }
 
+attn_arena *attn_arena_create_beside(const attn_arena *arena)
+{
+    return attn_arena_create_within(arena->budget, arena->limit_bytes);
+}
+
 static char *chunk_data(struct chunk *chunk)
 {
     return (char *)chunk + HEADER_BYTES;

@@ -21,6 +21,7 @@ struct spare {
 
 struct attn_budget {
     atomic_size_t bytes; /* taken, and of spare blocks */
+    atomic_size_t refused_bytes;
     size_t limit_bytes;
     pthread_mutex_t lock; /* guards what follows */
     size_t spares, spare_bytes;
@@ -68,6 +69,22 @@ size_t attn_budget_limit_bytes(const attn_budget *budget)
     return budget->limit_bytes;
 }
 
+static size_t limit_of_large(const attn_budget *budget)
+{
+    return budget->limit_bytes - budget->limit_bytes / SMALL_SHARE;
+}
+
+size_t attn_budget_room_bytes(attn_budget *budget)
+{
+    const size_t bytes = attn_budget_bytes(budget), limit = limit_of_large(budget);
+    return bytes < limit ? limit - bytes : 0;
+}
+
+size_t attn_budget_refused_bytes(attn_budget *budget)
+{
+    return atomic_exchange_explicit(&budget->refused_bytes, 0, memory_order_relaxed);
+}
+
 size_t attn_budget_spare_limit_bytes(size_t limit_bytes)
 {
     return limit_bytes / SPARE_SHARE;
@@ -88,11 +105,14 @@ bool attn_budget_take(attn_budget *budget, size_t bytes, bool is_small)
 {
     if (budget == NULL)
         return true;
-    const size_t limit = is_small ? budget->limit_bytes : budget->limit_bytes - budget->limit_bytes / SMALL_SHARE;
+    const size_t limit = is_small ? budget->limit_bytes : limit_of_large(budget);
     if (take_of_limit(budget, bytes, limit))
         return true;
     attn_budget_trim(budget);
-    return take_of_limit(budget, bytes, limit);
+    if (take_of_limit(budget, bytes, limit))
+        return true;
+    atomic_store_explicit(&budget->refused_bytes, attn_budget_bytes(budget) + bytes, memory_order_relaxed);
+    return false;
 }
 
 void attn_budget_give(attn_budget *budget, size_t bytes)

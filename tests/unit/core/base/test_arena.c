@@ -257,8 +257,17 @@ START_TEST(a_budget_bounds_all_its_arenas_together)
     ck_assert_ptr_nonnull(attn_arena_take(other, 64, 1)); /* the first small chunk is free */
     ck_assert_ptr_null(attn_arena_take(other, 700 << 10, 1));
     ck_assert(!attn_arena_hit_limit(other));
+    const size_t refused = attn_budget_refused_bytes(budget), taken = attn_budget_bytes(budget);
+    ck_assert_uint_ge(refused, taken + (700 << 10));
+    ck_assert_uint_le(refused, taken + (701 << 10));
+    ck_assert_uint_gt(refused - taken, attn_budget_room_bytes(budget));
+    ck_assert_uint_eq(attn_budget_refused_bytes(budget), 0);
     attn_arena_destroy(one);
     ck_assert_ptr_nonnull(attn_arena_take(other, 700 << 10, 1));
+    attn_arena *third = attn_arena_create_beside(other);
+    ck_assert_uint_eq(attn_arena_limit_bytes(third), 4 * MIB);
+    ck_assert_ptr_null(attn_arena_take(third, 700 << 10, 1));
+    attn_arena_destroy(third);
     attn_arena_destroy(other);
     ck_assert_uint_eq(attn_budget_bytes(budget), 0);
     attn_budget_destroy(budget);
