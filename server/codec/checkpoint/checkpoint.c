@@ -31,7 +31,7 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
 {
     json_t *tree = NULL, *seen = json_object(), *file;
     const char *name;
-    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
+    attn_arena *trees = attn_arena_create_beside(arena);
     attn_status status =
         trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, err) : fail_memory(err);
     const json_t *map = json_object_get(tree, "weight_map");
@@ -176,7 +176,7 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
                                    struct checkpoint_layers *layers, bool *is_unknown, attn_error *err)
 {
     json_t *config = NULL, *own = NULL, *modules = NULL;
-    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
+    attn_arena *trees = attn_arena_create_beside(arena);
     *layers = (struct checkpoint_layers){NULL, 0};
     *is_unknown = false;
     if (trees == NULL)

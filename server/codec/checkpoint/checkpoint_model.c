@@ -203,7 +203,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
                                   attn_error *err)
 {
     struct model_builder builder = {.model = model, .reader = {.arena = arena, .err = err}};
-    attn_arena *trees = attn_arena_create(CHECKPOINT_TREES_BYTES_MAX);
+    attn_arena *trees = attn_arena_create_beside(arena);
     json_t *config = NULL;
     *model = (struct checkpoint_model){.stack_count = 0};
     if (trees == NULL)

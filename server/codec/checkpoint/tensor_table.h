@@ -8,9 +8,6 @@
 #include "codec/json/json_tree.h"
 #include "codec/tensor/safetensors.h"
 
-/* The most memory for trees of JSON. They are many times their texts, and go when a checkpoint has been read. */
-enum { CHECKPOINT_TREES_BYTES_MAX = 1 << 30 };
-
 /* Reads a text that must be a JSON object; what names it in the message. ATTN_ERR_SYNTAX, ATTN_ERR_NO_MEMORY. */
 ATTN_MUST_CHECK attn_status checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena,
                                                  json_t **tree, attn_error *err);

@@ -72,21 +72,25 @@ static attn_status load_token(struct loading *loading, const struct node *node, 
     return status == ATTN_OK && token->normalized ? normalize(loading, normalizers, token) : status;
 }
 
-static attn_status build_tries(struct loading *loading, struct added *added)
+/* The trie of the tokens that are looked for in normalized text, or of the others. */
+static attn_status build_trie(struct loading *loading, const struct added *added, bool is_normalized, struct trie *trie,
+                              bool *has_any)
 {
-    size_t bytes = 0;
+    const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
+    struct text_span *texts = attn_arena_take_zeroed(loading->scratch, added->count, sizeof *texts);
+    if (texts == NULL)
+        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
     for (size_t i = 0; i < added->count; i++)
-        bytes += added->tokens[i].normalized_text.length;
-    attn_status status = trie_create(&added->plain, bytes, loading->reading.arena, loading->reading.err);
-    if (status == ATTN_OK)
-        status = trie_create(&added->normalized, bytes, loading->reading.arena, loading->reading.err);
-    for (size_t i = 0; i < added->count && status == ATTN_OK; i++) {
-        const struct added_token *token = &added->tokens[i];
-        struct trie *trie = token->normalized ? &added->normalized : &added->plain;
-        if (token->normalized_text.length > 0)
-            trie_add(trie, token->normalized_text.at, token->normalized_text.length, (uint32_t)i);
-        *(token->normalized ? &added->has_normalized : &added->has_plain) = true;
-    }
+        if (added->tokens[i].normalized == is_normalized) {
+            texts[i] = added->tokens[i].normalized_text;
+            *has_any = true;
+        }
+    attn_status status =
+        trie_create(trie, texts, added->count, loading->reading.arena, loading->scratch, loading->reading.err);
+    for (size_t i = 0; i < added->count && status == ATTN_OK; i++)
+        if (texts[i].length > 0)
+            trie_add(trie, texts[i].at, texts[i].length, (uint32_t)i);
+    attn_arena_release(loading->scratch, mark);
     return status;
 }
 
@@ -128,7 +132,11 @@ attn_status added_load(struct loading *loading, const struct node *list, const s
             return status;
     }
     attn_status status = sort(loading, list, added);
-    return status == ATTN_OK ? build_tries(loading, added) : status;
+    if (status == ATTN_OK)
+        status = build_trie(loading, added, false, &added->plain, &added->has_plain);
+    if (status == ATTN_OK)
+        status = build_trie(loading, added, true, &added->normalized, &added->has_normalized);
+    return status;
 }
 
 const struct added_token *added_find(const struct added *added, uint32_t id)

@@ -18,8 +18,9 @@
 struct tokenizer;
 
 /*
- * Loads text[0 .. length). The tokenizer lives in arena, whose bytes are its size. scratch lends memory for the JSON,
- * about twelve times the length, and has it back on return. Messages begin with the JSON pointer of the place.
+ * Loads text[0 .. length). The tokenizer lives in arena, whose bytes are its size. scratch lends memory for the JSON: about
+ * a megabyte for the vocabulary and the merges, which are read in pieces, and twelve times the length of all else. It has
+ * them back on return. Messages begin with the JSON pointer of the place.
  *   ATTN_ERR_SYNTAX            the text is not JSON, or a table in it is not what it should be
  *   ATTN_ERR_FIELD, _VALUE     something is missing, contradicts itself or is not supported
  *   ATTN_ERR_TOO_LARGE         more tokens, or longer ones, than this code takes

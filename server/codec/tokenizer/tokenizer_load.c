@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/json_pieces.h"
+#include "codec/tokenizer/model/merges.h"
 #include "codec/tokenizer/tokenizer_parts.h"
 
 /* ---- the vocabulary ---- */
@@ -30,84 +31,128 @@ static size_t count_added_ids(const json_t *list)
     return size;
 }
 
-/* The bytes of all texts with their NULs, and one more than the highest id; *size stays as it is if that is more. */
-static attn_status measure_object(struct loading *loading, const struct node *vocab, size_t *bytes, size_t *size)
+/* The vocabulary of the model, which is read twice: to measure it, and to copy it. */
+struct vocabulary_loader {
+    struct loading *loading;
+    struct vocabulary *vocabulary;
+    struct node node;
+    size_t bytes, size; /* of all texts with their NULs; one more than the highest id */
+    char *to, *end;     /* the next text is copied to it; behind the last one */
+};
+
+static attn_status measure_object(void *context, const json_t *piece, size_t index)
 {
+    struct vocabulary_loader *loader = context;
     const char *name;
     json_t *value;
-    json_object_foreach(vocab->json, name, value)
+    (void)index;
+    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
     {
-        const struct node entry = {.parent = vocab, .name = name, .json = value, .is_plain = true};
+        const struct node entry = {.parent = &loader->node, .name = name, .json = value, .is_plain = true};
         int64_t id = 0;
-        attn_status status = node_decode_integer(&loading->reading, &entry, 0, VOCABULARY_IDS_MAX - 1, &id);
+        attn_status status = node_decode_integer(&loader->loading->reading, &entry, 0, VOCABULARY_IDS_MAX - 1, &id);
         if (status != ATTN_OK)
             return status;
-        *bytes += strlen(name) + 1;
-        *size = (size_t)id >= *size ? (size_t)id + 1 : *size;
+        loader->bytes += strlen(name) + 1;
+        loader->size = (size_t)id >= loader->size ? (size_t)id + 1 : loader->size;
     }
     return ATTN_OK;
 }
 
-static attn_status measure_list(struct loading *loading, const struct node *vocab, size_t *bytes, size_t *size)
+static attn_status measure_list(void *context, const json_t *piece, size_t index)
 {
-    const size_t count = json_array_size(vocab->json);
+    struct vocabulary_loader *loader = context;
+    struct reading *reading = &loader->loading->reading;
+    const size_t count = json_array_size(piece);
     for (size_t i = 0; i < count; i++) {
-        const struct node entry = step_element(vocab, i);
+        const struct node entry = step_item(&loader->node, piece, index, i);
         const json_t *text = json_array_get(entry.json, 0);
         if (json_array_size(entry.json) != 2 || !json_is_string(text) || !json_is_number(json_array_get(entry.json, 1)))
-            return node_fail_value(&loading->reading, &entry, "a token and its score, as [\"the\", -3.5]");
+            return node_fail_value(reading, &entry, "a token and its score, as [\"the\", -3.5]");
         if (strlen(json_string_value(text)) != json_string_length(text))
-            return node_fail(&loading->reading, &entry, ATTN_ERR_VALUE, "holds U+0000, which is not supported");
-        *bytes += json_string_length(text) + 1;
+            return node_fail(reading, &entry, ATTN_ERR_VALUE, "holds U+0000, which is not supported");
+        loader->bytes += json_string_length(text) + 1;
     }
-    if (count > VOCABULARY_IDS_MAX)
-        return node_fail(&loading->reading, vocab, ATTN_ERR_TOO_LARGE, "has more than %d tokens", VOCABULARY_IDS_MAX);
-    *size = count > *size ? count : *size;
+    if (index + count > VOCABULARY_IDS_MAX)
+        return node_fail(reading, &loader->node, ATTN_ERR_TOO_LARGE, "has more than %d tokens", VOCABULARY_IDS_MAX);
+    loader->size = index + count > loader->size ? index + count : loader->size;
     return ATTN_OK;
 }
 
-/* Copies one text to *to, which moves behind it. */
-static attn_status add_text(struct loader *loader, const char *text, uint32_t id, char **to)
+static attn_status add_text(struct vocabulary_loader *loader, const char *text, uint32_t id)
 {
-    const size_t length = strlen(text);
-    memcpy(*to, text, length + 1);
-    const struct text_span copy = {*to, length};
-    *to += length + 1;
-    return vocabulary_add(&loader->tokenizer->vocabulary, copy, id, loader->loading.reading.err);
+    const struct text_span copy = {loader->to, strlen(text)};
+    if (copy.length >= (size_t)(loader->end - loader->to) || id >= loader->size)
+        return node_fail(&loader->loading->reading, &loader->node, ATTN_ERR_VALUE, "changed while it was read");
+    memcpy(loader->to, text, copy.length + 1);
+    loader->to += copy.length + 1;
+    return vocabulary_add(loader->vocabulary, copy, id, loader->loading->reading.err);
 }
 
-static attn_status load_vocabulary(struct loader *loader, const struct node *vocab)
+/* jansson finds a name that comes twice in a piece, and this one that comes again in a later piece. */
+static attn_status add_object(void *context, const json_t *piece, size_t index)
 {
-    struct loading *loading = &loader->loading;
-    const json_t *added = json_object_get(loader->root.json, "added_tokens");
+    struct vocabulary_loader *loader = context;
+    attn_status status = ATTN_OK;
+    const char *name;
+    json_t *value;
+    (void)index;
+    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
+    {
+        if (status == ATTN_OK && vocabulary_find(loader->vocabulary, name, strlen(name)) != VOCABULARY_NONE)
+            status = node_fail(&loader->loading->reading, &loader->node, ATTN_ERR_SYNTAX,
+                               "has the token \"%.80s\" twice", name);
+        if (status == ATTN_OK)
+            status = add_text(loader, name, (uint32_t)json_number_value(value));
+    }
+    return status;
+}
+
+static attn_status add_list(void *context, const json_t *piece, size_t index)
+{
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < json_array_size(piece) && status == ATTN_OK; i++)
+        status =
+            add_text(context, json_string_value(json_array_get(json_array_get(piece, i), 0)), (uint32_t)(index + i));
+    return status;
+}
+
+/*
+ * Takes the memory of all tables in one block, and gives it back. So a budget that is too small refuses it before any
+ * table is filled, and knows what they take together.
+ */
+static attn_status check_memory(const struct vocabulary_loader *loader)
+{
+    attn_arena *arena = loader->loading->reading.arena;
+    const attn_arena_mark mark = attn_arena_mark_here(arena);
+    const size_t tables = vocabulary_bytes(loader->loading->vocab_count, loader->size) + merges_bytes(loader->loading);
+    const void *all = attn_arena_take(arena, loader->bytes + tables, 1);
+    attn_arena_release(arena, mark);
+    return all != NULL ? ATTN_OK : node_fail_memory(&loader->loading->reading, &loader->node);
+}
+
+static attn_status load_vocabulary(struct loader *all, const struct node *vocab)
+{
+    struct loading *loading = &all->loading;
     const bool is_list = json_is_array(vocab->json);
-    const size_t count = is_list ? json_array_size(vocab->json) : json_object_size(vocab->json);
-    size_t bytes = 0, size = count_added_ids(added);
-    attn_status status = (is_list ? measure_list : measure_object)(loading, vocab, &bytes, &size);
+    struct vocabulary_loader loader = {.loading = loading,
+                                       .vocabulary = &all->tokenizer->vocabulary,
+                                       .node = *vocab,
+                                       .size = count_added_ids(json_object_get(all->root.json, "added_tokens"))};
+    attn_status status =
+        loading_each(loading, loading->vocab, loading->vocab_count, is_list ? measure_list : measure_object, &loader);
     if (status == ATTN_OK)
-        status = vocabulary_create(&loader->tokenizer->vocabulary, count, size, loading->reading.arena,
+        status = check_memory(&loader);
+    if (status == ATTN_OK)
+        status = vocabulary_create(loader.vocabulary, loading->vocab_count, loader.size, loading->reading.arena,
                                    loading->reading.err);
     if (status != ATTN_OK)
         return status;
-    char *to = attn_arena_take(loading->reading.arena, bytes, 1);
-    if (to == NULL)
+    loader.to = attn_arena_take(loading->reading.arena, loader.bytes, 1);
+    if (loader.to == NULL)
         return node_fail_memory(&loading->reading, vocab);
-    const char *name;
-    json_t *value;
-    size_t i;
-    if (is_list)
-        json_array_foreach(vocab->json, i, value)
-        {
-            if (status == ATTN_OK)
-                status = add_text(loader, json_string_value(json_array_get(value, 0)), (uint32_t)i, &to);
-        }
-    else
-        json_object_foreach(vocab->json, name, value)
-        {
-            if (status == ATTN_OK)
-                status = add_text(loader, name, (uint32_t)json_number_value(value), &to);
-        }
-    return status;
+    loader.end = loader.to + loader.bytes;
+    return loading_each(loading, loading->vocab, loading->vocab_count, is_list ? add_list : add_object, &loader);
 }
 
 /* ---- the model ---- */
@@ -137,7 +182,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
             "is a model of the kind \"%.60s\", which is not supported; supported kinds: WordPiece, BPE, Unigram", name);
     const struct node vocab = step_member(node, "vocab");
     const bool wants_list = kind == &model_unigram;
-    if (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json))
+    if (loading->vocab.at == NULL || (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json)))
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"vocab\", %s",
                          wants_list ? "a list" : "an object");
     attn_status status = load_vocabulary(loader, &vocab);
@@ -145,8 +190,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
         return status;
     loader->tokenizer->model_kind = kind;
     (void)json_object_del(node->json, "type");
-    if (!wants_list)
-        (void)json_object_del(node->json, "vocab");
+    (void)json_object_del(node->json, "vocab");
     return kind->load(loading, node, &loader->tokenizer->model);
 }
 
@@ -197,45 +241,95 @@ static attn_status load_parts(struct loader *loader)
     return status == ATTN_OK ? postprocess_load(loading, &post, &tokenizer->postprocessor) : status;
 }
 
-static attn_status fail_json(const json_error_t *error, attn_arena *scratch, attn_error *err)
+/* ---- the text without its long members ---- */
+
+struct cuts {
+    struct text_span spans[2]; /* in the order of the text */
+};
+
+static struct text_span inside(struct text_span collection)
 {
-    if (attn_arena_is_cancelled(scratch))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the tokenizer was read");
-    if (json_tree_is_starved())
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the tokenizer");
-    if (json_error_code(error) == json_error_null_byte_in_key)
-        return attn_fail(err, ATTN_ERR_VALUE, NULL, "a name holds U+0000, which is not supported in a vocabulary");
-    const attn_status status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the tokenizer is not JSON: %s", error->text);
-    if (err != NULL && error->line > 0 && error->column > 0) {
-        err->line = (size_t)error->line;
-        err->column = (size_t)error->column;
+    const bool is_here = collection.length >= 2;
+    return (struct text_span){is_here ? collection.at + 1 : collection.at, is_here ? collection.length - 2 : 0};
+}
+
+static struct cuts cuts_of(const struct loading *loading)
+{
+    const struct text_span vocab = inside(loading->vocab), merges = inside(loading->merges);
+    const bool is_vocab_first = vocab.length == 0 || (merges.length > 0 && vocab.at < merges.at);
+    return is_vocab_first ? (struct cuts){{vocab, merges}} : (struct cuts){{merges, vocab}};
+}
+
+/* The text without the cuts: a copy if there are any. at NULL: no memory. */
+static struct text_span copy_rest(const struct skim *whole, const struct cuts *cuts, attn_arena *scratch)
+{
+    const size_t length = whole->body_length - cuts->spans[0].length - cuts->spans[1].length;
+    if (length == whole->body_length)
+        return (struct text_span){whole->body, length};
+    char *copy = attn_arena_take(scratch, length, 1), *to = copy;
+    const char *from = whole->body;
+    for (size_t i = 0; copy != NULL && i < ARRAY_LENGTH(cuts->spans); i++) {
+        const struct text_span cut = cuts->spans[i];
+        if (cut.length == 0)
+            continue;
+        memcpy(to, from, (size_t)(cut.at - from));
+        to += cut.at - from;
+        from = cut.at + cut.length;
     }
-    return status;
+    if (copy != NULL)
+        memcpy(to, from, (size_t)(whole->body + whole->body_length - from));
+    return (struct text_span){copy, length};
+}
+
+/* The place in the text of a place in the copy. */
+static size_t place_of(const struct skim *whole, const struct cuts *cuts, size_t at)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(cuts->spans); i++)
+        if (cuts->spans[i].length > 0 && at > (size_t)(cuts->spans[i].at - whole->body))
+            at += cuts->spans[i].length;
+    return at;
+}
+
+/* Reads the text without the long members of the model, whose places it notes. */
+static attn_status read_rest(struct loading *loading, json_t **json)
+{
+    const struct skim *whole = loading->reading.skim;
+    const struct text_span model = json_text_find((struct text_span){whole->body, whole->body_length}, "model");
+    loading->vocab = json_text_find(model, "vocab");
+    loading->merges = json_text_find(model, "merges");
+    loading->vocab_count = json_text_items(loading->vocab);
+    loading->merges_count = json_text_items(loading->merges);
+    const struct cuts cuts = cuts_of(loading);
+    const struct text_span rest = copy_rest(whole, &cuts, loading->scratch);
+    json_error_t error;
+    if (rest.at == NULL)
+        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the tokenizer");
+    *json = json_tree_load(rest.at, rest.length, loading->scratch, &error);
+    if (*json != NULL)
+        return ATTN_OK;
+    return loading_fail_json(loading, &error, error.position > 0 ? place_of(whole, &cuts, (size_t)error.position) : 0);
 }
 
 attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, attn_arena *scratch,
                            const struct tokenizer **tokenizer, attn_error *err)
 {
-    static const struct skim nothing_lifted;
     static const struct member_table *const no_sections[] = {NULL};
+    const struct skim whole = {.body = text, .body_length = length, .arena = scratch};
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
-    json_error_t error;
-    *tokenizer = NULL;
-    json_t *json = json_tree_load(text, length, scratch, &error);
-    if (json == NULL)
-        return fail_json(&error, scratch, err);
+    json_t *json = NULL;
     struct loader loader = {
-        .loading = {.reading = {.arena = arena, .skim = &nothing_lifted, .sections = no_sections, .err = err},
+        .loading = {.reading = {.arena = arena, .skim = &whole, .sections = no_sections, .err = err},
                     .scratch = scratch},
         .tokenizer = attn_arena_take_zeroed(arena, 1, sizeof *loader.tokenizer),
-        .root = {.json = json, .is_plain = true},
     };
-    attn_status status = ATTN_OK;
-    if (loader.tokenizer == NULL)
+    *tokenizer = NULL;
+    attn_status status = read_rest(&loader.loading, &json);
+    if (status == ATTN_OK && loader.tokenizer == NULL)
         status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
-    else if (!json_is_object(json))
+    if (status == ATTN_OK && !json_is_object(json))
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the tokenizer is not an object");
-    else {
+    if (status == ATTN_OK) {
+        loader.root = (struct node){.json = json, .is_plain = true};
         loader.loading.vocabulary = &loader.tokenizer->vocabulary;
         status = load_parts(&loader);
     }

@@ -5,20 +5,23 @@
 
 #include <string.h>
 
-enum { MERGE_BYTES_MAX = 4096 /* of a token that a merge makes */, SHOWN_BYTES = 60 /* in messages */ };
+#include "codec/tokenizer/model/slots.h"
 
-static uint32_t hash(uint64_t pair)
-{
-    pair *= UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(pair >> 32);
-}
+struct merges_loader {
+    struct loading *loading;
+    const struct node *list;
+    size_t prefix_bytes;
+    struct merges *merges;
+};
+
+enum { MERGE_BYTES_MAX = 4096 /* of a token that a merge makes */, SHOWN_BYTES = 60 /* in messages */ };
 
 /* The slot of that pair, or the empty one where it belongs. */
 static struct merge *find(const struct merges *merges, uint64_t pair)
 {
-    uint32_t slot = hash(pair) & merges->mask;
+    uint32_t slot = slots_first(slots_hash(pair), merges->count);
     while (merges->slots[slot].id != VOCABULARY_NONE && merges->slots[slot].pair != pair)
-        slot = (slot + 1) & merges->mask;
+        slot = slots_next(slot, merges->count);
     return &merges->slots[slot];
 }
 
@@ -45,8 +48,10 @@ static bool read_pair(const json_t *json, struct text_span *left, struct text_sp
     return true;
 }
 
-static attn_status add(struct loading *loading, const struct node *node, size_t prefix_bytes, struct merges *merges)
+static attn_status add(const struct merges_loader *loader, const struct node *node)
 {
+    struct loading *loading = loader->loading;
+    const size_t prefix_bytes = loader->prefix_bytes;
     char joined[MERGE_BYTES_MAX];
     struct text_span left, right;
     if (!read_pair(node->json, &left, &right))
@@ -64,27 +69,36 @@ static attn_status add(struct loading *loading, const struct node *node, size_t 
                          (int)(left.length < SHOWN_BYTES ? left.length : SHOWN_BYTES), left.at,
                          (int)(right.length < SHOWN_BYTES ? right.length : SHOWN_BYTES), right.at);
     const uint64_t pair = (uint64_t)first << 32 | second;
-    *find(merges, pair) = (struct merge){pair, (uint32_t)node->index, id};
+    *find(loader->merges, pair) = (struct merge){pair, (uint32_t)node->index, id};
     return ATTN_OK;
+}
+
+static attn_status add_piece(void *context, const json_t *piece, size_t index)
+{
+    const struct merges_loader *loader = context;
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < json_array_size(piece) && status == ATTN_OK; i++) {
+        const struct node item = step_item(loader->list, piece, index, i);
+        status = add(loader, &item);
+    }
+    return status;
+}
+
+size_t merges_bytes(const struct loading *loading)
+{
+    return slots_for(loading->merges_count) * sizeof(struct merge);
 }
 
 attn_status merges_load(struct loading *loading, const struct node *list, size_t prefix_bytes, struct merges *merges)
 {
-    const size_t count = json_array_size(list->json);
-    if (!json_is_array(list->json))
+    struct merges_loader loader = {loading, list, prefix_bytes, merges};
+    if (!json_is_array(list->json) || loading->merges.at == NULL)
         return node_fail(&loading->reading, list, ATTN_ERR_FIELD, "must be the list of merges");
-    size_t slots = 64;
-    while (slots < count + count / 2)
-        slots *= 2;
-    merges->mask = (uint32_t)(slots - 1);
-    merges->slots = attn_arena_take(loading->reading.arena, slots, sizeof *merges->slots);
+    const size_t bytes = merges_bytes(loading);
+    merges->count = (uint32_t)(bytes / sizeof *merges->slots);
+    merges->slots = attn_arena_take(loading->reading.arena, bytes, 1);
     if (merges->slots == NULL)
         return node_fail_memory(&loading->reading, list);
-    memset(merges->slots, 0xFF, slots * sizeof *merges->slots);
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
-        const struct node element = step_element(list, i);
-        status = add(loading, &element, prefix_bytes, merges);
-    }
-    return status;
+    memset(merges->slots, 0xFF, bytes);
+    return loading_each(loading, loading->merges, loading->merges_count, add_piece, &loader);
 }

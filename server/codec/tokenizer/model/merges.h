@@ -14,9 +14,11 @@ struct merge {
 
 struct merges {
     struct merge *slots; /* a hash table with open addressing */
-    uint32_t mask;       /* slots - 1 */
+    uint32_t count;      /* of slots */
 };
 
+/* The memory that the list of the model takes. */
+size_t merges_bytes(const struct loading *loading);
 /*
  * Loads the list of a model: ["a", "b"] or "a b" each. The token that a pair becomes is left + right, without the prefix
  * of right. All three must be in the vocabulary.

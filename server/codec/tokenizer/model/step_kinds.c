@@ -25,6 +25,39 @@ struct node step_element(const struct node *parent, size_t index)
     return node;
 }
 
+struct node step_item(const struct node *list, const json_t *piece, size_t index, size_t i)
+{
+    return (struct node){.parent = list, .index = index + i, .json = json_array_get(piece, i), .is_plain = true};
+}
+
+/* ---- pieces of the text ---- */
+
+attn_status loading_fail_json(struct loading *loading, const json_error_t *error, size_t at)
+{
+    attn_error *err = loading->reading.err;
+    if (attn_arena_is_cancelled(loading->scratch))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the tokenizer was read");
+    if (json_tree_is_starved())
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the tokenizer");
+    if (json_error_code(error) == json_error_null_byte_in_key)
+        return attn_fail(err, ATTN_ERR_VALUE, NULL, "a name holds U+0000, which is not supported in a vocabulary");
+    const struct skim *skim = loading->reading.skim;
+    const attn_status status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the tokenizer is not JSON: %s", error->text);
+    return skim_place(skim, at < skim->body_length ? at : skim->body_length, status, err);
+}
+
+attn_status loading_each(struct loading *loading, struct text_span text, size_t items, json_piece_function *each,
+                         void *context)
+{
+    json_error_t error;
+    const attn_status status =
+        json_pieces_each(text, items, loading->scratch, each, context, &error, loading->reading.err);
+    if (error.line == 0)
+        return status;
+    const size_t at = (size_t)(text.at - loading->reading.skim->body);
+    return loading_fail_json(loading, &error, error.position > 0 ? at + (size_t)error.position : at);
+}
+
 /* ---- options ---- */
 
 attn_status step_text(struct reading *reading, const struct node *node, void *to)

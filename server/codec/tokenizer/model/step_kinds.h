@@ -6,14 +6,20 @@
 #define CODEC_TOKENIZER_MODEL_STEP_KINDS_H
 
 #include "base/text.h"
+#include "codec/json/json_pieces.h"
 #include "codec/json/node.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/text/draft.h"
 
-/* The state of loading. Its reading's arena keeps what the tokenizer needs. */
+/*
+ * The state of loading. Its reading's arena keeps what the tokenizer needs, and its skim has the text. The two long
+ * members of the model are read in pieces, and are empty in the tree.
+ */
 struct loading {
     struct reading reading;
-    attn_arena *scratch; /* has the JSON */
+    attn_arena *scratch;              /* has the JSON */
+    struct text_span vocab, merges;   /* their texts; at NULL: the model has no such member */
+    size_t vocab_count, merges_count; /* their items */
     const struct vocabulary *vocabulary;
 };
 
@@ -63,6 +69,12 @@ struct step_table {
 attn_status steps_load(struct loading *loading, const struct node *node, const struct step_table *table,
                        struct steps *steps);
 
+/* Calls each for all pieces of one of the long members (json_pieces.h). */
+attn_status loading_each(struct loading *loading, struct text_span text, size_t items, json_piece_function *each,
+                         void *context);
+/* Fails: jansson stopped at that byte of the text. */
+attn_status loading_fail_json(struct loading *loading, const json_error_t *error, size_t at);
+
 extern const struct step_table normalizer_table, pre_tokenizer_table, post_processor_table, decoder_table;
 
 /* ---- decoders of options, for tables of members ---- */
@@ -70,6 +82,8 @@ extern const struct step_table normalizer_table, pre_tokenizer_table, post_proce
 /* A child for path and JSON; none of its arrays are markers. */
 struct node step_member(const struct node *parent, const char *name);
 struct node step_element(const struct node *parent, size_t index);
+/* The item of a list that is in place i of a piece, which begins at the index. */
+struct node step_item(const struct node *list, const json_t *piece, size_t index, size_t i);
 
 decode_function step_text;      /* struct text_span, copied, NUL-terminated; U+0000 is refused */
 decode_function step_character; /* uint32_t */

@@ -3,28 +3,66 @@
  */
 #include "codec/tokenizer/model/trie.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash(uint32_t key)
+#include "codec/tokenizer/model/slots.h"
+
+static int compare_texts(const void *left, const void *right)
 {
-    const uint64_t product = key * UINT64_C(0x9E3779B97F4A7C15);
-    return (uint32_t)(product >> 32);
+    const struct text_span *a = left, *b = right;
+    const int order = memcmp(a->at, b->at, a->length < b->length ? a->length : b->length);
+    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-attn_status trie_create(struct trie *trie, size_t bytes, attn_arena *arena, attn_error *err)
+/* The edges of the trie: of each text in order, the bytes behind the beginning that it has in common with the last. */
+static size_t count_edges(struct text_span *sorted, size_t count)
 {
+    struct text_span last = {"", 0};
+    size_t edges = 0;
+    if (count > 0)
+        qsort(sorted, count, sizeof *sorted, compare_texts);
+    for (size_t i = 0; i < count; i++) {
+        size_t common = 0;
+        while (common < last.length && common < sorted[i].length && last.at[common] == sorted[i].at[common])
+            common++;
+        edges += sorted[i].length - common;
+        last = sorted[i];
+    }
+    return edges;
+}
+
+static attn_status fail_memory(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+}
+
+attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t count, attn_arena *arena,
+                        attn_arena *scratch, attn_error *err)
+{
+    const attn_arena_mark mark = attn_arena_mark_here(scratch);
+    size_t bytes = 0, used = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += texts[i].length;
+        used += texts[i].length > 0;
+    }
     if (bytes >= TRIE_NODES_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/model/vocab",
                          "the tokens have %zu bytes together; at most %d are allowed", bytes, TRIE_NODES_MAX - 1);
-    size_t slots = 64;
-    while (slots < 2 * bytes)
-        slots *= 2;
-    *trie = (struct trie){.mask = (uint32_t)(slots - 1), .nodes = 1};
-    trie->edges = attn_arena_take(arena, slots, sizeof *trie->edges);
-    trie->values = attn_arena_take(arena, bytes + 1, sizeof *trie->values);
+    struct text_span *sorted = attn_arena_take(scratch, used, sizeof *sorted);
+    if (sorted == NULL)
+        return fail_memory(err);
+    for (size_t i = 0, to = 0; i < count; i++)
+        if (texts[i].length > 0)
+            sorted[to++] = texts[i];
+    const size_t edges = count_edges(sorted, used);
+    attn_arena_release(scratch, mark);
+    *trie = (struct trie){.slots = (uint32_t)slots_for(edges), .nodes = 1};
+    trie->edges = attn_arena_take(arena, trie->slots, sizeof *trie->edges);
+    trie->values = attn_arena_take(arena, edges + 1, sizeof *trie->values);
     if (trie->edges == NULL || trie->values == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
-    memset(trie->edges, 0xFF, slots * sizeof *trie->edges);
+        return fail_memory(err);
+    memset(trie->edges, 0xFF, trie->slots * sizeof *trie->edges);
     trie->values[TRIE_ROOT] = TRIE_NONE;
     return ATTN_OK;
 }
@@ -32,9 +70,9 @@ attn_status trie_create(struct trie *trie, size_t bytes, attn_arena *arena, attn
 /* The slot of that edge, or the empty one where it belongs. */
 static struct trie_edge *find(const struct trie *trie, uint32_t from)
 {
-    uint32_t slot = hash(from) & trie->mask;
+    uint32_t slot = slots_first(slots_hash(from), trie->slots);
     while (trie->edges[slot].from != from && trie->edges[slot].from != TRIE_NONE)
-        slot = (slot + 1) & trie->mask;
+        slot = slots_next(slot, trie->slots);
     return &trie->edges[slot];
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "attn/arena.h"
+#include "base/text.h"
 
 #define TRIE_NONE UINT32_MAX
 
@@ -19,16 +20,17 @@ struct trie_edge {
 
 struct trie {
     struct trie_edge *edges; /* a hash table with open addressing */
-    uint32_t mask;           /* slots - 1 */
-    uint32_t *values;        /* by node; TRIE_NONE: no text ends here */
+    uint32_t slots;
+    uint32_t *values; /* by node; TRIE_NONE: no text ends here */
     uint32_t nodes;
 };
 
 /*
- * An empty trie for texts of at most so many bytes in total, in arena. Fails with ATTN_ERR_TOO_LARGE beyond
- * TRIE_NODES_MAX, or ATTN_ERR_NO_MEMORY.
+ * An empty trie for these texts and no others, in arena. Empty texts do not count. scratch lends memory. Fails with ATTN_ERR_TOO_LARGE
+ * if they have TRIE_NODES_MAX bytes or more together, or ATTN_ERR_NO_MEMORY.
  */
-attn_status trie_create(struct trie *trie, size_t bytes, attn_arena *arena, attn_error *err);
+attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t count, attn_arena *arena,
+                        attn_arena *scratch, attn_error *err);
 /* Adds a text, or replaces its value. */
 void trie_add(struct trie *trie, const char *text, size_t length, uint32_t value);
 /* The node behind that byte, or TRIE_NONE. */

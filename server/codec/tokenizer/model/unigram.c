@@ -31,24 +31,37 @@ static const struct member members[] = {
     {"byte_fallback", node_decode_bool, offsetof(struct unigram, byte_fallback), MEMBER_ALWAYS},
 };
 
-static attn_status load_scores(struct loading *loading, const json_t *list, struct unigram *unigram)
+struct scores {
+    double *by_id;
+    double lowest;
+};
+
+static attn_status add_scores(void *context, const json_t *piece, size_t index)
 {
-    const struct vocabulary *vocabulary = loading->vocabulary;
-    const size_t count = json_array_size(list);
-    double *scores = attn_arena_take(loading->reading.arena, count, sizeof *scores), lowest = (double)INFINITY;
-    size_t bytes = 0;
-    if (scores == NULL)
-        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
-    for (uint32_t id = 0; id < count; id++) {
-        scores[id] = json_number_value(json_array_get(json_array_get(list, id), 1));
-        lowest = scores[id] < lowest ? scores[id] : lowest;
-        bytes += vocabulary->texts[id].length;
+    struct scores *scores = context;
+    for (size_t i = 0; i < json_array_size(piece); i++) {
+        const double score = json_number_value(json_array_get(json_array_get(piece, i), 1));
+        scores->by_id[index + i] = score;
+        scores->lowest = score < scores->lowest ? score : scores->lowest;
     }
-    unigram->scores = scores;
-    unigram->unknown_score = lowest - unknown_penalty;
-    attn_status status = trie_create(&unigram->trie, bytes, loading->reading.arena, loading->reading.err);
+    return ATTN_OK;
+}
+
+static attn_status load_scores(struct loading *loading, struct unigram *unigram)
+{
+    const struct text_span *texts = loading->vocabulary->texts;
+    const size_t count = loading->vocab_count;
+    attn_arena *arena = loading->reading.arena;
+    struct scores scores = {attn_arena_take_zeroed(arena, count, sizeof *scores.by_id), (double)INFINITY};
+    if (scores.by_id == NULL)
+        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+    attn_status status = loading_each(loading, loading->vocab, loading->vocab_count, add_scores, &scores);
+    unigram->scores = scores.by_id;
+    unigram->unknown_score = scores.lowest - unknown_penalty;
+    if (status == ATTN_OK)
+        status = trie_create(&unigram->trie, texts, count, arena, loading->scratch, loading->reading.err);
     for (uint32_t id = 0; id < count && status == ATTN_OK; id++)
-        trie_add(&unigram->trie, vocabulary->texts[id].at, vocabulary->texts[id].length, id);
+        trie_add(&unigram->trie, texts[id].at, texts[id].length, id);
     return status;
 }
 
@@ -59,15 +72,11 @@ static attn_status load(struct loading *loading, const struct node *node, const 
         return node_fail_memory(&loading->reading, node);
     unigram->unknown = VOCABULARY_NONE;
     *model = unigram;
-    const struct node list = step_member(node, "vocab");
-    json_t *vocab = json_incref(list.json);
-    (void)json_object_del(node->json, "vocab");
     attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), unigram);
-    if (status == ATTN_OK && unigram->unknown != VOCABULARY_NONE && unigram->unknown >= json_array_size(vocab))
+    if (status == ATTN_OK && unigram->unknown != VOCABULARY_NONE && unigram->unknown >= loading->vocab_count)
         status = node_fail(&loading->reading, node, ATTN_ERR_VALUE, "has an \"unk_id\" beyond its vocabulary");
     if (status == ATTN_OK)
-        status = load_scores(loading, vocab, unigram);
-    json_decref(vocab);
+        status = load_scores(loading, unigram);
     model_find_bytes(loading->vocabulary, &unigram->bytes);
     return status;
 }

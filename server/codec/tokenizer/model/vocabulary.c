@@ -5,21 +5,26 @@
 
 #include <string.h>
 
+#include "codec/tokenizer/model/slots.h"
+
 static uint32_t hash(const char *text, size_t length)
 {
     uint64_t sum = UINT64_C(0xCBF29CE484222325);
     for (size_t i = 0; i < length; i++)
         sum = (sum ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
-    return (uint32_t)(sum ^ sum >> 32);
+    return slots_hash(sum); /* the last bytes of a text reach few of the high bits of sum */
+}
+
+size_t vocabulary_bytes(size_t count, size_t size)
+{
+    return size * sizeof(struct text_span) + slots_for(count) * sizeof(struct vocabulary_slot);
 }
 
 attn_status vocabulary_create(struct vocabulary *vocabulary, size_t count, size_t size, attn_arena *arena,
                               attn_error *err)
 {
-    size_t slots = 64;
-    while (slots < 2 * count)
-        slots *= 2;
-    *vocabulary = (struct vocabulary){.size = (uint32_t)size, .mask = (uint32_t)(slots - 1)};
+    const size_t slots = slots_for(count);
+    *vocabulary = (struct vocabulary){.size = (uint32_t)size, .slot_count = (uint32_t)slots};
     vocabulary->texts = attn_arena_take_zeroed(arena, size, sizeof *vocabulary->texts);
     vocabulary->slots = attn_arena_take(arena, slots, sizeof *vocabulary->slots);
     if (vocabulary->texts == NULL || vocabulary->slots == NULL)
@@ -31,7 +36,7 @@ attn_status vocabulary_create(struct vocabulary *vocabulary, size_t count, size_
 /* The slot of that text, or the empty one where it belongs. */
 static struct vocabulary_slot *find(const struct vocabulary *vocabulary, uint32_t sum, const char *text, size_t length)
 {
-    for (uint32_t i = sum & vocabulary->mask;; i = (i + 1) & vocabulary->mask) {
+    for (uint32_t i = slots_first(sum, vocabulary->slot_count);; i = slots_next(i, vocabulary->slot_count)) {
         struct vocabulary_slot *slot = &vocabulary->slots[i];
         if (slot->id == VOCABULARY_NONE)
             return slot;

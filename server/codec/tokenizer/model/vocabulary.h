@@ -19,11 +19,13 @@ struct vocabulary {
     struct text_span *texts; /* by id; at NULL: no token has the id. A NUL stands behind each */
     uint32_t size;           /* one more than the highest id */
     struct vocabulary_slot *slots;
-    uint32_t mask;         /* slots - 1 */
+    uint32_t slot_count;
     uint32_t model_tokens; /* how many texts the table has; added tokens are not in it */
     size_t longest;        /* bytes of the longest of these */
 };
 
+/* The memory of a vocabulary for that many tokens with ids below size, beside their texts. */
+size_t vocabulary_bytes(size_t count, size_t size);
 /* An empty vocabulary in arena, for that many tokens with ids below size. */
 attn_status vocabulary_create(struct vocabulary *vocabulary, size_t count, size_t size, attn_arena *arena,
                               attn_error *err);

@@ -27,10 +27,8 @@ static const struct member members[] = {
 static attn_status build_trie(const struct loading *loading, struct trie *trie)
 {
     const struct vocabulary *vocabulary = loading->vocabulary;
-    size_t bytes = 0;
-    for (uint32_t id = 0; id < vocabulary->size; id++)
-        bytes += vocabulary->texts[id].length;
-    attn_status status = trie_create(trie, bytes, loading->reading.arena, loading->reading.err);
+    attn_status status = trie_create(trie, vocabulary->texts, vocabulary->size, loading->reading.arena,
+                                     loading->scratch, loading->reading.err);
     for (uint32_t id = 0; id < vocabulary->size && status == ATTN_OK; id++)
         if (vocabulary->texts[id].at != NULL)
             trie_add(trie, vocabulary->texts[id].at, vocabulary->texts[id].length, id);

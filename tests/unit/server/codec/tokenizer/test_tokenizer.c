@@ -403,6 +403,14 @@ static const struct {
      "/added_tokens/0 gives \"<x>\" the id 40, but it is number 12"},
     {"{\"added_tokens\":[{\"id\":1,\"content\":\"a\"},{\"id\":1,\"content\":\"a\"}]," LETTERS "}", ATTN_ERR_VALUE,
      "the token \"a\" twice"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":null}}", ATTN_ERR_FIELD,
+     "must be the list of merges"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":1234}}", ATTN_ERR_FIELD,
+     "must be the list of merges"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":\"text\",\"merges\":[]}}", ATTN_ERR_FIELD, "needs \"vocab\", an object"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0} {\"b\":1},\"merges\":[]}}", ATTN_ERR_SYNTAX, "is not JSON"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0]},\"merges\":[]}}", ATTN_ERR_SYNTAX, "is not JSON"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[,]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"added_tokens\":[{\"id\":12,\"content\":\"\"}]," LETTERS "}", ATTN_ERR_VALUE, "without \"content\""},
 };
 
@@ -414,6 +422,62 @@ START_TEST(a_file_that_is_not_supported_is_refused_by_name)
     ck_assert_msg(status == refused_files[_i].status, "%s: %s: %s", text, attn_status_name(status), err.message);
     ck_assert_ptr_null(tokenizer);
     ck_assert_msg(strstr(err.message, refused_files[_i].fragment) != NULL, "%s: %s", text, err.message);
+}
+END_TEST
+
+/* Vocabularies of many pieces: what a later piece has wrong is told like what the first one has. */
+static const struct {
+    const char *before, *after; /* of 5,000 items "t1" … */
+    bool is_list;
+    attn_status status;
+    const char *fragment; /* NULL: it loads */
+} long_files[] = {
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0", "},\"merges\":[]}}", false, ATTN_OK, NULL},
+    {"{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"x\":0", ",\"t1\":5001}}}", false, ATTN_ERR_SYNTAX,
+     "/model/vocab has the token \"t1\" twice"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0", ",},\"merges\":[]}}", false, ATTN_ERR_SYNTAX, "is not JSON"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0", "},\"merges\":[]]}}", false, ATTN_ERR_SYNTAX, "is not JSON"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0", ",\"y\":5000},\"merges\":[]}}", false, ATTN_ERR_VALUE,
+     "\"t5000\" and \"y\" have the same id 5000"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"x\",-1]", "]}}", true, ATTN_OK, NULL},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"x\",-1]", ",[\"y\"]]}}", true, ATTN_ERR_VALUE,
+     "/model/vocab/5001 must be a token and its score"},
+};
+
+START_TEST(long_vocabularies_are_read_in_pieces)
+{
+    enum { ITEMS = 5000, PIECES_BYTES = 1 << 20 };
+    static char text[ITEMS * 32];
+    int length = snprintf(text, sizeof text, "%s", long_files[_i].before);
+    for (int i = 1; i <= ITEMS; i++)
+        length += long_files[_i].is_list
+                      ? snprintf(text + length, sizeof text - (size_t)length, ",[\"t%d\",-%d.5]", i, i)
+                      : snprintf(text + length, sizeof text - (size_t)length, ",\n\"t%d\":%d", i, i);
+    length += snprintf(text + length, sizeof text - (size_t)length, "%s", long_files[_i].after);
+    const struct tokenizer *tokenizer;
+    const attn_status status = tokenizer_load(text, (size_t)length, arena, scratch, &tokenizer, &err);
+    ck_assert_msg(status == long_files[_i].status, "%d: %s", (int)status, err.message);
+    if (status != ATTN_OK) {
+        ck_assert_msg(strstr(err.message, long_files[_i].fragment) != NULL, "%s", err.message);
+        return;
+    }
+    ck_assert_uint_lt(attn_arena_peak_bytes(scratch), PIECES_BYTES);
+    ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), ITEMS + 1);
+    ck_assert_str_eq(tokenizer_token(tokenizer, ITEMS).at, "t5000");
+}
+END_TEST
+
+START_TEST(a_mistake_in_a_later_piece_has_its_line)
+{
+    enum { ITEMS = 3000 };
+    static char text[ITEMS * 32];
+    int length = snprintf(text, sizeof text, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0");
+    for (int i = 1; i <= ITEMS; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, ",\n\"t%d\":%s", i, i == 2500 ? "?" : "1");
+    length += snprintf(text + length, sizeof text - (size_t)length, "},\"merges\":[]}}");
+    const struct tokenizer *tokenizer;
+    ck_assert_int_eq(tokenizer_load(text, (size_t)length, arena, scratch, &tokenizer, &err), ATTN_ERR_SYNTAX);
+    ck_assert_uint_eq(err.line, 2501);
 }
 END_TEST
 
@@ -724,6 +788,8 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, a_text_that_cannot_be_encoded_is_refused_by_name, 0, COUNT(refused_texts));
     tcase_add_test(tests, a_model_without_an_unknown_token_refuses_the_text);
     tcase_add_loop_test(tests, a_file_that_is_not_supported_is_refused_by_name, 0, COUNT(refused_files));
+    tcase_add_loop_test(tests, long_vocabularies_are_read_in_pieces, 0, COUNT(long_files));
+    tcase_add_test(tests, a_mistake_in_a_later_piece_has_its_line);
     tcase_add_test(tests, sequences_within_sequences_have_a_limit);
     tcase_add_loop_test(tests, each_decoder_writes_text, 0, COUNT(decoded));
     tcase_add_test(tests, special_tokens_are_skipped_when_asked);
