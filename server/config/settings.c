@@ -58,7 +58,7 @@ static const struct setting settings[] = {
      "DejaVu Sans and WenQuanYi Micro Hei where they are installed"},
 
     {LIMITS, "memory", "auto", AT(memory_bytes), RANGE(bytes_or_auto, MIB, 1024 * TIB),
-     "memory of the whole process; threads, connections, kept layers, caches and prepared weights have shares of it; "
+     "memory of the whole process; threads, connections, kept layers, caches, prepared weights and models have shares of it; "
      "all requests together have the rest, unsent answers included; a request beyond it is answered 503; auto = 15/16 "
      "of what this process may use"},
     {LIMITS, "max-body", "64M", AT(max_body_bytes), RANGE(bytes, 1, 64 * GIB), "largest request body"},

@@ -62,7 +62,8 @@ bool settle_memory(struct config *config, char *message, size_t message_size)
                                        .connections = config->connections,
                                        .layers_bytes = keeps_layers_in_memory(config) ? config->layers_bytes : 0,
                                        .caches_bytes = config->cache_bytes,
-                                       .prepared_bytes = config->layers_prepared_bytes};
+                                       .prepared_bytes = config->layers_prepared_bytes,
+                                       .has_models = config->models.count > 0 || config->models_directory != NULL};
     if (!memory_divide(memory, message, message_size))
         return false;
     if (keeps_layers_in_memory(config))

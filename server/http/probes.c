@@ -94,6 +94,7 @@ void probes_answer_metrics(struct request *request)
         layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
         prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
     }
+    attn_budget *models_budget = setup->models_budget;
     size_t model_count;
     const struct layer_use *models = list_models(request, &model_count);
     const struct metrics_now now = {
@@ -103,6 +104,8 @@ void probes_answer_metrics(struct request *request)
         .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
         .memory_limit_bytes = setup->budget_bytes,
         .log_lines_lost = log_writer_lost(setup->log->writer),
+        .models_memory_bytes = models_budget != NULL ? attn_budget_bytes(models_budget) : 0,
+        .models_memory_limit_bytes = models_budget != NULL ? attn_budget_limit_bytes(models_budget) : 0,
         .has_layers = setup->layers != NULL,
         .layers = layers,
         .layers_prepared_bytes = prepared_bytes,

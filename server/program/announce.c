@@ -19,6 +19,7 @@ static void say_memory(const struct log *log, const struct config *config)
     log_count(&line, "layers", memory->layers_bytes);
     log_count(&line, "caches", memory->caches_bytes);
     log_count(&line, "prepared", memory->prepared_bytes);
+    log_count(&line, "models", memory->models_bytes);
     log_count(&line, "requests", memory->requests_bytes);
     log_end(&line);
     if (memory->connections < config->connections)

@@ -33,8 +33,9 @@ struct serving {
     const attn_kernel *kernel;
     struct font_set fonts;
     struct executor *executor;
-    attn_budget *budget;
-    struct keys *keys; /* NULL: requests need no key */
+    attn_budget *budget;        /* of requests */
+    attn_budget *models_budget; /* of models */
+    struct keys *keys;          /* NULL: requests need no key */
     struct metrics *metrics;
     struct layer_keeper *layers;
     struct models *models;
@@ -75,6 +76,7 @@ static struct http_setup setup_of(const struct serving *serving)
         .log = &serving->log,
         .layers = serving->layers,
         .models = serving->models,
+        .models_budget = serving->models_budget,
         .caches = serving->caches,
         .facts = {.kernel = attn_kernel_name(serving->kernel),
                   .io_threads = config->io_threads,
@@ -235,6 +237,7 @@ static bool open_models(struct serving *serving, char *message, size_t message_s
     const struct models_settings settings = {.named = &config->models,
                                              .parent = config->models_directory,
                                              .layers = serving->layers,
+                                             .budget = serving->models_budget,
                                              .look_ms = LAYERS_LOOK_MS};
     struct model_conflict conflict = {.layers = serving->layers};
     serving->models = models_create(&settings, &serving->log, message, message_size);
@@ -244,6 +247,17 @@ static bool open_models(struct serving *serving, char *message, size_t message_s
     if (serving->models != NULL)
         layer_keeper_reserve(serving->layers, is_model, serving->models);
     return serving->models != NULL && name == NULL;
+}
+
+static bool create_budgets(struct serving *serving, char *message, size_t message_size)
+{
+    const struct memory_division *memory = &serving->config->memory;
+    serving->budget = attn_budget_create(memory->requests_bytes);
+    serving->models_budget = attn_budget_create(memory->models_bytes);
+    if (serving->budget != NULL && serving->models_budget != NULL)
+        return true;
+    snprintf(message, message_size, "the system has no memory");
+    return false;
 }
 
 static bool open_keys(struct serving *serving, char *message, size_t message_size)
@@ -259,9 +273,8 @@ static bool create_workers(struct serving *serving, char *message, size_t messag
     const struct config *config = serving->config;
     serving->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
     serving->executor = executor_create(config->compute_threads, config->queue, serving->kernel);
-    serving->budget = attn_budget_create(config->memory.requests_bytes);
     serving->metrics = calloc(1, sizeof *serving->metrics);
-    if (serving->executor != NULL && serving->budget != NULL && serving->metrics != NULL && serving->caches != NULL)
+    if (serving->executor != NULL && serving->metrics != NULL && serving->caches != NULL)
         return true;
     snprintf(message, message_size, "the system has no memory, or no %llu threads",
              (unsigned long long)config->compute_threads);
@@ -331,8 +344,9 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
     if (!open_log(&serving->log, config->log_file, message, message_size) || !open_keys(serving, message, message_size))
         return false;
     start_log_writer(&serving->log);
-    return open_layers(serving, message, message_size) && open_models(serving, message, message_size) &&
-           allow_descriptors(serving, message, message_size) && create_workers(serving, message, message_size);
+    return create_budgets(serving, message, message_size) && open_layers(serving, message, message_size) &&
+           open_models(serving, message, message_size) && allow_descriptors(serving, message, message_size) &&
+           create_workers(serving, message, message_size);
 }
 
 static void give_back(struct serving *serving)
@@ -342,6 +356,7 @@ static void give_back(struct serving *serving)
     layer_keeper_close(serving->layers);
     cache_store_destroy(serving->caches);
     attn_budget_destroy(serving->budget);
+    attn_budget_destroy(serving->models_budget);
     keys_destroy(serving->keys);
     free(serving->metrics);
     font_set_close(&serving->fonts);

@@ -124,6 +124,10 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     write_one(out, "attnd_memory_bytes", "gauge", "Memory of bodies, work and unsent answers.", now->memory_bytes);
     write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take: their part of --memory.",
               now->memory_limit_bytes);
+    write_one(out, "attnd_models_memory_bytes", "gauge", "Memory of models: tables, tokenizers, and reading them.",
+              now->models_memory_bytes);
+    write_one(out, "attnd_models_memory_limit_bytes", "gauge",
+              "Memory that all models may take: their part of --memory.", now->models_memory_limit_bytes);
     if (now->has_layers) {
         write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
         write_one(out, "attnd_layers_prepared_bytes", "gauge",

@@ -57,7 +57,7 @@ struct metrics_route {
 /* Values that are read at the moment when the text is written. */
 struct metrics_now {
     size_t queue_jobs, running_jobs, queue_limit;
-    uint64_t memory_bytes, memory_limit_bytes, log_lines_lost;
+    uint64_t memory_bytes, memory_limit_bytes, models_memory_bytes, models_memory_limit_bytes, log_lines_lost;
     bool is_ready, has_layers;
     size_t layers, layers_prepared_bytes; /* if has_layers */
     const char *kernel, *http_library;

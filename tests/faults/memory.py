@@ -5,21 +5,26 @@ memory.py: checks that no mix of clients gets a server killed in a control group
     memory.py --attnd build/release/attnd [--seconds 8] [--limit 256]
 
 Each mix runs against a server of its own in a control group (version 1 or 2) that is made for it: requests of all sizes
-and formats; kept layers and caches beside them; whole models; half-sent headers of 62 kB; thousands of idle connections; answers that
+and formats; kept layers and caches beside them; whole models; models with vocabularies of real sizes, of which some do
+not fit; half-sent headers of 62 kB; thousands of idle connections; answers that
 nobody reads; and all of that at once. After each, the server must live, answer /readyz, and never have had more resident
 memory than the limit. Prints the peaks. Needs root and control groups: otherwise it skips, with status 77.
 """
 
 import argparse
+import functools
 import gzip
 import http.client
 import json
 import os
 import pathlib
 import random
+import re
 import resource
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -27,11 +32,13 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
+import attnd  # noqa: E402
 from attnd import Server, wait_until  # noqa: E402
 from suite import conclude, skip  # noqa: E402
 
 MIB = 1 << 20
 MADE = ROOT / "tests" / "others" / "models" / "bert"
+VOCABULARIES = {"a-llama": 128_000, **{f"b-gemma-{number}": 256_000 for number in range(8)}}
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -176,6 +183,62 @@ def run_models(address, is_over, seed):
         ask(address, "POST", f"/v1/models/{chance.choice(('demo', 'made'))}/attention", body, fields)
 
 
+@functools.cache
+def made_tokenizer(size):
+    """Byte pair encoding with so many tokens, each merged from two earlier ones, and all merges that make them."""
+    chance = random.Random(size)
+    letters = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 324))]
+    tokens, known = list(letters), set(letters)
+    while len(tokens) < size:
+        token = chance.choice(letters) + chance.choice(tokens)
+        if len(token) <= 12 and token not in known:
+            known.add(token)
+            tokens.append(token)
+    merges = [[token[:cut], token[cut:]] for token in tokens for cut in range(1, len(token))
+              if token[:cut] in known and token[cut:] in known]
+    return json.dumps({"version": "1.0", "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+                       "decoder": {"type": "ByteLevel"},
+                       "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges}})
+
+
+def save_model(parent, name, tokenizer):
+    """Moves the folder into the parent as a whole, as an operator does."""
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".") as aside:
+        folder = pathlib.Path(shutil.copytree(MADE, pathlib.Path(aside) / name, ignore=shutil.ignore_patterns("cases*", "outputs*")))
+        (folder / "tokenizer.json").write_text(tokenizer)
+        folder.rename(pathlib.Path(parent) / name)
+
+
+def many_objects(count):
+    """Small as text, and as a tree of JSON forty times as large."""
+    return ('{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":[]},"post_processor":{"type":"Sequence",'
+            '"processors":[' + ",".join(["{}"] * count) + "]}}")
+
+
+def save_large_models(parent):
+    for name, size in VOCABULARIES.items():
+        save_model(parent, name, made_tokenizer(size))
+    save_model(parent, "c-tree", many_objects(12_000_000))
+
+
+def large_models_are_served(server, parent):
+    """Those that fit are served, the others have a reason, and so has one that comes later."""
+    def listed():
+        return {row["name"]: row for row in json.loads(ask(address_of(server), "GET", "/v1/models"))["models"]}
+
+    save_model(parent, "d-later", many_objects(12_000_000))
+    wait_until(lambda: listed().get("d-later", {"state": "loading"})["state"] != "loading", "the folder is not read")
+    for name, row in listed().items():
+        if row["state"] == "broken":
+            assert re.match(r"it needs more than \d+ MB, has room for \d+ MB", row["reason"]), row
+        else:
+            body = json.dumps({"inputs": {"text": "the animal"}}).encode()
+            tokens = json.loads(ask(address_of(server), "POST", f"/v1/models/{name}/tokens", body))
+            assert "error" not in tokens, (name, tokens)
+    states = {name: row["state"] for name, row in listed().items()}
+    assert states["c-tree"] == states["d-later"] == "broken" and states["a-llama"] == states["b-gemma-0"] == "ready", states
+
+
 def unread_maps(address, is_over, seed):
     body = json.dumps({"inputs": {"text": [text_of(seed)] * 100}, "options": {"return": ["attention", "scores"]}}).encode()
     text = (b"POST /v1/models/demo/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -199,6 +262,7 @@ MIXES = {
     "idle connections": [idle] * 4 + [compute] * 4,
     "unread answers": [unread] * 4 + [compute] * 4,
     "models": [run_models] * 12 + [compute] * 4,
+    "large vocabularies": [run_models] * 12 + [compute] * 4,
     "unread maps of models": [unread_maps] * 4 + [run_models] * 4,
     "all at once": [compute] * 12 + [run_models] * 4 + [grow_trees] * 2 + [fill_stores] * 2 + [half_headers, idle, unread, unread],
 }
@@ -217,12 +281,22 @@ def run_mix(server, clients, seconds):
 
 
 def outlives(options, group, name, threads):
-    environment = {"ATTND_COMPUTE_THREADS": str(threads), "ATTND_CONNECTIONS": "10000", "ATTND_MODEL": f"made={MADE}"}
+    with tempfile.TemporaryDirectory() as parent:
+        if name == "large vocabularies":
+            save_large_models(parent)
+        return outlives_with(options, group, name, threads, parent)
+
+
+def outlives_with(options, group, name, threads, parent):
+    environment = {"ATTND_COMPUTE_THREADS": str(threads), "ATTND_CONNECTIONS": "10000", "ATTND_MODEL": f"made={MADE}",
+                   "ATTND_MODELS": parent}
     with Server(str(group.command(options.attnd)), environment=environment) as server:
         run_mix(server, MIXES[name], options.seconds)
         if server.process.poll() is not None:
             print(f"FAILED {name}, {threads} threads: the server was ended with status {server.process.returncode}")
             return False
+        if name == "large vocabularies":
+            large_models_are_served(server, parent)
         peak = peak_bytes(server)
         wait_until(lambda: b'"ready":true' in (ask(address_of(server), "GET", "/readyz") or b""), "it is not ready again")
         is_within = peak < options.limit * MIB
@@ -244,6 +318,7 @@ def main():
         group = Group(options.limit * MIB)
     except OSError as error:
         return skip("memory", f"no control group can be made here ({error})")
+    attnd.START_SECONDS = 300  # a dozen large vocabularies are read at the start
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     passed = []

@@ -83,7 +83,9 @@ static void check_written(const struct model_batch *batch, bool is_run, attn_are
     check_json(&out);
     out = chunks_begin(arena);
     chunks_text(&out, "{");
-    model_batch_write_hints(batch, &out);
+    size_t count = 0;
+    model_batch_add_hints(batch, &count, &out);
+    chunks_text(&out, count > 0 ? "]" : "");
     check_json(&out);
 }
 

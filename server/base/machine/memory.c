@@ -45,12 +45,13 @@ uint64_t memory_auto_bytes(void)
  * Measured: an idle process has 10 MiB of mapped files and 5 MiB of its own. A compute thread keeps 1.1 MiB of the BLAS
  * and of its stack once it has multiplied large matrices.
  */
-enum { PROCESS_BYTES = 24 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
+enum { PROCESS_BYTES = 22 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
 /*
  * Each share is 1/n of the memory beside the process itself. The heap's share is for free blocks of the C library. They
  * are returned when they have grown by half of it, and may grow further until then.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
+enum { MODELS_SHARE = 4, MODELS_BYTES_MIN = 2 << 20 /* for the model of the program */ };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
 
 uint64_t memory_compute_threads(uint64_t total)
@@ -83,11 +84,11 @@ static bool refuse(const struct memory_division *d, char *message, size_t messag
     snprintf(message, message_size,
              "--memory: %" PRIu64 " MiB are too few: the process takes %" PRIu64 " MiB with %" PRIu64
              " threads, free blocks %" PRIu64 " MiB, connections %" PRIu64 " MiB, layers %" PRIu64
-             " MiB, caches %" PRIu64 " MiB, prepared weights %" PRIu64
+             " MiB, caches %" PRIu64 " MiB, prepared weights %" PRIu64 " MiB, models %" PRIu64
              " MiB; at least %d MiB must be left for requests",
              d->total / MIB, d->process_bytes / MIB, d->io_threads + d->compute_threads, d->heap_bytes / MIB,
              d->connections_bytes / MIB, d->layers_bytes / MIB, d->caches_bytes / MIB, d->prepared_bytes / MIB,
-             REQUESTS_BYTES_MIN / MIB);
+             d->models_bytes / MIB, REQUESTS_BYTES_MIN / MIB);
     return false;
 }
 
@@ -100,14 +101,17 @@ static uint64_t less(uint64_t rest, uint64_t part)
 bool memory_divide(struct memory_division *d, char *message, size_t message_size)
 {
     d->process_bytes = PROCESS_BYTES + d->io_threads * IO_THREAD_BYTES + d->compute_threads * COMPUTE_THREAD_BYTES;
-    const uint64_t all = less(d->total, d->process_bytes);
+    const uint64_t all = less(d->total, d->process_bytes + MODELS_BYTES_MIN);
     d->heap_bytes = all / HEAP_SHARE < HEAP_BYTES_MAX ? all / HEAP_SHARE : HEAP_BYTES_MAX;
     d->connections = memory_connections(d->connections, all / CONNECTIONS_SHARE / MEMORY_CONNECTION_BYTES);
     d->connections_bytes = memory_places(d->connections) * MEMORY_CONNECTION_BYTES;
     d->layers_bytes = share_of(d->layers_bytes, all / LAYERS_SHARE);
     d->caches_bytes = share_of(d->caches_bytes, all / CACHES_SHARE);
     d->prepared_bytes = share_of(d->prepared_bytes, all / PREPARED_SHARE);
-    const uint64_t parts[] = {d->heap_bytes, d->connections_bytes, d->layers_bytes, d->caches_bytes, d->prepared_bytes};
+    const uint64_t models_part = d->has_models ? all / MODELS_SHARE : 0;
+    d->models_bytes = MODELS_BYTES_MIN + models_part;
+    const uint64_t parts[] = {d->heap_bytes,   d->connections_bytes, d->layers_bytes,
+                              d->caches_bytes, d->prepared_bytes,    models_part};
     d->requests_bytes = all;
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
         d->requests_bytes = less(d->requests_bytes, parts[i]);

@@ -27,6 +27,7 @@ enum { MEMORY_CONNECTION_BYTES = 96 << 10 };
  * The memory of the process, in bytes, divided by use. Requests have the rest.
  *
  *     process       code, tables and fonts, and each thread's stack and buffers
+ *     models        whole models without their files, and what reading them takes
  *     heap          free blocks that the process keeps
  *     connections   one place each
  *     layers, caches, prepared   what the settings of these names allow, or a share when they are "auto"
@@ -35,7 +36,8 @@ struct memory_division {
     uint64_t total, io_threads, compute_threads;         /* set by the caller */
     uint64_t connections;                                /* set by the caller; reduced to what their share holds */
     uint64_t layers_bytes, caches_bytes, prepared_bytes; /* set by the caller; MEMORY_AUTO is decided */
-    uint64_t process_bytes, heap_bytes, connections_bytes, requests_bytes; /* results */
+    bool has_models;                                     /* set by the caller: beside the one of the program */
+    uint64_t process_bytes, heap_bytes, connections_bytes, models_bytes, requests_bytes; /* results */
     /*
      * Of requests_bytes, the part that one request can have when no other request runs. A larger request is answered
      * 413.

@@ -23,11 +23,12 @@ struct http_setup {
      * answer.
      */
     unsigned idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s;
-    unsigned deadline_s; /* from the end of a body to its answer */
-    attn_budget *budget; /* shared by all requests */
-    size_t budget_bytes; /* the limit of budget */
-    struct keys *keys;   /* NULL: no client needs a key */
-    bool is_open;        /* listens beyond the loopback even without keys */
+    unsigned deadline_s;        /* from the end of a body to its answer */
+    attn_budget *budget;        /* shared by all requests */
+    attn_budget *models_budget; /* shared by all models */
+    size_t budget_bytes;        /* the limit of budget */
+    struct keys *keys;          /* NULL: no client needs a key */
+    bool is_open;               /* listens beyond the loopback even without keys */
     struct metrics *metrics;
     bool cancels_on_half_close; /* a client that closed its sending half counts as gone */
     size_t max_body_bytes;      /* less than limits.memory_bytes */

@@ -21,7 +21,7 @@ static attn_status open_files(const struct checkpoint_source *source, struct fil
     struct layer_identity identity;
     char text[128];
     *files = (struct files){.mapping.at = NULL};
-    attn_status status = model_files_open(&files->model, source->directory, err);
+    attn_status status = model_files_open(&files->model, NULL, source->directory, err);
     if (status != ATTN_OK || source->mapping == NULL)
         return status;
     const int outcome = layer_bytes_map(AT_FDCWD, source->mapping, &files->mapping, &identity);

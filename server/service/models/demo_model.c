@@ -14,9 +14,9 @@ static struct checkpoint_text text_of(const char *begin, const char *end)
     return (struct checkpoint_text){begin, (size_t)(end - begin)};
 }
 
-attn_status demo_model_open(struct model_files *files, attn_error *err)
+attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err)
 {
-    return model_files_borrow(files, text_of(demo_config_begin, demo_config_end),
+    return model_files_borrow(files, budget, text_of(demo_config_begin, demo_config_end),
                               text_of(demo_tensors_begin, demo_tensors_end),
                               text_of(demo_tokenizer_begin, demo_tokenizer_end), err);
 }

@@ -9,6 +9,6 @@
 #define DEMO_MODEL_NAME "demo"
 
 /* Opens its files, which are in the program. As model_files_open. */
-ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_error *err);
+ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/array.h"
 
-enum { SHARDS_MAX = 4096, ARENA_BYTES_MAX = 1 << 30 };
+enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
 static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
                   TOKENIZER[] = MODEL_FILES_TOKENIZER, SUFFIX[] = ".safetensors";
@@ -90,7 +90,7 @@ static attn_status copy_tensors(struct model_files *files, const struct safetens
 static attn_status add_tensors(struct model_files *files, const struct model_file *file, attn_error *err)
 {
     struct safetensors shard;
-    attn_arena *scratch = attn_arena_create(ARENA_BYTES_MAX);
+    attn_arena *scratch = attn_arena_create_beside(files->arena);
     if (scratch == NULL)
         return fail_file(err, file->name, ENOMEM);
     attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, err);
@@ -134,17 +134,18 @@ static attn_status open_shards(struct model_files *files, attn_error *err)
     return status;
 }
 
-static attn_status begin(struct model_files *files, int directory, attn_error *err)
+static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
 {
     enum { OTHERS = 4 }; /* config.json, the index, tokenizer.json, one file of tensors */
-    *files = (struct model_files){.directory = directory, .arena = attn_arena_create(ARENA_BYTES_MAX)};
+    *files = (struct model_files){.directory = directory,
+                                  .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
     return files->arena != NULL ? make_room(files, OTHERS, err) : fail_file(err, CONFIG, ENOMEM);
 }
 
-attn_status model_files_open(struct model_files *files, const char *path, attn_error *err)
+attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
 {
     struct model_file *file;
-    attn_status status = begin(files, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err);
+    attn_status status = begin(files, budget, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err);
     if (status == ATTN_OK && files->directory < 0)
         return fail_file(err, path, errno);
     if (status != ATTN_OK)
@@ -164,10 +165,10 @@ attn_status model_files_open(struct model_files *files, const char *path, attn_e
     return open_shards(files, err);
 }
 
-attn_status model_files_borrow(struct model_files *files, struct checkpoint_text config, struct checkpoint_text tensors,
-                               struct checkpoint_text tokenizer, attn_error *err)
+attn_status model_files_borrow(struct model_files *files, attn_budget *budget, struct checkpoint_text config,
+                               struct checkpoint_text tensors, struct checkpoint_text tokenizer, attn_error *err)
 {
-    attn_status status = begin(files, -1, err);
+    attn_status status = begin(files, budget, -1, err);
     const struct model_file file = {.name = ONE_FILE, .bytes = {.at = tensors.at, .size = tensors.length}};
     files->checkpoint = (struct checkpoint){.config = config.at, .config_length = config.length};
     files->tokenizer = tokenizer;

@@ -33,17 +33,19 @@ struct model_files {
 };
 
 /*
- * Opens the folder at path. Call model_files_close whatever the outcome.
+ * Opens the folder at path. All memory for the model is taken from the budget; NULL: there is none. Call
+ * model_files_close whatever the outcome.
  *   ATTN_ERR_VALUE      a file cannot be read; ATTN_ERR_SYNTAX: it is damaged
  *   ATTN_ERR_TOO_LARGE  the index names too many files
  *   ATTN_ERR_NO_MEMORY
  * The message is a sentence that begins with the name of the file.
  */
-ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, const char *path, attn_error *err);
+ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path,
+                                             attn_error *err);
 /* The same for a model whose files are in memory; tokenizer.at NULL: it has none. */
-ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, struct checkpoint_text config,
-                                               struct checkpoint_text tensors, struct checkpoint_text tokenizer,
-                                               attn_error *err);
+ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, attn_budget *budget,
+                                               struct checkpoint_text config, struct checkpoint_text tensors,
+                                               struct checkpoint_text tokenizer, attn_error *err);
 void model_files_close(struct model_files *files);
 
 /* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */

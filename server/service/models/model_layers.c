@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYER_BYTES_MAX = 8 << 20 }; /* the most memory to check a layer */
-
 /* The name of the layer. False: a layer cannot have such a name. */
 static bool name_of(const struct model_version *version, const struct checkpoint_layer *layer,
                     char name[LAYER_NAME_MAX + 1])
@@ -59,7 +57,7 @@ static struct layer_version *make(struct model_version *version, const struct ch
 size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version)
 {
     size_t missing = 0;
-    attn_arena *scratch = attn_arena_create(LAYER_BYTES_MAX);
+    attn_arena *scratch = attn_arena_create_beside(version->files.arena);
     for (size_t i = 0; scratch != NULL && i < version->layers.count; i++) {
         char name[LAYER_NAME_MAX + 1];
         if (!name_of(version, &version->layers.items[i], name))

@@ -29,6 +29,7 @@ struct models_settings {
     const struct value_list *named; /* texts of "NAME=DIR,NAME=DIR" */
     const char *parent;             /* each subfolder with a config.json is a model; NULL: none */
     struct layer_keeper *layers;    /* keeps the attention modules of models; NULL: nobody does */
+    attn_budget *budget;            /* the memory of all models; NULL: it has no limit */
     unsigned look_ms;               /* 0: no thread looks at the folders */
 };
 

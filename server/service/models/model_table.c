@@ -66,13 +66,13 @@ bool model_table_can_be(struct text_span name)
 /* ---- reading ---- */
 
 /* *again: a file is being written to, and its stamp does not say when that ends. */
-static attn_status read_model(const struct model_entry *entry, struct model_version **version, bool *again,
-                              attn_error *err)
+static attn_status read_files(const struct model_entry *entry, attn_budget *budget, struct model_version **version,
+                              bool *again, attn_error *err)
 {
     struct model_files files;
     *version = NULL;
-    attn_status status =
-        entry->directory != NULL ? model_files_open(&files, entry->directory, err) : demo_model_open(&files, err);
+    attn_status status = entry->directory != NULL ? model_files_open(&files, budget, entry->directory, err)
+                                                  : demo_model_open(&files, budget, err);
     *again = files.is_written_to;
     if (status != ATTN_OK) {
         model_files_close(&files);
@@ -85,6 +85,27 @@ static attn_status read_model(const struct model_entry *entry, struct model_vers
     *version = NULL;
     *again = true;
     return attn_fail(err, ATTN_ERR_VALUE, NULL, "a file was written to while it was read");
+}
+
+/* Reads the model. Of one that does not fit into the memory of models, the message says how much is missing. */
+static attn_status read_model(struct model_entry *entry, attn_budget *budget, struct model_version **version,
+                              bool *again, attn_error *err)
+{
+    enum { MB = 1000 * 1000 };
+    entry->needed_bytes = 0;
+    if (budget == NULL)
+        return read_files(entry, NULL, version, again, err);
+    const size_t others = attn_budget_bytes(budget), room = attn_budget_room_bytes(budget);
+    (void)attn_budget_refused_bytes(budget);
+    attn_status status = read_files(entry, budget, version, again, err);
+    const size_t refused = attn_budget_refused_bytes(budget);
+    attn_budget_trim(budget);
+    if (status != ATTN_ERR_NO_MEMORY || refused <= others)
+        return status;
+    entry->needed_bytes = refused - others;
+    return attn_fail(err, status, NULL,
+                     "it needs more than %zu MB, has room for %zu MB; a larger --memory gives models more room",
+                     entry->needed_bytes / MB, room / MB);
 }
 
 static void say_model(const struct models *models, const struct model_entry *entry)
@@ -164,17 +185,24 @@ static void drop_overwritten(struct models *models, struct model_entry *entry)
     model_version_release(old);
 }
 
-/* Reads the model again when its files changed. */
+/* Whether a model that did not fit into the memory may fit now. */
+static bool may_fit_now(const struct models *models, const struct model_entry *entry)
+{
+    return entry->needed_bytes > 0 && attn_budget_room_bytes(models->settings.budget) > entry->needed_bytes;
+}
+
+/* Reads the model again when its files changed, or when there is room for it now. */
 static void look_at(struct models *models, struct model_entry *entry)
 {
     attn_error err = {.status = ATTN_OK};
     struct model_version *version;
     const uint64_t stamp = entry->directory != NULL ? model_files_stamp(entry->directory) : 0;
-    if (stamp == entry->stamp && entry->row.state != MODEL_LOADING && !is_overwritten(entry))
+    if (stamp == entry->stamp && entry->row.state != MODEL_LOADING && !is_overwritten(entry) &&
+        !may_fit_now(models, entry))
         return;
     drop_overwritten(models, entry);
     bool again;
-    const attn_status status = read_model(entry, &version, &again, &err);
+    const attn_status status = read_model(entry, models->settings.budget, &version, &again, &err);
     entry->stamp = again ? 0 : stamp;
     install(models, entry, version, status == ATTN_OK ? "" : err.message);
 }

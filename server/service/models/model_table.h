@@ -16,6 +16,7 @@ struct model_entry {
     bool is_of_parent;               /* the folder was found in the parent, and its model goes with it */
     struct model_version *layers_of; /* a reference to the version whose layers are kept */
     uint64_t stamp;                  /* of the files that were read last */
+    size_t needed_bytes;             /* the least memory that these files need, if they did not fit; else 0 */
     struct model_entry *next;
 };
 

@@ -28,17 +28,16 @@ static void say_unread(struct model_version *version)
                  strerror_r(outcome, text, sizeof text));
 }
 
-/* The model is served without a tokenizer that cannot be used. */
-static void load_tokenizer(struct model_version *version)
+/* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */
+static attn_status load_tokenizer(struct model_version *version, attn_error *failure)
 {
-    enum { SCRATCH_BYTES_MAX = 1 << 30 };
     const struct checkpoint_text text = version->files.tokenizer;
     attn_error err = {.message = "no memory for the tokenizer"};
     if (text.at == NULL) {
         say_unread(version);
-        return;
+        return ATTN_OK;
     }
-    attn_arena *arena = version->files.arena, *scratch = attn_arena_create(SCRATCH_BYTES_MAX);
+    attn_arena *arena = version->files.arena, *scratch = attn_arena_create_beside(arena);
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     const size_t before = attn_arena_bytes(arena);
     attn_status status = ATTN_ERR_NO_MEMORY;
@@ -47,23 +46,26 @@ static void load_tokenizer(struct model_version *version)
     attn_arena_destroy(scratch);
     if (status == ATTN_OK) {
         version->tokenizer_bytes = attn_arena_bytes(arena) - before;
-        return;
+        return ATTN_OK;
     }
     version->tokenizer = NULL;
     attn_arena_release(arena, mark);
     (void)model_files_name(status, MODEL_FILES_TOKENIZER, &err);
     snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", MODEL_REASON_MAX - 1, err.message);
+    return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
 }
 
 /* Finds the attention modules. A model of a kind without any has no layers. */
-static void find_layers(struct model_version *version)
+static attn_status find_layers(struct model_version *version, attn_error *err)
 {
     const struct checkpoint_text none = {NULL, 0};
-    attn_error ignored = {.status = ATTN_OK};
+    attn_error why = {.status = ATTN_OK};
     bool is_unknown;
-    if (checkpoint_find_layers(&version->files.checkpoint, none, version->files.arena, &version->layers, &is_unknown,
-                               &ignored) != ATTN_OK)
+    const attn_status status = checkpoint_find_layers(&version->files.checkpoint, none, version->files.arena,
+                                                      &version->layers, &is_unknown, &why);
+    if (status != ATTN_OK)
         version->layers = (struct checkpoint_layers){NULL, 0};
+    return status == ATTN_ERR_NO_MEMORY ? attn_fail(err, status, NULL, "%s", why.message) : ATTN_OK;
 }
 
 attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
@@ -81,17 +83,18 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     made->files = *files;
     attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
     made->is_runnable = status == ATTN_OK;
-    find_layers(made);
+    if (status != ATTN_ERR_NO_MEMORY && find_layers(made, err) != ATTN_OK)
+        status = ATTN_ERR_NO_MEMORY;
     if (status == ATTN_OK) {
         made->slots = calloc(made->model.slots + 1, sizeof *made->slots);
         if (made->slots == NULL)
             status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
     }
     if (status == ATTN_OK)
-        load_tokenizer(made);
+        status = load_tokenizer(made, err);
     clock_gettime(CLOCK_REALTIME, &now);
     made->loaded_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    if (status == ATTN_OK || (!made->is_runnable && made->layers.count > 0))
+    if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else
         destroy(made);

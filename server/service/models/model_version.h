@@ -34,7 +34,8 @@ struct model_version {
 
 /*
  * Takes over the files and describes the model in them. The caller owns the only reference. On a failure,
- * *version is NULL, or has the layers of a model that cannot run; failures are those of checkpoint_read_model. A tokenizer that cannot be used is no failure.
+ * *version is NULL, or has the layers of a model that cannot run; failures are those of checkpoint_read_model. A
+ * tokenizer that cannot be used is no failure, except with ATTN_ERR_NO_MEMORY, after which *version is NULL.
  */
 ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_files *files,
                                                  struct model_version **version, attn_error *err);

@@ -35,6 +35,7 @@ import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import crashes as of_crashes  # noqa: E402
 import hostile as of_hostile_folders  # noqa: E402
+import model_memory as of_model_memory  # noqa: E402
 import models as of_models  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
@@ -721,7 +722,7 @@ def main():
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
     modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_crashes, of_models, of_what_is_printed,
-               of_whole_models, of_hostile_folders)
+               of_whole_models, of_hostile_folders, of_model_memory)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own
     return conclude("ops", *run_tests(tests, lambda test: test(options.attnd), options.only))

@@ -144,7 +144,7 @@ static struct memory_division divided(struct memory_division division)
     ck_assert_msg(memory_divide(&division, message, sizeof message), "%s", message);
     ck_assert_uint_le(division.process_bytes + division.heap_bytes + division.connections_bytes +
                           division.layers_bytes + division.caches_bytes + division.prepared_bytes +
-                          division.requests_bytes,
+                          division.models_bytes + division.requests_bytes,
                       division.total);
     ck_assert_uint_lt(division.largest_request_bytes, division.requests_bytes);
     return division;
@@ -161,7 +161,8 @@ START_TEST(the_parts_of_the_memory_are_never_more_than_the_whole)
                                     .prepared_bytes = MEMORY_AUTO};
     for (asked.total = 48 * mib; asked.total < (uint64_t)1 << 44; asked.total += asked.total / 3) {
         const struct memory_division division = divided(asked);
-        ck_assert_uint_ge(division.requests_bytes, (division.total - division.process_bytes) / 2);
+        ck_assert_uint_ge(division.requests_bytes,
+                          (division.total - division.process_bytes - division.models_bytes) / 2);
         ck_assert_uint_le(division.connections, 1000);
         ck_assert_uint_ge(division.connections_bytes, memory_places(division.connections) * MEMORY_CONNECTION_BYTES);
     }
@@ -171,6 +172,12 @@ START_TEST(the_parts_of_the_memory_are_never_more_than_the_whole)
     ck_assert_uint_eq(divided(asked).caches_bytes, 100 * mib);
     asked.total = 1024 * mib;
     ck_assert_uint_eq(divided(asked).connections, 1000);
+    const struct memory_division without = divided(asked);
+    asked.has_models = true;
+    const struct memory_division with = divided(asked);
+    ck_assert_uint_ge(with.models_bytes, 240 * mib);
+    ck_assert_uint_eq(with.models_bytes + with.requests_bytes, without.models_bytes + without.requests_bytes);
+    ck_assert_uint_eq(with.caches_bytes, without.caches_bytes);
 }
 END_TEST
 
@@ -180,7 +187,7 @@ START_TEST(memory_that_leaves_nothing_for_requests_is_refused)
     struct memory_division division = {
         .total = 256 << 20, .io_threads = 2, .compute_threads = 2, .connections = 1, .caches_bytes = 250 << 20};
     ck_assert(!memory_divide(&division, message, sizeof message));
-    ck_assert_msg(strstr(message, "256 MiB are too few: the process takes 30 MiB with 4 threads") != NULL &&
+    ck_assert_msg(strstr(message, "256 MiB are too few: the process takes 28 MiB with 4 threads") != NULL &&
                       strstr(message, "caches 250 MiB") != NULL,
                   "%s", message);
     division = (struct memory_division){.total = 1, .io_threads = 1, .compute_threads = 1, .connections = 1};

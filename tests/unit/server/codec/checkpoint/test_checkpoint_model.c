@@ -18,7 +18,7 @@ static attn_error err;
 static void describe(const char *folder)
 {
     err = (attn_error){.status = ATTN_OK};
-    ck_assert_msg(model_files_open(&files, folder, &err) == ATTN_OK, "%s", err.message);
+    ck_assert_msg(model_files_open(&files, NULL, folder, &err) == ATTN_OK, "%s", err.message);
     ck_assert_msg(checkpoint_read_model(&files.checkpoint, files.arena, &model, &err) == ATTN_OK, "%s", err.message);
 }
 

@@ -37,7 +37,7 @@ static struct model_version *open_model(const char *path)
 {
     struct model_files files;
     struct model_version *version;
-    ck_assert_msg(model_files_open(&files, path, &err) == ATTN_OK, "%s", err.message);
+    ck_assert_msg(model_files_open(&files, NULL, path, &err) == ATTN_OK, "%s", err.message);
     ck_assert_msg(model_version_create("m", &files, &version, &err) == ATTN_OK, "%s", err.message);
     return version;
 }
