@@ -100,17 +100,18 @@ static bool begins_with(struct text_span text, struct text_span beginning)
     return text.length >= beginning.length && memcmp(text.at, beginning.at, beginning.length) == 0;
 }
 
-/* What the decoder makes of the token, behind itself unless it is the first. at NULL: it could not be decoded. */
-static struct text_span decode(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch)
+/* What the decoder makes of the token, behind itself unless it is the first. */
+static attn_status decode(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
+                          struct text_span *text)
 {
-    struct text_span one = {NULL, 0}, two = {NULL, 0};
+    struct text_span two = {NULL, 0};
     const uint32_t ids[] = {id, id};
-    if (tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, &one, NULL) != ATTN_OK)
-        return (struct text_span){NULL, 0};
-    if (is_first || tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL) != ATTN_OK ||
-        !begins_with(two, one))
-        return one;
-    return (struct text_span){two.at + one.length, two.length - one.length};
+    attn_status status = tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, text, NULL);
+    if (status == ATTN_OK && !is_first)
+        status = tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL);
+    if (status == ATTN_OK && !is_first && begins_with(two, *text))
+        *text = (struct text_span){two.at + text->length, two.length - text->length};
+    return status;
 }
 
 /* WordPiece sets a space between words, which belongs to no token. */
@@ -122,26 +123,28 @@ static struct text_span without_join(struct text_span text, struct text_span spe
     return spelling;
 }
 
-struct text_span tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
-                                   char room[TOKENIZER_SHOWN_MAX])
+bool tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
+                       char room[TOKENIZER_SHOWN_MAX], struct text_span *shown)
 {
-    const struct text_span spelling = tokenizer_token(tokenizer, id);
+    const struct text_span spelling = *shown = tokenizer_token(tokenizer, id);
     char bytes[SPELLED_MAX + 1];
     if (spelling.at == NULL || added_find(&tokenizer->added, id) != NULL)
-        return spelling;
+        return true;
     const size_t count = read_bytes(tokenizer, spelling, bytes);
-    if (count > 0)
-        return (struct text_span){room, write_bytes(bytes, count, room)};
+    if (count > 0) {
+        *shown = (struct text_span){room, write_bytes(bytes, count, room)};
+        return true;
+    }
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
-    const struct text_span text = decode(tokenizer, id, is_first, scratch);
-    struct text_span shown = spelling;
-    if (text.at != NULL && text.length > 0 && text.length <= TOKENIZER_SHOWN_MAX) {
-        shown = without_join(text, spelling);
-        if (shown.at == text.at)
-            shown.at = memcpy(room, text.at, text.length);
+    struct text_span text = {NULL, 0};
+    const attn_status status = decode(tokenizer, id, is_first, scratch, &text);
+    if (status == ATTN_OK && text.length > 0 && text.length <= TOKENIZER_SHOWN_MAX) {
+        *shown = without_join(text, spelling);
+        if (shown->at == text.at)
+            shown->at = memcpy(room, text.at, text.length);
     }
     attn_arena_release(scratch, mark);
-    return shown;
+    return status != ATTN_ERR_NO_MEMORY;
 }
 
 /* ---- tokens of a text ---- */
@@ -192,7 +195,8 @@ static bool keep_id(const struct tokenizer *tokenizer, uint32_t id, bool is_firs
                     struct text_span *shown)
 {
     char room[TOKENIZER_SHOWN_MAX];
-    *shown = tokenizer_show_id(tokenizer, id, is_first, arena, room);
+    if (!tokenizer_show_id(tokenizer, id, is_first, arena, room, shown))
+        return false;
     if (shown->at == room)
         shown->at = attn_arena_copy_text(arena, room, shown->length);
     return shown->at != NULL || tokenizer_token(tokenizer, id).at == NULL;

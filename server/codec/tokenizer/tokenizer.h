@@ -104,8 +104,11 @@ ATTN_MUST_CHECK attn_status tokenizer_show_text(const struct tokenizer *tokenize
                                                 struct text_span *shown, attn_error *err);
 ATTN_MUST_CHECK attn_status tokenizer_show_ids(const struct tokenizer *tokenizer, const int64_t *ids, size_t count,
                                                attn_arena *arena, struct text_span *shown, attn_error *err);
-/* One id, in room or in the tokenizer. at is NULL when no token has the id. scratch has its memory back on return. */
-struct text_span tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
-                                   char room[TOKENIZER_SHOWN_MAX]);
+/*
+ * One id, in room or in the tokenizer. shown->at is NULL when no token has the id. scratch has its memory back on return.
+ * False: there is not enough memory, and shown is the spelling.
+ */
+bool tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_first, attn_arena *scratch,
+                       char room[TOKENIZER_SHOWN_MAX], struct text_span *shown);
 
 #endif

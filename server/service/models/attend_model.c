@@ -116,9 +116,12 @@ static struct text_span spell(void *context, int64_t id)
 static struct text_span show(void *context, int64_t id)
 {
     struct attending *attending = context;
-    return id >= 0 ? tokenizer_show_id(attending->work.version->tokenizer, (uint32_t)id, false,
-                                       attending->work.call->out->arena, attending->shown)
-                   : (struct text_span){NULL, 0};
+    struct chunks *out = attending->work.call->out;
+    struct text_span shown = {NULL, 0};
+    if (id >= 0 && !tokenizer_show_id(attending->work.version->tokenizer, (uint32_t)id, false, out->arena,
+                                      attending->shown, &shown))
+        out->is_ok = false;
+    return shown;
 }
 
 /* The words of predictions follow their ids, and are the same tensor. */

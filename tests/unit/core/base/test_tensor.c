@@ -194,7 +194,7 @@ START_TEST(a_finite_number_stays_finite_or_is_refused)
             from[299] = sign * types[t].refused;
             ck_assert_int_eq(attn_convert(to, types[t].to, from, ATTN_F64, 300, &err), ATTN_ERR_VALUE);
             ck_assert_ptr_nonnull(strstr(err.message, "element 299"));
-            ck_assert_ptr_nonnull(strstr(err.message, "Infinity"));
+            ck_assert_ptr_nonnull(strstr(err.message, "is beyond the range of"));
         }
 }
 END_TEST

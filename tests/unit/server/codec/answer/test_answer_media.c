@@ -225,7 +225,7 @@ END_TEST
 
 START_TEST(rows_are_a_list_of_cells)
 {
-    json_t *tree = view_of(REQUEST("\"view\":\"rows\",\"return\":[\"attention\"],\"keys\":[0,2]"));
+    json_t *tree = view_of(REQUEST("\"view\":\"rows\",\"return\":[\"attention\"],\"keys\":\"0-2\""));
     ck_assert_uint_eq(json_array_size(tree), 9);
     const json_t *cell = json_array_get(tree, 5);
     assert_member(cell, "query", "1");
@@ -286,7 +286,7 @@ static void read_answer(struct safetensors *file)
 START_TEST(every_output_is_a_tensor_and_the_rest_metadata)
 {
     struct safetensors file;
-    run(REQUEST("\"return\":[\"attention\",\"masked\",\"mask\",\"output\"],\"queries\":[1],\"keys\":[0,2]"), true);
+    run(REQUEST("\"return\":[\"attention\",\"masked\",\"mask\",\"output\"],\"queries\":[1],\"keys\":\"0-2\""), true);
     read_answer(&file);
     ck_assert_uint_eq(file.tensor_count, 4);
     const struct safetensors_tensor *map = safetensors_find(&file, "attention");

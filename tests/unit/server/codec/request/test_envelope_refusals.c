@@ -318,7 +318,7 @@ static const struct row selection_rows[] = {
     {A, OPTIONS("\"heads\":{\"from\":2,\"end\":3}"), ATTN_ERR_FIELD, "/options/heads/end", "unknown member"},
     {A, OPTIONS("\"heads\":[[7]]"), ATTN_ERR_FIELD, "/options/heads/0", "an index, or a range"},
     {A, OPTIONS("\"queries\":[0.5,1]"), ATTN_ERR_VALUE, "/options/queries/0", "integer"},
-    {A, OPTIONS("\"queries\":[\"a\"]"), ATTN_ERR_FIELD, "/options/queries/0", "integer"},
+    {A, OPTIONS("\"queries\":[\"a\"]"), ATTN_ERR_VALUE, "/options/queries/0", "must be a range"},
     {A, OPTIONS("\"keys\":[0,1048576]"), ATTN_ERR_TOO_LARGE, "/options/keys", "more than 1048576"},
     {A, OPTIONS("\"keys\":[[0,600000],[0,600000]]"), ATTN_ERR_TOO_LARGE, "/options/keys", "more than 1048576"},
     {A, OPTIONS("\"keys\":[0,9223372036854775807]"), ATTN_ERR_TOO_LARGE, "/options/keys", "more than 1048576"},
