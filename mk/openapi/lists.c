@@ -11,7 +11,7 @@
 #include "codec/oip/oip_parts.h"
 #include "codec/request/masks.h"
 #include "forms.h"
-#include "http/problems.h"
+#include "http/wire/problems.h"
 
 const char *lists_values_of(attn_step step)
 {

@@ -5,8 +5,8 @@
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
 
-#include "http/problems.h"
 #include "http/request.h"
+#include "http/wire/problems.h"
 
 /*
  * Begins a reply of that media type. The caller writes the body into the chunks that are returned,

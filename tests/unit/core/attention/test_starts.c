@@ -440,10 +440,14 @@ START_TEST(shapes_that_disagree_are_refused)
         size_t shape[4];
         const char *fragment;
     } wrong[] = {
-        {2, {5, 4}, "batch items: 2 and 1"},     {3, {1, 5, 4}, "batch items: 1 and 2"},
-        {3, {2, 4, 4}, "number of positions: 4 and 5"},    {3, {2, 5, 6}, "does not divide"},
-        {4, {2, 3, 5, 6}, "key heads"},   {4, {2, 0, 5, 6}, "no heads"},
-        {4, {2, 2, 5, 0}, "no features"}, {1, {5}, "rank 1"},
+        {2, {5, 4}, "2 batch items"},
+        {3, {1, 5, 4}, "batch items: 1 and 2"},
+        {3, {2, 4, 4}, "number of positions: 4 and 5"},
+        {3, {2, 5, 6}, "does not divide"},
+        {4, {2, 3, 5, 6}, "key heads"},
+        {4, {2, 0, 5, 6}, "no heads"},
+        {4, {2, 2, 5, 0}, "no features"},
+        {1, {5}, "rank 1"},
     };
     for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
         request.inputs.value = scene_normal(&scene, 1, wrong[n].rank, wrong[n].shape);

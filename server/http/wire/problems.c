@@ -1,7 +1,7 @@
 /*
  * problems.c: the reasons for which a request is refused.
  */
-#include "http/problems.h"
+#include "http/wire/problems.h"
 
 #include <assert.h>
 
