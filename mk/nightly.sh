@@ -11,7 +11,7 @@ mkdir -p "$logs"
 
 attnd=build/release/attnd
 packages() { make deps && mk/install_packages.sh clang clang-tidy clang-format && make -j"$jobs" built-for-tests CC=gcc WERROR=1; }
-long_tests() { ATTN_LONG=1 make -j"$jobs" check ops CC=gcc WERROR=1; }
+long_tests() { ATTN_LONG=1 make -j"$jobs" check ops model-tests REWRITES=200 CC=gcc WERROR=1; }
 every_float() { make -j"$jobs" numbers CC=gcc WERROR=1; }
 clang_tests() { make -j"$jobs" all check CC=clang BUILD=build/clang WERROR=1; }
 sanitized_models() { make -j"$jobs" openapi models model-tests layer-tests words MODE=sanitize; }

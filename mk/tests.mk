@@ -83,8 +83,8 @@ KILLS ?= 20
 layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
 	$(Q)python3 tests/api/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
 
-REWRITES ?= 24
-model-tests: $(BUILD)/attnd ## whole models end to end, against what transformers recorded; files are rewritten under load (REWRITES=24)
+REWRITES ?= 8
+model-tests: $(BUILD)/attnd ## whole models end to end, against what transformers recorded; files are rewritten under load (REWRITES=8)
 	$(Q)python3 tests/api/models/run.py --attnd $(BUILD)/attnd --rewrites $(REWRITES)
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol

@@ -50,7 +50,7 @@ def run(command, suites):
         for line in lines_of(process.stdout):
             if line is None:
                 waiting = " ".join(name for name in suites if name not in verdicts)
-                line = f"{time.monotonic() - begun:.0f} s; not ended yet: {waiting}\n".encode()
+                line = f"{time.monotonic() - begun:.0f} s; not ended yet: {waiting or 'the last one'}\n".encode()
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
             found = LINE.fullmatch(line.decode(errors="replace").strip())

@@ -171,9 +171,12 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 
 int layer_identity_look(int directory, const char *path, struct layer_identity *identity)
 {
-    struct stat stat;
-    if (fstatat(directory, path, &stat, 0) != 0)
-        return errno;
+    enum { TRIES = 10 };
+    struct stat stat = {.st_nlink = 0};
+    /* Without a link, the file was replaced while it was looked at, which changes its ctime. Its path has another file. */
+    for (int i = 0; i < TRIES && stat.st_nlink == 0; i++)
+        if (fstatat(directory, path, &stat, 0) != 0)
+            return errno;
     *identity = identity_of(&stat);
     return S_ISREG(stat.st_mode) ? 0 : ENOENT;
 }

@@ -191,7 +191,8 @@ class Stage:
             wait_until(lambda: send(server.client(), requests[place])[0] == 200, f"{file} is not served again")
             for at, request in enumerate(requests):
                 if requests[place][1].split("/")[3].split(".")[0] == request[1].split("/")[3].split(".")[0]:
-                    assert send(server.client(), request) == (200, exact[present[file]][at]), request[:2]
+                    wanted = (200, exact[present[file]][at])
+                    wait_until(lambda: send(server.client(), request) == wanted, f"{request[:2]} is not of the last state")
 
     @staticmethod
     def _judge(clients, requests, exact):

@@ -25,7 +25,7 @@ def main():
     parser = argparse.ArgumentParser(description="whole models over HTTP")
     parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
-    parser.add_argument("--rewrites", type=int, default=24, help="rewrites of files under load, for each kind of file")
+    parser.add_argument("--rewrites", type=int, default=8, help="rewrites of files under load, for each kind of file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tokens.stage(pathlib.Path(folder))
