@@ -670,6 +670,10 @@ class Builder:
         out = spec.output_width or spec.heads * spec.d_v
         width, d_ff = spec.query.shape[-1] if is_parallel else out, self.size(self.largest)
         sent = {"activation": self.pick("relu", "gelu", "gelu_tanh", "quick_gelu", "silu")}
+        if self.chance(0.5):
+            sent["residual"] = is_parallel or self.chance(0.5)
+        if not sent.get("residual", True) and self.chance(0.5):
+            out = self.size(self.largest)
         weights = {}
         for name, inner, outputs in (("up", width, d_ff), ("gate", width, d_ff), ("down", d_ff, out)):
             if name != "gate" or self.chance(0.4):
@@ -677,15 +681,14 @@ class Builder:
         if is_parallel or self.chance(0.2):
             sent["parallel"] = is_parallel
         if self.chance(0.5):
-            sent["residual"] = is_parallel or self.chance(0.5)
-        if self.chance(0.5):
             sent["position"] = "pre" if is_parallel else self.pick("pre", "post")
-        self.choose_norm_of_network(sent, weights, width)
+        outer = "pre" if is_parallel else spec.norm["position"] if spec.norm else "post"
+        self.choose_norm_of_network(sent, weights, out if sent.get("position", outer) == "post" else width)
         spec.has_network = True
         self.weights["feed_forward"], self.options["feed_forward"] = weights, sent
 
     def choose_norm_of_network(self, sent, weights, width):
-        """width: that of the input; a post-norm has the same."""
+        """width: that of the rows which the norm reads."""
         own = {}
         for name, choices in (("type", ("layer", "rms")), ("eps", (1e-5, 1, 1e-3))):
             if self.chance(0.5):

@@ -30,8 +30,8 @@ typedef enum {
     ATTN_AXES_ROWS,    /* (batch, heads, q_len) */
     ATTN_AXES_CONTEXT, /* (batch, heads, q_len, d_v) */
     ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, heads * d_v) */
-    ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_out) */
-    ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, ATTN_AXES_TOKENS otherwise */
+    ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_attended) */
+    ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, otherwise tokens: (batch, q_len, d_out) */
 } attn_axes;
 
 /* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
@@ -60,7 +60,7 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_CONTRIBUTION, "contribution", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS) /* |what a key adds|; see below */   \
     X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)      /* query + projected */              \
     X(ATTN_STEP_ATTENTION_OUTPUT, "attention_output", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* before feed_forward */ \
-    X(ATTN_STEP_FEED_FORWARD, "feed_forward", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)         /* its down projection */ \
+    X(ATTN_STEP_FEED_FORWARD, "feed_forward", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)         /* its down projection */ \
     X(ATTN_STEP_OUTPUT, "output", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)      /* the result, with the rank of query */ \
     X(ATTN_STEP_PRESENT_KEY, "present_key", ATTN_AXES_K, ATTN_VALUES_NUMBERS) /* past_key of the next request */       \
     X(ATTN_STEP_PRESENT_VALUE, "present_value", ATTN_AXES_V, ATTN_VALUES_NUMBERS)                                      \
@@ -152,9 +152,9 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
 /*
  * The feed-forward network of a block (attn_feed_forward_options has its equation); up.weight NULL: none. in_out
  * shapes (out_in swaps the two):
- *   up    (d_in, d_ff)    bias (d_ff)     d_in: d_out, or d_query for a parallel one
+ *   up    (d_in, d_ff)    bias (d_ff)     d_in: d_attended, or d_query for a parallel one
  *   gate  (d_in, d_ff)    bias (d_ff)     weight NULL: not gated
- *   down  (d_ff, d_out)   bias (d_out)
+ *   down  (d_ff, d_out)   bias (d_out)    d_out is d_attended unless residual is false
  *   norm  weight, bias    the gain and shift of its normalisation, each optional
  *   branch_norm           likewise, (d_out), of the result of down; see attn_options
  */
@@ -169,7 +169,7 @@ typedef struct {
  *   value  (d_value, kv_heads * d_v) or (kv_heads, d_value, d_v)
  *   qkv    (d_model, (heads + 2 kv_heads) * d_k); columns: stacked q…, k…, v…; per_head q0 k0 v0 q1 k1 v1 …;
  *          per_group: the query heads of a group, its key head, its value head, then the next group
- *   output (heads * d_v, d_out)      or (heads, d_v, d_out)        bias (d_out)
+ *   output (heads * d_v, d_attended) or (heads, d_v, d_attended)   bias (d_attended)
  *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
  *   query_norm, key_norm   likewise of qk_norm
  *     (d_k)          the same for every head
@@ -179,7 +179,7 @@ typedef struct {
  *     concat is multiplied by sigmoid(x W + b), feature by feature or head by head, before the output projection; x
  *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
- *   branch_norm  weight (d_out), bias (d_out): of the result of the output projection; see attn_options
+ *   branch_norm  weight (d_attended), bias (d_attended): of the result of the output projection; see attn_options
  * Every weight is row-major without gaps, and so are the inputs of a layer. With compute ATTN_F32, the weights of query,
  * key, value, qkv, output, gate and the feed-forward network may each be ATTN_F16 or ATTN_BF16, too. They are widened
  * while they are read, which is exact, so results have the bits of the same numbers in float32. Biases and norms are of
@@ -249,7 +249,7 @@ typedef struct {
     attn_norm_position position; /* of norm */
     double norm_eps;
     bool parallel; /* Wang, Komatsuzaki, GPT-J, 2021; needs residual */
-    bool residual; /* false: y is not added */
+    bool residual; /* false: y is not added, and down may give another width than y has */
 } attn_feed_forward_options;
 
 /*
@@ -335,10 +335,11 @@ typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v; /* a start in the middle has d_k 0; without value, d_v 0 */
     size_t past_len;                                        /* of kv_len, how many came as past_key */
     size_t d_query, d_key, d_value;                         /* features of one token of each input */
-    size_t d_out;                                           /* of one row of output */
-    size_t d_gate;                                          /* gates of a head: d_v, 1, or 0 without a gate */
-    size_t d_ff;    /* features between up and down, or 0 without a feed-forward network */
-    int query_rank; /* of a start in the middle: the rank of value */
+    size_t d_attended; /* features of a row of attention_output: those of output without a feed-forward network */
+    size_t d_out;      /* of one row of output */
+    size_t d_gate;     /* gates of a head: d_v, 1, or 0 without a gate */
+    size_t d_ff;       /* features between up and down, or 0 without a feed-forward network */
+    int query_rank;    /* of a start in the middle: the rank of value */
 } attn_dims;
 
 /* How many bytes and floating-point operations a stage takes. */

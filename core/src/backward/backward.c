@@ -143,7 +143,7 @@ static void drop_task(void *argument, size_t index, size_t worker)
     const struct backward_run *run = argument;
     const attn_options *options = &run->request.options;
     const attn_dtype compute = run->plan->forward.compute;
-    const size_t all = query_tokens(run) * run->plan->forward.dims.d_out;
+    const size_t all = query_tokens(run) * run->plan->forward.dims.d_attended;
     const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, compute);
     uint8_t keep[4096];
     const size_t first = index * sizeof keep, count = attn_min(all - first, sizeof keep);
@@ -161,7 +161,8 @@ static void drop(struct backward_run *run, const char *from, char *to)
 {
     run->drop_from = from;
     run->drop_to = to;
-    attn_spread(run->runtime, attn_ceil_div(query_tokens(run) * run->plan->forward.dims.d_out, 4096), drop_task, run);
+    attn_spread(run->runtime, attn_ceil_div(query_tokens(run) * run->plan->forward.dims.d_attended, 4096), drop_task,
+                run);
 }
 
 /* ---- the forward pass ---- */
@@ -237,7 +238,7 @@ static attn_status go_through_sum(struct backward_run *run)
         const char *before = run->request.options.residual ? step(run, ATTN_STEP_RESIDUAL)->data
                              : summed != NULL              ? summed
                                                            : projected_of(run);
-        differentiate_norm(run, before, run->plan->forward.dims.d_out, run->grad_output, grad_summed);
+        differentiate_norm(run, before, run->plan->forward.dims.d_attended, run->grad_output, grad_summed);
         run->grad_summed = grad_summed;
     }
     run->grad_projected = run->grad_summed;

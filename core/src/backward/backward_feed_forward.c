@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "kernel/kernel.h"
 #include "layer/feed_forward.h"
+#include "request/dims.h"
 
 enum { NUMBERS = 8192 }; /* per task of an elementwise loop */
 

@@ -17,6 +17,7 @@
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
 #include "mask/resolved.h"
+#include "request/dims.h"
 #include "request/steps.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
@@ -209,9 +210,10 @@ static size_t count_partials(const attn_gradient_plan *plan, const attn_request 
     const bool pre = attn_is_pre_normed(&request->options);
     size_t most = 0;
     if (request->options.norm != ATTN_NORM_NONE)
-        most = attn_gradient_norm_partials(d->batch * d->q_len) * 2 * (pre ? d->d_query : d->d_out);
+        most = attn_gradient_norm_partials(d->batch * d->q_len) * 2 * (pre ? d->d_query : d->d_attended);
     if (request->options.feed_forward.norm != ATTN_NORM_NONE)
-        most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 * attn_max(d->d_query, d->d_out));
+        most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 *
+                                  attn_max(attn_feed_forward_d_in(request, d), d->d_out));
     for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
         const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, request, (attn_role)role);
         const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
@@ -224,7 +226,7 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
 {
     const attn_options *options = &request->options;
     const attn_dims *d = &plan->forward.dims;
-    const size_t tokens = d->batch * d->q_len, outputs = tokens * d->d_out;
+    const size_t tokens = d->batch * d->q_len, outputs = tokens * d->d_attended;
     const bool pre = attn_is_pre_normed(options), post = options->norm != ATTN_NORM_NONE && !pre;
     const bool drops = options->dropout > 0 && options->dropout_residual;
     struct attn_gradient_needs needs = {.live = d->batch * (d->q_len > d->kv_len ? d->q_len : d->kv_len)};

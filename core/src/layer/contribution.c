@@ -15,7 +15,7 @@ enum { KEYS = 256 }; /* whose norms stand side by side, whichever keys are kept 
 struct contribution {
     const struct layer_run *run;
     char *values;  /* (kv_heads, batch, kv_len, d_v) */
-    char *outputs; /* (batch, kv_len, d_out) of one head: its values behind the output projection */
+    char *outputs; /* (batch, kv_len, d_attended) of one head: its values behind the output projection */
     double *norms; /* (selected heads, batch, kv_len) */
     size_t slot;   /* the head of outputs, among the selected ones */
 };
@@ -28,7 +28,7 @@ static bool is_wanted(const attn_plan *plan)
 size_t attn_contribution_numbers(const attn_request *request, const attn_dims *d)
 {
     return attn_wants(&request->options, ATTN_STEP_CONTRIBUTION)
-               ? d->batch * d->kv_len * (d->kv_heads * d->d_v + d->d_out)
+               ? d->batch * d->kv_len * (d->kv_heads * d->d_v + d->d_attended)
                : 0;
 }
 
@@ -42,7 +42,7 @@ double attn_contribution_flops(const attn_plan *plan)
     const attn_dims *d = &plan->dims;
     const double items = (double)d->batch * (double)plan->selected_heads, keys = (double)d->kv_len;
     const double pairs = items * (double)plan->selected_queries * (double)plan->selected_keys;
-    return is_wanted(plan) ? items * keys * (double)d->d_out * (2 * (double)d->d_v + 2) + pairs : 0;
+    return is_wanted(plan) ? items * keys * (double)d->d_attended * (2 * (double)d->d_v + 2) + pairs : 0;
 }
 
 /* ---- norms ---- */
@@ -77,10 +77,10 @@ static void project_head(struct contribution *own, size_t h)
         .y = own->outputs,
         .batch = d->batch,
         .rows = d->kv_len,
-        .columns = d->d_out,
+        .columns = d->d_attended,
         .inner = d->d_v,
         .w_stride = projection.w_stride,
-        .y_stride = d->d_out,
+        .y_stride = d->d_attended,
     };
     attn_products_run(&product, 1, run->plan->compute, layout, run->runtime, run->product_scratch);
 }
@@ -101,7 +101,7 @@ static void norm_task(void *argument, size_t index, size_t worker)
     const size_t rows = d->batch * d->kv_len, end = attn_min((index + 1) * TOKEN_ROWS, rows);
     for (size_t row = index * TOKEN_ROWS; row < end; row++) {
         own->norms[own->slot * rows + row] =
-            sqrt(layer_kernel(run)->sum_squares(d->d_out, own->outputs + row * d->d_out * run->element));
+            sqrt(layer_kernel(run)->sum_squares(d->d_attended, own->outputs + row * d->d_attended * run->element));
     }
 }
 
@@ -152,7 +152,7 @@ attn_status attn_layer_contribution(struct layer_run *run)
     struct contribution own = {
         .run = run,
         .values = layer_take(run, d->kv_heads * d->batch * d->kv_len * d->d_v),
-        .outputs = layer_take(run, d->batch * d->kv_len * d->d_out),
+        .outputs = layer_take(run, d->batch * d->kv_len * d->d_attended),
         .norms = attn_arena_take(run->arena, plan->selected_heads * d->batch * d->kv_len, sizeof(double)),
     };
     if (own.values == NULL || own.outputs == NULL || own.norms == NULL)

@@ -5,13 +5,9 @@
 #include "base/size.h"
 #include "kernel/kernel.h"
 #include "layer/residual.h"
+#include "request/dims.h"
 
 /* ---- the network ---- */
-
-size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims)
-{
-    return request->options.feed_forward.parallel ? dims->d_query : dims->d_out;
-}
 
 attn_projection attn_feed_forward_slice(const attn_request *request, const attn_dims *dims,
                                         enum attn_feed_forward_role role)
@@ -178,7 +174,8 @@ static void finish_task(void *argument, size_t index, size_t worker)
                                            .x = run->expanded,
                                            .residual =
                                                run->request->options.feed_forward.residual ? run->attended : NULL,
-                                           .sum = run->output};
+                                           .sum = run->output,
+                                           .d = d};
         attn_layer_add_branch(run, &branch, row, rows);
         from = run->output;
     }

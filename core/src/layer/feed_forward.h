@@ -30,8 +30,6 @@ void attn_feed_forward_expand(const struct attn_feed_forward *network);
 /* y from hidden. */
 void attn_feed_forward_contract(const struct attn_feed_forward *network);
 
-/* The features of a token that enters the network. */
-size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims);
 /* Numbers that attn_layer_feed_forward takes from the arena, beyond the steps that request wants. */
 size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *dims);
 /* Without a network it does nothing. With one, run->output becomes run->attended, and then the output of the block. */

@@ -282,7 +282,7 @@ static attn_status project_output(struct layer_run *run)
     run->projected = run->gated;
     if (output->weight == NULL)
         return ATTN_OK;
-    run->projected = layer_take(run, d->batch * d->q_len * d->d_out);
+    run->projected = layer_take(run, d->batch * d->q_len * d->d_attended);
     if (run->projected == NULL)
         return layer_no_memory(run, "the output projection");
     attn_projection projection = attn_projection_of_output(&run->request->weights, d);

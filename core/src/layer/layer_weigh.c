@@ -109,7 +109,7 @@ static size_t token_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const attn_options *options = &request->options;
-    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
+    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_attended;
     size_t stages = request->weights.output.weight != NULL;
     stages += attn_changes_sum(options);
     stages += attn_is_post_normed(options);

@@ -59,11 +59,11 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     case ATTN_AXES_CONCAT:
         return shape_tokens(plan, d->heads * d->d_v);
     case ATTN_AXES_TOKENS:
-        return shape_tokens(plan, d->d_out);
+        return shape_tokens(plan, d->d_attended);
     case ATTN_AXES_OUTPUT:
         break;
     }
-    return shape_of(plan, d->query_rank == 4 ? ATTN_AXES_CONTEXT : ATTN_AXES_TOKENS);
+    return d->query_rank == 4 ? shape_of(plan, ATTN_AXES_CONTEXT) : shape_tokens(plan, d->d_out);
 }
 
 /* Sizes are products in double, because a size_t could overflow. */
@@ -145,13 +145,13 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                    : has_feature_maps ? attn_feature_maps_flops(plan, request)
                                       : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
-        f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
+        f->output_projection = product_flops(queries, heads * d_v, (double)d->d_attended);
     if (d->d_ff > 0) {
         const double d_ff = (double)d->d_ff, gates = request->weights.feed_forward.gate.weight != NULL ? 2 : 1;
         f->feed_forward = product_flops(queries, (double)attn_feed_forward_d_in(request, d), gates * d_ff) +
                           product_flops(queries, d_ff, (double)d->d_out) + queries * d_ff * 30;
     }
-    f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
+    f->rest = queries * (double)attn_max(d->d_attended, d->d_out) * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     f->rest += attn_contribution_flops(plan);
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
@@ -170,18 +170,19 @@ enum { HEADS_MAX = 1 << 20 };
 static attn_status check_sizes(const attn_plan *plan, attn_error *err)
 {
     const attn_dims *d = &plan->dims;
-    const size_t sizes[] = {d->batch,   d->q_len, d->kv_len,         d->d_query,       d->d_key,
-                            d->d_value, d->d_out, d->heads * d->d_k, d->heads * d->d_v};
+    const size_t sizes[] = {d->batch,   d->q_len, d->kv_len,     d->d_query,        d->d_key,
+                            d->d_value, d->d_out, d->d_attended, d->heads * d->d_k, d->heads * d->d_v};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         if (sizes[s] > DIMENSION_MAX)
             return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "a dimension is %zu; at most %zu can be counted",
                              sizes[s], DIMENSION_MAX);
+    const size_t widest = attn_max(d->d_attended, d->d_out);
     size_t count;
     if (d->batch > HEADS_MAX / d->heads)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "%zu batch items of %zu heads; at most %d heads in all",
                          d->batch, d->heads, HEADS_MAX);
     if (!attn_shape_count(
-            3, (size_t[]){d->batch * d->heads, d->q_len > d->kv_len ? d->q_len : d->kv_len, d->d_k + d->d_v + d->d_out},
+            3, (size_t[]){d->batch * d->heads, d->q_len > d->kv_len ? d->q_len : d->kv_len, d->d_k + d->d_v + widest},
             &count) ||
         count > ATTN_NUMBERS_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "the request has too many elements");

@@ -101,7 +101,7 @@ size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype comp
 
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
 {
-    return attn_projection_of_matrix(&weights->output, weights->layout, dims->heads * dims->d_v, dims->d_out);
+    return attn_projection_of_matrix(&weights->output, weights->layout, dims->heads * dims->d_v, dims->d_attended);
 }
 
 void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,

@@ -60,7 +60,7 @@ static void add_numbers(const struct layer_run *run, const struct attn_branch *b
 void attn_layer_add_branch(const struct layer_run *run, const struct attn_branch *branch, size_t row, size_t rows)
 {
     const attn_options *options = &run->request->options;
-    const size_t d = run->plan->dims.d_out, at = row * d * run->element;
+    const size_t d = branch->d, at = row * d * run->element;
     const char *x = branch->x;
     if (options->branch_norm != ATTN_NORM_NONE) {
         const struct attn_row_norm norm =
@@ -75,7 +75,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct layer_run *run = argument;
-    const size_t d = run->plan->dims.d_out, row = index * TOKEN_ROWS;
+    const size_t d = run->plan->dims.d_attended, row = index * TOKEN_ROWS;
     const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
     if (attn_changes_sum(&run->request->options)) {
         const struct attn_branch branch = {
@@ -83,6 +83,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
             .x = run->projected,
             .residual = run->request->options.residual ? run->request->inputs.query->data : NULL,
             .sum = run->summed,
+            .d = d,
             .drops = run->request->options.dropout_residual,
         };
         attn_layer_add_branch(run, &branch, row, rows);
@@ -94,7 +95,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
 attn_status attn_layer_finish(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
-    const size_t rows = layer_query_tokens(run), count = rows * run->plan->dims.d_out;
+    const size_t rows = layer_query_tokens(run), count = rows * run->plan->dims.d_attended;
     const bool projected_is_kept = layer_wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
     run->summed = run->projected;
     if (attn_changes_sum(options) && projected_is_kept)

@@ -9,13 +9,14 @@
 /* run->normed = norm(query). */
 ATTN_MUST_CHECK attn_status attn_layer_pre_norm(struct layer_run *run);
 /*
- * sum = residual + scale * dropout(norm(x)), for rows of d_out numbers. residual NULL: 0; norm and scale are those of
+ * sum = residual + scale * dropout(norm(x)), for rows of d numbers. residual NULL: 0; norm and scale are those of
  * branches in the options. sum may be x.
  */
 struct attn_branch {
     const attn_affine *norm;
     const char *x, *residual;
     char *sum;
+    size_t d;
     bool drops;
 };
 

@@ -37,7 +37,7 @@ static attn_status check_branches(const attn_request *request, const attn_dims *
         return attn_fail(err, ATTN_ERR_VALUE, "options.residual_scale", "residual_scale must be a finite number");
     if (status == ATTN_OK)
         status = check_gains(request, &request->weights.branch_norm, options->branch_norm, "options.branch_norm",
-                             "weights.branch_norm.weight", "weights.branch_norm.bias", dims->d_out, err);
+                             "weights.branch_norm.weight", "weights.branch_norm.bias", dims->d_attended, err);
     if (status == ATTN_OK)
         status = check_gains(request, &request->weights.feed_forward.branch_norm, options->branch_norm,
                              "options.branch_norm", "weights.feed_forward.branch_norm.weight",
@@ -87,7 +87,7 @@ attn_status attn_feed_forward_check(const attn_request *request, const attn_dims
         status = check_parallel(&request->options, err);
     if (status != ATTN_OK)
         return status;
+    const size_t width = own->position == ATTN_NORM_POST ? dims->d_out : attn_feed_forward_d_in(request, dims);
     return check_gains(request, &weights->norm, own->norm, "options.feed_forward.norm",
-                       "weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias",
-                       own->parallel ? dims->d_query : dims->d_out, err);
+                       "weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias", width, err);
 }

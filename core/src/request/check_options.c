@@ -53,11 +53,11 @@ static attn_status check_norm_vector(const attn_tensor *vector, const char *fiel
 static attn_status check_layer_options(const attn_request *request, const attn_dims *dims, attn_error *err)
 {
     const attn_options *options = &request->options;
-    if (options->residual && dims->d_out != dims->d_query)
+    if (options->residual && dims->d_attended != dims->d_query)
         return attn_fail(err, ATTN_ERR_SHAPE, "options.residual",
                          "the residual adds query (%zu features) to the output (%zu features): they must be equal",
-                         dims->d_query, dims->d_out);
-    const size_t width = attn_is_pre_normed(options) ? dims->d_query : dims->d_out;
+                         dims->d_query, dims->d_attended);
+    const size_t width = attn_is_pre_normed(options) ? dims->d_query : dims->d_attended;
     attn_status status = check_norm_vector(request->weights.norm.weight, "weights.norm.weight", request, width, err);
     if (status == ATTN_OK)
         status = check_norm_vector(request->weights.norm.bias, "weights.norm.bias", request, width, err);

@@ -135,7 +135,7 @@ static attn_status read_attention_dims(const attn_request *request, attn_dims *d
         status = attn_split_features(dims->d_key, key_heads, "inputs.key", "the number of key heads", &d_key, err);
     if (status == ATTN_OK && d_key != dims->d_k)
         return fail_d_key(request, dims, key_heads, d_key, err);
-    dims->d_out = dims->heads * dims->d_v;
+    dims->d_attended = dims->d_out = dims->heads * dims->d_v;
     return status;
 }
 
@@ -335,7 +335,7 @@ static attn_status fail_output_heads(const attn_tensor *weight, const char *fiel
 static attn_status read_output_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_affine *output = &request->weights.output;
-    dims->d_out = dims->heads * dims->d_v;
+    dims->d_attended = dims->heads * dims->d_v;
     if (output->weight == NULL && output->bias != NULL)
         return attn_fail(err, ATTN_ERR_FIELD, "weights.output.weight", "weights.output has a bias but no weight");
     if (output->weight == NULL)
@@ -354,9 +354,9 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
         return fail_output_heads(output->weight, field, dims, err);
     char why[96];
     snprintf(why, sizeof why, "%zu heads give %zu features each", dims->heads, dims->d_v);
-    if (own_heads == 0 && in != dims->d_out)
-        return fail_weight(err, field, output->weight, layout, dims->d_out, why);
-    dims->d_out = out;
+    if (own_heads == 0 && in != dims->d_attended)
+        return fail_weight(err, field, output->weight, layout, dims->d_attended, why);
+    dims->d_attended = out;
     return check_bias(output->bias, "weights.output.bias", request->options.compute, 0, out, err);
 }
 
@@ -400,12 +400,18 @@ static attn_status read_matrix(const attn_affine *affine, const char *name, cons
     return check_bias(affine->bias, bias_field, request->options.compute, 0, *out, err);
 }
 
+size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims)
+{
+    return request->options.feed_forward.parallel ? dims->d_query : dims->d_attended;
+}
+
 static attn_status read_feed_forward_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
     const bool is_parallel = request->options.feed_forward.parallel;
-    const size_t in = is_parallel ? dims->d_query : dims->d_out;
-    size_t gates = 0, out = 0;
+    const size_t in = attn_feed_forward_d_in(request, dims);
+    size_t gates = 0;
+    dims->d_out = dims->d_attended;
     if (!attn_feed_forward_is_given(w))
         return ATTN_OK;
     attn_status status =
@@ -417,11 +423,11 @@ static attn_status read_feed_forward_dims(const attn_request *request, attn_dims
         return attn_fail_shape(err, "weights.feed_forward.gate.weight", w->gate.weight, NULL,
                                "gate gives %zu features, up gives %zu: they must be equal", gates, dims->d_ff);
     if (status == ATTN_OK)
-        status = read_matrix(&w->down, "down", request, dims->d_ff, "up gives", &out, err);
-    if (status == ATTN_OK && out != dims->d_out)
+        status = read_matrix(&w->down, "down", request, dims->d_ff, "up gives", &dims->d_out, err);
+    if (status == ATTN_OK && request->options.feed_forward.residual && dims->d_out != dims->d_attended)
         return attn_fail_shape(err, "weights.feed_forward.down.weight", w->down.weight, NULL,
-                               "down gives %zu features, the attention gives %zu: they must be equal", out,
-                               dims->d_out);
+                               "down gives %zu features, the attention gives %zu: they must be equal", dims->d_out,
+                               dims->d_attended);
     return status;
 }
 

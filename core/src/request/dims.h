@@ -9,6 +9,9 @@
 /* Fills *dims from request; errors as attn_plan_make documents them. */
 ATTN_MUST_CHECK attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_error *err);
 
+/* The features of a token that enters the feed-forward network. */
+size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims);
+
 static inline bool attn_affine_is_given(const attn_affine *affine)
 {
     return affine->weight != NULL || affine->bias != NULL;

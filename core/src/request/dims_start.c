@@ -111,7 +111,7 @@ static attn_status read_value(const attn_request *request, attn_dims *dims, attn
                                  "positions", err);
     if (status == ATTN_OK)
         status = read_value_heads(request, dims, err);
-    dims->d_out = dims->heads * dims->d_v;
+    dims->d_attended = dims->d_out = dims->heads * dims->d_v;
     return status;
 }
 

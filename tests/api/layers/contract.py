@@ -210,6 +210,34 @@ def a_kept_block_computes_what_its_weights_would(client, durable):
 
 
 @check
+def a_kept_block_whose_network_is_not_added_has_its_width(client, durable):
+    body = layer()
+    up = {"weight": [[0.5, -1, 0.25], [1, 0.5, -0.5], [0.25, 1, 0], [-1, 0, 0.5]]}
+    down = {"weight": [[0.5, 0.25, -0.5, 1, 2, -1]] * 3, "bias": [0, 0.5, 0, -0.5, 1, 0.25]}
+    body["weights"] = {**body["weights"], "feed_forward": {"up": up, "down": down}}
+    body["options"] = {**body["options"], "feed_forward": {"activation": "gelu", "residual": False}}
+    facts = answered(put(client, "wide", body), 201)
+    expect((facts["d_model"], facts["d_out"]) == (4, 6), facts)
+    output = run(client, "wide", {"query": QUERY})["outputs"]["output"]
+    expect(output == whole(client, body, {"query": QUERY})["outputs"]["output"], "other numbers than its weights")
+    answered(put(client, "wide-copy", send(client, "GET", "/v1/layers/wide", Accept=TENSORS).body), 201)
+    expect(run(client, "wide-copy", {"query": QUERY})["outputs"]["output"] == output, "other numbers than its file")
+    grad = {"query": QUERY, "grad_output": [[1.0] * 6] * len(QUERY)}
+    kept = answered(send(client, "POST", "/v1/layers/wide/gradients", {"inputs": grad}))["gradients"]
+    sent = answered(send(client, "POST", "/v1/multi-head-attention/gradients", {**body, "inputs": grad}))["gradients"]
+    expect(kept["inputs"] == sent["inputs"], "other gradients than its weights")
+    model = answered(send(client, "GET", "/v2/models/wide"))
+    expect(model["outputs"][0]["shape"] == [-1, -1, 6], model["outputs"])
+    flat = [number for row in QUERY for number in row]
+    asked = {"inputs": [{"name": "QUERY", "shape": [1, len(QUERY), 4], "datatype": "FP32", "data": flat}]}
+    found = answered(send(client, "POST", "/v2/models/wide/infer", asked))["outputs"][0]
+    expect(found["shape"] == [1, len(QUERY), 6], found)
+    expect(found["data"] == [number for row in output for number in row], "other numbers under /v2")
+    body["options"]["feed_forward"]["residual"] = True
+    refused(put(client, "never", body), 400, "down gives 6 features, the attention gives 4")
+
+
+@check
 def what_could_never_run_is_refused_by_name(client, durable):
     def without(name):
         return {**layer(), "weights": {k: v for k, v in layer()["weights"].items() if k != name}}

@@ -255,7 +255,7 @@ static double norm_of_value(const test_run *run, const attn_request *request, si
     for (size_t d = 0; d < n->d_v; d++)
         row[h * n->d_v + d] = tensor_get(&run->result.step[ATTN_STEP_PRESENT_VALUE],
                                          ((b * n->kv_heads + g) * n->kv_len + j) * n->d_v + d);
-    for (size_t d = 0; d < n->d_out; d++) {
+    for (size_t d = 0; d < n->d_attended; d++) {
         const double y = naive_project_output(&without, n->heads, n->d_v, row, d, &terms);
         sum += y * y;
     }
@@ -295,11 +295,11 @@ static void expect_projected_close(const test_run *run, const attn_request *requ
     double *row = calloc(n->heads * n->d_v, sizeof *row);
     for (size_t i = 0; i < n->batch * n->q_len; i++) {
         read_row(&run->result.step[n->d_gate > 0 ? ATTN_STEP_GATED : ATTN_STEP_CONCAT], i, n->heads * n->d_v, row);
-        for (size_t d = 0; d < n->d_out; d++) {
+        for (size_t d = 0; d < n->d_attended; d++) {
             double terms, expected = naive_project_output(request, n->heads, n->d_v, row, d, &terms);
-            double got = tensor_get(&run->result.step[ATTN_STEP_PROJECTED], i * n->d_out + d);
+            double got = tensor_get(&run->result.step[ATTN_STEP_PROJECTED], i * n->d_attended + d);
             expect_near(got, expected, 8 * unit_roundoff(run->plan.compute) * terms, what, "projected",
-                        i * n->d_out + d);
+                        i * n->d_attended + d);
         }
     }
     free(row);

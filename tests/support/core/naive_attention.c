@@ -113,11 +113,13 @@ static void measure(const attn_request *request, naive_result *r)
     r->d_key = key->shape[key->rank - 1];
     r->d_value = value->shape[value->rank - 1];
     measure_heads(request, r);
-    r->d_out = r->heads * r->d_v;
+    r->d_attended = r->heads * r->d_v;
     if (output != NULL) {
         bool in_out = request->weights.layout == ATTN_LAYOUT_IN_OUT;
-        r->d_out = output->shape[output->rank - (in_out ? 1 : 2)];
+        r->d_attended = output->shape[output->rank - (in_out ? 1 : 2)];
     }
+    const attn_tensor *down = request->weights.feed_forward.down.weight;
+    r->d_out = down != NULL ? down->shape[request->weights.layout == ATTN_LAYOUT_IN_OUT ? 1 : 0] : r->d_attended;
     r->softcap = request->options.softcap;
     const attn_mechanism *mechanism = &request->options.mechanism;
     bool has_no_scale = mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised;
@@ -338,8 +340,8 @@ double naive_project_output(const attn_request *request, size_t heads, size_t d_
 static void make_projected(const attn_request *request, naive_result *r)
 {
     for (size_t row = 0; row < r->batch * r->q_len; row++)
-        for (size_t d = 0; d < r->d_out; d++) {
-            size_t at = row * r->d_out + d;
+        for (size_t d = 0; d < r->d_attended; d++) {
+            size_t at = row * r->d_attended + d;
             const double *concat = r->step[ATTN_STEP_GATED] + row * r->heads * r->d_v;
             double *terms = &r->terms[ATTN_STEP_PROJECTED][at];
             r->step[ATTN_STEP_PROJECTED][at] = request->weights.output.weight == NULL
@@ -359,11 +361,11 @@ static void make_residual(const attn_request *request, naive_result *r)
 {
     double *residual = r->step[ATTN_STEP_RESIDUAL];
     for (size_t row = 0; row < r->batch * r->q_len; row++)
-        naive_branch(request, &request->weights.branch_norm, r->d_out, r->step[ATTN_STEP_PROJECTED] + row * r->d_out,
-                     residual + row * r->d_out);
-    for (size_t at = 0; at < r->batch * r->q_len * r->d_out && request->options.residual; at++) {
-        size_t row = at / r->d_out, b = row / r->q_len, i = row % r->q_len;
-        residual[at] += naive_read(request->inputs.query, 0, b, i, at % r->d_out);
+        naive_branch(request, &request->weights.branch_norm, r->d_attended,
+                     r->step[ATTN_STEP_PROJECTED] + row * r->d_attended, residual + row * r->d_attended);
+    for (size_t at = 0; at < r->batch * r->q_len * r->d_attended && request->options.residual; at++) {
+        size_t row = at / r->d_attended, b = row / r->q_len, i = row % r->q_len;
+        residual[at] += naive_read(request->inputs.query, 0, b, i, at % r->d_attended);
     }
 }
 
@@ -380,23 +382,20 @@ static void put_heads_first(const naive_result *r, double *output)
 static void make_output(const attn_request *request, naive_result *r)
 {
     const attn_options *options = &request->options;
-    size_t rows = r->batch * r->q_len, bytes = rows * r->d_out * sizeof(double);
-    double *output = r->step[ATTN_STEP_OUTPUT];
+    size_t rows = r->batch * r->q_len, bytes = rows * r->d_attended * sizeof(double);
+    const bool has_network = request->weights.feed_forward.up.weight != NULL;
+    double *output = r->step[has_network ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT];
     if (request->inputs.query->rank == 4)
         put_heads_first(r, output);
     else
         memcpy(output, r->step[ATTN_STEP_RESIDUAL], bytes);
     if (options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST)
         for (size_t row = 0; row < rows; row++)
-            naive_norm(options->norm, options->norm_eps, &request->weights.norm, r->d_out, output + row * r->d_out,
-                       output + row * r->d_out, NULL);
-    if (request->weights.feed_forward.up.weight == NULL)
-        return;
-    memcpy(r->step[ATTN_STEP_ATTENTION_OUTPUT], output, bytes);
-    for (size_t row = 0; row < rows; row++)
-        naive_feed_forward(request, r, row / r->q_len, row % r->q_len,
-                           r->step[ATTN_STEP_ATTENTION_OUTPUT] + row * r->d_out,
-                           r->step[ATTN_STEP_FEED_FORWARD] + row * r->d_out, output + row * r->d_out,
+            naive_norm(options->norm, options->norm_eps, &request->weights.norm, r->d_attended,
+                       output + row * r->d_attended, output + row * r->d_attended, NULL);
+    for (size_t row = 0; row < rows && has_network; row++)
+        naive_feed_forward(request, r, row / r->q_len, row % r->q_len, output + row * r->d_attended,
+                           r->step[ATTN_STEP_FEED_FORWARD] + row * r->d_out, r->step[ATTN_STEP_OUTPUT] + row * r->d_out,
                            r->terms[ATTN_STEP_FEED_FORWARD] + row * r->d_out);
 }
 
@@ -406,7 +405,8 @@ static void make_room(naive_result *r)
 {
     const attn_step maps[] = {ATTN_STEP_SCORES,    ATTN_STEP_SCALED,  ATTN_STEP_MASKED,
                               ATTN_STEP_ATTENTION, ATTN_STEP_DROPPED, ATTN_STEP_MASK};
-    size_t rows = r->batch * r->heads * r->q_len, map = rows * r->kv_len, out = r->batch * r->q_len * r->d_out;
+    size_t rows = r->batch * r->heads * r->q_len, map = rows * r->kv_len;
+    size_t attended = r->batch * r->q_len * r->d_attended, out = r->batch * r->q_len * r->d_out;
     for (size_t m = 0; m < sizeof maps / sizeof *maps; m++)
         r->step[maps[m]] = naive_numbers(map);
     r->terms[ATTN_STEP_SCORES] = naive_numbers(map);
@@ -420,11 +420,11 @@ static void make_room(naive_result *r)
     r->terms[ATTN_STEP_CONTEXT] = naive_numbers(rows * r->d_v);
     r->step[ATTN_STEP_CONCAT] = naive_numbers(rows * r->d_v);
     r->step[ATTN_STEP_GATED] = naive_numbers(rows * r->d_v);
-    r->step[ATTN_STEP_PROJECTED] = naive_numbers(out);
-    r->terms[ATTN_STEP_PROJECTED] = naive_numbers(out);
-    r->step[ATTN_STEP_RESIDUAL] = naive_numbers(out);
+    r->step[ATTN_STEP_PROJECTED] = naive_numbers(attended);
+    r->terms[ATTN_STEP_PROJECTED] = naive_numbers(attended);
+    r->step[ATTN_STEP_RESIDUAL] = naive_numbers(attended);
     r->step[ATTN_STEP_OUTPUT] = naive_numbers(out);
-    r->step[ATTN_STEP_ATTENTION_OUTPUT] = naive_numbers(out);
+    r->step[ATTN_STEP_ATTENTION_OUTPUT] = naive_numbers(attended);
     r->step[ATTN_STEP_FEED_FORWARD] = naive_numbers(out);
     r->terms[ATTN_STEP_FEED_FORWARD] = naive_numbers(out);
 }

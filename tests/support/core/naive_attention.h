@@ -16,7 +16,8 @@
  * rank of query, except (batch, heads, q_len, d_v) for rank 4; selections are ignored.
  */
 typedef struct {
-    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, d_out, past_len;
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, past_len;
+    size_t d_attended, d_out; /* of attention_output, of output */
     double scale, softcap;
     double *step[ATTN_STEP_COUNT]; /* mask holds 0 and 1 */
     /*
@@ -49,8 +50,8 @@ void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t
                 double *to, double *terms);
 
 /*
- * naive_block.c: the feed-forward network of request, with norm and residual, for one token: y (d_out) is the output of
- * the attention. Writes network (d_out), what down gives, and output (d_out). terms (d_out) receives the numbers that
+ * naive_block.c: the feed-forward network of request, with norm and residual, for one token: y (d_attended) is the output
+ * of the attention. Writes network (d_out), what down gives, and output (d_out). terms (d_out) receives the numbers that
  * the rounding errors of network are proportional to.
  */
 void naive_feed_forward(const attn_request *request, const naive_result *r, size_t b, size_t i, const double *y,

@@ -84,7 +84,7 @@ void naive_feed_forward(const attn_request *request, const naive_result *r, size
 {
     const attn_feed_forward_options *own = &request->options.feed_forward;
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
-    const size_t d_in = own->parallel ? r->d_query : r->d_out;
+    const size_t d_in = own->parallel ? r->d_query : r->d_attended;
     const size_t d_ff = w->up.weight->shape[request->weights.layout == ATTN_LAYOUT_IN_OUT ? 1 : 0];
     double *x = naive_numbers(2 * d_in), *x_terms = x + d_in;
     if (!own->parallel)

@@ -5,11 +5,14 @@
 #include "check_main.h"
 #include "gradient_cases.h"
 
-enum { WIDTH = 5, HIDDEN = 7 };
+enum { WIDTH = 5, HIDDEN = 7, WIDER = 8 };
 
 static const scene_size size = {2, 2, 1, 4, 4, 3, 2};
 
-/* Choices by their bits: gate, parallel, position post, no residual, no norm, cross-attention, out_in, no biases. */
+/*
+ * Choices by their bits: gate, parallel, position post, no residual, no norm, cross-attention, out_in, no biases; with no
+ * residual, another width of the output.
+ */
 static void make_block(gradient_case *made, attn_dtype type, attn_activation activation, unsigned choice)
 {
     *made = (gradient_case){.scene = scene_create(type, choice)};
@@ -34,6 +37,13 @@ static void make_block(gradient_case *made, attn_dtype type, attn_activation act
     }
     if ((choice & 32) == 0)
         request->inputs.key = NULL;
+    if (choice & 256) {
+        const size_t width = choice & 1 ? WIDER : 3;
+        w->down.weight = scene_normal(scene, 1, SHAPE(HIDDEN, width));
+        w->down.bias = scene_normal(scene, 1, SHAPE(width));
+        if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_POST)
+            w->norm = (attn_affine){scene_normal(scene, 1, SHAPE(width)), scene_normal(scene, 1, SHAPE(width))};
+    }
     attn_affine *all[] = {&request->weights.query,
                           &request->weights.key,
                           &request->weights.value,
@@ -51,15 +61,28 @@ static void make_block(gradient_case *made, attn_dtype type, attn_activation act
     made->wanted = gradient_ask(scene);
 }
 
-START_TEST(gradients_of_every_arrangement_are_what_central_differences_say)
+static void expect_gradients_of(unsigned choice)
 {
     gradient_case made;
-    make_block(&made, ATTN_F64, ATTN_ACTIVATION_GELU, (unsigned)_i);
+    make_block(&made, ATTN_F64, ATTN_ACTIVATION_GELU, choice);
     made.wanted.of = gradient_all_of(&made.wanted);
     gradient_run run = gradient_run_serial(&made.wanted, NULL);
     expect_gradients(&made, &run);
     gradient_run_release(&run);
     gradient_case_release(&made);
+}
+
+START_TEST(gradients_of_every_arrangement_are_what_central_differences_say)
+{
+    expect_gradients_of((unsigned)_i);
+}
+END_TEST
+
+START_TEST(gradients_of_an_output_of_another_width_are_what_central_differences_say)
+{
+    for (unsigned choice = 256; choice < 512; choice++)
+        if ((choice & 8) && !(choice & 2))
+            expect_gradients_of(choice);
 }
 END_TEST
 
@@ -131,6 +154,7 @@ END_TEST
 CHECK_MAIN("gradient_block")
 {
     tcase_add_loop_test(tests, gradients_of_every_arrangement_are_what_central_differences_say, 0, 256);
+    tcase_add_test(tests, gradients_of_an_output_of_another_width_are_what_central_differences_say);
     tcase_add_loop_test(tests, gradients_of_every_activation_are_what_central_differences_say, ATTN_ACTIVATION_RELU,
                         ATTN_ACTIVATION_SILU + 1);
     tcase_add_test(tests, each_gradient_alone_is_as_among_all);

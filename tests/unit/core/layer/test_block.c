@@ -8,7 +8,7 @@
 #include "closeness.h"
 #include "plan_stage.h"
 
-enum { WIDTH = 12, HIDDEN = 20 };
+enum { WIDTH = 12, HIDDEN = 20, WIDEST = 17 };
 
 static const scene_size size = {2, 4, 2, 5, 5, 3, 3};
 
@@ -37,12 +37,13 @@ static test_scene block(attn_dtype type, attn_activation activation, bool is_gat
 static void expect_network_close(const test_run *run, const attn_request *request, const char *what)
 {
     const double u = unit_roundoff(run->plan.compute);
-    const size_t d = run->plan.dims.d_out;
-    const naive_result n = {.d_out = d, .d_query = run->plan.dims.d_query};
-    double row[4 * WIDTH], *y = row, *network = row + d, *output = row + 2 * d, *terms = row + 3 * d;
+    const attn_dims *dims = &run->plan.dims;
+    const size_t d = dims->d_out;
+    const naive_result n = {.d_attended = dims->d_attended, .d_out = d, .d_query = dims->d_query};
+    double y[WIDEST], network[WIDEST], output[WIDEST], terms[WIDEST];
     for (size_t token = 0; token < size.batch * size.q_len; token++) {
-        for (size_t f = 0; f < d; f++)
-            y[f] = tensor_get(&run->result.step[ATTN_STEP_ATTENTION_OUTPUT], token * d + f);
+        for (size_t f = 0; f < n.d_attended; f++)
+            y[f] = tensor_get(&run->result.step[ATTN_STEP_ATTENTION_OUTPUT], token * n.d_attended + f);
         naive_feed_forward(request, &n, token / size.q_len, token % size.q_len, y, network, output, terms);
         for (size_t f = 0; f < d; f++) {
             const double got = tensor_get(&run->result.step[ATTN_STEP_FEED_FORWARD], token * d + f);
@@ -98,7 +99,24 @@ START_TEST(every_activation_meets_its_equation)
 }
 END_TEST
 
-/* Position, residuals, norms with and without gains, biases, branch norms, factor and parallel, in every combination. */
+/* Without the residual, down may give another width. A post-norm and the norm of the branch have that width. */
+static void give_width(test_scene *scene, size_t width)
+{
+    attn_feed_forward_weights *w = &scene->request.weights.feed_forward;
+    attn_feed_forward_options *own = &scene->request.options.feed_forward;
+    own->parallel = own->residual = false;
+    w->down.weight = scene_normal(scene, 0.2, SHAPE(HIDDEN, width));
+    w->down.bias = scene_normal(scene, 0.5, SHAPE(width));
+    if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_POST) {
+        w->norm.weight = scene_normal(scene, 1, SHAPE(width));
+        w->norm.bias = scene_normal(scene, 1, SHAPE(width));
+    }
+}
+
+/*
+ * Position, residuals, norms with and without gains, biases, branch norms, factor, parallel and another width of the
+ * output, in every combination.
+ */
 START_TEST(every_arrangement_meets_its_equation)
 {
     for (unsigned choice = 0; choice < 512; choice++) {
@@ -106,20 +124,23 @@ START_TEST(every_arrangement_meets_its_equation)
         attn_request *request = &scene.request;
         attn_feed_forward_options *own = &request->options.feed_forward;
         attn_feed_forward_weights *w = &request->weights.feed_forward;
-        own->parallel = (choice & 4) != 0;
+        own->residual = (choice & 16) != 0;
+        own->parallel = own->residual && choice & 4;
         own->position = choice & 8 && !own->parallel ? ATTN_NORM_POST : ATTN_NORM_PRE;
         request->options.norm_position = own->position;
-        own->residual = own->parallel || (choice & 16) != 0;
-        if (choice & 32)
-            w->up.bias = w->down.bias = w->norm.bias = NULL;
+        const size_t width = own->residual || !(choice & 4) ? WIDTH : choice & 2 ? WIDEST : 7;
         if (choice & 64) {
             own->norm = ATTN_NORM_NONE;
             w->norm = (attn_affine){0};
         }
+        if (width != WIDTH)
+            give_width(&scene, width);
+        if (choice & 32)
+            w->up.bias = w->down.bias = w->norm.bias = NULL;
         if (choice & 128) {
             request->options.branch_norm = ATTN_NORM_RMS;
             request->options.branch_norm_eps = 1e-6;
-            w->branch_norm.weight = scene_normal(&scene, 1, SHAPE(WIDTH));
+            w->branch_norm.weight = scene_normal(&scene, 1, SHAPE(width));
             request->weights.branch_norm.weight = scene_normal(&scene, 1, SHAPE(WIDTH));
         }
         if (choice & 256)
@@ -133,6 +154,29 @@ START_TEST(every_arrangement_meets_its_equation)
 END_TEST
 
 /* Weights in the layout of torch.nn.Linear, transposed copies of the others. */
+START_TEST(a_network_that_is_not_added_gives_the_output_its_width)
+{
+    test_scene scene = block(ATTN_F32, ATTN_ACTIVATION_GELU, false);
+    scene.request.options.want = scene_every_step(&scene.request);
+    const attn_plan before = planned(&scene.request);
+    give_width(&scene, WIDEST);
+    const attn_plan plan = planned(&scene.request);
+    ck_assert_uint_eq(plan.dims.d_attended, WIDTH);
+    ck_assert_uint_eq(plan.dims.d_out, WIDEST);
+    const attn_step attended[] = {ATTN_STEP_PROJECTED, ATTN_STEP_RESIDUAL, ATTN_STEP_ATTENTION_OUTPUT};
+    for (size_t s = 0; s < sizeof attended / sizeof *attended; s++)
+        ck_assert_uint_eq(plan.step[attended[s]].shape[2], WIDTH);
+    ck_assert_uint_eq(plan.step[ATTN_STEP_FEED_FORWARD].shape[2], WIDEST);
+    ck_assert_uint_eq(plan.step[ATTN_STEP_OUTPUT].shape[2], WIDEST);
+    const double tokens = (double)(size.batch * size.q_len);
+    ck_assert_double_eq(plan.flops.output_projection, before.flops.output_projection);
+    ck_assert_double_eq(plan.flops.feed_forward - before.flops.feed_forward, tokens * 2 * HIDDEN * (WIDEST - WIDTH));
+    ck_assert_uint_eq(plan.result_bytes - before.result_bytes,
+                      2 * size.batch * size.q_len * (WIDEST - WIDTH) * sizeof(float));
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(both_layouts_give_one_block)
 {
     test_scene scene = block(ATTN_F64, ATTN_ACTIVATION_SILU, true);
@@ -160,9 +204,11 @@ START_TEST(what_is_kept_changes_no_byte)
     for (unsigned choice = 0; choice < 16; choice++) {
         test_scene scene = block(ATTN_F32, ATTN_ACTIVATION_GELU_TANH, (choice & 1) != 0);
         attn_feed_forward_options *own = &scene.request.options.feed_forward;
-        own->parallel = (choice & 2) != 0;
+        own->residual = (choice & 8) != 0;
+        own->parallel = own->residual && choice & 2;
         own->position = choice & 4 && !own->parallel ? ATTN_NORM_POST : ATTN_NORM_PRE;
-        own->residual = own->parallel || (choice & 8) != 0;
+        if (!own->residual && choice & 2)
+            give_width(&scene, choice & 1 ? WIDEST : 7);
         test_run all = run_kernel(&scene.request, NULL, scene_every_step(&scene.request));
         const attn_steps steps[] = {WANT(PROJECTED), WANT(RESIDUAL), WANT(ATTENTION_OUTPUT), WANT(FEED_FORWARD),
                                     WANT(OUTPUT)};
@@ -360,6 +406,13 @@ START_TEST(weights_that_do_not_fit_are_refused)
     w->down.weight = scene_normal(&scene, 1, SHAPE(HIDDEN, WIDTH + 1));
     w->down.bias = NULL;
     expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.down.weight", "equal");
+    request->options.feed_forward.parallel = true;
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.down.weight", "equal");
+    request->options.feed_forward.residual = false;
+    expect_refusal(request, ATTN_ERR_FIELD, "options.feed_forward.residual", "must be true");
+    request->options.feed_forward.parallel = false;
+    request->options.feed_forward.position = ATTN_NORM_POST;
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.norm.weight", "12 numbers, a row has 13");
     *request = good;
     w->norm.weight = scene_normal(&scene, 1, SHAPE(WIDTH + 1));
     expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.norm.weight", "12");
@@ -395,6 +448,7 @@ CHECK_MAIN("block")
 {
     tcase_add_test(tests, every_activation_meets_its_equation);
     tcase_add_test(tests, every_arrangement_meets_its_equation);
+    tcase_add_test(tests, a_network_that_is_not_added_gives_the_output_its_width);
     tcase_add_test(tests, both_layouts_give_one_block);
     tcase_add_test(tests, what_is_kept_changes_no_byte);
     tcase_add_test(tests, threads_and_neighbours_change_no_byte);
