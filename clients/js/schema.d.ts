@@ -225,7 +225,7 @@ export interface components {
         };
         /**
          * Norm weights
-         * @description Gain and shift of options.norm, which must be given too: y = normalised · weight + bias. Of rank 1, as many numbers as features: d_query with position pre, d_out with position post.
+         * @description Gain and shift of options.norm, which must be given too: y = normalised · weight + bias. Of rank 1, as many numbers as features: d_query with position pre, those of attention_output with position post.
          */
         NormWeights: {
             /** @description Gain. Default: 1. */
@@ -235,21 +235,21 @@ export interface components {
         };
         /**
          * Feed forward weights
-         * @description The feed-forward network of a block; the layout is that of the layer's weights. d_in is d_out of the attention; with options.feed_forward.parallel it is d_query.
+         * @description The feed-forward network of a block; the layout is that of the layer's weights. d_in is the number of features of attention_output; with options.feed_forward.parallel it is d_query.
          */
         FeedForwardWeights: {
             /** @description (d_in, d_ff), of rank 2. */
             up: components["schemas"]["Tensor"] | components["schemas"]["Linear"];
             /** @description (d_in, d_ff), of rank 2. Default: none; the network is then not gated. */
             gate?: components["schemas"]["Tensor"] | components["schemas"]["Linear"];
-            /** @description (d_ff, d_out), of rank 2. */
+            /** @description (d_ff, d_out), of rank 2. d_out is the number of features of attention_output, to which the result is added; with residual false in options.feed_forward it is free. */
             down: components["schemas"]["Tensor"] | components["schemas"]["Linear"];
             /** @description Gain and shift of options.feed_forward.norm, of rank 1: d_in with position pre, d_out with position post. */
             norm?: components["schemas"]["Tensor"] | components["schemas"]["NormWeights"];
         };
         /**
          * Weights
-         * @description Weights of the layer: query, key and value, or qkv. The number of heads comes from options, else from weights of rank 3, else it is 1. Features in are those of the inputs; features per head of value, and d_out, are free.
+         * @description Weights of the layer: query, key and value, or qkv. The number of heads comes from options, else from weights of rank 3, else it is 1. Features in are those of the inputs; features per head of value, and those of the output, are free.
          */
         Weights: {
             /** @description (d_query, heads · d_k) or (heads, d_query, d_k). */
@@ -260,7 +260,7 @@ export interface components {
             value?: components["schemas"]["Tensor"] | components["schemas"]["Linear"];
             /** @description All three projections in one weight; or that weight alone, in the order stacked. */
             qkv?: components["schemas"]["Tensor"] | components["schemas"]["FusedLinear"];
-            /** @description (heads · d_v, d_out) or (heads, d_v, d_out). Default: none; the concatenated heads are the output then, and d_out = heads · d_v. */
+            /** @description (heads · d_v, d_attended) or (heads, d_v, d_attended): d_attended is the number of features of attention_output, and without feed_forward d_out. Default: none; the concatenated heads are the output then, and d_attended = heads · d_v. */
             output?: components["schemas"]["Tensor"] | components["schemas"]["Linear"];
             /** @description Gain and shift of options.norm; or the gain alone. */
             norm?: components["schemas"]["Tensor"] | components["schemas"]["NormWeights"];
@@ -435,7 +435,7 @@ export interface components {
             key_lengths?: number | components["schemas"]["IntegerTensor"];
             /** @description (batch) or (1): queries from that position on see nothing; 0 to q_len. A number alone is a list of one. */
             query_lengths?: number | components["schemas"]["IntegerTensor"];
-            /** @description [left, right]: query i sees keys from i + offset − left to i + offset + right, both included; null is open. offset is that of the causal mask (kv_len − q_len unless causal says otherwise), also when causal is not given. It is counted from the causal offset; without a causal mask only profile: jax counts it from the top left. */
+            /** @description [left, right]: query i sees keys from i + offset − left to i + offset + right, both included; null is open. offset is that of the causal mask, also when causal is not given: kv_len − q_len, unless causal or a profile sets another. Profiles torch_sdpa, torch_mha, jax and keras set 0, onnx sets past_len. */
             window?: (number | null)[];
             /** @description W keys up to and including the query's own position: window [W − 1, 0]. Beside window the narrower side counts. */
             sliding_window?: number;
@@ -544,7 +544,7 @@ export interface components {
              */
             parallel?: boolean;
             /**
-             * @description Whether y is added.
+             * @description Whether y is added. Without it, weights.feed_forward.down may give another number of features than y has; the output then has that number.
              * @default true
              */
             residual?: boolean;
@@ -740,7 +740,7 @@ export interface components {
         };
         /**
          * Dropout
-         * @description Numbers are dropped with probability p, the others multiplied by 1 / (1 − p); only with training: true, else it is echoed as inactive. Philox4x32-10, whose key is (low, high) of the seed and whose counter is (low, high of n div 4, stream, 0), words of 32 bits: element n is dropped when word n mod 4 is below p · 2³². Stream 0 is the attention weights, n = ((b · heads + h) · q_len + i) · kv_len + j; stream 1 the projected output, n = (b · q_len + i) · d_out + feature. The output attention is that before dropout, dropped that after it.
+         * @description Numbers are dropped with probability p, the others multiplied by 1 / (1 − p); only with training: true, else it is echoed as inactive. Philox4x32-10, whose key is (low, high) of the seed and whose counter is (low, high of n div 4, stream, 0), words of 32 bits: element n is dropped when word n mod 4 is below p · 2³². Stream 0 is the attention weights, n = ((b · heads + h) · q_len + i) · kv_len + j; stream 1 the projected output, n = (b · q_len + i) · d_attended + feature, with the features of attention_output. The output attention is that before dropout, dropped that after it.
          */
         Dropout: {
             /** @description Probability; 0 drops nothing, 1 everything. */
@@ -873,7 +873,7 @@ export interface components {
             /** @description c in c · tanh(s / c), applied to the scaled score; neither infinite nor 0 in the compute type. Default: none. */
             softcap?: number;
             /**
-             * @description output = query + projected, for which d_out must be d_query; the query is added as it came, before any norm.
+             * @description output = query + projected, for which projected must have d_query features; the query is added as it came, before any norm.
              * @default false
              */
             residual?: boolean;
@@ -1111,19 +1111,19 @@ export interface components {
             sink?: components["schemas"]["NumbersOut"];
             /** @description (batch, heads, q_len, d_v): weights · v, after dropout. */
             context?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, heads · d_v): the heads of context side by side. */
+            /** @description (batch, q_len, heads · d_v), for a query of rank 2 (q_len, heads · d_v): the heads of context side by side. */
             concat?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, heads · d_v): concat times the gate. */
+            /** @description (batch, q_len, heads · d_v), for a query of rank 2 (q_len, heads · d_v): concat times the gate. */
             gated?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): concat · W_O + bias, before dropout. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): concat · W_O + bias, before dropout. */
             projected?: components["schemas"]["NumbersOut"];
             /** @description (batch, heads, q_len, kv_len): the norm of what a key adds to projected, attention · |f(x_j)| with f(x) = (x W_V + b_V) W_O of the head, times |head_scale|. The bias of the output is left out. */
             contribution?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): query + projected, after dropout. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): query + projected, after dropout. */
             residual?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): what output is without weights.feed_forward. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): what output is without weights.feed_forward. d_attended is d_out, unless options.feed_forward has residual false. */
             attention_output?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): the result of weights.feed_forward.down, before the residual. */
+            /** @description (batch, q_len, d_out), for a query of rank 2 (q_len, d_out): the result of weights.feed_forward.down, before the residual. */
             feed_forward?: components["schemas"]["NumbersOut"];
             /** @description The result, with the rank of query: (batch, q_len, d_out); of rank 4 (batch, heads, q_len, d_v). */
             output?: components["schemas"]["NumbersOut"];
@@ -1409,11 +1409,11 @@ export interface components {
                 /** @description The lowest of them. */
                 lowest: number;
             };
-            /** @description When the output has numbers that are not finite: how many, and how many each input and weight has, by JSON pointer. */
+            /** @description When the output or a row of attention has numbers that are not finite: how many the output has, and how many each input and weight has, by JSON pointer. */
             not_finite?: {
                 [key: string]: number;
             };
-            /** @description What is ambiguous in the request and was computed all the same. Missing without any. */
+            /** @description What is ambiguous in the request and was computed all the same, and finite numbers whose product is beyond the range of the compute type. Missing without any. */
             hints?: {
                 /** @description JSON pointer into the request. */
                 pointer: string;
@@ -1670,7 +1670,7 @@ export interface components {
             /** @description c in c · tanh(s / c), applied to the scaled score; neither infinite nor 0 in the compute type. Default: none. */
             softcap?: number;
             /**
-             * @description output = query + projected, for which d_out must be d_query; the query is added as it came, before any norm.
+             * @description output = query + projected, for which projected must have d_query features; the query is added as it came, before any norm.
              * @default false
              */
             residual?: boolean;
@@ -2050,7 +2050,7 @@ export interface components {
              * @description The kind of problem, for programs.
              * @enum {string}
              */
-            type: "/problems/bad-request" | "/problems/parameter" | "/problems/unauthorized" | "/problems/forbidden" | "/problems/foreign-origin" | "/problems/not-found" | "/problems/read-only" | "/problems/method-not-allowed" | "/problems/not-acceptable" | "/problems/conflict" | "/problems/gone" | "/problems/length-required" | "/problems/precondition-failed" | "/problems/body-too-large" | "/problems/unsupported-media-type" | "/problems/unsupported-encoding" | "/problems/expectation-failed" | "/problems/foreign-host" | "/problems/quota" | "/problems/header-too-large" | "/problems/deadline" | "/problems/busy" | "/problems/draining" | "/problems/store-failed" | "/problems/store-full" | "/problems/syntax" | "/problems/field" | "/problems/shape" | "/problems/value" | "/problems/too-large" | "/problems/no-memory" | "/problems/cancelled";
+            type: "/problems/bad-request" | "/problems/parameter" | "/problems/unauthorized" | "/problems/forbidden" | "/problems/foreign-origin" | "/problems/not-found" | "/problems/read-only" | "/problems/method-not-allowed" | "/problems/not-acceptable" | "/problems/conflict" | "/problems/gone" | "/problems/precondition-failed" | "/problems/body-too-large" | "/problems/unsupported-media-type" | "/problems/unsupported-encoding" | "/problems/expectation-failed" | "/problems/foreign-host" | "/problems/quota" | "/problems/header-too-large" | "/problems/deadline" | "/problems/busy" | "/problems/draining" | "/problems/store-failed" | "/problems/store-full" | "/problems/syntax" | "/problems/field" | "/problems/shape" | "/problems/value" | "/problems/too-large" | "/problems/no-memory" | "/problems/cancelled";
             /** @description The kind of problem, for people. */
             title: string;
             /** @description The HTTP status. */
@@ -2307,9 +2307,9 @@ export interface components {
         InferStep: "Q" | "K" | "V" | "Q_ROTATED" | "K_ROTATED" | "SCORES" | "SCALED" | "MASKED" | "ATTENTION" | "DROPPED" | "LSE" | "LSE_KEYS" | "ENTROPY" | "SINK" | "CONTEXT" | "CONCAT" | "GATED" | "PROJECTED" | "CONTRIBUTION" | "RESIDUAL" | "ATTENTION_OUTPUT" | "FEED_FORWARD" | "OUTPUT" | "PRESENT_KEY" | "PRESENT_VALUE" | "ATTENTION_MEAN" | "MASK";
         /**
          * Infer element
-         * @description A number, a flag, or a text.
+         * @description A number, a flag, or a text. Of a request alone: null in BIAS is -Infinity, and NaN, Infinity and -Infinity may stand without quotes.
          */
-        InferElement: components["schemas"]["Real"] | boolean | string;
+        InferElement: components["schemas"]["Real"] | boolean | string | null;
         /**
          * Infer data
          * @description Elements, row-major: one flat list, or nested as the shape has it.
@@ -2321,7 +2321,7 @@ export interface components {
          */
         InferInput: {
             /**
-             * @description inputs.query, key and value; masks.attend and bias. A whole model takes one of TEXT (BYTES, a text for each item) and IDS (INT64, [len] or [batch,len]).
+             * @description inputs.query, key and value; masks.attend and bias. A whole model takes one of TEXT (BYTES, a text for each item) and IDS (INT64 or INT32, [len] or [batch,len]).
              * @enum {string}
              */
             name: "QUERY" | "KEY" | "VALUE" | "ATTEND" | "BIAS" | "TEXT" | "IDS";
@@ -2405,8 +2405,8 @@ export interface components {
             pool?: string | Record<string, never>;
             /** @description As masks.causal. An object or a list is written as JSON in a string. */
             causal?: boolean | Record<string, never> | string;
-            /** @description As masks.window. An object or a list is written as JSON in a string. It is counted from the causal offset; without a causal mask only profile: jax counts it from the top left. */
-            window?: string | unknown[] | Record<string, never>;
+            /** @description As masks.window. An object or a list is written as JSON in a string. */
+            window?: string | unknown[];
             /**
              * @description Send the outputs behind the JSON part, unless one says otherwise.
              * @default false
@@ -2638,7 +2638,7 @@ export interface components {
              * @default false
              */
             causal?: boolean | components["schemas"]["CausalMask"];
-            /** @description [left, right]: query i sees keys from i + offset − left to i + offset + right, both included; null is open. offset is that of the causal mask (kv_len − q_len unless causal says otherwise), also when causal is not given. It is counted from the causal offset; without a causal mask only profile: jax counts it from the top left. */
+            /** @description [left, right]: query i sees keys from i + offset − left to i + offset + right, both included; null is open. offset is that of the causal mask, also when causal is not given: kv_len − q_len, unless causal or a profile sets another. Profiles torch_sdpa, torch_mha, jax and keras set 0, onnx sets past_len. */
             window?: (number | null)[];
             /** @description W keys up to and including the query's own position: window [W − 1, 0]. Beside window the narrower side counts. */
             sliding_window?: number;
@@ -2783,11 +2783,11 @@ export interface components {
             /** @description As in paths. */
             name: string;
             /**
-             * @description Whether requests can use it. broken: its files cannot be used.
+             * @description Whether requests can use it. broken: its files cannot be used, or the model does not fit into the memory of models.
              * @enum {string}
              */
             state: "loading" | "ready" | "broken";
-            /** @description Why it is broken; when it is ready, why its newest files are not used. */
+            /** @description Why it is broken; when it is ready, why its newest files are not used. A model that does not fit: "it needs more than 18 MB, has room for 9 MB; a larger --memory gives models more room". */
             reason?: string;
             /** @description model_type of config.json. */
             type?: string;
@@ -3450,19 +3450,19 @@ export interface components {
             sink?: components["schemas"]["NumbersOut"];
             /** @description (batch, heads, q_len, d_v): weights · v, after dropout. */
             context?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, heads · d_v): the heads of context side by side. */
+            /** @description (batch, q_len, heads · d_v), for a query of rank 2 (q_len, heads · d_v): the heads of context side by side. */
             concat?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, heads · d_v): concat times the gate. */
+            /** @description (batch, q_len, heads · d_v), for a query of rank 2 (q_len, heads · d_v): concat times the gate. */
             gated?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): concat · W_O + bias, before dropout. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): concat · W_O + bias, before dropout. */
             projected?: components["schemas"]["NumbersOut"];
             /** @description (batch, heads, q_len, kv_len): the norm of what a key adds to projected, attention · |f(x_j)| with f(x) = (x W_V + b_V) W_O of the head, times |head_scale|. The bias of the output is left out. */
             contribution?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): query + projected, after dropout. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): query + projected, after dropout. */
             residual?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): what output is without weights.feed_forward. */
+            /** @description (batch, q_len, d_attended), for a query of rank 2 (q_len, d_attended): what output is without weights.feed_forward. d_attended is d_out, unless options.feed_forward has residual false. */
             attention_output?: components["schemas"]["NumbersOut"];
-            /** @description (batch, q_len, d_out): the result of weights.feed_forward.down, before the residual. */
+            /** @description (batch, q_len, d_out), for a query of rank 2 (q_len, d_out): the result of weights.feed_forward.down, before the residual. */
             feed_forward?: components["schemas"]["NumbersOut"];
             /** @description The result, with the rank of query: (batch, q_len, d_out); of rank 4 (batch, heads, q_len, d_v). */
             output?: components["schemas"]["NumbersOut"];
