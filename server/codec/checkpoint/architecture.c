@@ -83,7 +83,7 @@ void architecture_write_types(const json_t *table, const char *member, struct ch
 static const char *case_name(const json_t *value, char text[NAME_MAX_BYTES])
 {
     if (json_is_string(value))
-        snprintf(text, NAME_MAX_BYTES, "%s", json_string_value(value));
+        snprintf(text, NAME_MAX_BYTES, "%s", json_tree_word(value));
     else if (json_is_integer(value))
         snprintf(text, NAME_MAX_BYTES, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))

@@ -9,6 +9,7 @@
 
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/module.h"
+#include "codec/json/json_tree.h"
 
 /* The state that the functions which make layers share. */
 struct finder {
@@ -41,10 +42,10 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
     *count = 0;
     json_object_foreach((json_t *)(uintptr_t)map, name, file)
     {
-        const char *value = json_string_value(file);
+        const char *value = json_tree_word(file);
         if (status != ATTN_OK || (value != NULL && json_object_get(seen, value)))
             continue;
-        if (value == NULL || value[0] == '.' || strchr(value, '/') != NULL)
+        if (value == NULL || value[0] == '\0' || value[0] == '.' || strchr(value, '/') != NULL)
             status = attn_fail(err, ATTN_ERR_VALUE, NULL, "the index has no file name beside it for \"%.100s\"", name);
         else if (names == NULL || json_object_set_new(seen, value, json_true()) != 0 ||
                  (names[*count] = attn_arena_copy_text(arena, value, strlen(value))) == NULL)
@@ -151,7 +152,7 @@ static void drop_blocks(json_t *modules)
 static attn_status choose_modules(json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
                                   bool *is_unknown, attn_error *err)
 {
-    const char *type = json_string_value(json_object_get(config, "model_type"));
+    const char *type = json_tree_word(json_object_get(config, "model_type"));
     attn_status status = ATTN_OK;
     if (mapping != NULL) {
         *modules = json_incref(json_object_get(mapping, "modules"));

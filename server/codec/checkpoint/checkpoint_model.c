@@ -10,6 +10,7 @@
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/model_stack.h"
 #include "codec/checkpoint/module.h"
+#include "codec/json/json_tree.h"
 
 enum { TOKENS_MAX = 1 << 30, ID_MAX = 1 << 30 };
 
@@ -212,7 +213,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
         checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
     if (status == ATTN_OK)
         status = tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, err);
-    const char *type = json_string_value(json_object_get(config, "model_type"));
+    const char *type = json_tree_word(json_object_get(config, "model_type"));
     builder.reader.config = config;
     if (status == ATTN_OK) {
         struct architecture architecture = architecture_open(type != NULL ? type : "", trees);

@@ -42,7 +42,7 @@ static double head_width(const json_t *config)
 /* "sliding_attention", "full_attention", or NULL when the configuration does not say. */
 static const char *layer_type(const json_t *config, size_t n)
 {
-    const char *type = json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
+    const char *type = json_tree_word(json_array_get(json_object_get(config, "layer_types"), n));
     const json_int_t pattern = json_integer_value(json_object_get(config, "sliding_window_pattern"));
     if (type != NULL || pattern <= 0)
         return type;
@@ -101,7 +101,7 @@ static json_t *rope_scaling(const json_t *config, const json_t *given)
     (void)json_object_del(scaling, "rope_theta");
     (void)json_object_del(scaling, "partial_rotary_factor");
     const json_t *type = json_object_get(scaling, "rope_type");
-    const char *name = json_string_value(type != NULL ? type : json_object_get(scaling, "type"));
+    const char *name = json_tree_word(type != NULL ? type : json_object_get(scaling, "type"));
     if (name == NULL || strcmp(name, "default") == 0) {
         json_decref(scaling);
         return NULL;

@@ -91,6 +91,12 @@ void json_tree_prepare(void)
     json_object_seed(0);
 }
 
+const char *json_tree_word(const json_t *json)
+{
+    const char *text = json_string_value(json);
+    return text != NULL && strlen(text) != json_string_length(json) ? "" : text;
+}
+
 void json_tree_give_text(char *text)
 {
     json_free_t free_text;

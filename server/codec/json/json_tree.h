@@ -26,6 +26,11 @@ void json_tree_prepare(void);
  * json_tree_is_starved then tells whether memory was short or the request was cancelled.
  */
 json_t *json_tree_load(const char *text, size_t length, attn_arena *arena, json_error_t *error);
+/*
+ * The characters of a string, to compare with words. "" for a string with U+0000, because no word has it. NULL for other
+ * values.
+ */
+const char *json_tree_word(const json_t *json);
 /* Releases a text that jansson made (json_dumps). NULL is allowed. */
 void json_tree_give_text(char *text);
 /* "an integer above …" or "an integer below …" when the error is such an integer, else NULL. */

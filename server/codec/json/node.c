@@ -354,7 +354,7 @@ attn_status node_fail_value(struct reading *reading, const struct node *node, co
 {
     char here[SENTENCE_MAX];
     const attn_status status = fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
-    const char *word = json_string_value(node->json);
+    const char *word = json_tree_word(node->json);
     if (word == NULL || reading->err == NULL || !explain_word(reading, node, word, true, here))
         return status;
     node_explain(reading, here);

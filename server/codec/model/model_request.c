@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "codec/json/document.h"
+#include "codec/json/json_tree.h"
 #include "codec/request/decoder.h"
 #include "codec/words/words.h"
 
@@ -239,7 +240,7 @@ static attn_status decode_model_inputs(struct reading *reading, const struct nod
 /* struct model_request: a name of a result of the model, or of a step of its layers */
 static attn_status decode_result(struct reading *reading, const struct node *node, struct model_request *request)
 {
-    const char *name = json_string_value(node->json);
+    const char *name = json_tree_word(node->json);
     if (name == NULL)
         return node_fail_type(reading, node, "the name of a result, such as \"attention\"");
     for (size_t i = 0; i < ARRAY_LENGTH(result_names); i++)

@@ -38,14 +38,13 @@ static attn_step output_named(const struct oip_decoder *d, const char *name)
 
 static attn_status read_output_name(struct oip_decoder *d, const struct node *name, attn_step *step)
 {
-    const char *text = json_string_value(name->json);
-    const bool is_whole = strlen(text) == json_string_length(name->json);
-    *step = is_whole ? output_named(d, text) : ATTN_STEP_COUNT;
+    const char *text = json_tree_word(name->json);
+    *step = output_named(d, text);
     if (*step != ATTN_STEP_COUNT)
         return ATTN_OK;
     if (!d->is_whole)
         return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or another step in capitals");
-    if (!is_whole || strcmp(text, "TOKENS") != 0)
+    if (strcmp(text, "TOKENS") != 0)
         return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or TOKENS");
     *step = OIP_TOKENS;
     return d->has_tokenizer ? ATTN_OK

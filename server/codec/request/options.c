@@ -8,6 +8,7 @@
 
 #include "attn/gradient.h"
 #include "base/array.h"
+#include "codec/json/json_tree.h"
 #include "codec/request/decoder.h"
 
 #define OPTION(field) offsetof(struct envelope, request.options.field)
@@ -30,13 +31,13 @@ static attn_status decode_scale(struct reading *reading, const struct node *node
     attn_options *options = to;
     const char *wanted = "a number or \"none\"";
     options->has_scale = true;
-    const bool is_none = json_is_string(node->json) && strcmp(json_string_value(node->json), "none") == 0;
+    const char *word = json_tree_word(node->json);
     if (json_is_number(node->json))
         return node_decode_number(reading, node, wanted, &options->scale);
     options->scale = 1;
-    if (is_none)
+    if (word != NULL && strcmp(word, "none") == 0)
         return ATTN_OK;
-    const attn_status status = (json_is_string(node->json) ? node_fail_value : node_fail_type)(reading, node, wanted);
+    const attn_status status = (word != NULL ? node_fail_value : node_fail_type)(reading, node, wanted);
     node_explain(reading, "the default is 1/√d_k: leave it out for that; \"none\" is 1");
     return status;
 }
@@ -179,7 +180,7 @@ static attn_gradient gradient_named(const char *name)
 /* struct envelope: a step to return, or a tensor to differentiate by */
 static attn_status decode_wanted(struct reading *reading, const struct node *node, struct envelope *envelope)
 {
-    const char *name = json_string_value(node->json);
+    const char *name = json_tree_word(node->json);
     if (!envelope_is_gradients(decoder_of(reading)->kind) || !name)
         return decode_step(reading, node, &envelope->request.options.want);
     const attn_gradient gradient = gradient_named(name);

@@ -110,11 +110,11 @@ static attn_status read_tensor(const struct reader *reader, const char *name, co
     *tensor = (struct safetensors_tensor){.name = attn_arena_copy_text(reader->arena, name, strlen(name))};
     if (tensor->name == NULL)
         return fail_memory(reader->err);
-    const char *type_name = json_string_value(json_object_get(json, "dtype"));
+    const char *type_name = json_tree_word(json_object_get(json, "dtype"));
     if (type_name == NULL)
         return fail_tensor(reader->err, name, "is no object with dtype, shape and data_offsets");
     const struct safetensors_type *type = find_type(type_name);
-    if (type == NULL || json_string_length(json_object_get(json, "dtype")) != strlen(type_name))
+    if (type == NULL)
         return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
                          "not safetensors: tensor \"%.100s\" has the unknown dtype \"%.40s\"", name, type_name);
     tensor->type = type->name;

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
+#include "codec/json/json_tree.h"
 #include "codec/tokenizer/text/unicode.h"
 
 enum { PARTS_MAX = 64 };
@@ -86,7 +87,7 @@ static attn_status add_piece(struct loading *loading, const struct node *piece, 
     const json_t *sequence = json_object_get(piece->json, "Sequence");
     const json_t *special = json_object_get(piece->json, "SpecialToken");
     const json_t *one = sequence != NULL ? sequence : special;
-    const char *id = json_string_value(json_object_get(one, "id"));
+    const char *id = json_tree_word(json_object_get(one, "id"));
     int64_t type_id;
     if (id == NULL || !node_integer_of(json_object_get(one, "type_id"), &type_id) || type_id < 0 || type_id > INT32_MAX)
         return node_fail_value(&loading->reading, piece,

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "codec/json/json_pieces.h"
+#include "codec/json/json_tree.h"
 #include "codec/tokenizer/model/merges.h"
 #include "codec/tokenizer/tokenizer_parts.h"
 
@@ -171,7 +172,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
 {
     struct loading *loading = &loader->loading;
     const json_t *type = json_object_get(node->json, "type");
-    const char *name = json_is_string(type) ? json_string_value(type) : guess_model(node->json);
+    const char *name = json_is_string(type) ? json_tree_word(type) : guess_model(node->json);
     const struct model_kind *kind = NULL;
     for (size_t i = 0; i < ARRAY_LENGTH(model_kinds); i++)
         if (strcmp(model_kinds[i]->name, name) == 0)
@@ -199,7 +200,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
 static attn_status check_version(struct reading *reading, const struct node *node, void *to)
 {
     (void)to;
-    const char *version = json_string_value(node->json);
+    const char *version = json_tree_word(node->json);
     return version != NULL && strcmp(version, "1.0") == 0 ? ATTN_OK : node_fail_value(reading, node, "\"1.0\"");
 }
 

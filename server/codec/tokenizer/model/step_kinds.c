@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
+#include "codec/json/json_tree.h"
 
 enum { STEPS_MAX = 64, SEQUENCES_MAX = 8 /* one within another */ };
 
@@ -184,7 +185,7 @@ static attn_status load_sequence(struct loading *loading, const struct node *nod
 static attn_status load_steps(struct loading *loading, const struct node *node, const struct step_table *table,
                               unsigned depth, struct steps *steps)
 {
-    const char *name = json_string_value(json_object_get(node->json, "type"));
+    const char *name = json_tree_word(json_object_get(node->json, "type"));
     if (name == NULL)
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "has no \"type\"");
     if (strcmp(name, "Sequence") == 0)

@@ -229,6 +229,7 @@ START_TEST(an_index_names_each_file_once)
         {"{\"weight_map\":[]}", ATTN_ERR_FIELD, "has no \"weight_map\""},
         {"{\"weight_map\":{\"a\":1,\"b\":\"c\"}}", ATTN_ERR_VALUE, "no file name beside it for \"a\""},
         {"{\"weight_map\":{\"a\":\".x\"}}", ATTN_ERR_VALUE, "no file name beside it"},
+        {"{\"weight_map\":{\"a\":\"x\\u0000\"}}", ATTN_ERR_VALUE, "no file name beside it"},
         {"{\"weight_map\":{\"a\":\"x/y\"}}", ATTN_ERR_VALUE, "no file name beside it"},
     };
     const char *const *files;

@@ -208,6 +208,7 @@ static const struct refusal refusals[] = {
     {A "{\"scale\":1}}", ATTN_ERR_FIELD, "/options/scale", ""},
     {A "{\"return\":[]}}", ATTN_ERR_VALUE, "/options/return", "is empty"},
     {A "{\"return\":[7]}}", ATTN_ERR_FIELD, "/options/return/0", "the name of a result"},
+    {A "{\"return\":[\"hidden\\u0000\"]}}", ATTN_ERR_VALUE, "/options/return/0", "\"logit_lens\""},
     {A "{\"return\":[\"maps\"]}}", ATTN_ERR_VALUE, "/options/return/0", "\"logit_lens\""},
     {A "{\"layers\":[]}}", ATTN_ERR_VALUE, "/options/layers", "selects nothing"},
     {A "{\"layers\":{}}}", ATTN_ERR_FIELD, "/options/layers", "must have \"from\" and \"to\""},

@@ -493,6 +493,10 @@ START_TEST(gradients_without_what_they_start_from_are_refused)
     const char *const path = "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]},\"options\":{\"return\":[\"grad\"]}}";
     ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION_GRADIENTS, path), ATTN_ERR_VALUE);
     ck_assert_str_eq(err.field, "/options/return/0");
+    const char *const cut =
+        "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]},\"options\":{\"return\":[\"query\\u0000\"]}}";
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION_GRADIENTS, cut), ATTN_ERR_VALUE);
+    ck_assert_str_eq(err.field, "/options/return/0");
 }
 END_TEST
 

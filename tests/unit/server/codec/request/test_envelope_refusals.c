@@ -270,6 +270,7 @@ static const struct row score_rows[] = {
     {A, OPTIONS("\"num_heads\":\"2\""), ATTN_ERR_FIELD, "/options/num_heads", "received \"2\""},
     {A, OPTIONS("\"kv_num_heads\":-1"), ATTN_ERR_VALUE, "/options/kv_num_heads", "from 1 to 4096"},
     {A, OPTIONS("\"scale\":\"half\""), ATTN_ERR_VALUE, "/options/scale", "\"none\""},
+    {A, OPTIONS("\"scale\":\"none\\u0000x\""), ATTN_ERR_VALUE, "/options/scale", "\"none\""},
     {A, OPTIONS("\"scale\":[1]"), ATTN_ERR_FIELD, "/options/scale", "received an array"},
     {A, OPTIONS("\"scale\":{}"), ATTN_ERR_FIELD, "/options/scale", "received an object"},
     {A, OPTIONS("\"softcap\":0"), ATTN_ERR_VALUE, "/options/softcap", "above 0"},
@@ -303,6 +304,7 @@ static const struct row layer_rows[] = {
 static const struct row selection_rows[] = {
     {A, OPTIONS("\"return\":1"), ATTN_ERR_FIELD, "/options/return", "a name, or a list of names"},
     {A, OPTIONS("\"return\":\"out\""), ATTN_ERR_VALUE, "/options/return", "received \"out\""},
+    {A, OPTIONS("\"return\":\"output\\u0000\""), ATTN_ERR_VALUE, "/options/return", "output"},
     {A, OPTIONS("\"return\":[]"), ATTN_ERR_VALUE, "/options/return", "empty"},
     {A, OPTIONS("\"return\":[\"NaN\"]"), ATTN_ERR_VALUE, "/options/return/0", "\"output\""},
     {A, OPTIONS("\"return\":[\"outputs\"]"), ATTN_ERR_VALUE, "/options/return/0", "received \"outputs\""},

@@ -355,6 +355,8 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", ATTN_ERR_VALUE, "/model/vocab/a must be"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}}", ATTN_ERR_VALUE,
      "/model/vocab/a must be"},
+    {"{\"version\":\"1.0\\u0000\"}", ATTN_ERR_VALUE, "/version must be \"1.0\""},
+    {"{\"model\":{\"type\":\"BPE\\u0000\",\"vocab\":{},\"merges\":[]}}", ATTN_ERR_VALUE, "of the kind \"\""},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\\u0000\":0},\"merges\":[]}}", ATTN_ERR_VALUE, "U+0000"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\\u0000\",0]]}}", ATTN_ERR_VALUE, "U+0000"},
     {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}}", ATTN_ERR_VALUE, "\"unk_id\" beyond"},
