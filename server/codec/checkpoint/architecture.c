@@ -93,8 +93,19 @@ static const char *case_name(const json_t *value, char text[NAME_MAX_BYTES])
     return text;
 }
 
-/* "gelu, relu or silu", as far as there is room. */
-static const char *list_cases(json_t *cases, char *text, size_t size)
+/* As JSON. json_dumpb leaves parts out that do not fit. */
+static const char *dump(const json_t *value, char *text, size_t size)
+{
+    const size_t length = json_dumpb(value, text, size - 1, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (length < size)
+        text[length] = '\0';
+    else
+        snprintf(text, size, "a value of %zu bytes", length);
+    return text;
+}
+
+/* "gelu, relu, silu", as far as there is room. */
+static void list_cases(json_t *cases, char *text, size_t size)
 {
     const char *name;
     json_t *ignored;
@@ -105,13 +116,23 @@ static const char *list_cases(json_t *cases, char *text, size_t size)
         if (name[0] != '$' && length < size)
             length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", name);
     }
-    return text;
+}
+
+static attn_status fail_choice(const json_t *config, const char *expression, json_t *cases, attn_error *err)
+{
+    char name[NAME_MAX_BYTES], is[100], known[200];
+    const json_t *member = expression_member(config, expression, name, sizeof name);
+    list_cases(cases, known, sizeof known);
+    if (member == NULL)
+        return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json has no %.60s; attnd has %s", name, known);
+    return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json: %.60s is %s; attnd has %s", name,
+                     dump(member, is, sizeof is), known);
 }
 
 static attn_status choose(const struct architecture *architecture, const json_t *config, json_t *choice,
                           json_t **chosen, attn_error *err)
 {
-    char text[NAME_MAX_BYTES], known[200];
+    char text[NAME_MAX_BYTES];
     const char *expression = json_string_value(json_object_get(choice, "$by")),
                *shared = json_string_value(json_object_get(choice, "$cases"));
     json_t *cases = shared != NULL ? json_object_get(json_object_get(architecture->table, "cases"), shared) : choice;
@@ -122,8 +143,7 @@ static attn_status choose(const struct architecture *architecture, const json_t 
         found = json_object_get(choice, "otherwise");
     if (found != NULL)
         return architecture_resolve(architecture, config, found, chosen, err);
-    return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json: %.60s is %.60s; attnd has %s",
-                     expression != NULL ? expression : "", text, list_cases(cases, known, sizeof known));
+    return fail_choice(config, expression != NULL ? expression : "", cases, err);
 }
 
 /* Sets the member, or drops a value that is null. */
@@ -201,13 +221,6 @@ static bool is_met(const json_t *config, const json_t *value, const json_t *need
     const bool is_equal = json_equal((json_t *)(uintptr_t)value, other) != 0;
     json_decref(other);
     return is_equal;
-}
-
-static const char *dump(const json_t *value, char *text, size_t size)
-{
-    const size_t length = json_dumpb(value, text, size - 1, JSON_ENCODE_ANY | JSON_COMPACT);
-    text[length < size ? length : size - 1] = '\0';
-    return text;
 }
 
 attn_status architecture_check(const struct architecture *architecture, const json_t *config, attn_error *err)

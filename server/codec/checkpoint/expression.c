@@ -234,3 +234,28 @@ json_t *expression_value(const json_t *config, size_t n, const char *expression)
     }
     return value;
 }
+
+/* The name in the brackets of a call, else the whole text. */
+static void copy_name(struct text_span text, char *name, size_t size)
+{
+    const char *bracket = memchr(text.at, '(', text.length);
+    const char *from = bracket != NULL ? bracket + 1 : text.at;
+    const int length = (int)(text.at + text.length - from) - (bracket != NULL ? 1 : 0);
+    snprintf(name, size, "%.*s", length, from);
+}
+
+const json_t *expression_member(const json_t *config, const char *expression, char *name, size_t size)
+{
+    struct text_span rest = text_span_of(expression), each;
+    name[0] = '\0';
+    while (text_next(&rest, '|', &each)) {
+        copy_name(each, name, size);
+        const json_t *member = json_object_get(config, name);
+        if (is_there(member))
+            return member;
+    }
+    each = text_span_of(expression);
+    each.length = strcspn(expression, "|");
+    copy_name(each, name, size);
+    return NULL;
+}

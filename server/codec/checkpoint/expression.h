@@ -12,5 +12,10 @@
  * apart.
  */
 json_t *expression_value(const json_t *config, size_t n, const char *expression);
+/*
+ * For messages: the member of the configuration that gives the value, borrowed, and its name. NULL with the first name of
+ * the expression when the configuration has none of them.
+ */
+const json_t *expression_member(const json_t *config, const char *expression, char *name, size_t size);
 
 #endif

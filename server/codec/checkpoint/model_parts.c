@@ -42,9 +42,10 @@ attn_status model_count(const struct model_reader *reader, const json_t *templat
     if (number >= 0 && number <= (double)max && floor(number) == number)
         return ATTN_OK;
     const char *text = json_string_value(json_object_get(template, name));
-    return attn_fail(reader->err, ATTN_ERR_VALUE, NULL,
-                     "config.json: %.80s is %g; expected a whole number from 0 to %zu", text != NULL ? text + 1 : name,
-                     number, max);
+    char member[80];
+    (void)expression_member(reader->config, text != NULL ? text + 1 : name, member, sizeof member);
+    return attn_fail(reader->err, ATTN_ERR_VALUE, NULL, "config.json: %s is %g; expected a whole number from 0 to %zu",
+                     member, number, max);
 }
 
 bool model_is_true(const struct model_reader *reader, const json_t *template, const char *name)

@@ -5,9 +5,11 @@
 #include "codec/checkpoint/checkpoint_model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check_main.h"
+#include "codec/checkpoint/expression.h"
 #include "codec/request/envelope_decode.h"
 #include "service/models/model_files.h"
 
@@ -93,10 +95,68 @@ START_TEST(a_decoder_layer_with_an_encoder_is_two_blocks)
 }
 END_TEST
 
+#define LONG "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
+
+static const struct {
+    const char *folder, *config, *message;
+} refusals[] = {
+    {"bert", "{\"model_type\":\"bert\",\"num_hidden_layers\":1,\"hidden_act\":\"mish\"}",
+     "config.json: hidden_act is \"mish\"; attnd has relu, gelu, gelu_python,"},
+    {"bert", "{\"model_type\":\"bert\",\"num_hidden_layers\":1,\"hidden_act\":\"gelu\\u0000\"}",
+     "config.json: hidden_act is \"gelu\\u0000\"; attnd has relu"},
+    {"bert", "{\"model_type\":\"bert\",\"num_hidden_layers\":1,\"hidden_act\":\"" LONG LONG LONG "\"}",
+     "config.json: hidden_act is a value of 122 bytes; attnd has relu"},
+    {"bert", "{\"model_type\":\"bert\",\"position_embedding_type\":\"" LONG LONG LONG "\"}",
+     "config.json: position_embedding_type is a value of 122 bytes; attnd runs"},
+    {"gpt2", "{\"model_type\":\"gpt2\",\"n_layer\":2.5}",
+     "config.json: n_layer is 2.5; expected a whole number from 0 to "},
+    {"gpt2", "{\"model_type\":\"gpt2\",\"num_hidden_layers\":-1}",
+     "config.json: num_hidden_layers is -1; expected a whole number from 0 to "},
+};
+
+START_TEST(the_member_of_the_configuration_that_is_wrong_is_named)
+{
+    char folder[64];
+    err = (attn_error){.status = ATTN_OK};
+    snprintf(folder, sizeof folder, "tests/others/models/%s", refusals[_i].folder);
+    ck_assert_msg(model_files_open(&files, NULL, folder, &err) == ATTN_OK, "%s", err.message);
+    files.checkpoint.config = refusals[_i].config;
+    files.checkpoint.config_length = strlen(refusals[_i].config);
+    ck_assert_int_eq(checkpoint_read_model(&files.checkpoint, files.arena, &model, &err), ATTN_ERR_VALUE);
+    ck_assert_msg(strncmp(err.message, refusals[_i].message, strlen(refusals[_i].message)) == 0, "%s", err.message);
+    leave();
+}
+END_TEST
+
+static const struct {
+    const char *config, *expression, *name;
+    bool is_there;
+} members[] = {
+    {"{\"b\":1}", "a|b|'gelu'", "b", true},
+    {"{\"a\":null}", "a|b|2", "a", false},
+    {"{\"c\":2}", "sqrt(c)|1", "c", true},
+    {"{}", "rsqrt(c)", "c", false},
+    {"{}", "", "", false},
+};
+
+START_TEST(an_expression_tells_the_member_that_gives_its_value)
+{
+    char name[32];
+    json_error_t error;
+    json_t *config = json_loads(members[_i].config, 0, &error);
+    const json_t *member = expression_member(config, members[_i].expression, name, sizeof name);
+    ck_assert_str_eq(name, members[_i].name);
+    ck_assert((member != NULL) == members[_i].is_there);
+    json_decref(config);
+}
+END_TEST
+
 CHECK_MAIN("checkpoint_model")
 {
     envelope_prepare();
     tcase_add_test(tests, an_encoder_has_types_blocks_behind_norms_and_a_tied_head);
     tcase_add_test(tests, a_decoder_is_causal_and_has_a_norm_behind_its_layers);
     tcase_add_test(tests, a_decoder_layer_with_an_encoder_is_two_blocks);
+    tcase_add_loop_test(tests, the_member_of_the_configuration_that_is_wrong_is_named, 0, COUNT(refusals));
+    tcase_add_loop_test(tests, an_expression_tells_the_member_that_gives_its_value, 0, COUNT(members));
 }
