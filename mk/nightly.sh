@@ -14,7 +14,7 @@ packages() { make deps && mk/install_packages.sh clang clang-tidy clang-format &
 long_tests() { ATTN_LONG=1 make -j"$jobs" check ops model-tests REWRITES=200 CC=gcc WERROR=1; }
 every_float() { make -j"$jobs" numbers CC=gcc WERROR=1; }
 clang_tests() { make -j"$jobs" all check CC=clang BUILD=build/clang WERROR=1; }
-sanitized_models() { make -j"$jobs" openapi models model-tests layer-tests words MODE=sanitize; }
+sanitizers() { make -j"$jobs" check openapi models model-tests layer-tests words MODE=sanitize; }
 # What has threads of its own to test, and then everything through a server: alone, arithmetic takes an hour in this mode.
 threaded='arena at_once cache_store crowd store version pool determinism memory executor metrics keys files prepared_weights panels log_writer stream tensor_write reduce exchange sender daemon layer_digest health_client'
 thread_sanitizer() { make -j"$jobs" check cases MODE=thread CHECK="$threaded"; }
@@ -35,7 +35,7 @@ step packages packages
 step long-tests long_tests
 step every-float every_float
 step clang clang_tests
-step sanitizers sanitized_models
+step sanitizers sanitizers
 step threads thread_sanitizer
 step random-requests random_requests
 step fuzz-targets fuzz_targets

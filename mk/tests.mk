@@ -39,7 +39,7 @@ test: ## install what the tests need, run everything that is quick
 	$(call build,built-for-tests)
 	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory $(jobs) -k $(SUITES)
 
-built-for-tests: all $(TEST_BIN) $(REPLAY_BIN)
+built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(BUILD)/bench/core_bench
 	@:
 
 # tests/support/server/failing_take.h replaces these calls.

@@ -657,7 +657,7 @@ static attn_status encode_watched(const struct tokenizer *tokenizer, struct text
 /* Wherever a look says so, the work ends at once: it may look once more in a step behind. */
 static void expect_cancelled(const struct tokenizer *tokenizer, struct text_span text, size_t all)
 {
-    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20 * one_in(4)) {
+    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20 * one_in(7)) {
         ck_assert_int_eq(encode_watched(tokenizer, text, allowed), ATTN_ERR_CANCELLED);
         ck_assert_uint_le(looks, allowed + 2);
     }
@@ -731,7 +731,7 @@ START_TEST(decoding_looks)
     ck_assert_int_eq(tokenizer_decode(tokenizer, ids, IDS, false, arena, scratch, &said, &err), ATTN_OK);
     const size_t all = looks;
     ck_assert_uint_ge(all, IDS * STEP_BYTES / PACE_BYTES);
-    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20 * one_in(4)) {
+    for (size_t allowed = 0; allowed < all; allowed += 1 + all / 20 * one_in(7)) {
         looks = 0;
         looks_allowed = allowed;
         ck_assert_int_eq(tokenizer_decode(tokenizer, ids, IDS, false, arena, scratch, &said, &err), ATTN_ERR_CANCELLED);
