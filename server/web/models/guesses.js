@@ -86,7 +86,7 @@ export function createGuesses(app, choose) {
       const name = t(run.facts.kind === "encoder" ? "models.itself" : "models.next", { word: run.queries[row] });
       body.replaceChildren(lastOf(before, after, name), before.layers.length > 0 ? lensOf(before, after) : "");
       const [best] = (after ?? before).last;
-      app.say(`${name}: ${best.word}, ${percent(best.probability)}`, "prediction");
+      app.say(`${name}: “${best.word}”, ${percent(best.probability)}`, "prediction");
       app.waiting.stop(words);
     } catch (problem) {
       if (wanted !== mine) return;

@@ -192,7 +192,7 @@ export const cases = {
     async "layers: an address of a layer that is gone says so"(stage) {
         let address = "";
         await withLayers(stage, async (own) => {
-            const page = await openPage(own);
+            const page = await openPage(own, { permissions: ["clipboard-read", "clipboard-write"] });
             await choose(page, "model.2");
             await page.getByRole("button", { name: "Share", exact: true }).click();
             await page.locator(".toast").waitFor();

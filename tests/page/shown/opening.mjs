@@ -6,8 +6,8 @@ import { answerTo, numberOf, openPage } from "../support.mjs";
 
 const LOCALES = {
     "en-GB": { word: "it", noun: "animal", purpose: /^Attention, step by step: .*each word/ },
-    "tr-TR": { word: "o", noun: "hayvan", purpose: /^Adım adım dikkat: .*her sözcük/ },
-    "ru-RU": { word: "оно", noun: "животное", purpose: /^Внимание шаг за шагом: .*каждое слово/ },
+    "tr-TR": { word: "o", noun: "Hayvan", purpose: /^Adım adım dikkat: .*her sözcük/ },
+    "ru-RU": { word: "оно", noun: "Животное", purpose: /^Внимание шаг за шагом: .*каждое слово/ },
 };
 
 /** The laptop, the desktop, and their themes. */
@@ -98,7 +98,7 @@ export const cases = {
             ["demo.subject", "are", "keys"],
             ["demo.bracket", ")", "("],
             ["demo.same", "tea", "tea"],
-            ["demo.previous", "likes", "tom"],
+            ["demo.previous", "likes", "Tom"],
         ]) {
             await answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption(id));
             await page.waitForFunction(
