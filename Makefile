@@ -74,7 +74,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(call step,compiling $<)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 # The library exports only the functions that the public headers declare.
 $(BUILD)/libattn.map: $(PUBLIC_HEADERS) mk/exported_symbols.awk

@@ -57,14 +57,15 @@ OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now $(filter -Wl%,$(HARDEN
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
 LINK = $(CC) $(OUR_LDFLAGS)
 
-# CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
+# CFLAGS_PATH and CPPFLAGS_PATH are the flags of one source.
 # Each kernel is the same source compiled for another instruction set. The table in kernels.c chooses one at run time.
 ifeq ($(ARCH),x86_64)
-CFLAGS_avx2_f32.c := -mavx2 -mfma -mf16c
-CFLAGS_avx2_f64.c := $(CFLAGS_avx2_f32.c)
-CFLAGS_avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
-CFLAGS_avx512_f64.c := $(CFLAGS_avx512_f32.c)
-CFLAGS_avx512_bf16.c := $(CFLAGS_avx512_f32.c) -mavx512bf16
+unit := core/src/kernel/units
+CFLAGS_$(unit)/avx2_f32.c := -mavx2 -mfma -mf16c
+CFLAGS_$(unit)/avx2_f64.c := $(CFLAGS_$(unit)/avx2_f32.c)
+CFLAGS_$(unit)/avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+CFLAGS_$(unit)/avx512_f64.c := $(CFLAGS_$(unit)/avx512_f32.c)
+CFLAGS_$(unit)/avx512_bf16.c := $(CFLAGS_$(unit)/avx512_f32.c) -mavx512bf16
 endif
 # bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
 CFLAGS_bench/machine.c := -ffp-contract=fast
@@ -75,11 +76,11 @@ CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 KERNEL_FLAGS_in_fuzz := -O0
 
 # The server sees only the core's public headers; tests of the core may include its private ones.
-cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
+cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
     -Icore/src -Itests/support/core $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
     -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
-cflags_of = $(CFLAGS_$(1)) $(CFLAGS_$(notdir $(1))) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
+cflags_of = $(CFLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
             $(if $(filter core/src/kernel/units/%,$(1)),$(KERNEL_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))

@@ -2,7 +2,7 @@
 
 PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs
-CPPFLAGS_pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI=\"$(BUILD)/server/openapi.json\" \
+CPPFLAGS_server/http/pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI=\"$(BUILD)/server/openapi.json\" \
 	-I$(PAGE)
 
 $(filter %/pages.o,$(SERVER_OBJ)): $(addprefix $(BUILD)/server/,openapi.json openapi.json.gz web/page.html.gz web/files.inc docs/page.html.gz)
