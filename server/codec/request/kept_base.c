@@ -202,6 +202,7 @@ attn_status envelope_decode_over(const struct envelope_source *layer, const stru
     struct decoder decoder;
     envelope_set_defaults(envelope, kind);
     attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
+    decoder.kind = kind; /* gradients read no weights of 16 bits, so they are converted */
     if (status == ATTN_OK)
         status = decode_request(&decoder, document.tree, request, kind, envelope);
     document_close(&document);

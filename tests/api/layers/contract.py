@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 
-from layer import DEMO, JSON, TENSORS, answered, as_file, expect, layer, put, refused, send
+from layer import DEMO, JSON, TENSORS, answered, as_file, expect, layer, matrix, put, refused, send
 from oip import flat, tensor
 import tensor_file
 from suite import registry
@@ -83,18 +83,34 @@ def a_kept_layer_computes_what_its_weights_would(client, durable):
     expect(answered(reply) == wanted, "request as a file")
 
 
+def rounded(body, file):
+    """The layer with the numbers that its file has."""
+    tensors, _ = tensor_file.read(file)
+    for name, part in body["weights"].items():
+        for kind, old in part.items():
+            numbers = iter(tensors[f"weights.{name}.{kind}"][2])
+            part[kind] = [[next(numbers) for _ in row] for row in old] if kind == "weight" else list(numbers)
+    return body
+
+
 @check
 def half_precision_stays_half_precision(client, durable):
     sent = as_file(layer(), "F16")
     facts = answered(put(client, "half", sent), 201)
     expect(facts["dtype"] == "float16" and facts["bytes"] == len(sent), facts["dtype"])
-    body = layer()
-    tensors, _ = tensor_file.read(sent)
-    for name, part in body["weights"].items():
-        for kind in part:
-            numbers = tensors[f"weights.{name}.{kind}"][2]
-            part[kind] = [numbers[i:i + 4] for i in range(0, 16, 4)] if kind == "weight" else numbers
-    expect(run(client, "half", {"query": QUERY}) == whole(client, body, {"query": QUERY}), "numbers")
+    expect(run(client, "half", {"query": QUERY}) == whole(client, rounded(layer(), sent), {"query": QUERY}), "numbers")
+
+
+@check
+def gradients_of_half_precision_are_those_of_its_numbers_in_float32(client, durable):
+    for width in (4, 16):  # the kernels read the matrices of the wider one in 16 bits
+        sent = as_file(layer(width=width), "F16")
+        answered(put(client, f"half{width}", sent), 201)
+        inputs = {"query": matrix(3, width, "query"), "grad_output": matrix(3, width, "gradient")}
+        kept = answered(send(client, "POST", f"/v1/layers/half{width}/gradients", {"inputs": inputs}))
+        body = {**rounded(layer(width=width), sent), "inputs": inputs}
+        whole_layer = answered(send(client, "POST", "/v1/multi-head-attention/gradients", body))
+        expect(kept["gradients"] == whole_layer["gradients"], f"other gradients of width {width}")
 
 
 @check

@@ -24,6 +24,7 @@ FOLDERS = [f"model{i}" for i in range(8)]  # a model is read once a second, so s
 BREAK_SECONDS, CLIENTS = 0.002, 6
 LAYER = "bert.encoder.layer.0.attention"
 JSON, TENSORS = {"Content-Type": "application/json"}, {"Accept": "application/vnd.attnd.safetensors"}
+EXPECTED = (200, 409, None)
 CHECKS = []
 check = registry(CHECKS)
 
@@ -101,7 +102,7 @@ class Asking(threading.Thread):
     def __init__(self, url, requests, first):
         super().__init__(daemon=True)
         self.client, self.requests, self.is_ending = Client(url), requests[first:] + requests[:first], False
-        self.answers, self.statuses = {}, {}
+        self.answers, self.statuses, self.unexpected = {}, {}, []
 
     def run(self):
         for place, request in itertools.cycle(self.requests):
@@ -111,6 +112,8 @@ class Asking(threading.Thread):
             self.statuses[status] = self.statuses.get(status, 0) + 1
             if status == 200:
                 self.answers.setdefault(place, set()).add(body)
+            elif status not in EXPECTED:
+                self.unexpected.append((place, status, body))
 
 
 # ---- rewrites ----
@@ -204,7 +207,9 @@ class Stage:
                 mixed = answers - {exact[0][place], exact[1][place]}
                 assert not mixed, f"{requests[place][:2]}: {len(mixed)} answers are of no state of the file"
         print("    answers:", statuses)
-        assert set(statuses) <= {200, 409, None} and statuses[200] > 0, statuses
+        unexpected = [(requests[place][:2], status, body[:300]) for client in clients for place, status, body in client.unexpected]
+        assert not unexpected, unexpected
+        assert statuses[200] > 0, statuses
 
 
 @check
