@@ -114,7 +114,7 @@ END_TEST
 START_TEST(masks_see_a_cache_as_the_keys_it_stands_for)
 {
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (size_t c = 0; mask_case_at(c) != NULL; c++) {
+        for (size_t c = s % one_in(3); mask_case_at(c) != NULL; c += one_in(3)) {
             test_scene scene = scene_create(c % 2 ? ATTN_F64 : ATTN_F32, c);
             scene_attention(&scene, &sizes[s]);
             mask_case_at(c)->apply(&scene, &sizes[s]);

@@ -593,7 +593,7 @@ START_TEST(long_texts_take_linear_time)
 {
     static const char *const vectors[] = {"bert", "gpt2", "t5"};
     const struct tokenizer_input input = {.text = repeat(repeated[_i])};
-    for (size_t i = 0; i < COUNT(vectors); i++) {
+    for (size_t i = (size_t)_i % one_in(3); i < COUNT(vectors); i += one_in(3)) {
         char path[128];
         snprintf(path, sizeof path, "tests/unit/server/codec/tokenizer/vectors/%s/tokenizer.json", vectors[i]);
         const struct tokenizer_output output = encode(load_text(read_whole(path)), &input);
