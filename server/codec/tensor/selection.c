@@ -9,6 +9,7 @@
 enum { DIGITS_MAX = 18 };
 
 static const char wanted_selection[] = "a list of indices and of ranges such as \"0-2\", or one range";
+static const char wanted_piece[] = "an index, or a range such as \"0-2\" or {\"from\": 0, \"to\": 2}";
 
 /* ---- ranges ---- */
 
@@ -45,11 +46,20 @@ static attn_status decode_ends(struct reading *reading, const struct node *node,
     return status;
 }
 
+/* Reads [from, to]. Beside ranges of other forms, such a list of numbers was lifted as a tensor is. */
 static attn_status decode_pair(struct reading *reading, const struct node *node, struct index_range *range)
 {
-    const struct node from = node_element(node, 0), to = node_element(node, 1);
-    attn_status status = decode_index(reading, &from, &range->from);
-    return status == ATTN_OK ? decode_index(reading, &to, &range->to) : status;
+    struct node pair = *node;
+    attn_status status = node_decode_list(reading, node, wanted_piece, &pair);
+    if (status != ATTN_OK)
+        return status;
+    const struct node from = node_element(&pair, 0), to = node_element(&pair, 1);
+    status = json_array_size(pair.json) == 2 ? decode_index(reading, &from, &range->from)
+                                             : node_fail_type(reading, node, wanted_piece);
+    if (status == ATTN_OK)
+        status = decode_index(reading, &to, &range->to);
+    json_decref(pair.json);
+    return status;
 }
 
 static attn_status decode_any_range(struct reading *reading, const struct node *node, struct index_range *range)
@@ -63,9 +73,7 @@ static attn_status decode_any_range(struct reading *reading, const struct node *
                                      "a range such as \"0-2\"; from the end, {\"from\": -3, \"to\": -1}");
     if (json_is_object(node->json))
         return decode_ends(reading, node, range);
-    if (json_is_array(node->json) && json_array_size(node->json) == 2)
-        return decode_pair(reading, node, range);
-    return node_fail_type(reading, node, "an index, or a range such as \"0-2\" or {\"from\": 0, \"to\": 2}");
+    return decode_pair(reading, node, range);
 }
 
 /* Reads an index or a range. */

@@ -238,7 +238,7 @@ START_TEST(a_list_selects_indices_and_ranges_have_both_ends)
 {
     static const struct {
         const char *list;
-        size_t count, items[4];
+        size_t count, items[5];
     } cases[] = {
         {"[1,3]", 2, {1, 3}},
         {"\"1-3\"", 3, {1, 2, 3}},
@@ -253,6 +253,8 @@ START_TEST(a_list_selects_indices_and_ranges_have_both_ends)
         {"[[0,0],[5,5]]", 2, {0, 5}},
         {"[[1,2],7]", 3, {1, 2, 7}},
         {"[0,[2,3]]", 3, {0, 2, 3}},
+        {"[\"4-5\",[1,2],0]", 5, {4, 5, 1, 2, 0}}, /* a list whose first element is no number is lifted in parts */
+        {"[{\"from\":4,\"to\":5},[1,2]]", 4, {4, 5, 1, 2}},
         {"[9223372036854775807]", 1, {INT64_MAX}},
         {"[[9223372036854775806,9223372036854775807]]", 2, {INT64_MAX - 1, INT64_MAX}},
     };
@@ -280,6 +282,7 @@ START_TEST(indices_from_the_end_are_settled_when_the_length_is_known)
         {"{\"from\":-3,\"to\":-1}", 3, {2, 3, 4}, NULL},
         {"[{\"from\":1,\"to\":-2},-5]", 4, {1, 2, 3, 0}, NULL},
         {"[[-2,-1]]", 2, {3, 4}, NULL},
+        {"[\"0-1\",[-2,-1]]", 4, {0, 1, 3, 4}, NULL},
         {"[-6]", 0, {0}, "options.keys has -6; they are numbered 0 to 4, and from the end -1 to -5"},
         {"[5,-1]", 0, {0}, "options.keys has 5; they are numbered 0 to 4"},
         {"{\"from\":3,\"to\":-3}", 0, {0}, "which is 3 to 2 of 5: it ends before it begins"},

@@ -314,6 +314,7 @@ static const struct row selection_rows[] = {
     {A, OPTIONS("\"heads\":[[2,1]]"), ATTN_ERR_VALUE, "/options/heads/0", "which ends before it begins"},
     {A, OPTIONS("\"heads\":[[-1,-2]]"), ATTN_ERR_VALUE, "/options/heads/0", "which ends before it begins"},
     {A, OPTIONS("\"heads\":\"2-1\""), ATTN_ERR_VALUE, "/options/heads", "which ends before it begins"},
+    {A, OPTIONS("\"heads\":[\"2-3\",[1,2,3]]"), ATTN_ERR_FIELD, "/options/heads/1", "an index, or a range such as"},
     {A, OPTIONS("\"heads\":\"2\""), ATTN_ERR_VALUE, "/options/heads", "a range such as \"0-2\""},
     {A, OPTIONS("\"heads\":[\"-2--1\"]"), ATTN_ERR_VALUE, "/options/heads/0", "{\"from\": -3, \"to\": -1}"},
     {A, OPTIONS("\"heads\":{\"from\":2}"), ATTN_ERR_FIELD, "/options/heads", "must have \"from\" and \"to\""},
