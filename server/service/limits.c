@@ -80,10 +80,11 @@ static attn_status fail_repeated(const struct call *call, const struct weight *w
 attn_status limits_check(struct call *call, const struct weight *weight)
 {
     const struct call_limits *limits = &call->in.limits;
+    call->out->may_defer =
+        call->out->may_defer && weight->answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
-    const bool is_picture = call->in.answer_media == MEDIA_PNG || call->in.answer_media == MEDIA_SVG;
-    if (!is_picture && is_repeated(call, weight)) /* a picture's cost already counts in its memory */
+    if (!media_is_picture(call->in.answer_media) && is_repeated(call, weight)) /* its memory has a picture's cost */
         return fail_repeated(call, weight);
     const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;
     double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes +
@@ -92,7 +93,9 @@ attn_status limits_check(struct call *call, const struct weight *weight)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (weight->time_flops > limits->flops)
         return fail_flops(weight->time_flops, limits->flops, call->err);
-    return limits_spend(call, &(struct keys_cost){(double)weight->answer_bytes, weight->time_flops});
+    attn_status status = limits_spend(call, &(struct keys_cost){(double)weight->answer_bytes, weight->time_flops});
+    call->flops = status == ATTN_OK ? weight->time_flops : 0;
+    return status;
 }
 
 /*

@@ -15,8 +15,9 @@ struct weight {
 };
 
 /*
- * Compares the weight with call->in.limits, and charges it to the quota of the API key. ATTN_ERR_TOO_LARGE names the
- * limit and a smaller request. CALL_QUOTA: the quota is used up.
+ * Compares the weight with call->in.limits, and charges it to the quota of the API key. Sets call->flops, and clears
+ * may_defer of the answer when it is small. ATTN_ERR_TOO_LARGE names the limit and a smaller request. CALL_QUOTA: the
+ * quota is used up.
  */
 ATTN_MUST_CHECK attn_status limits_check(struct call *call, const struct weight *weight);
 /*

@@ -9,6 +9,15 @@
 #include "codec/picture/picture_options.h"
 #include "service/work.h"
 
+/*
+ * What the pictures of layers and of models share: the parameters of the query, which only pictures have; the most bytes
+ * that the picture and its writing take; and the writing.
+ */
+ATTN_MUST_CHECK attn_status rendering_read_options(struct call *call, picture_kind kind,
+                                                   struct picture_options *options);
+ATTN_MUST_CHECK attn_status rendering_weigh_picture(struct call *call, const struct picture *picture, size_t *bytes);
+ATTN_MUST_CHECK attn_status rendering_write_picture(struct call *call, const struct picture *picture);
+
 struct rendering {
     struct picture picture; /* only for pictures; laid out by rendering_weigh */
     size_t bytes;           /* set by rendering_weigh: the most bytes that the answer and its writing take */

@@ -7,7 +7,6 @@
 
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
-#include "codec/bytes/stream.h"
 #include "service/limits.h"
 
 /* ---- plan ---- */
@@ -92,11 +91,7 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
         .largest = attn_step_name(largest),
         .largest_is_map = attn_step_has_keys(largest),
     };
-    call->out->may_defer =
-        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
-    attn_status status = limits_check(call, &weight);
-    call->flops = status == ATTN_OK ? work->plan.time_flops : 0;
-    return status;
+    return limits_check(call, &weight);
 }
 
 /* ---- run ---- */

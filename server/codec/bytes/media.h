@@ -4,6 +4,8 @@
 #ifndef CODEC_BYTES_MEDIA_H
 #define CODEC_BYTES_MEDIA_H
 
+#include <stdbool.h>
+
 /* The order decides when a client accepts several types equally. */
 #define MEDIA_LIST(X)                                                                                                  \
     X(MEDIA_JSON, "application/json")                                                                                  \
@@ -29,5 +31,10 @@ enum media {
 #define MEDIA_BIT(media) (1u << (media))
 
 const char *media_name(enum media media);
+
+static inline bool media_is_picture(enum media media)
+{
+    return media == MEDIA_PNG || media == MEDIA_SVG;
+}
 
 #endif

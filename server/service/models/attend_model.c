@@ -10,6 +10,7 @@
 #include "service/models/model_rendering.h"
 #include "service/models/models.h"
 #include "service/models/run/model_work.h"
+#include "service/rendering.h"
 
 /* One request while it is answered. */
 struct attending {
@@ -145,7 +146,7 @@ static attn_status plan(struct attending *attending)
 {
     struct model_work *work = &attending->work;
     struct call *call = work->call;
-    attn_status status = model_rendering_begin(call, &attending->rendering);
+    attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->rendering.options);
     if (status == ATTN_OK)
         status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena,
                                       &work->request, call->err);

@@ -1,9 +1,11 @@
 /* model_rendering.c: the answer of a whole model in the form that the client chose. */
 #include "service/models/model_rendering.h"
 
+#include "service/rendering.h"
+
 static bool is_picture(const struct call *call)
 {
-    return call->in.answer_media == MEDIA_PNG || call->in.answer_media == MEDIA_SVG;
+    return media_is_picture(call->in.answer_media);
 }
 
 static bool is_view(const struct model_request *request)
@@ -14,22 +16,6 @@ static bool is_view(const struct model_request *request)
 bool model_rendering_has_facts(const struct call *call, const struct model_request *request)
 {
     return !is_picture(call) && !is_view(request);
-}
-
-attn_status model_rendering_begin(struct call *call, struct model_rendering *rendering)
-{
-    rendering->options = picture_options_default(PICTURE_OF_MODEL);
-    if (is_picture(call))
-        return picture_options_read(PICTURE_OF_MODEL, call->in.parameters, call->in.parameter_count,
-                                    &rendering->options, call->err);
-    if (call->in.parameter_count == 0)
-        return ATTN_OK;
-    const char *name = call->in.parameters[0].name;
-    return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
-                     picture_options_has(PICTURE_OF_MODEL, name)
-                         ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
-                         : "query parameter \"%.64s\" is not known; options belong in the body",
-                     name);
 }
 
 static attn_status prepare_picture(struct call *call, struct model_rendering *rendering,
@@ -89,15 +75,9 @@ static attn_status label_stack(struct call *call, const struct model_batch *batc
 static attn_status weigh_picture(struct call *call, struct model_rendering *rendering,
                                  const struct model_answer *answer, size_t *bytes)
 {
-    struct picture_cost cost = {0, 0};
     attn_status status = model_picture_make(&rendering->options, rendering->part, answer, rendering->labels,
                                             call->out->arena, &rendering->picture, call->err);
-    if (status == ATTN_OK)
-        status = (call->in.answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(&rendering->picture.picture,
-                                                                                            &cost, call->err);
-    if (__builtin_add_overflow(cost.bytes, cost.memory_bytes, bytes))
-        *bytes = SIZE_MAX;
-    return status;
+    return status == ATTN_OK ? rendering_weigh_picture(call, &rendering->picture.picture, bytes) : status;
 }
 
 attn_status model_rendering_weigh(struct call *call, struct model_rendering *rendering, const struct model_batch *batch,
@@ -124,8 +104,7 @@ attn_status model_rendering_write(struct call *call, struct model_rendering *ren
 {
     if (is_picture(call)) {
         model_picture_fill(&rendering->picture);
-        return (call->in.answer_media == MEDIA_PNG ? picture_write_png : picture_write_svg)(
-            &rendering->picture.picture, call->in.fonts, call->in.runtime, call->out, call->err);
+        return rendering_write_picture(call, &rendering->picture.picture);
     }
     if (is_view(request))
         model_view_write(&rendering->view, call->in.runtime, call->out);

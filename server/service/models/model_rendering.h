@@ -19,9 +19,7 @@ struct model_rendering {
     struct labels labels[2]; /* of the tokens of each stack, for pictures and views */
 };
 
-/* Reads the parameters of the query. Only pictures have parameters. */
-ATTN_MUST_CHECK attn_status model_rendering_begin(struct call *call, struct model_rendering *rendering);
-/* Call this before the request is tokenized. Pictures and views narrow it to what they show. */
+/* The options are read (rendering_read_options). Call this before the request is tokenized. Pictures and views narrow it to what they show. */
 ATTN_MUST_CHECK attn_status model_rendering_prepare(struct call *call, struct model_rendering *rendering,
                                                     const struct checkpoint_model *model,
                                                     struct model_request *request);

@@ -60,9 +60,7 @@ static attn_status weigh(struct call *call, const struct model_batch *batch, con
                          "the answer could take %zu bytes, and this server's limit is %zu (--max-result): send less at "
                          "a time",
                          weight.answer_bytes, limit);
-    attn_status status = limits_check(call, &weight);
-    call->flops = status == ATTN_OK ? weight.time_flops : 0;
-    return status;
+    return limits_check(call, &weight);
 }
 
 static void write_answer(const struct model_batch *batch, const struct text_span *texts, struct chunks *out)

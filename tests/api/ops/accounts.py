@@ -106,6 +106,22 @@ def long_body(tokens=40000):
 
 
 @test
+def gradients_are_charged(program):
+    body = {"inputs": {"query": [[1, 2, 3, 4]] * 16, "grad_output": [[1, 1, 1, 1]] * 16}}
+    with tempfile.NamedTemporaryFile("w") as file:
+        token = key(program, file, "few", "compute", "flops=100")
+        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+
+            def compute():
+                return server.client().send("POST", "/v1/attention/gradients", json.dumps(body).encode(),
+                                            {"Content-Type": "application/json", "X-API-Key": token})
+
+            assert compute().status == 200
+            wait_until(lambda: compute().status == 429, "the gradients are not owed")
+            assert b"quota of flops" in compute().body
+
+
+@test
 def of_requests_that_begin_at_once_one_overdraws_a_quota(program):
     body = long_body()
     with tempfile.NamedTemporaryFile("w") as file:

@@ -1,7 +1,6 @@
 /* model_work.c: plans, weighs and runs a decoded request to a whole model. */
 #include "service/models/run/model_work.h"
 
-#include "codec/bytes/stream.h"
 #include "service/layers/keeper.h"
 #include "service/limits.h"
 #include "service/models/run/model_plan.h"
@@ -30,18 +29,13 @@ attn_status model_work_plan(struct model_work *work, bool is_binary)
 
 attn_status model_work_weigh(struct model_work *work, size_t answer_bytes)
 {
-    struct call *call = work->call;
     const struct model_output *largest = model_answer_largest(&work->answer);
     const struct weight weight = {.answer_bytes = answer_bytes,
                                   .run_bytes = work->job.run_bytes,
                                   .time_flops = work->job.time_flops,
                                   .largest = largest != NULL ? largest->name : "",
                                   .largest_is_map = true};
-    call->out->may_defer =
-        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
-    attn_status status = limits_check(call, &weight);
-    call->flops = status == ATTN_OK ? work->job.time_flops : 0;
-    return status;
+    return limits_check(work->call, &weight);
 }
 
 attn_status model_work_run(struct model_work *work)
