@@ -20,7 +20,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKS = ("<!-- make coverage writes from here -->\n", "<!-- to here -->\n")
 HELD = {"codec": "server/codec/", "guard": ("server/http/wire/guard.c", "server/http/wire/framing.c"),
-        "layer store": "server/service/layers/"}
+        "layer store": ("server/service/registry/layer/", "server/service/registry/files.c",
+                        "server/service/registry/prepared.c", "server/service/registry/store.c")}
 BRANCHES_WANTED = 0.95
 JSON_MACRO = re.compile(r"\bjson_(?:is_[a-z]+|(?:array|object)_foreach)\(")
 SWITCH = re.compile(r"^(\s*)switch \(")

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "codec/json/short_form.h"
-#include "codec/model/model_request.h"
+#include "codec/model/request.h"
 #include "codec/request/envelope_decode.h"
 
 enum { PATH_MAX_BYTES = 512, ARENA_BYTES = 64 << 20 };

@@ -7,7 +7,7 @@
 
 #include "attn/gradient.h"
 #include "base/array.h"
-#include "codec/model/model_request.h"
+#include "codec/model/request.h"
 #include "codec/oip/oip_parts.h"
 #include "codec/request/masks.h"
 #include "forms.h"

@@ -13,7 +13,7 @@
 #include "http/wire/authority.h"
 #include "http/wire/cors.h"
 #include "http/wire/framing.h"
-#include "service/layers/keeper.h"
+#include "service/registry/layer/keeper.h"
 
 /* The limit of the first line and the fields together. Proxies allow as much, and the library has room for more. */
 enum { HEADER_MAX = 32 << 10 };

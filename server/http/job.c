@@ -15,8 +15,8 @@
 #include "http/reply.h"
 #include "http/sender.h"
 #include "http/write_ahead.h"
-#include "service/layers/keeper.h"
 #include "service/limits.h"
+#include "service/registry/layer/keeper.h"
 
 static bool is_late(const struct request *request)
 {

@@ -7,10 +7,10 @@
 
 #include "base/log_writer.h"
 #include "http/reply.h"
-#include "service/infer/infer.h"
+#include "service/endpoints.h"
 #include "service/infer/model.h"
-#include "service/layers/keeper.h"
-#include "service/models/models.h"
+#include "service/registry/layer/keeper.h"
+#include "service/registry/model/list.h"
 
 void probes_answer_live(struct request *request)
 {

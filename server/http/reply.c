@@ -10,10 +10,10 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "codec/answer/error_answer.h"
+#include "codec/answer/forms.h"
 #include "http/wire/cors.h"
 #include "http/wire/peer.h"
-#include "service/layers/keeper.h"
+#include "service/registry/layer/keeper.h"
 
 /* The answer when there is no memory for any other answer. */
 static const char no_memory_text[] =

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "service/layers/store.h"
+#include "service/registry/store.h"
 
 static void make_id(struct request *request)
 {

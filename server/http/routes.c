@@ -10,17 +10,11 @@
 #include "base/nearest.h"
 #include "http/pages.h"
 #include "http/probes.h"
-#include "service/attend.h"
-#include "service/cache/caches.h"
-#include "service/gradients.h"
-#include "service/infer/infer.h"
+#include "service/cache/request.h"
+#include "service/endpoints.h"
 #include "service/infer/model.h"
-#include "service/layers/layers.h"
 #include "service/metrics.h"
-#include "service/models/attend_model.h"
-#include "service/models/demo_model.h"
-#include "service/models/model_list.h"
-#include "service/models/model_tokens.h"
+#include "service/registry/model/files.h"
 
 /* ---- the table ---- */
 

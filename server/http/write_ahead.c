@@ -4,7 +4,7 @@
 #include "http/write_ahead.h"
 
 #include "http/request.h"
-#include "service/layers/keeper.h"
+#include "service/registry/layer/keeper.h"
 
 /* A job writes pieces of this size. A body of less than two pieces is written at its end. */
 enum { PIECE_BYTES = 4 << 20 };

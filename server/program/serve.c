@@ -20,10 +20,10 @@
 #include "http/daemon.h"
 #include "program/announce.h"
 #include "program/tidy.h"
-#include "service/cache/cache_store.h"
-#include "service/layers/keeper.h"
-#include "service/models/models.h"
-#include "service/selftest.h"
+#include "service/cache/store.h"
+#include "service/registry/layer/keeper.h"
+#include "service/registry/model/list.h"
+#include "service/run/selftest.h"
 
 /* The parts of a server. serve owns them. */
 struct serving {

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "codec/bytes/chunks.h"
-#include "service/layers/store.h"
+#include "service/registry/store.h"
 
 enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18, METRICS_MODELS_MAX = 256 };
 enum { METRICS_STATUS_FROM = 100, METRICS_STATUS_TO = 600 };

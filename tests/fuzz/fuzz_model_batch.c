@@ -8,7 +8,7 @@
 
 #include "codec/request/envelope_decode.h"
 #include "fuzz.h"
-#include "service/models/model_batch.h"
+#include "service/run/model/batch.h"
 
 enum { ARENA_BYTES = 32 << 20, WORDS = 7, WIDTH = 2, LONGEST = 6, MODELS = 4 };
 

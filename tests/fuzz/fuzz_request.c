@@ -12,12 +12,9 @@
 #include "codec/bytes/coding.h"
 #include "codec/request/envelope_decode.h"
 #include "fuzz.h"
-#include "service/attend.h"
-#include "service/cache/cache_store.h"
-#include "service/gradients.h"
-#include "service/infer/infer.h"
-#include "service/layers/keeper.h"
-#include "service/layers/layers.h"
+#include "service/cache/store.h"
+#include "service/endpoints.h"
+#include "service/registry/layer/keeper.h"
 
 enum { ARENA_BYTES = 16 << 20, ANSWER_BYTES = 1 << 20, BODY_BYTES = 256 << 10, DEADLINE_LOOKS = 20000 };
 

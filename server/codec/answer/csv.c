@@ -1,7 +1,7 @@
 /*
  * csv.c: writes a result as CSV: a matrix, or one line per number.
  */
-#include "codec/answer/csv.h"
+#include "codec/answer/forms.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: the parameters of AttentionPatterns
  *   inspectus    https://github.com/labmlai/inspectus: the parameters of its attention chart
  */
-#include "codec/answer/view.h"
+#include "codec/answer/forms.h"
 
 #include <string.h>
 

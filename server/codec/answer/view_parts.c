@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "codec/answer/answer.h"
+#include "codec/answer/forms.h"
 #include "codec/bytes/base64.h"
 #include "codec/number/number_write.h"
 #include "codec/tensor/tensor_gather.h"

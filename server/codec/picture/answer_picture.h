@@ -4,7 +4,7 @@
 #ifndef CODEC_PICTURE_ANSWER_PICTURE_H
 #define CODEC_PICTURE_ANSWER_PICTURE_H
 
-#include "codec/answer/answer_media.h"
+#include "codec/answer/forms.h"
 #include "codec/picture/picture.h"
 
 /*

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "service/layers/conditions.h"
-#include "service/layers/keeper.h"
-#include "service/models/models.h"
+#include "service/registry/layer/conditions.h"
+#include "service/registry/layer/keeper.h"
+#include "service/registry/model/list.h"
 
 /* ---- model and version ---- */
 

@@ -6,8 +6,8 @@
 #define SERVICE_INFER_MODEL_H
 
 #include "service/call.h"
-#include "service/layers/store.h"
-#include "service/models/model_version.h"
+#include "service/registry/model/version.h"
+#include "service/registry/store.h"
 
 #define MODEL_BUILT_IN         "attention"
 #define MODEL_BUILT_IN_VERSION "1"
@@ -39,6 +39,9 @@ ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *
  */
 ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *model, const char *name,
                                               const char *version);
+
+/* POST /v2/models/{model}/infer, where model->whole is not NULL. */
+ATTN_MUST_CHECK attn_status infer_whole_run(struct call *call, struct model *model);
 
 /* Each function appends one JSON object. */
 void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);

@@ -35,7 +35,7 @@ def check_media(document):
 
 def check_parameters(document):
     """A path that takes parameters has all of them: those of pictures, or those of a list."""
-    of_lists = set(re.findall(r'strcmp\(parameter->name, "(\w+)"\)', sources.read("server/service/layers/layers.c")))
+    of_lists = set(re.findall(r'strcmp\(parameter->name, "(\w+)"\)', sources.read("server/service/registry/layer/endpoints.c")))
     for route in sources.routes():
         names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
                  if parameter["in"] == "query"}

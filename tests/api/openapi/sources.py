@@ -81,7 +81,7 @@ def core_identifiers():
 
 def refused_for_gradients():
     """Pointers of members that are decoded and then refused."""
-    text = read("server/service/gradients.c")
+    text = read("server/service/run/gradients.c")
     if "envelope_form_option(" in text:
         text += read("server/codec/request/envelope.c")
     return set(re.findall(r'\? "(/[\w/]+)"', text))

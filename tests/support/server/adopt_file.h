@@ -4,7 +4,7 @@
 #ifndef TESTS_ADOPT_FILE_H
 #define TESTS_ADOPT_FILE_H
 
-#include "service/layers/keeper.h"
+#include "service/registry/layer/keeper.h"
 
 /* Keeps the file as a layer that nobody may change, as the modules of models are. */
 static inline attn_status adopt_file(struct layer_keeper *to, const char *name, const struct chunks *file)

@@ -5,7 +5,7 @@
 #define TESTS_ATTENDED_H
 
 #include "attn/multihead.h"
-#include "codec/answer/answer_media.h"
+#include "codec/answer/forms.h"
 #include "codec/request/envelope.h"
 
 struct attended {

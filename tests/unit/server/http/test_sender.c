@@ -14,7 +14,7 @@
 #include "codec/bytes/stream.h"
 #include "http_client.h"
 #include "http_stage.h"
-#include "service/attend.h"
+#include "service/endpoints.h"
 
 #define POST_AS(version, fields)                                                                                       \
     "POST /v1/attention HTTP/" version "\r\nHost: a\r\nContent-Type: application/json\r\n" fields                      \

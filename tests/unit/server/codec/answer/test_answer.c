@@ -1,7 +1,7 @@
 /*
- * test_answer.c: tests of server/codec/answer/answer.c and error_answer.c.
+ * test_answer.c: tests of server/codec/answer/json.c and error_answer.c.
  */
-#include "codec/answer/answer.h"
+#include "codec/answer/forms.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/answer/error_answer.h"
 #include "codec/json/json_tree.h"
 
 enum { ARENA_BYTES = 1 << 24 };

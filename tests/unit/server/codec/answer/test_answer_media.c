@@ -1,7 +1,7 @@
 /*
- * test_answer_media.c: tests of server/codec/answer/answer_media.c and the forms behind it: safetensors, CSV and views.
+ * test_answer_media.c: tests of server/codec/answer/media.c and the forms behind it: safetensors, CSV and views.
  */
-#include "codec/answer/answer_media.h"
+#include "codec/answer/forms.h"
 #include "codec/request/envelope_decode.h"
 
 #include <jansson.h>

@@ -11,7 +11,7 @@
 #include "check_main.h"
 #include "codec/checkpoint/expression.h"
 #include "codec/request/envelope_decode.h"
-#include "service/models/model_files.h"
+#include "service/registry/model/files.h"
 
 static struct model_files files;
 static struct checkpoint_model model;

@@ -1,7 +1,7 @@
 /*
- * test_model_answer.c: tests of server/codec/model/model_answer.c: the answer of a whole model as JSON and as a file.
+ * test_model_answer.c: tests of server/codec/model/answer.c: the answer of a whole model as JSON and as a file.
  */
-#include "codec/model/model_answer.h"
+#include "codec/model/answer.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * test_model_picture.c: tests server/codec/model/model_picture.h by reading back the pictures of a small model.
+ * test_model_picture.c: tests server/codec/model/picture.h by reading back the pictures of a small model.
  */
-#include "codec/model/model_picture.h"
+#include "codec/model/picture.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
- * test_model_request.c: tests of server/codec/model/model_request.c: requests to a whole model, and their refusals.
+ * test_model_request.c: tests of server/codec/model/request.c: requests to a whole model, and their refusals.
  */
-#include "codec/model/model_request.h"
+#include "codec/model/request.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /*
- * test_cache_store.c: tests of server/service/cache/cache_store.c: owners, limits and eviction of caches.
+ * test_cache_store.c: tests of server/service/cache/store.c: owners, limits and eviction of caches.
  */
-#include "service/cache/cache_store.h"
+#include "service/cache/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

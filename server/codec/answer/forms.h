@@ -1,0 +1,120 @@
+/*
+ * forms.h: writes a result in any media type but pictures: JSON, a view of options.view, safetensors, CSV; and gradients
+ * and errors as JSON. Each form is a file.
+ *
+ *   JSON         outputs, shapes, effective, diagnostics, tokens
+ *   safetensors  Every output is a tensor with the name of its step. top_k gives attention.indices and
+ *                attention.weights. __metadata__ has "effective", "diagnostics" and "tokens", as JSON text.
+ *   CSV          RFC 4180 with a header line. A single output that is a matrix (its leading dimensions are 1) is
+ *                written as a matrix: column labels in the first line, row labels in the first column. Any other answer
+ *                has one line per number: step,batch,head,query,key,feature,value. A field is empty when the step does
+ *                not have that dimension. With tokens in the request, maps also have the columns query_token and
+ *                key_token. Pooled rows and columns are numbered. A masked score is empty. A label that a spreadsheet
+ *                might take for a formula gets an apostrophe before it.
+ *   bertviz, circuitsvis, inspectus   the input of these programs, for one batch item
+ *   rows         a list of objects, one per cell of the attention map, as Vega-Lite loads it
+ *
+ * Each function appends to out; without memory out->is_ok becomes false. A bound is the longest text in bytes; SIZE_MAX
+ * when that exceeds size_t.
+ */
+#ifndef CODEC_ANSWER_FORMS_H
+#define CODEC_ANSWER_FORMS_H
+
+#include "attn/gradient.h"
+#include "attn/multihead.h"
+#include "codec/bytes/chunks.h"
+#include "codec/bytes/media.h"
+#include "codec/request/envelope.h"
+
+/* The data that an answer is made from. */
+struct answer {
+    const struct envelope *envelope;
+    const attn_plan *plan;     /* the steps that the answer shows, as reduce_plan makes it */
+    const attn_result *result; /* NULL before the computation; checks and bounds need no result */
+};
+
+/*
+ * Checks, before anything runs, that the request can be answered in this media type.
+ *   ATTN_ERR_FIELD a view in another type than JSON
+ *   ATTN_ERR_SHAPE a view that cannot show these dimensions
+ */
+ATTN_MUST_CHECK attn_status answer_check(const struct answer *answer, enum media media, attn_error *err);
+size_t answer_bound(const struct answer *answer, enum media media);
+/* out may refer to data of the result. */
+void answer_write(const struct answer *answer, enum media media, const attn_runtime *runtime, struct chunks *out);
+
+/* ---- the forms ---- */
+
+/*
+ * Appends the whole answer to a request:
+ *   {"outputs": {…}, "shapes": {…}, "effective": {…}, "diagnostics": {…}, "tokens": {…}}
+ * Outputs come in the order of ATTN_STEP_LIST and have no leading dimensions that the request did not have, except the
+ * maps, which are always (batch, heads, q_len, kv_len).
+ */
+void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                       const attn_runtime *runtime, struct chunks *out);
+
+size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
+
+void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
+size_t answer_safetensors_bound(const struct answer *answer);
+
+void answer_write_csv(const struct answer *answer, struct chunks *out);
+size_t answer_csv_bound(const struct answer *answer);
+
+/* ATTN_ERR_SHAPE: the view cannot show these dimensions. */
+ATTN_MUST_CHECK attn_status answer_check_view(const struct answer *answer, attn_error *err);
+void answer_write_view(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
+size_t answer_view_bound(const struct answer *answer);
+
+/*
+ * Appends the whole answer, as answer_write_json does. The gradients stand between shapes and effective, nested like
+ * the request:
+ *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
+ * The map grad_scores is one of the outputs. "shapes" has the shapes of the steps and, in "gradients", those of the
+ * gradients.
+ */
+void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
+                            const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out);
+size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_gradient_plan *plan);
+
+/* {"error": …, "type": "/problems/shape", "title": …, "status": …, "detail": …, "pointer": …, …} */
+void answer_write_error(const attn_error *error, const char *type, const char *title, int http_status,
+                        const char *request_id, struct chunks *out);
+
+/* ---- parts of an answer ---- */
+
+/* Each function writes a JSON object. */
+void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
+                            struct chunks *out);
+void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                              struct chunks *out);
+bool answer_has_tokens(const struct envelope *envelope);
+void answer_write_tokens(const struct envelope *envelope, struct chunks *out);
+/* The longest text of effective, diagnostics and tokens together, in bytes. */
+size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan);
+
+/* A JSON number, or one of "NaN", "Infinity", "-Infinity". */
+void answer_write_number(struct chunks *out, double value);
+
+/* "name": for the next member of an object. */
+void answer_begin_member(struct chunks *out, bool *is_first, const char *name);
+void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count);
+
+/* Results beside the steps: further members within "outputs" and within "shapes". */
+struct answer_more {
+    void (*write_outputs)(const void *context, bool *is_first, struct chunks *out);
+    void (*write_shapes)(const void *context, bool *is_first, struct chunks *out);
+    const void *context;
+};
+
+/*
+ * Writes {"outputs": {…}, "shapes": {…} with the steps that plan wants, and with the members of more (NULL: no more).
+ */
+void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const struct answer_more *more, const attn_runtime *runtime, struct chunks *out);
+/* Writes , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
+void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                        const attn_runtime *runtime, struct chunks *out);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * answer.h: writes the answer of a whole model, as JSON or as a file of tensors.
+ */
+#ifndef CODEC_MODEL_ANSWER_H
+#define CODEC_MODEL_ANSWER_H
+
+#include "attn/plan.h"
+#include "attn/runtime.h"
+#include "attn/tensor.h"
+#include "codec/bytes/chunks.h"
+#include "codec/bytes/media.h"
+#include "codec/tensor/form.h"
+
+enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
+
+enum { MODEL_SPELLINGS_MAX = 2 };
+
+/* Words of ids, under a name of the same object ("predictions.tokens"). */
+struct model_spelling {
+    const char *name;
+    struct text_span (*spell)(void *context, int64_t id); /* good until the next call; at is NULL without a word */
+    void *context;
+};
+
+/*
+ * One tensor of the answer. A name with a dot ("predictions.ids") is a member of an object; the outputs of one object
+ * stand side by side. With spellings, the answer has the words of the ids too, under other names of the same object: JSON
+ * in its place, a file in its metadata.
+ */
+struct model_output {
+    const char *name; /* as long as the answer */
+    attn_tensor tensor;
+    bool has_scores;                                      /* -infinity, of hidden keys, is written as null */
+    struct model_spelling spellings[MODEL_SPELLINGS_MAX]; /* name NULL: there are no further words */
+};
+
+/* A member beside "outputs" and "shapes": its name, and its value as JSON text. */
+struct model_fact {
+    const char *name, *json;
+};
+
+/* What a part of the model shows (part.h). */
+struct model_selections {
+    attn_selection layers, heads, queries, keys;
+};
+
+enum { MODEL_PARTS_MAX = 3 };
+
+struct model_answer {
+    struct model_selections
+        shown[MODEL_PARTS_MAX]; /* of the encoder or the only stack, the decoder, the cross-attention */
+    struct model_output outputs[MODEL_OUTPUTS_MAX];
+    size_t output_count;
+    struct model_fact facts[MODEL_FACTS_MAX];
+    size_t fact_count;
+    tensor_form form;
+    int digits; /* tensor_write.h */
+};
+
+/* Adds an output or a fact. There is always room: the callers' own lists are shorter. */
+struct model_output *model_answer_add(struct model_answer *answer, const char *name);
+void model_answer_add_fact(struct model_answer *answer, const char *name, const char *json);
+
+/* The longest answer in bytes, from the shapes of the outputs and the facts so far. media: JSON or safetensors. */
+size_t model_answer_bound(const struct model_answer *answer, enum media media);
+/* The output that takes most bytes; NULL without any. */
+const struct model_output *model_answer_largest(const struct model_answer *answer);
+/* Appends the answer to out. Without memory out->is_ok becomes false. */
+void model_answer_write(const struct model_answer *answer, enum media media, const attn_runtime *runtime,
+                        struct chunks *out);
+
+#endif

@@ -1,0 +1,205 @@
+/* picture.c: turns the attention of a model into a picture of layers and heads. */
+#include "codec/model/picture.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "codec/picture/answer_picture.h"
+
+attn_status model_picture_choose_part(const struct picture_options *options, bool has_decoder, bool has_target,
+                                      model_part_kind *part, attn_error *err)
+{
+    static const model_part_kind kinds[] = {[PICTURE_PART_ENCODER] = MODEL_PART_ENCODER,
+                                            [PICTURE_PART_DECODER] = MODEL_PART_DECODER,
+                                            [PICTURE_PART_CROSS] = MODEL_PART_CROSS};
+    if (options->part == PICTURE_PART_DEFAULT) {
+        *part = !has_decoder ? MODEL_PART_ONLY : has_target ? MODEL_PART_CROSS : MODEL_PART_ENCODER;
+        return ATTN_OK;
+    }
+    *part = kinds[options->part];
+    if (!has_decoder)
+        return attn_fail(
+            err, ATTN_ERR_VALUE, "?part",
+            "part is for models with an encoder and a decoder, and this model has one stack: leave it out");
+    if (*part != MODEL_PART_ENCODER && !has_target)
+        return attn_fail(err, ATTN_ERR_VALUE, "?part",
+                         "part is \"%s\", and without a target the encoder runs alone: give inputs.target or "
+                         "inputs.target_ids",
+                         model_part_name(*part));
+    return ATTN_OK;
+}
+
+/* ---- what the request computes ---- */
+
+static size_t count_selected(const attn_selection *selection, size_t all)
+{
+    return attn_selects_all(selection) ? all : selection->count;
+}
+
+/* Narrows the selection of layers or heads, called what, to the number that the options give. all: there are so many. */
+static attn_status narrow(const char *what, size_t wanted, size_t all, attn_selection *selection, attn_error *err)
+{
+    if (wanted == PICTURE_ALL)
+        return ATTN_OK;
+    const size_t count = count_selected(selection, all);
+    size_t i = 0;
+    while (i < count && attn_selected(selection, i) != wanted)
+        i++;
+    char expected[80];
+    if (attn_selects_all(selection))
+        snprintf(expected, sizeof expected, "a %s from 0 to %zu, or all", what, all - 1);
+    else
+        snprintf(expected, sizeof expected, "one of the %ss that options.%ss selects, or all", what, what);
+    if (i == count)
+        return picture_options_fail_number(what, wanted, expected, err);
+    *selection = (attn_selection){.first = wanted, .count = 1};
+    return ATTN_OK;
+}
+
+static const attn_tensor *take_item(const attn_tensor *batch, size_t item, attn_arena *arena)
+{
+    attn_tensor *one = attn_arena_take(arena, 1, sizeof *one);
+    if (one == NULL)
+        return NULL;
+    *one = *batch;
+    one->shape[0] = 1;
+    one->data = (char *)batch->data + (ptrdiff_t)item * batch->stride[0] * (ptrdiff_t)attn_dtype_bytes(batch->dtype);
+    return one;
+}
+
+/* Narrows the inputs to one item of the batch. */
+static attn_status choose_item(size_t item, struct model_inputs *inputs, attn_arena *arena, attn_error *err)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "a batch item from 0 to %zu", inputs->batch - 1);
+    if (item >= inputs->batch)
+        return picture_options_fail_number("batch", item, expected, err);
+    const struct text_span **const texts[] = {&inputs->text, &inputs->pair, &inputs->target};
+    const struct model_ids **const ids[] = {&inputs->ids, &inputs->target_ids};
+    const attn_tensor **const tensors[] = {&inputs->pixels, &inputs->embeddings};
+    for (size_t i = 0; i < 3; i++)
+        *texts[i] = *texts[i] != NULL ? *texts[i] + item : NULL;
+    for (size_t i = 0; i < 2; i++)
+        *ids[i] = *ids[i] != NULL ? *ids[i] + item : NULL;
+    for (size_t i = 0; i < 2; i++)
+        if (*tensors[i] != NULL && (*tensors[i] = take_item(*tensors[i], item, arena)) == NULL)
+            return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the picture");
+    inputs->batch = 1;
+    return ATTN_OK;
+}
+
+/* Pools the maps, unless the request has only one. */
+static void pool_maps(size_t layers, size_t heads, const struct model_request *request,
+                      struct envelope_reduction *reduction)
+{
+    const attn_selection *chosen = &request->common.request.options.heads;
+    reduction->has_pool = count_selected(&request->layers, layers) > 1 || count_selected(chosen, heads) > 1;
+    if (reduction->has_pool)
+        reduction->pool_rows = reduction->pool_cols = MODEL_PICTURE_SIDE;
+}
+
+/* The picture is of one part, whose layers and heads are known before the plan. */
+static attn_status settle(size_t layers, size_t heads, struct model_request *request, attn_arena *arena,
+                          attn_error *err)
+{
+    struct index_list *lists[] = {&request->layer_list, &request->common.lists.heads};
+    attn_status status = index_list_settle(lists[0], "layers", layers, arena, &request->layers, err);
+    if (status == ATTN_OK)
+        status = index_list_settle(lists[1], "heads", heads, arena, &request->common.request.options.heads, err);
+    lists[0]->counts_from_end = lists[1]->counts_from_end = false;
+    return status;
+}
+
+attn_status model_picture_prepare(const struct picture_options *options, size_t layers, size_t heads,
+                                  struct model_request *request, attn_arena *arena, attn_error *err)
+{
+    attn_status status = answer_picture_prepare(&request->common, err);
+    request->results = 0;
+    if (status == ATTN_OK)
+        status = settle(layers, heads, request, arena, err);
+    if (status == ATTN_OK)
+        status = narrow("layer", options->layer, layers, &request->layers, err);
+    if (status == ATTN_OK)
+        status = narrow("head", options->head, heads, &request->common.request.options.heads, err);
+    if (status == ATTN_OK)
+        status = choose_item(options->batch, &request->inputs, arena, err);
+    if (status == ATTN_OK)
+        pool_maps(layers, heads, request, &request->common.reduction);
+    return status;
+}
+
+/* ---- the picture ---- */
+
+static attn_status fail_memory(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels of the picture");
+}
+
+/* The numbers of the first count elements. NULL without memory. */
+static const size_t *list_numbers(const attn_selection *selection, size_t count, attn_arena *arena)
+{
+    size_t *numbers = attn_arena_take(arena, count, sizeof *numbers);
+    for (size_t i = 0; i < count && numbers != NULL; i++)
+        numbers[i] = attn_selected(selection, i);
+    return numbers;
+}
+
+/* How many positions a selection takes from length positions. */
+static size_t count_taken(const attn_selection *selection, size_t length)
+{
+    const size_t left = selection->first < length ? length - selection->first : 0;
+    const bool is_range = selection->items == NULL && selection->count > 0;
+    return is_range && selection->count > left ? left : count_selected(selection, length);
+}
+
+/*
+ * The labels of count rows or columns. Where more positions were selected, they were pooled: cell r shows the selected
+ * positions from floor(r n / count) on (reduce.h). *whole is the number of positions before the pooling; 0: they were
+ * not pooled.
+ */
+static attn_status make_axis(const attn_selection *selection, const struct labels *labels, size_t count,
+                             attn_arena *arena, struct picture_axis *axis, size_t *whole, attn_error *err)
+{
+    const size_t selected = count_taken(selection, labels->count);
+    const bool is_pooled = selected > count;
+    size_t *numbers = attn_arena_take(arena, count, sizeof *numbers);
+    if (numbers == NULL)
+        return fail_memory(err);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = attn_selected(selection, is_pooled ? i * selected / count : i);
+    *axis =
+        (struct picture_axis){.labels = is_pooled ? NULL : labels->texts, .count = labels->count, .numbers = numbers};
+    *whole = is_pooled ? selected : 0;
+    return ATTN_OK;
+}
+
+attn_status model_picture_make(const struct picture_options *options, model_part_kind part,
+                               const struct model_answer *answer, const struct labels labels[2], attn_arena *arena,
+                               struct model_picture *made, attn_error *err)
+{
+    struct picture *picture = &made->picture;
+    const struct model_selections *shown = model_part_shown(answer, part);
+    *made =
+        (struct model_picture){.picture = {.options = *options, .weights = &made->weights, .allowed = &made->allowed},
+                               .attention = model_part_output(answer, part, "attention"),
+                               .mask = model_part_output(answer, part, "mask")};
+    assert(made->attention != NULL && made->mask != NULL); /* model_picture_prepare asked for both */
+    model_picture_fill(made);
+    const size_t *shape = made->weights.shape;
+    picture->layer_numbers = list_numbers(&shown->layers, shape[0], arena);
+    picture->head_numbers = list_numbers(&shown->heads, shape[1], arena);
+    if (picture->layer_numbers == NULL || picture->head_numbers == NULL)
+        return fail_memory(err);
+    attn_status status = make_axis(&shown->queries, &labels[model_part_query_stack(part)], shape[2], arena,
+                                   &picture->queries, &picture->whole_rows, err);
+    if (status == ATTN_OK)
+        status = make_axis(&shown->keys, &labels[model_part_key_stack(part)], shape[3], arena, &picture->keys,
+                           &picture->whole_columns, err);
+    return status;
+}
+
+void model_picture_fill(struct model_picture *picture)
+{
+    picture->weights = model_part_first_item(picture->attention);
+    picture->allowed = model_part_first_item(picture->mask);
+}

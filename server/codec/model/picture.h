@@ -1,0 +1,57 @@
+/*
+ * picture.h: a picture of the attention maps of a whole model: layers down, heads across.
+ *
+ * A picture shows one batch item, and one part of a model with an encoder and a decoder. Several maps are pooled by
+ * their maximum to at most MODEL_PICTURE_SIDE cells a side. One map alone is shown whole. The labels of pooled rows and
+ * columns are positions: of the first row or column that the cell shows.
+ *
+ * The calls, in this order: model_picture_choose_part, model_picture_prepare, planning, model_picture_make, the cost,
+ * the run, model_picture_fill, the writing.
+ */
+#ifndef CODEC_MODEL_PICTURE_H
+#define CODEC_MODEL_PICTURE_H
+
+#include "codec/answer/token_labels.h"
+#include "codec/model/part.h"
+#include "codec/model/request.h"
+#include "codec/picture/picture.h"
+
+enum { MODEL_PICTURE_SIDE = 64 };
+
+/*
+ * The part that ?part names. The default is the cross-attention when the request has a target, or else the encoder's.
+ *   ATTN_ERR_VALUE  the model has no such part, or has it only with a target (field "?part")
+ */
+ATTN_MUST_CHECK attn_status model_picture_choose_part(const struct picture_options *options, bool has_decoder,
+                                                      bool has_target, model_part_kind *part, attn_error *err);
+
+/*
+ * Narrows the request to what the picture shows: to one batch item, to the layer and the head that the options name, to
+ * the steps that a picture needs, and to pooled maps when there are several. layers and heads are those of the part.
+ * Call it before the request is tokenized: items of the batch that the picture does not show then cost nothing.
+ *   ATTN_ERR_FIELD      the request asks for another form of the maps (pool, top_k, dtype, view)
+ *   ATTN_ERR_VALUE      the options name a layer, head or batch item that does not exist, or that the request leaves out
+ *   ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status model_picture_prepare(const struct picture_options *options, size_t layers, size_t heads,
+                                                  struct model_request *request, attn_arena *arena, attn_error *err);
+
+/* It refers to itself, and so must not be moved. */
+struct model_picture {
+    struct picture picture;
+    attn_tensor weights, allowed;
+    const attn_tensor *attention, *mask; /* the outputs of the part */
+};
+
+/*
+ * Makes the picture from a planned answer, for cost and writing by picture.h. labels are those of the item's tokens in
+ * each stack, labels[1] those of the decoder; with texts NULL, positions are shown. A text may be empty. The request,
+ * the answer and the labels must outlive the picture. ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status model_picture_make(const struct picture_options *options, model_part_kind part,
+                                               const struct model_answer *answer, const struct labels labels[2],
+                                               attn_arena *arena, struct model_picture *picture, attn_error *err);
+/* Adds the numbers of the run. */
+void model_picture_fill(struct model_picture *picture);
+
+#endif

@@ -1,0 +1,434 @@
+/* request.c: decodes a request to a whole model. */
+#include "codec/model/request.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/json/document.h"
+#include "codec/json/json_tree.h"
+#include "codec/request/decoder.h"
+#include "codec/words/words.h"
+
+#define COMMON(field) offsetof(struct model_request, common.field)
+#define INPUT(field)  offsetof(struct model_request, inputs.field)
+
+enum { BATCH_MAX = 4096, PREDICTIONS_MAX = 1000, PREDICTIONS_K = 5, ABLATIONS_MAX = 1 << 16, INDEX_MAX = 1 << 20 };
+
+/* Scopes of members: a request for tokens has no maps. */
+enum { MEMBER_OF_MAPS = 1 };
+
+static const char *const result_names[] = {
+#define MODEL_RESULT_NAME(code, name) name,
+    MODEL_RESULT_LIST(MODEL_RESULT_NAME)
+#undef MODEL_RESULT_NAME
+};
+
+const char *model_result_name(model_result_kind kind)
+{
+    return result_names[kind];
+}
+
+/* ---- inputs ---- */
+
+/* Every list of a request has one element for each item of the batch. */
+static attn_status set_batch(struct reading *reading, const struct node *node, struct model_inputs *inputs,
+                             size_t count)
+{
+    if (count == 0)
+        return node_fail(reading, node, ATTN_ERR_VALUE, "is empty");
+    if (count > BATCH_MAX)
+        return node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu items; at most %d are possible", count, BATCH_MAX);
+    if (inputs->batch != 0 && inputs->batch != count)
+        return node_fail(reading, node, ATTN_ERR_SHAPE, "has %zu items, and the inputs before it have %zu", count,
+                         inputs->batch);
+    inputs->batch = count;
+    return ATTN_OK;
+}
+
+static attn_status decode_text(struct reading *reading, const struct node *node, struct text_span *text)
+{
+    return node_string(reading, node, &text->at, &text->length) ? ATTN_OK
+                                                                : node_fail_type(reading, node, "a string of text");
+}
+
+/* Copies the text, because the tree is closed before the text is used. */
+static attn_status copy_text(struct reading *reading, const struct node *node, struct text_span *text)
+{
+    attn_status status = decode_text(reading, node, text);
+    if (status != ATTN_OK)
+        return status;
+    char *copy = attn_arena_take(reading->arena, text->length + 1, 1);
+    if (copy == NULL)
+        return node_fail_memory(reading, node);
+    memcpy(copy, text->at, text->length);
+    copy[text->length] = '\0';
+    text->at = copy;
+    return ATTN_OK;
+}
+
+/* struct model_inputs: a list of one text for each item, into *texts */
+static attn_status decode_texts(struct reading *reading, const struct node *node, struct model_inputs *inputs,
+                                const struct text_span **texts)
+{
+    struct node list = *node;
+    const char *at;
+    size_t length, count = 1;
+    const bool is_one = node_string(reading, node, &at, &length);
+    attn_status status = ATTN_OK;
+    if (!is_one) {
+        status = node_decode_list(reading, node, "a text, or a list of texts, one for each item", &list);
+        if (status != ATTN_OK)
+            return status;
+        count = json_array_size(list.json);
+    }
+    status = set_batch(reading, node, inputs, count);
+    struct text_span *spans = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *spans) : NULL;
+    if (status == ATTN_OK && spans == NULL)
+        status = node_fail_memory(reading, node);
+    for (size_t i = 0; spans != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node element = is_one ? *node : node_element(&list, i);
+        status = copy_text(reading, &element, &spans[i]);
+    }
+    *texts = spans;
+    if (!is_one)
+        json_decref(list.json);
+    return status;
+}
+
+static attn_status decode_row(struct reading *reading, const struct node *row, struct model_ids *ids)
+{
+    const size_t count = json_array_size(row->json);
+    int64_t *items = attn_arena_take(reading->arena, count, sizeof *items);
+    attn_status status = items != NULL ? ATTN_OK : node_fail_memory(reading, row);
+    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node element = node_element(row, i);
+        status = node_decode_integer(reading, &element, 0, INT32_MAX, &items[i]);
+    }
+    *ids = (struct model_ids){items, count};
+    return status;
+}
+
+/* struct model_inputs: a list of ids, or a list of such lists, into *all */
+static attn_status decode_ids_lists(struct reading *reading, const struct node *node, struct model_inputs *inputs,
+                                    const struct model_ids **all)
+{
+    static const char wanted[] = "a list of ids, or a list of such lists, one for each item";
+    struct node list;
+    attn_status status = node_decode_list(reading, node, wanted, &list);
+    if (status != ATTN_OK)
+        return status;
+    const bool is_one = !json_is_array(json_array_get(list.json, 0));
+    const size_t count = is_one ? 1 : json_array_size(list.json);
+    status = set_batch(reading, node, inputs, count);
+    struct model_ids *rows = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *rows) : NULL;
+    if (status == ATTN_OK && rows == NULL)
+        status = node_fail_memory(reading, node);
+    for (size_t i = 0; rows != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node row = is_one ? list : node_element(&list, i);
+        status = json_is_array(row.json) ? decode_row(reading, &row, &rows[i])
+                                         : node_fail_type(reading, &row, "a list of ids");
+    }
+    *all = rows;
+    json_decref(list.json);
+    return status;
+}
+
+static attn_status decode_text_input(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_texts(reading, node, inputs, &inputs->text);
+}
+
+static attn_status decode_pair(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_texts(reading, node, inputs, &inputs->pair);
+}
+
+static attn_status decode_target(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_texts(reading, node, inputs, &inputs->target);
+}
+
+static attn_status decode_ids_input(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_ids_lists(reading, node, inputs, &inputs->ids);
+}
+
+static attn_status decode_target_ids(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_ids_lists(reading, node, inputs, &inputs->target_ids);
+}
+
+/* The tensor of one item gets the axis of the batch. */
+static attn_status decode_batched(struct reading *reading, const struct node *node, int rank, const char *shape,
+                                  struct model_inputs *inputs, const attn_tensor **tensor)
+{
+    attn_status status = decode_tensor(reading, node, tensor);
+    if (status != ATTN_OK)
+        return status;
+    attn_tensor *batched = attn_arena_take(reading->arena, 1, sizeof *batched);
+    if (batched == NULL)
+        return node_fail_memory(reading, node);
+    size_t sizes[ATTN_MAX_RANK] = {1};
+    const int missing = rank - (*tensor)->rank;
+    if (missing != 0 && missing != 1)
+        return node_fail(reading, node, ATTN_ERR_SHAPE, "must be %s, received %d dimensions", shape, (*tensor)->rank);
+    memcpy(sizes + missing, (*tensor)->shape, (size_t)(*tensor)->rank * sizeof *sizes);
+    *batched = attn_tensor_view((*tensor)->data, (*tensor)->dtype, rank, sizes);
+    *tensor = batched;
+    if (attn_tensor_count(batched) == 0)
+        return node_fail(reading, node, ATTN_ERR_SHAPE, "has a dimension of 0");
+    return set_batch(reading, node, inputs, sizes[0]);
+}
+
+static attn_status decode_pixels(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_batched(reading, node, 4, "(batch, channels, height, width)", inputs, &inputs->pixels);
+}
+
+static attn_status decode_embeddings(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_batched(reading, node, 3, "(len, d_model) or (batch, len, d_model)", inputs, &inputs->embeddings);
+}
+
+static const struct member input_members[] = {
+    {"text", decode_text_input, 0, MEMBER_ALWAYS},
+    {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
+    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},
+    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS},
+    {"pair", decode_pair, 0, MEMBER_ALWAYS},
+    {"target", decode_target, 0, MEMBER_OF_MAPS},
+    {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
+};
+
+static const struct member_table input_table = {"inputs", input_members, ARRAY_LENGTH(input_members)};
+
+static attn_status check_inputs(struct reading *reading, const struct node *node, const struct model_inputs *inputs)
+{
+    const int given =
+        (inputs->text != NULL) + (inputs->ids != NULL) + (inputs->pixels != NULL) + (inputs->embeddings != NULL);
+    const bool has_maps = reading->scopes >> MEMBER_OF_MAPS & 1;
+    const struct node pair = node_member(node, "pair"), target_ids = node_member(node, "target_ids");
+    if (given != 1)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "must have one of %s, and has %d",
+                         has_maps ? "\"text\", \"ids\", \"pixels\" and \"embeddings\"" : "\"text\" and \"ids\"", given);
+    if (pair.json != NULL && inputs->text == NULL)
+        return node_fail(reading, &pair, ATTN_ERR_FIELD, "is a second segment of \"text\", which is not given");
+    if (inputs->target != NULL && inputs->target_ids != NULL)
+        return node_fail(reading, &target_ids, ATTN_ERR_FIELD, "does not go with \"target\": give one of them");
+    return ATTN_OK;
+}
+
+static attn_status decode_model_inputs(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    if (!json_is_object(node->json))
+        return node_fail_type_with(reading, node, "an object", "a text is inputs.text, and ids are inputs.ids");
+    attn_status status = node_decode_members(reading, node, input_members, ARRAY_LENGTH(input_members), inputs);
+    return status == ATTN_OK ? check_inputs(reading, node, inputs) : status;
+}
+
+/* ---- options ---- */
+
+/* struct model_request: a name of a result of the model, or of a step of its layers */
+static attn_status decode_result(struct reading *reading, const struct node *node, struct model_request *request)
+{
+    const char *name = json_tree_word(node->json);
+    if (name == NULL)
+        return node_fail_type(reading, node, "the name of a result, such as \"attention\"");
+    for (size_t i = 0; i < ARRAY_LENGTH(result_names); i++)
+        if (strcmp(name, result_names[i]) == 0) {
+            request->results |= (uint32_t)1 << i;
+            return ATTN_OK;
+        }
+    const attn_step step = attn_step_from_name(name);
+    if (step == ATTN_STEP_COUNT)
+        return node_fail_value(reading, node,
+                               "\"hidden\", \"output\", \"logits\", \"rollout\", \"head_scores\", \"predictions\", "
+                               "\"logit_lens\", or the name of a step, such as \"attention\"");
+    request->common.request.options.want |= ATTN_STEP_BIT(step);
+    return ATTN_OK;
+}
+
+static attn_status decode_results(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_request *request = to;
+    struct node spelt = *node, list;
+    attn_status status = short_form_spell(reading, &spelt, &names_form);
+    if (status == ATTN_OK)
+        status = node_decode_list(reading, &spelt, names_form.wanted, &list);
+    if (status != ATTN_OK)
+        return status;
+    request->common.request.options.want = 0;
+    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+        const struct node element = node_element(&list, i);
+        status = decode_result(reading, &element, request);
+    }
+    if (status == ATTN_OK && request->common.request.options.want == 0 && request->results == 0)
+        status = node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one result, such as \"attention\"");
+    json_decref(list.json);
+    return status;
+}
+
+static attn_status decode_layers(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_request *request = to;
+    return decode_selection(reading, node, &request->layer_list, &request->layers);
+}
+
+static attn_status decode_ablation(struct reading *reading, const struct node *node, struct model_ablation *ablation)
+{
+    int64_t layer, head;
+    if (!json_is_array(node->json) || json_array_size(node->json) != 2)
+        return node_fail_type(reading, node, "a pair [layer, head]");
+    const struct node first = node_element(node, 0), second = node_element(node, 1);
+    attn_status status = node_decode_integer(reading, &first, -INDEX_MAX, INDEX_MAX, &layer);
+    if (status == ATTN_OK)
+        status = node_decode_integer(reading, &second, -INDEX_MAX, INDEX_MAX, &head);
+    if (status == ATTN_OK)
+        *ablation = (struct model_ablation){layer, head};
+    return status;
+}
+
+static attn_status decode_ablate(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_request *request = to;
+    struct node list;
+    attn_status status = node_decode_list(reading, node, "a list of pairs [layer, head]", &list);
+    if (status != ATTN_OK)
+        return status;
+    const size_t count = json_array_size(list.json);
+    struct model_ablation *all = NULL;
+    if (count > ABLATIONS_MAX)
+        status = node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu pairs; at most %d are possible", count,
+                           ABLATIONS_MAX);
+    else if ((all = attn_arena_take(reading->arena, count, sizeof *all)) == NULL)
+        status = node_fail_memory(reading, node);
+    for (size_t i = 0; all != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node element = node_element(&list, i);
+        status = decode_ablation(reading, &element, &all[i]);
+    }
+    request->ablate = all;
+    request->ablations = count;
+    json_decref(list.json);
+    return status;
+}
+
+static attn_status decode_predictions_k(struct reading *reading, const struct node *node, void *to)
+{
+    int64_t k;
+    attn_status status = node_decode_integer(reading, node, 1, PREDICTIONS_MAX, &k);
+    if (status == ATTN_OK)
+        *(size_t *)to = (size_t)k;
+    return status;
+}
+
+/* compute comes first: the inputs are read in this type. */
+static const struct member option_members[] = {
+    {"compute", decode_compute, COMMON(request.options), MEMBER_OF_MAPS},
+    {"return", decode_results, 0, MEMBER_OF_MAPS},
+    {"layers", decode_layers, 0, MEMBER_OF_MAPS},
+    {"heads", decode_heads, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"queries", decode_queries, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"keys", decode_keys, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"format", decode_format, COMMON(form), MEMBER_OF_MAPS},
+    {"digits", decode_digits, COMMON(digits), MEMBER_OF_MAPS},
+    {"pool", decode_pool, COMMON(reduction), MEMBER_OF_MAPS},
+    {"top_k", decode_top_k, COMMON(reduction), MEMBER_OF_MAPS},
+    {"dtype", decode_map_dtype, COMMON(reduction), MEMBER_OF_MAPS},
+    {"view", decode_view, offsetof(struct model_request, common), MEMBER_OF_MAPS},
+    {"ablate", decode_ablate, 0, MEMBER_OF_MAPS},
+    {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
+    {"truncate", node_decode_bool, offsetof(struct model_request, truncate), MEMBER_ALWAYS},
+    {"special_tokens", node_decode_bool, offsetof(struct model_request, has_special_tokens), MEMBER_ALWAYS},
+};
+
+static const struct member_table option_table = {"options", option_members, ARRAY_LENGTH(option_members)};
+
+/* Other programs call the number of predicted words top_k. */
+static attn_status check_top_k(struct reading *reading, const struct node *node, struct model_request *request)
+{
+    const uint32_t words = 1U << MODEL_PREDICTIONS | 1U << MODEL_LOGIT_LENS;
+    const struct node top_k = node_member(node, "top_k");
+    if (top_k.json != NULL && (request->results & words) != 0 && request->common.request.options.want == 0)
+        return node_fail(reading, &top_k, ATTN_ERR_FIELD,
+                         "selects weights of maps; options.predictions_k is the number of predicted words");
+    return check_shown(reading, node, &request->common);
+}
+
+static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_request *request = to;
+    attn_status status = node_decode_members(reading, node, option_members, ARRAY_LENGTH(option_members), request);
+    if (status == ATTN_OK && request->common.view != ENVELOPE_VIEW_NONE && request->results != 0) {
+        const struct node wanted = node_member(node, "return");
+        return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
+    }
+    return status == ATTN_OK ? check_top_k(reading, node, request) : status;
+}
+
+/* ---- the whole ---- */
+
+static attn_status decode_root(struct decoder *decoder, json_t *tree, struct model_request *request)
+{
+    static const struct member members[] = {
+        {"options", decode_model_options, 0, MEMBER_ALWAYS},
+        {"inputs", decode_model_inputs, INPUT(batch), MEMBER_ALWAYS},
+    };
+    const struct node root = {.json = tree};
+    if (!json_is_object(tree))
+        return node_fail_type(&decoder->reading, &root, "a JSON object");
+    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
+    if (status == ATTN_OK && request->inputs.batch == 0 && !node_find(tree, "inputs"))
+        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), request)
+                             : status;
+}
+
+static attn_status decode_request(const char *text, size_t length, model_request_kind kind,
+                                  const struct model_inputs *inputs, attn_arena *arena, struct model_request *request,
+                                  attn_error *err)
+{
+    static const struct member_table *const sections[] = {&input_table, &option_table, NULL};
+    static const char *const elsewhere[] = {[MEMBER_OF_MAPS] = "belongs to /attention of the same model"};
+    const struct envelope_source source = {.text = text, .length = length};
+    struct document document;
+    *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
+    envelope_set_defaults(&request->common, ENVELOPE_LAYER);
+    request->common.request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
+    struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
+    decoder.reading.sections = sections;
+    decoder.reading.elsewhere = elsewhere;
+    decoder.reading.foreign = model_words;
+    decoder.reading.silent = "inputs";
+    decoder.texts_place = "a text is inputs.text";
+    decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
+    attn_status status = decoder_open(&decoder, &source, &document);
+    if (status == ATTN_OK)
+        status = decode_root(&decoder, document.tree, request);
+    document_close(&document);
+    return status;
+}
+
+attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,
+                                 struct model_request *request, attn_error *err)
+{
+    const struct model_inputs none = {.batch = 0};
+    return decode_request(text, length, kind, &none, arena, request, err);
+}
+
+attn_status model_request_decode_options(const char *text, size_t length, const struct model_inputs *inputs,
+                                         attn_arena *arena, struct model_request *request, attn_error *err)
+{
+    if (inputs->batch > BATCH_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "/inputs has %zu items; at most %d are possible",
+                         inputs->batch, BATCH_MAX);
+    return decode_request(text, length, MODEL_REQUEST_ATTENTION, inputs, arena, request, err);
+}

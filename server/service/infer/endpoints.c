@@ -1,0 +1,329 @@
+/*
+ * endpoints.c: the endpoints of the Open Inference Protocol (version 2).
+ */
+#include "service/endpoints.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "codec/oip/oip.h"
+#include "service/infer/model.h"
+#include "service/limits.h"
+#include "service/registry/layer/keeper.h"
+#include "service/registry/model/list.h"
+#include "service/run/work.h"
+
+/* ---- about the server ---- */
+
+void infer_write_live(struct chunks *out)
+{
+    chunks_text(out, "{\"live\":true}");
+}
+
+/* Some clients read "ready", others "live", so the answer has both. */
+void infer_write_ready(bool is_ready, struct chunks *out)
+{
+    chunks_format(out, "{\"ready\":%s,\"live\":true}", is_ready ? "true" : "false");
+}
+
+void infer_write_server(struct chunks *out)
+{
+    chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
+                     "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
+                     "\"parameters\",\"schedule_policy\",\"statistics\"]}");
+}
+
+/* ---- all models ---- */
+
+/* A whole model as a row of layers: one that is still read has no answers yet. */
+static struct layer_row row_of_whole(const struct model_row *model)
+{
+    struct layer_row row = {.state = model->state == MODEL_READY ? LAYER_READY : LAYER_BROKEN,
+                            .statistics = model->statistics};
+    text_copy(row.name, sizeof row.name, model->name);
+    text_copy(row.reason, sizeof row.reason, model->state == MODEL_LOADING ? "loading" : model->reason);
+    return row;
+}
+
+static void write_whole(struct call *call, void (*write)(const struct layer_row *row, struct chunks *out))
+{
+    struct models *models = call->in.models;
+    const size_t limit = models != NULL ? models_count(models) : 0;
+    struct model_row *rows = attn_arena_take(call->out->arena, limit + 1, sizeof *rows);
+    call->out->is_ok = call->out->is_ok && rows != NULL;
+    const size_t count = rows != NULL && limit > 0 ? models_list(models, limit, rows) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct layer_row row = row_of_whole(&rows[i]);
+        chunks_text(call->out, ",");
+        write(&row, call->out);
+        model_version_release(rows[i].version);
+    }
+}
+
+/* Writes the built-in model, then the whole models, then every layer that exists. */
+static attn_status write_all(struct call *call, const char *before, const char *after,
+                             void (*write)(const struct layer_row *row, struct chunks *out))
+{
+    struct layer_store *store = layer_keeper_store(call->in.layers);
+    struct layer_row row = {.name = MODEL_BUILT_IN, .state = LAYER_READY};
+    layer_store_built_in(store, &row.statistics);
+    layer_keeper_rescan(call->in.layers);
+    chunks_text(call->out, before);
+    write(&row, call->out);
+    write_whole(call, write);
+    row.name[0] = '\0';
+    while (layer_store_page(store, row.name, 1, &row) == 1) {
+        chunks_text(call->out, ",");
+        write(&row, call->out);
+        layer_version_release(row.version);
+    }
+    chunks_text(call->out, after);
+    return call_finish(call);
+}
+
+static void write_name(const struct layer_row *row, struct chunks *out)
+{
+    chunks_format(out, "\"%s\"", row->name);
+}
+
+attn_status infer_models(struct call *call)
+{
+    return write_all(call, "{\"models\":[", "]}", write_name);
+}
+
+/* The digest of a layer if it is known already, because a list should not read every file. "" when it is unknown. */
+static const char *version_of(const struct layer_row *row, char digest[DIGEST_TEXT])
+{
+    if (row->version != NULL)
+        return layer_version_known_digest(row->version, digest);
+    return row->state == LAYER_READY ? MODEL_BUILT_IN_VERSION : "";
+}
+
+/* A layer that is not read yet counts as ready, because its first request reads it. */
+static void write_index_entry(const struct layer_row *row, struct chunks *out)
+{
+    const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
+    char digest[DIGEST_TEXT];
+    chunks_format(out, "{\"name\":\"%s\"", row->name);
+    const char *version = version_of(row, digest);
+    if (version[0] != '\0')
+        chunks_format(out, ",\"version\":\"%s\"", version);
+    chunks_format(out, ",\"state\":\"%s\",\"reason\":", is_ready ? "READY" : "UNAVAILABLE");
+    chunks_json_string(out, row->state == LAYER_UNLOADED ? "unloaded" : row->reason);
+    chunks_text(out, "}");
+}
+
+attn_status infer_index(struct call *call)
+{
+    attn_status status =
+        oip_check_repository(call->in.body, call->in.body_bytes, OIP_INDEX, call->out->arena, call->err);
+    return status == ATTN_OK ? write_all(call, "[", "]", write_index_entry) : status;
+}
+
+static void write_row_statistics(const struct layer_row *row, struct chunks *out)
+{
+    char digest[DIGEST_TEXT];
+    model_write_statistics(row->name, version_of(row, digest), &row->statistics, out);
+}
+
+attn_status infer_all_statistics(struct call *call)
+{
+    return write_all(call, "{\"model_stats\":[", "]}", write_row_statistics);
+}
+
+/* ---- one model ---- */
+
+static attn_status write_one(struct call *call, void (*write)(const struct model *model, struct chunks *out))
+{
+    struct model model;
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    write(&model, call->out);
+    model_release(&model);
+    return call_finish(call);
+}
+
+attn_status infer_metadata(struct call *call)
+{
+    struct model model;
+    attn_status status = model_find(call, &model);
+    if (status == ATTN_OK)
+        status = layer_keeper_confirm(call, model_know_version(call, &model));
+    if (status != ATTN_OK)
+        return status;
+    model_write_metadata(&model, layer_keeper_store(call->in.layers), call->out);
+    model_release(&model);
+    return call_finish(call);
+}
+
+static void write_model_ready(const struct model *model, struct chunks *out)
+{
+    chunks_format(out, "{\"name\":\"%s\",\"ready\":true}", model->name);
+}
+
+attn_status infer_model_ready(struct call *call)
+{
+    return write_one(call, write_model_ready);
+}
+
+attn_status infer_config(struct call *call)
+{
+    return write_one(call, model_write_config);
+}
+
+static struct layer_statistics statistics_of_whole(const struct call *call, const char *name)
+{
+    struct model_row row;
+    models_look(call->in.models, text_span_of(name), &row);
+    model_version_release(row.version);
+    return row.statistics;
+}
+
+attn_status infer_statistics(struct call *call)
+{
+    struct model model;
+    struct layer_row row = {.name = ""};
+    struct layer_store *store = layer_keeper_store(call->in.layers);
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    if (model.whole != NULL)
+        row.statistics = statistics_of_whole(call, model.name);
+    else if (model.layer != NULL)
+        layer_store_look(store, model.name, &row);
+    else
+        layer_store_built_in(store, &row.statistics);
+    layer_version_release(row.version);
+    chunks_text(call->out, "{\"model_stats\":[");
+    model_write_statistics(model.name, model.version, &row.statistics, call->out);
+    chunks_text(call->out, "]}");
+    model_release(&model);
+    return call_finish(call);
+}
+
+/* ---- the repository ---- */
+
+/* The folders of whole models say what is loaded. Loading one that is ready has no effect. */
+static attn_status change_whole(struct call *call, oip_repository_kind kind)
+{
+    struct model_version *version;
+    if (kind == OIP_UNLOAD)
+        return call_refuse(call, CALL_CONFLICT,
+                           "a whole model is loaded as long as its folder is there: it cannot be unloaded");
+    attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
+    model_version_release(version);
+    return status;
+}
+
+static attn_status change(struct call *call, oip_repository_kind kind,
+                          attn_status (*act)(struct layer_keeper *keeper, struct text_span name, struct call *call))
+{
+    attn_status status = oip_check_repository(call->in.body, call->in.body_bytes, kind, call->out->arena, call->err);
+    const bool is_built_in = text_equal(call->in.names[0], MODEL_BUILT_IN);
+    const bool is_whole = model_is_whole(call, call->in.names[0]);
+    if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD) {
+        call->refusal = CALL_CONFLICT;
+        return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
+    }
+    if (status == ATTN_OK && is_whole)
+        status = change_whole(call, kind);
+    else if (status == ATTN_OK && !is_built_in)
+        status = act(call->in.layers, call->in.names[0], call);
+    chunks_text(call->out, "{}");
+    return status == ATTN_OK ? call_finish(call) : status;
+}
+
+attn_status infer_load(struct call *call)
+{
+    return change(call, OIP_LOAD, layer_keeper_load);
+}
+
+attn_status infer_unload(struct call *call)
+{
+    return change(call, OIP_UNLOAD, layer_keeper_unload);
+}
+
+/* ---- inference ---- */
+
+static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
+                                const struct work *work)
+{
+    const double since = clock_now_ms();
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
+    const size_t json_bytes =
+        oip_write(request, model->name, model->version, &work->result, call->in.runtime, call->out);
+    if (json_bytes != OIP_ALL_JSON)
+        call->answer_json_bytes = json_bytes;
+    call->times.write_ms = clock_now_ms() - since;
+    return call_finish(call);
+}
+
+/* Outputs of the protocol are whole maps, in its own form. */
+static attn_status check_shown(const struct envelope *envelope, attn_error *err)
+{
+    const char *option = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
+    return option == NULL ? ATTN_OK
+                          : attn_fail(err, ATTN_ERR_FIELD, option,
+                                      "%s does not go with this protocol, whose outputs are whole maps", option);
+}
+
+static attn_status run(struct call *call, struct model *model, struct work *work)
+{
+    struct oip_request request;
+    double since = clock_now_ms();
+    const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
+    const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
+    attn_status status = oip_decode(
+        call->in.body, call->in.body_bytes, call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
+        facts != NULL ? &model->base : NULL, facts != NULL ? &raw : NULL, call->out->arena, &request, call->err);
+    if (status == ATTN_OK)
+        status = model_check_names(call, model, request.model, request.version);
+    if (status != ATTN_OK)
+        return status;
+    work->envelope = request.envelope;
+    work->shown_steps = request.envelope.request.options.want;
+    call->timeout_ms = request.timeout_ms;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
+    status = check_shown(&work->envelope, call->err);
+    if (status == ATTN_OK && facts != NULL)
+        status = kept_layer_check_inputs(facts, &request.envelope.request.inputs, call->err);
+    if (status == ATTN_OK)
+        status = work_plan(call, work);
+    if (status == ATTN_OK)
+        status = work_weigh(call, work, oip_bytes_bound(&request, &work->shown));
+    call->times.parse_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = work_run(call, work);
+    call->times.compute_ms = clock_lap_ms(&since);
+    if (status != ATTN_OK) {
+        oip_translate(call->err);
+        return status;
+    }
+    status = model_know_version(call, model); /* only the answer has the version, so failures wait for no digest */
+    return status == ATTN_OK ? write_answer(call, &request, model, work) : status;
+}
+
+attn_status infer_run(struct call *call)
+{
+    struct model model;
+    struct work work = {.plan.dims.batch = 0};
+    if (call->in.is_first_try && !text_equal(call->in.names[0], MODEL_BUILT_IN))
+        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    if (model.whole != NULL) {
+        status = infer_whole_run(call, &model);
+        model_release(&model);
+        return status;
+    }
+    struct prepared_weights *prepared = NULL;
+    if (model.layer != NULL)
+        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &model.layer->prepared,
+                                         &model.layer->facts, call->in.runtime, call->out->arena, &model.base);
+    status = layer_keeper_confirm(call, run(call, &model, &work));
+    prepared_weights_release(prepared);
+    layer_keeper_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
+    return limits_explain(call, status);
+}

@@ -1,0 +1,156 @@
+/*
+ * whole.c: inference with a whole model (service/run/model) under the Open Inference Protocol.
+ */
+#include "service/infer/model.h"
+
+#include "base/clock.h"
+#include "codec/oip/oip.h"
+#include "service/limits.h"
+#include "service/registry/model/list.h"
+#include "service/run/model/work.h"
+
+/* ---- request ---- */
+
+/* Rows of one length: the protocol has no others. */
+static attn_status give_ids(struct call *call, const struct oip_model_inputs *whole, struct model_inputs *inputs)
+{
+    struct model_ids *rows = attn_arena_take(call->out->arena, whole->batch, sizeof *rows);
+    if (rows == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
+    for (size_t i = 0; i < whole->batch; i++)
+        rows[i] = (struct model_ids){whole->ids + i * whole->length, whole->length};
+    inputs->ids = rows;
+    return ATTN_OK;
+}
+
+/* The protocol's inputs are texts and ids. */
+static attn_status check_reads_words(const struct model_work *work, const struct model *model)
+{
+    if (work->version->model.stacks[0].embedding.words.data != NULL)
+        return ATTN_OK;
+    return attn_fail(work->call->err, ATTN_ERR_VALUE, "/inputs",
+                     "the model \"%s\" reads images, and has no input under /v2: POST /v1/models/%s/attention takes "
+                     "inputs.pixels",
+                     model->name, model->name);
+}
+
+static attn_status decode(struct model_work *work, struct model *model, struct oip_request *request)
+{
+    struct call *call = work->call;
+    attn_status status = check_reads_words(work, model);
+    if (status == ATTN_OK)
+        status = oip_decode_whole(call->in.body, call->in.body_bytes,
+                                  call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
+                                  work->version->tokenizer != NULL, call->out->arena, request, call->err);
+    if (status == ATTN_OK)
+        status = model_check_names(call, model, request->model, request->version);
+    if (status != ATTN_OK)
+        return status;
+    const struct oip_model_inputs *whole = &request->whole;
+    struct model_inputs inputs = {.batch = whole->batch, .text = whole->texts};
+    call->timeout_ms = request->timeout_ms;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
+    if (whole->texts == NULL)
+        status = give_ids(call, whole, &inputs);
+    if (status == ATTN_OK)
+        status = model_request_decode_options(whole->options, whole->options_bytes, &inputs, call->out->arena,
+                                              &work->request, call->err);
+    return status == ATTN_OK ? model_work_plan(work, false) : status;
+}
+
+/* ---- answer ---- */
+
+static size_t longest_item(const struct model_work *work)
+{
+    size_t longest = 0;
+    for (size_t item = 0; item < work->request.inputs.batch; item++)
+        if (work->batch.items[item].of[0].count > longest)
+            longest = work->batch.items[item].of[0].count;
+    return longest;
+}
+
+/* The words of all items, (batch, longest); the rest of a shorter item is empty. */
+static attn_status gather_words(const struct model_work *work, struct oip_sent *sent)
+{
+    const size_t shape[] = {work->request.inputs.batch, longest_item(work)};
+    struct text_span *words = attn_arena_take(work->call->out->arena, shape[0] * shape[1], sizeof *words);
+    if (words == NULL)
+        return attn_fail(work->call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the tokens");
+    for (size_t item = 0; item < shape[0]; item++)
+        for (size_t i = 0; i < shape[1]; i++) {
+            const bool is_real = i < work->batch.items[item].of[0].count;
+            const struct text_span word =
+                is_real ? model_batch_word(&work->batch, 0, item, i) : (struct text_span){NULL, 0};
+            words[item * shape[1] + i] = word.at != NULL ? word : (struct text_span){"", 0};
+        }
+    *sent = (struct oip_sent){.tensor = attn_tensor_view(NULL, ATTN_U8, 2, shape), .texts = words};
+    return ATTN_OK;
+}
+
+/* The outputs of the request. Before the run, tensors have shapes alone. */
+static attn_status gather(const struct model_work *work, const struct oip_request *request, struct oip_sent *sent)
+{
+    const struct model_job *job = &work->job;
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < request->output_count && status == ATTN_OK; i++) {
+        const attn_step step = request->outputs[i].step;
+        if (step == OIP_TOKENS)
+            status = gather_words(work, &sent[i]);
+        else
+            sent[i] = (struct oip_sent){
+                .tensor = (step == ATTN_STEP_OUTPUT ? job->output : job->parts[0].steps[step])->tensor};
+    }
+    return status;
+}
+
+static attn_status write_answer(const struct model_work *work, const struct oip_request *request,
+                                const struct model *model, struct oip_sent *sent)
+{
+    struct call *call = work->call;
+    attn_status status = gather(work, request, sent);
+    if (status != ATTN_OK)
+        return status;
+    const size_t json_bytes = oip_write_sent(request, model->name, model->version, sent, call->in.runtime, call->out);
+    if (json_bytes != OIP_ALL_JSON)
+        call->answer_json_bytes = json_bytes;
+    return call_finish(call);
+}
+
+/* ---- run ---- */
+
+static attn_status run(struct model_work *work, struct model *model)
+{
+    struct call *call = work->call;
+    struct oip_request request;
+    struct oip_sent sent[ATTN_STEP_COUNT];
+    double since = clock_now_ms();
+    attn_status status = decode(work, model, &request);
+    if (status == ATTN_OK)
+        status = gather(work, &request, sent);
+    if (status == ATTN_OK)
+        status = model_work_weigh(work, oip_sent_bound(&request, sent));
+    call->times.parse_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = model_work_run(work);
+    call->times.compute_ms = clock_lap_ms(&since);
+    if (status != ATTN_OK) {
+        oip_translate(call->err);
+        return status;
+    }
+    status = write_answer(work, &request, model, sent);
+    call->times.write_ms = clock_lap_ms(&since);
+    return status;
+}
+
+attn_status infer_whole_run(struct call *call, struct model *model)
+{
+    /* In the arena: a part of the answer that is written later refers to it. */
+    struct model_work *work = attn_arena_take_zeroed(call->out->arena, 1, sizeof *work);
+    if (work == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
+    work->call = call;
+    work->version = model->whole;
+    attn_status status = models_confirm(call, model->whole, run(work, model));
+    models_note(call->in.models, call, model->name, status, work->request.inputs.batch);
+    return limits_explain(call, status);
+}

@@ -1,0 +1,227 @@
+/*
+ * version.c: makes, reads and releases one version of a kept layer, and computes its digest.
+ */
+#include "service/registry/layer/version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+enum { READ_BYTES_MAX = 8 << 20 }; /* the most memory for reading a header and the text in it */
+
+static atomic_uint_fast64_t versions_made;
+
+/* ---- the header ---- */
+
+static char *copy_text(char **room, const char *text, size_t length)
+{
+    char *copy = *room;
+    memcpy(copy, text, length);
+    *room += length;
+    return copy;
+}
+
+/* Copies the attachments, then their paths and the text, into one block. */
+static bool copy_header(struct layer_version *version, const struct envelope_source *base)
+{
+    size_t bytes = base->count * sizeof *base->attachments + base->length + 1;
+    for (size_t i = 0; i < base->count; i++)
+        bytes += strlen(base->attachments[i].path) + 1;
+    struct envelope_attachment *attachments = malloc(bytes);
+    if (attachments == NULL)
+        return false;
+    char *room = (char *)(attachments + base->count);
+    for (size_t i = 0; i < base->count; i++) {
+        const char *path = base->attachments[i].path;
+        attachments[i] = base->attachments[i];
+        attachments[i].path = copy_text(&room, path, strlen(path) + 1);
+    }
+    version->base = (struct envelope_source){.text = copy_text(&room, base->text, base->length),
+                                             .length = base->length,
+                                             .attachments = attachments,
+                                             .count = base->count,
+                                             .is_of_model = base->is_of_model};
+    *room = '\0';
+    version->header = attachments;
+    version->header_bytes = bytes;
+    return true;
+}
+
+/* ---- one version ---- */
+
+struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
+                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+                                           const struct envelope_source *base)
+{
+    struct layer_version *version = calloc(1, sizeof *version);
+    pthread_condattr_t monotonic;
+    struct timespec now;
+    if (version == NULL || (base != NULL && !copy_header(version, base))) {
+        free(version);
+        return NULL;
+    }
+    atomic_init(&version->references, 1);
+    snprintf(version->name, sizeof version->name, "%s", name);
+    version->bytes = bytes;
+    version->number = atomic_fetch_add(&versions_made, 1) + 1;
+    version->facts = *facts;
+    pthread_mutex_init(&version->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&version->summed_more, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    digest_begin(&version->sum);
+    if (identity != NULL)
+        version->identity = *identity;
+    clock_gettime(CLOCK_REALTIME, &now);
+    version->modified_ns = identity != NULL ? identity->modified_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return version;
+}
+
+attn_status layer_version_read(const char *name, struct layer_bytes bytes, const struct layer_identity *identity,
+                               struct layer_version **version, attn_error *err)
+{
+    struct kept_layer_facts facts;
+    struct envelope_source base;
+    attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    *version = NULL;
+    if (arena != NULL)
+        status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
+    if (status == ATTN_OK)
+        *version = layer_version_create(name, bytes, identity, &facts, &base);
+    if (arena == NULL || (status == ATTN_OK && *version == NULL))
+        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
+    if (*version == NULL)
+        layer_bytes_release(&bytes);
+    attn_arena_destroy(arena);
+    return status;
+}
+
+struct layer_version *layer_version_keep(struct layer_version *version)
+{
+    if (version != NULL)
+        atomic_fetch_add_explicit(&version->references, 1, memory_order_relaxed);
+    return version;
+}
+
+void layer_version_release(struct layer_version *version)
+{
+    if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
+        return;
+    prepared_slot_clear(&version->prepared);
+    layer_bytes_release(&version->bytes);
+    if (version->leave != NULL)
+        version->leave(version->owner);
+    pthread_cond_destroy(&version->summed_more);
+    pthread_mutex_destroy(&version->lock);
+    free(version->header);
+    free(version);
+}
+
+size_t layer_version_file_bytes(const struct layer_version *version)
+{
+    size_t bytes = version->bytes.size;
+    for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
+        bytes += piece->length;
+    return bytes;
+}
+
+size_t layer_version_bytes(const struct layer_version *version)
+{
+    return version->is_fixed ? 0 : version->bytes.size + version->header_bytes;
+}
+
+/* ---- its digest ---- */
+
+enum turn { TURN_KNOWN, TURN_OURS, TURN_OTHERS, TURN_CANCELLED };
+
+static bool is_cancelled(const attn_runtime *runtime)
+{
+    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/*
+ * Waits until another caller has summed its piece, or until the next check for cancellation. The caller holds the lock.
+ */
+static void wait_for_piece(struct layer_version *version)
+{
+    enum { LOOK_MS = 10 };
+    const struct timespec until = clock_after_ms(LOOK_MS);
+    (void)pthread_cond_timedwait(&version->summed_more, &version->lock, &until);
+}
+
+/* Decides who sums the next piece. was_cancelled: the caller found itself cancelled before it took the lock. */
+static enum turn take_turn(struct layer_version *version, bool was_cancelled)
+{
+    enum turn turn = TURN_OURS;
+    pthread_mutex_lock(&version->lock);
+    if (version->digest[0] != '\0') {
+        turn = TURN_KNOWN;
+    } else if (was_cancelled) {
+        turn = TURN_CANCELLED;
+    } else if (version->is_summing) {
+        turn = TURN_OTHERS;
+        wait_for_piece(version);
+    } else {
+        version->is_summing = true;
+    }
+    pthread_mutex_unlock(&version->lock);
+    return turn;
+}
+
+/* Summing a piece takes some milliseconds. It needs no lock, because is_summing keeps other callers out. */
+static void sum_piece(struct layer_version *version)
+{
+    enum { PIECE_BYTES = 1 << 20 };
+    size_t left = version->bytes.size - version->summed, before = version->summed;
+    const char *at = version->bytes.at + version->summed;
+    for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next) {
+        at = piece->data + before;
+        left = piece->length - before;
+        if (before < piece->length)
+            break;
+        before -= piece->length;
+    }
+    const size_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
+    uint8_t digest[DIGEST_BYTES];
+    if (length > 0)
+        digest_add(&version->sum, at, length);
+    pthread_mutex_lock(&version->lock);
+    version->is_summing = false;
+    version->summed += length;
+    if (version->summed == layer_version_file_bytes(version)) {
+        digest_end(&version->sum, digest);
+        digest_write(digest, version->digest);
+    }
+    pthread_cond_broadcast(&version->summed_more);
+    pthread_mutex_unlock(&version->lock);
+}
+
+const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime)
+{
+    for (;;) {
+        switch (take_turn(version, is_cancelled(runtime))) {
+        case TURN_KNOWN:
+            return version->digest;
+        case TURN_OURS:
+            sum_piece(version);
+            break;
+        case TURN_OTHERS:
+            break;
+        case TURN_CANCELLED:
+            return NULL;
+        }
+    }
+}
+
+const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT])
+{
+    pthread_mutex_lock(&version->lock);
+    memcpy(text, version->digest, DIGEST_TEXT);
+    pthread_mutex_unlock(&version->lock);
+    return text;
+}

@@ -1,0 +1,74 @@
+/*
+ * version.h: one version of a kept layer: its bytes, its header, which is read once, and its digest.
+ *
+ * Requests compute with the copy of the header that the version owns. The bytes may be a file that another program
+ * writes to in place. Then numbers change, but no offset, shape or text does. The version is overwritten then: what was
+ * computed with it meanwhile may be of two files, and must not be sent.
+ */
+#ifndef SERVICE_REGISTRY_LAYER_VERSION_H
+#define SERVICE_REGISTRY_LAYER_VERSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "codec/request/kept_layer.h"
+#include "service/registry/files.h"
+#include "service/registry/prepared.h"
+
+struct layer_version {
+    atomic_size_t references;
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_bytes bytes;
+    struct layer_identity identity; /* the identity of its file; all zero without a file */
+    struct kept_layer_facts facts;
+    struct envelope_source base; /* its tensors lie in bytes, all its text in header */
+    void *header;
+    size_t header_bytes;
+    int64_t modified_ns;        /* milliseconds since 1970 */
+    uint64_t number;            /* above 0 and unique */
+    bool is_fixed;              /* it belongs to a model, so requests cannot change it */
+    atomic_bool is_overwritten; /* seen once: it stays so when another file takes the name */
+    const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
+    void (*leave)(void *owner); /* called at the end of a fixed version with owner, the model */
+    bool (*look)(void *owner);  /* whether a file of the model was overwritten */
+    void *owner;
+    struct prepared_slot prepared;
+    pthread_mutex_t lock; /* guards what follows, and is held for moments only */
+    pthread_cond_t summed_more;
+    bool is_summing;          /* one caller owns sum and summed for the time of one piece */
+    struct digest_sum sum;    /* the digest of the first bytes */
+    size_t summed;            /* how many bytes are in sum */
+    char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until it was computed */
+};
+
+/*
+ * Takes over the bytes, and copies base, whose tensors lie in them; base NULL stands for an empty one. The caller owns
+ * the only reference. NULL without memory; the caller then still owns the bytes.
+ */
+struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
+                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+                                           const struct envelope_source *base);
+/*
+ * Makes a version of bytes that should be a layer's file: reads the header. The bytes are taken over. If they are not a
+ * layer, they are released and *version is NULL. Failures are those of kept_layer_read.
+ */
+ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_bytes bytes,
+                                               const struct layer_identity *identity, struct layer_version **version,
+                                               attn_error *err);
+/* The bytes of the layer's file. */
+size_t layer_version_file_bytes(const struct layer_version *version);
+struct layer_version *layer_version_keep(struct layer_version *version);
+void layer_version_release(struct layer_version *version); /* version may be NULL */
+/* The bytes that count against --layers-bytes: those of the file, and the copy of its header. 0 for a layer of a model. */
+size_t layer_version_bytes(const struct layer_version *version);
+
+/*
+ * Computes the digest. Callers read the bytes together: each takes the next piece when no other caller has one. So a
+ * caller waits for at most one piece of another, and finishes the digest alone when the others stop. Between two pieces
+ * a caller checks whether it is cancelled. NULL: runtime was cancelled. runtime NULL: cannot be cancelled.
+ */
+const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime);
+/* Writes the digest if it is known already, else "". This neither reads nor waits. Returns text. */
+const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT]);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * endpoints.c: describes the models that the server has.
+ */
+#include "service/endpoints.h"
+
+#include <string.h>
+
+#include "service/registry/model/list.h"
+
+/* ---- what a model can return ---- */
+
+enum { FOR_IDS = 1, FOR_HEAD = 2 };
+
+/* The values of options.return, and what a model needs for each. With a decoder, an answer has one output of each part. */
+static const struct {
+    const char *name;
+    unsigned needs;
+} returns[] = {
+    {"attention", 0},
+    {"hidden", 0},
+    {"output", 0},
+    {"logits", FOR_HEAD},
+    {"entropy", 0},
+    {"contribution", 0},
+    {"attention_mean", 0},
+    {"rollout", 0},
+    {"head_scores", 0},
+    {"predictions", FOR_HEAD | FOR_IDS},
+    {"logit_lens", FOR_HEAD | FOR_IDS},
+};
+
+static void write_returns(const struct checkpoint_model *model, struct chunks *out)
+{
+    const bool has_words = model->stacks[0].embedding.words.data != NULL;
+    const unsigned has = (has_words ? FOR_IDS : 0) | (model->has_head ? FOR_HEAD : 0);
+    const char *separator = "";
+    for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
+        if ((returns[i].needs & ~has) != 0)
+            continue;
+        chunks_format(out, "%s\"%s\"", separator, returns[i].name);
+        separator = ",";
+    }
+}
+
+/* ---- one model ---- */
+
+static const char *kind_of(const struct checkpoint_model *model)
+{
+    if (model->stack_count > 1)
+        return "encoder-decoder";
+    if (model->stacks[0].embedding.words.data == NULL)
+        return "image";
+    return model->stacks[0].is_causal ? "decoder" : "encoder";
+}
+
+static void write_count_or_null(struct chunks *out, const char *name, size_t count)
+{
+    if (count > 0)
+        chunks_format(out, ",\"%s\":%zu", name, count);
+    else
+        chunks_format(out, ",\"%s\":null", name);
+}
+
+static void write_facts(const struct model_version *version, struct chunks *out)
+{
+    const struct checkpoint_model *model = &version->model;
+    const struct model_stack *first = &model->stacks[0], *last = &model->stacks[model->stack_count - 1];
+    const struct model_embedding *embedding = &first->embedding;
+    const attn_dims *dims = &first->blocks[0].facts.dims;
+    chunks_text(out, ",\"type\":");
+    chunks_json_string(out, model->type);
+    chunks_text(out, ",\"architecture\":");
+    chunks_json_string(out, model->architecture);
+    chunks_format(out, ",\"kind\":\"%s\",\"layers\":%zu", kind_of(model), first->layers);
+    if (last != first)
+        chunks_format(out, ",\"decoder_layers\":%zu", last->layers);
+    chunks_format(out, ",\"heads\":%zu", dims->heads);
+    if (last != first)
+        chunks_format(out, ",\"decoder_heads\":%zu", last->blocks[0].facts.dims.heads);
+    chunks_format(out, ",\"d_model\":%zu", dims->d_query);
+    write_count_or_null(out, "vocabulary", embedding->words.data != NULL ? embedding->words.shape[0] : 0);
+    write_count_or_null(out, "longest", model->longest);
+    if (embedding->words.data == NULL)
+        chunks_format(out, ",\"image\":%zu", embedding->image);
+    chunks_format(out, ",\"parameters\":%zu,\"dtype\":\"%s\",\"bytes\":%zu,\"tokenizer\":%s", model->parameters,
+                  attn_dtype_name(first->blocks[0].facts.dtype), version->files.bytes + version->tokenizer_bytes,
+                  version->tokenizer != NULL ? "true" : "false");
+    if (version->tokenizer_reason[0] != '\0') {
+        chunks_text(out, ",\"tokenizer_reason\":");
+        chunks_json_string(out, version->tokenizer_reason);
+    }
+    chunks_text(out, ",\"returns\":[");
+    write_returns(model, out);
+    chunks_text(out, "]");
+}
+
+/* Writes the model. Releases the row's version. */
+static void write_row(struct model_row *row, struct chunks *out)
+{
+    static const char *const states[] = {"absent", "loading", "ready", "broken"};
+    chunks_text(out, "{\"name\":");
+    chunks_json_string(out, row->name);
+    chunks_format(out, ",\"state\":\"%s\"", states[row->state]);
+    if (row->reason[0] != '\0') {
+        chunks_text(out, ",\"reason\":");
+        chunks_json_string(out, row->reason);
+    }
+    if (row->version != NULL)
+        write_facts(row->version, out);
+    chunks_text(out, "}");
+    model_version_release(row->version);
+}
+
+attn_status model_list_one(struct call *call)
+{
+    struct model_row row;
+    models_look(call->in.models, call->in.names[0], &row);
+    if (row.state == MODEL_ABSENT) {
+        struct model_version *none;
+        return models_find(call->in.models, call->in.names[0], call, &none);
+    }
+    write_row(&row, call->out);
+    return call_finish(call);
+}
+
+attn_status model_list_all(struct call *call)
+{
+    const size_t limit = models_count(call->in.models);
+    struct model_row *rows = attn_arena_take(call->out->arena, limit + 1, sizeof *rows);
+    if (rows == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
+    const size_t count = models_list(call->in.models, limit, rows);
+    chunks_text(call->out, "{\"models\":[");
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(call->out, i > 0 ? "," : "");
+        write_row(&rows[i], call->out);
+    }
+    chunks_format(call->out, "],\"count\":%zu}", count);
+    return call_finish(call);
+}

@@ -1,0 +1,246 @@
+/*
+ * files.c: maps the files of a model's folder.
+ */
+#include "service/registry/model/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+
+enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
+
+static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
+                  TOKENIZER[] = MODEL_FILES_TOKENIZER, SUFFIX[] = ".safetensors";
+
+static attn_status fail_file(attn_error *err, const char *name, int error)
+{
+    char text[128];
+    return attn_fail(err, error == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s", name,
+                     layer_files_reason(error, text, sizeof text));
+}
+
+attn_status model_files_name(attn_status status, const char *name, attn_error *err)
+{
+    char message[sizeof err->message];
+    if (status == ATTN_OK)
+        return ATTN_OK;
+    snprintf(message, sizeof message, "%.100s: %.240s", name, err->message);
+    return attn_fail(err, status, NULL, "%s", message);
+}
+
+/* ---- opening ---- */
+
+/* Maps the file and lists it. files->files has room for it. Returns an errno. */
+static int map(struct model_files *files, const char *name, struct model_file **mapped)
+{
+    struct model_file *file = &files->files[files->count];
+    *file = (struct model_file){.name = name};
+    const int outcome = layer_bytes_map(files->directory, name, &file->bytes, &file->identity);
+    files->is_written_to |= outcome == ETXTBSY;
+    if (outcome != 0)
+        return outcome;
+    files->count++;
+    files->bytes += file->bytes.size;
+    *mapped = file;
+    return 0;
+}
+
+static attn_status make_room(struct model_files *files, size_t more, attn_error *err)
+{
+    struct model_file *all = attn_arena_take_zeroed(files->arena, files->count + more, sizeof *all);
+    if (all == NULL)
+        return fail_file(err, CONFIG, ENOMEM);
+    if (files->count > 0)
+        memcpy(all, files->files, files->count * sizeof *all);
+    files->files = all;
+    return ATTN_OK;
+}
+
+/* Adds the tensors of a file to the list. The name and the shape of each are copied. */
+static attn_status copy_tensors(struct model_files *files, const struct safetensors *shard)
+{
+    struct checkpoint *checkpoint = &files->checkpoint;
+    struct safetensors_tensor *all =
+        attn_arena_take(files->arena, checkpoint->tensor_count + shard->tensor_count + 1, sizeof *all);
+    if (all == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    if (checkpoint->tensor_count > 0)
+        memcpy(all, checkpoint->tensors, checkpoint->tensor_count * sizeof *all);
+    checkpoint->tensors = all;
+    for (size_t i = 0; i < shard->tensor_count; i++) {
+        struct safetensors_tensor tensor = shard->tensors[i];
+        size_t *shape = attn_arena_take(files->arena, tensor.rank + 1, sizeof *shape);
+        tensor.name = attn_arena_copy_text(files->arena, tensor.name, strlen(tensor.name));
+        if (shape == NULL || tensor.name == NULL)
+            return ATTN_ERR_NO_MEMORY;
+        if (tensor.rank > 0)
+            memcpy(shape, tensor.shape, tensor.rank * sizeof *shape);
+        tensor.shape = shape;
+        all[checkpoint->tensor_count++] = tensor;
+    }
+    return ATTN_OK;
+}
+
+/* Lists the tensors of a file. Reading a header takes many times its bytes, which are given back at once. */
+static attn_status add_tensors(struct model_files *files, const struct model_file *file, attn_error *err)
+{
+    struct safetensors shard;
+    attn_arena *scratch = attn_arena_create_beside(files->arena);
+    if (scratch == NULL)
+        return fail_file(err, file->name, ENOMEM);
+    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, err);
+    if (status != ATTN_OK)
+        status = model_files_name(status, file->name, err);
+    else if (copy_tensors(files, &shard) != ATTN_OK)
+        status = fail_file(err, file->name, ENOMEM);
+    attn_arena_destroy(scratch);
+    return status;
+}
+
+/* Lists the files that hold tensors. */
+static attn_status name_shards(struct model_files *files, const char *const **names, size_t *count, attn_error *err)
+{
+    static const char *const one[] = {ONE_FILE};
+    struct model_file *index;
+    *names = one;
+    *count = 1;
+    const int outcome = map(files, INDEX, &index);
+    if (outcome != 0)
+        return outcome == ENOENT ? ATTN_OK : fail_file(err, INDEX, outcome);
+    attn_status status = checkpoint_read_index(index->bytes.at, index->bytes.size, files->arena, names, count, err);
+    if (status == ATTN_OK && *count > SHARDS_MAX)
+        status = attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the index names %zu files; at most %d are possible", *count,
+                           SHARDS_MAX);
+    return model_files_name(status, INDEX, err);
+}
+
+static attn_status open_shards(struct model_files *files, attn_error *err)
+{
+    const char *const *names = NULL;
+    size_t count = 0;
+    attn_status status = name_shards(files, &names, &count, err);
+    if (status == ATTN_OK)
+        status = make_room(files, count, err);
+    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+        struct model_file *shard;
+        const int outcome = map(files, names[i], &shard);
+        status = outcome == 0 ? add_tensors(files, shard, err) : fail_file(err, names[i], outcome);
+    }
+    return status;
+}
+
+static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
+{
+    enum { OTHERS = 4 }; /* config.json, the index, tokenizer.json, one file of tensors */
+    *files = (struct model_files){.directory = directory,
+                                  .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
+    return files->arena != NULL ? make_room(files, OTHERS, err) : fail_file(err, CONFIG, ENOMEM);
+}
+
+attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
+{
+    struct model_file *file;
+    attn_status status = begin(files, budget, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err);
+    if (status == ATTN_OK && files->directory < 0)
+        return fail_file(err, path, errno);
+    if (status != ATTN_OK)
+        return status;
+    const int outcome = map(files, CONFIG, &file);
+    if (outcome != 0)
+        return fail_file(err, CONFIG, outcome);
+    files->checkpoint.config = file->bytes.at;
+    files->checkpoint.config_length = file->bytes.size;
+    files->tokenizer_outcome = map(files, TOKENIZER, &file);
+    if (files->tokenizer_outcome == ETXTBSY)
+        return fail_file(err, TOKENIZER, ETXTBSY);
+    if (files->tokenizer_outcome == 0)
+        files->tokenizer = (struct checkpoint_text){file->bytes.at, file->bytes.size};
+    if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
+        files->tokenizer_outcome = ENODATA;
+    return open_shards(files, err);
+}
+
+attn_status model_files_borrow(struct model_files *files, attn_budget *budget, struct checkpoint_text config,
+                               struct checkpoint_text tensors, struct checkpoint_text tokenizer, attn_error *err)
+{
+    attn_status status = begin(files, budget, -1, err);
+    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = tensors.at, .size = tensors.length}};
+    files->checkpoint = (struct checkpoint){.config = config.at, .config_length = config.length};
+    files->tokenizer = tokenizer;
+    files->tokenizer_outcome = tokenizer.at != NULL ? 0 : ENOENT;
+    files->bytes = config.length + tensors.length + tokenizer.length;
+    return status == ATTN_OK ? add_tensors(files, &file, err) : status;
+}
+
+void model_files_close(struct model_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        layer_bytes_release(&files->files[i].bytes);
+    if (files->arena != NULL)
+        attn_arena_destroy(files->arena);
+    if (files->directory >= 0)
+        close(files->directory);
+    *files = (struct model_files){.directory = -1};
+}
+
+/* ---- changes ---- */
+
+bool model_files_are_overwritten(const struct model_files *files)
+{
+    bool are = false;
+    for (size_t i = 0; i < files->count && !are; i++) {
+        const struct model_file *file = &files->files[i];
+        struct layer_identity now;
+        are = layer_bytes_are_torn(&file->bytes) || (layer_identity_look(files->directory, file->name, &now) == 0 &&
+                                                     layer_identity_is_rewritten(&file->identity, &now));
+    }
+    return are;
+}
+
+static uint64_t mix(uint64_t sum, uint64_t value)
+{
+    sum = (sum ^ value) * 0x9e3779b97f4a7c15u;
+    return sum ^ (sum >> 29);
+}
+
+static uint64_t stamp_file(const char *name, const struct layer_identity *identity)
+{
+    uint64_t sum = 1;
+    for (; *name != '\0'; name++)
+        sum = mix(sum, (unsigned char)*name);
+    sum = mix(mix(sum, (uint64_t)identity->device), (uint64_t)identity->inode);
+    return mix(mix(mix(sum, (uint64_t)identity->bytes), (uint64_t)identity->modified_ns),
+               (uint64_t)identity->changed_ns);
+}
+
+/* Whether a file of that name belongs to a model. */
+static bool is_of_model(const char *name)
+{
+    static const char *const names[] = {CONFIG, INDEX, TOKENIZER};
+    const size_t length = strlen(name), end = sizeof SUFFIX - 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return length > end && strcmp(name + length - end, SUFFIX) == 0;
+}
+
+uint64_t model_files_stamp(const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    struct layer_identity identity;
+    uint64_t sum = 0;
+    if (directory == NULL)
+        return 0;
+    const bool has_config = layer_identity_look(dirfd(directory), CONFIG, &identity) == 0;
+    while (has_config && (entry = readdir(directory)) != NULL)
+        if (is_of_model(entry->d_name) && layer_identity_look(dirfd(directory), entry->d_name, &identity) == 0)
+            sum += stamp_file(entry->d_name, &identity); /* a sum: the order of entries does not count */
+    closedir(directory);
+    return has_config ? sum | 1 : 0;
+}

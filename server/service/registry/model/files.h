@@ -1,0 +1,64 @@
+/*
+ * files.h: the files of a model's folder, mapped: config.json, model.safetensors or the files that
+ * model.safetensors.index.json names, and tokenizer.json, as transformers writes them.
+ *
+ * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
+ * it. A file may be written to in place, or truncated, while it is read (service/registry/files.h).
+ */
+#ifndef SERVICE_REGISTRY_MODEL_FILES_H
+#define SERVICE_REGISTRY_MODEL_FILES_H
+
+#include "codec/checkpoint/checkpoint.h"
+#include "service/registry/files.h"
+
+#define MODEL_FILES_TOKENIZER "tokenizer.json"
+
+/* One file, and its state when it was mapped. */
+struct model_file {
+    const char *name;
+    struct layer_bytes bytes;
+    struct layer_identity identity; /* all zero: the bytes are no file's */
+};
+
+struct model_files {
+    int directory;            /* -1: there is none */
+    struct model_file *files; /* those that exist; config.json is the first */
+    size_t count;
+    attn_arena *arena; /* the tables of tensors; what describes the model goes there, too */
+    struct checkpoint checkpoint;
+    struct checkpoint_text tokenizer; /* at NULL: there is none that can be read */
+    int tokenizer_outcome;            /* the errno with which it was mapped; ENOENT: there is none */
+    size_t bytes;                     /* of all files together */
+    bool is_written_to;               /* a program writes to a file, so opening fails: try again */
+};
+
+/*
+ * Opens the folder at path. All memory for the model is taken from the budget; NULL: there is none. Call
+ * model_files_close whatever the outcome.
+ *   ATTN_ERR_VALUE      a file cannot be read; ATTN_ERR_SYNTAX: it is damaged
+ *   ATTN_ERR_TOO_LARGE  the index names too many files
+ *   ATTN_ERR_NO_MEMORY
+ * The message is a sentence that begins with the name of the file.
+ */
+ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path,
+                                             attn_error *err);
+/* The same for a model whose files are in memory; tokenizer.at NULL: it has none. */
+ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, attn_budget *budget,
+                                               struct checkpoint_text config, struct checkpoint_text tensors,
+                                               struct checkpoint_text tokenizer, attn_error *err);
+/* The same for the model that is part of the program, so that a first start without any setting has one. */
+#define DEMO_MODEL_NAME "demo"
+ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
+void model_files_close(struct model_files *files);
+
+/* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */
+bool model_files_are_overwritten(const struct model_files *files);
+/*
+ * A number for the present state of the folder's files, which differs after every change. 0: there is no config.json.
+ */
+uint64_t model_files_stamp(const char *path);
+
+/* Puts the name of a file before the message of a failure. Returns status. */
+attn_status model_files_name(attn_status status, const char *name, attn_error *err);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * list.h: the models that the server has, by name.
+ *
+ * A model is a folder (files.h). The folders are the truth: a thread looks at them once per look_ms, and reads a
+ * model again when its files changed. The present version is served until the new one is ready. A new one that cannot
+ * be read leaves the present one in place, with the reason.
+ */
+#ifndef SERVICE_REGISTRY_MODEL_LIST_H
+#define SERVICE_REGISTRY_MODEL_LIST_H
+
+#include "base/log.h"
+#include "service/call.h"
+#include "service/registry/model/row.h"
+
+struct models;
+
+/*
+ * Makes the list of models, without reading them. NULL: message says what is wrong: a name that cannot be one or that is
+ * given twice, or a parent that cannot be listed. settings and log must live as long.
+ */
+struct models *models_create(const struct models_settings *settings, const struct log *log, char *message, size_t size);
+/* Reads all models, and begins to look at their folders. Models that cannot be read are logged. */
+void models_load(struct models *models);
+/* Call this when no request is being served. models may be NULL. */
+void models_destroy(struct models *models);
+
+size_t models_count(struct models *models);
+/* Whether there is a model of that name. */
+bool models_has(struct models *models, const char *name);
+/*
+ * Fills in *row with the model of that name. A name without a model gives MODEL_ABSENT. A model whose file was written to
+ * in place gives MODEL_LOADING.
+ */
+void models_look(struct models *models, struct text_span name, struct model_row *row);
+/* Fills in up to limit models in the order of their names. Returns how many. */
+size_t models_list(struct models *models, size_t limit, struct model_row *rows);
+/* Calls found for each name until it returns false. Returns the name for which it did, or NULL. */
+const char *models_each(struct models *models, bool (*found)(void *context, const char *name), void *context);
+
+/* Adds a request with that outcome to the statistics of the model. */
+void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch);
+/* Fills in up to limit models that had requests, in the order of their names. Returns how many. */
+size_t models_used(struct models *models, size_t limit, struct layer_use *uses);
+
+/*
+ * Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. After the
+ * version was read for the last time, the caller asks models_confirm.
+ */
+ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call,
+                                        struct model_version **version);
+/* Returns the outcome of a request that read the version, or refuses, because a file was written to meanwhile. */
+ATTN_MUST_CHECK attn_status models_confirm(struct call *call, struct model_version *version, attn_status status);
+
+#endif

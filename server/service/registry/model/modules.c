@@ -1,0 +1,81 @@
+/*
+ * modules.c: keeps the attention modules of a model as layers.
+ */
+#include "service/registry/model/modules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The name of the layer. False: a layer cannot have such a name. */
+static bool name_of(const struct model_version *version, const struct checkpoint_layer *layer,
+                    char name[LAYER_NAME_MAX + 1])
+{
+    const int length = snprintf(name, LAYER_NAME_MAX + 1, "%s.%s", version->name, layer->name);
+    return length <= LAYER_NAME_MAX && layer_name_is_valid(name, (size_t)length);
+}
+
+static void leave(void *owner)
+{
+    model_version_release(owner);
+}
+
+static bool look(void *owner)
+{
+    return model_version_is_overwritten(owner);
+}
+
+static struct layer_version *make(struct model_version *version, const struct checkpoint_layer *layer, const char *name,
+                                  attn_arena *scratch)
+{
+    attn_error ignored = {.status = ATTN_OK};
+    struct kept_layer_facts facts;
+    struct chunks file = chunks_begin(version->files.arena);
+    struct envelope_attachment *attachments = attn_arena_take(scratch, layer->entry_count, sizeof *attachments);
+    const struct envelope_source base = {.text = layer->request,
+                                         .length = strlen(layer->request),
+                                         .attachments = attachments,
+                                         .count = layer->entry_count};
+    if (attachments == NULL)
+        return NULL;
+    for (size_t i = 0; i < layer->entry_count; i++)
+        attachments[i] = (struct envelope_attachment){layer->entries[i].name, layer->entries[i].tensor};
+    if (kept_layer_check(&base, scratch, &facts, &ignored) != ATTN_OK)
+        return NULL;
+    checkpoint_write_layer(layer, &file);
+    struct layer_version *made =
+        file.is_ok ? layer_version_create(name, (struct layer_bytes){.at = NULL}, NULL, &facts, &base) : NULL;
+    if (made == NULL)
+        return NULL;
+    made->is_fixed = true;
+    made->pieces = file.first;
+    made->leave = leave;
+    made->look = look;
+    made->owner = model_version_keep(version);
+    return made;
+}
+
+size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version)
+{
+    size_t missing = 0;
+    attn_arena *scratch = attn_arena_create_beside(version->files.arena);
+    for (size_t i = 0; scratch != NULL && i < version->layers.count; i++) {
+        char name[LAYER_NAME_MAX + 1];
+        if (!name_of(version, &version->layers.items[i], name))
+            continue;
+        struct layer_version *layer = make(version, &version->layers.items[i], name, scratch);
+        if (layer == NULL || !layer_keeper_adopt(keeper, layer))
+            missing++;
+        attn_arena_reset(scratch);
+    }
+    attn_arena_destroy(scratch);
+    return missing;
+}
+
+void model_layers_drop(struct layer_keeper *keeper, const struct model_version *version)
+{
+    for (size_t i = 0; i < version->layers.count; i++) {
+        char name[LAYER_NAME_MAX + 1];
+        if (name_of(version, &version->layers.items[i], name))
+            layer_keeper_drop(keeper, name, version);
+    }
+}

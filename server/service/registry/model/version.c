@@ -1,0 +1,121 @@
+/*
+ * version.c: makes and releases one version of a model.
+ */
+#include "service/registry/model/version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void destroy(struct model_version *version)
+{
+    for (size_t i = 0; version->slots != NULL && i < version->model.slots; i++)
+        prepared_slot_clear(&version->slots[i]);
+    prepared_slot_clear(&version->head_slot);
+    free(version->slots);
+    model_files_close(&version->files);
+    free(version);
+}
+
+static void say_unread(struct model_version *version)
+{
+    const int outcome = version->files.tokenizer_outcome;
+    char text[128];
+    if (outcome != ENOENT)
+        snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%s: %s", MODEL_FILES_TOKENIZER,
+                 strerror_r(outcome, text, sizeof text));
+}
+
+/* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */
+static attn_status load_tokenizer(struct model_version *version, attn_error *failure)
+{
+    const struct checkpoint_text text = version->files.tokenizer;
+    attn_error err = {.message = "no memory for the tokenizer"};
+    if (text.at == NULL) {
+        say_unread(version);
+        return ATTN_OK;
+    }
+    attn_arena *arena = version->files.arena, *scratch = attn_arena_create_beside(arena);
+    const attn_arena_mark mark = attn_arena_mark_here(arena);
+    const size_t before = attn_arena_bytes(arena);
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    if (scratch != NULL)
+        status = tokenizer_load(text.at, text.length, arena, scratch, &version->tokenizer, &err);
+    attn_arena_destroy(scratch);
+    if (status == ATTN_OK) {
+        version->tokenizer_bytes = attn_arena_bytes(arena) - before;
+        return ATTN_OK;
+    }
+    version->tokenizer = NULL;
+    attn_arena_release(arena, mark);
+    (void)model_files_name(status, MODEL_FILES_TOKENIZER, &err);
+    snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", MODEL_REASON_MAX - 1, err.message);
+    return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
+}
+
+/* Finds the attention modules. A model of a kind without any has no layers. */
+static attn_status find_layers(struct model_version *version, attn_error *err)
+{
+    const struct checkpoint_text none = {NULL, 0};
+    attn_error why = {.status = ATTN_OK};
+    bool is_unknown;
+    const attn_status status = checkpoint_find_layers(&version->files.checkpoint, none, version->files.arena,
+                                                      &version->layers, &is_unknown, &why);
+    if (status != ATTN_OK)
+        version->layers = (struct checkpoint_layers){NULL, 0};
+    return status == ATTN_ERR_NO_MEMORY ? attn_fail(err, status, NULL, "%s", why.message) : ATTN_OK;
+}
+
+attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
+                                 attn_error *err)
+{
+    struct model_version *made = calloc(1, sizeof *made);
+    struct timespec now;
+    *version = NULL;
+    if (made == NULL) {
+        model_files_close(files);
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
+    }
+    atomic_init(&made->references, 1);
+    snprintf(made->name, sizeof made->name, "%s", name);
+    made->files = *files;
+    attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
+    made->is_runnable = status == ATTN_OK;
+    if (status != ATTN_ERR_NO_MEMORY && find_layers(made, err) != ATTN_OK)
+        status = ATTN_ERR_NO_MEMORY;
+    if (status == ATTN_OK) {
+        made->slots = calloc(made->model.slots + 1, sizeof *made->slots);
+        if (made->slots == NULL)
+            status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
+    }
+    if (status == ATTN_OK)
+        status = load_tokenizer(made, err);
+    clock_gettime(CLOCK_REALTIME, &now);
+    made->loaded_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
+        *version = made;
+    else
+        destroy(made);
+    return status;
+}
+
+struct model_version *model_version_keep(struct model_version *version)
+{
+    atomic_fetch_add(&version->references, 1);
+    return version;
+}
+
+bool model_version_is_overwritten(struct model_version *version)
+{
+    if (!atomic_load(&version->is_overwritten) && model_files_are_overwritten(&version->files))
+        atomic_store(&version->is_overwritten, true);
+    return atomic_load(&version->is_overwritten);
+}
+
+void model_version_release(struct model_version *version)
+{
+    if (version != NULL && atomic_fetch_sub(&version->references, 1) == 1)
+        destroy(version);
+}

@@ -1,0 +1,371 @@
+/*
+ * prepared.c: prepares the weights of kept layers for the kernels.
+ */
+#include "service/registry/prepared.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/panels.h"
+
+enum { BLOCK = 1 << 16 }; /* elements that one task widens */
+
+struct prepared_weights {
+    struct prepared_store *store;
+    struct prepared_slot *slot;
+    attn_arena *memory;
+    char *data; /* the prepared tensors in the order of the file: wide numbers or panels; each is aligned */
+    size_t bytes;
+    size_t users;                           /* the lock of the store guards this and what follows */
+    struct prepared_weights *older, *newer; /* neighbours in the order of last use */
+};
+
+struct prepared_store {
+    size_t max_bytes;
+    pthread_mutex_t lock; /* guards what follows, and weights and is_preparing of slots */
+    struct prepared_weights *oldest, *newest;
+    size_t bytes; /* includes weights that are being prepared */
+};
+
+struct prepared_store *prepared_store_create(size_t max_bytes)
+{
+    struct prepared_store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return NULL;
+    store->max_bytes = max_bytes;
+    pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+void prepared_store_destroy(struct prepared_store *store)
+{
+    if (store == NULL)
+        return;
+    assert(store->newest == NULL);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+size_t prepared_store_bytes(struct prepared_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    const size_t bytes = store->bytes;
+    pthread_mutex_unlock(&store->lock);
+    return bytes;
+}
+
+/* ---- tensors ---- */
+
+/* The conditions for which the weights of one layer are prepared. */
+struct preparing {
+    const struct envelope_source *base;
+    const attn_runtime *runtime;
+    attn_layout layout;
+    bool packs; /* the layer computes in float32, so matrices are packed for the kernel of runtime */
+    char *data;
+};
+
+static bool is_narrow(const struct envelope_attachment *attachment)
+{
+    const attn_dtype dtype = attachment->tensor.dtype;
+    return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
+}
+
+static bool is_any_narrow(const struct envelope_source *base)
+{
+    for (size_t i = 0; i < base->count; i++)
+        if (is_narrow(&base->attachments[i]))
+            return true;
+    return false;
+}
+
+/* The matrices of the weights: not the gain of a norm, which may have two dimensions, too. */
+static bool is_matrix(const char *path)
+{
+    const size_t length = strlen(path), end = strlen(".weight");
+    return strncmp(path, "weights.", strlen("weights.")) == 0 && length > end &&
+           strcmp(path + length - end, ".weight") == 0 && strstr(path, "norm.weight") == NULL;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+}
+
+/* The bytes of the tensor's panels, in its own type. 0: it is not packed. */
+static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    const attn_tensor *tensor = &attachment->tensor;
+    if (!preparing->packs || !is_matrix(attachment->path) ||
+        (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) != 0)
+        return 0;
+    return aligned(attn_panels_bytes(preparing->runtime->kernel, preparing->layout, tensor));
+}
+
+/* The kernels read panels of 16 bits, but no biases and norms, and the BLAS reads no numbers of 16 bits at all. */
+static bool is_widened(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return is_narrow(attachment) && panels_bytes(preparing, attachment) == 0;
+}
+
+/* The tensor for the core: in place in the file, or float32 at data. */
+static attn_tensor prepared_view(const struct preparing *preparing, const struct envelope_attachment *attachment,
+                                 char *data)
+{
+    const attn_tensor *tensor = &attachment->tensor;
+    return is_widened(preparing, attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
+}
+
+/* The bytes of the tensor as float32, or of its panels. The sizes of a file that was read cannot overflow. */
+static size_t bytes_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return is_widened(preparing, attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float))
+                                             : panels_bytes(preparing, attachment);
+}
+
+static size_t bytes_of_all(const struct preparing *preparing)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < preparing->base->count; i++)
+        bytes += bytes_of(preparing, &preparing->base->attachments[i]);
+    return bytes;
+}
+
+static size_t blocks_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return is_widened(preparing, attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
+}
+
+static bool is_cancelled(const struct preparing *preparing)
+{
+    const attn_runtime *runtime = preparing->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* Widens the block of that index, unless the request is cancelled. Blocks are counted through all tensors. */
+static void widen_block(void *argument, size_t index, size_t worker)
+{
+    const struct preparing *preparing = argument;
+    const struct envelope_attachment *attachment = preparing->base->attachments;
+    char *to = preparing->data;
+    (void)worker;
+    if (is_cancelled(preparing))
+        return;
+    for (size_t blocks; index >= (blocks = blocks_of(preparing, attachment)); attachment++) {
+        index -= blocks;
+        to += bytes_of(preparing, attachment);
+    }
+    const attn_tensor *from = &attachment->tensor;
+    const size_t first = index * BLOCK, left = attn_tensor_count(from) - first;
+    const attn_status status = attn_convert(to + first * sizeof(float), ATTN_F32,
+                                            (const char *)from->data + first * attn_dtype_bytes(from->dtype),
+                                            from->dtype, left < BLOCK ? left : BLOCK, NULL);
+    assert(status == ATTN_OK); /* float32 holds every narrower number */
+}
+
+static void widen(struct preparing *preparing)
+{
+    const attn_runtime *runtime = preparing->runtime;
+    size_t blocks = 0;
+    for (size_t i = 0; i < preparing->base->count; i++)
+        blocks += blocks_of(preparing, &preparing->base->attachments[i]);
+    if (blocks > 0)
+        runtime->run(runtime->context, blocks, widen_block, preparing);
+}
+
+static void pack(const struct preparing *preparing)
+{
+    char *data = preparing->data;
+    for (size_t i = 0; i < preparing->base->count; i++) {
+        const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+        if (panels_bytes(preparing, attachment) > 0)
+            attn_panels_write(preparing->runtime, preparing->layout, &attachment->tensor, data);
+        data += bytes_of(preparing, attachment);
+    }
+}
+
+/* Returns false without memory; base is then unchanged. */
+static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_source *base)
+{
+    struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
+    struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
+    if (prepared == NULL || panels == NULL)
+        return false;
+    for (size_t i = 0; i < base->count; i++) {
+        const struct envelope_attachment *attachment = &base->attachments[i];
+        prepared[i] = *attachment;
+        prepared[i].tensor = prepared_view(preparing, attachment, data);
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, preparing->layout, data};
+        if (panels_bytes(preparing, attachment) > 0)
+            prepared[i].tensor.panels = &panels[i];
+        data += bytes_of(preparing, attachment);
+    }
+    base->attachments = prepared;
+    return true;
+}
+
+/* ---- the list; the lock is held ---- */
+
+static void link_newest(struct prepared_store *store, struct prepared_weights *weights)
+{
+    weights->newer = NULL;
+    weights->older = store->newest;
+    *(store->newest != NULL ? &store->newest->newer : &store->oldest) = weights;
+    store->newest = weights;
+}
+
+static void unlink_weights(struct prepared_store *store, struct prepared_weights *weights)
+{
+    *(weights->older != NULL ? &weights->older->newer : &store->oldest) = weights->newer;
+    *(weights->newer != NULL ? &weights->newer->older : &store->newest) = weights->older;
+}
+
+static void forget(struct prepared_store *store, struct prepared_weights *weights)
+{
+    unlink_weights(store, weights);
+    weights->slot->weights = NULL;
+    store->bytes -= weights->bytes;
+}
+
+/*
+ * Evicts weights that no request uses, the least recently used first, if that makes enough room. They are moved to the
+ * list *gone, linked by newer. A layer that only needs panels evicts nothing: layers used in turn would each be packed
+ * for one request.
+ */
+static bool make_room(struct prepared_store *store, size_t bytes, bool others_give_way, struct prepared_weights **gone)
+{
+    size_t idle = 0;
+    for (const struct prepared_weights *at = store->oldest; at != NULL && others_give_way; at = at->newer)
+        idle += at->users == 0 ? at->bytes : 0;
+    if (bytes > store->max_bytes || store->bytes - idle > store->max_bytes - bytes)
+        return false;
+    for (struct prepared_weights *at = store->oldest, *next; at != NULL && store->bytes > store->max_bytes - bytes;
+         at = next) {
+        next = at->newer;
+        if (at->users > 0)
+            continue;
+        forget(store, at);
+        at->newer = *gone;
+        *gone = at;
+    }
+    return true;
+}
+
+/* ---- taking ---- */
+
+static void destroy_all(struct prepared_weights *gone)
+{
+    while (gone != NULL) {
+        struct prepared_weights *next = gone->newer;
+        attn_arena_destroy(gone->memory);
+        free(gone);
+        gone = next;
+    }
+}
+
+static struct prepared_weights *create(struct prepared_store *store, struct prepared_slot *slot, size_t bytes)
+{
+    enum { OVERHEAD = 64 << 10 };
+    struct prepared_weights *weights = calloc(1, sizeof *weights);
+    if (weights == NULL)
+        return NULL;
+    *weights = (struct prepared_weights){.store = store, .slot = slot, .bytes = bytes, .users = 1};
+    weights->memory = attn_arena_create(bytes + OVERHEAD);
+    if (weights->memory != NULL)
+        weights->data = attn_arena_take(weights->memory, 1, bytes);
+    if (weights->data != NULL)
+        return weights;
+    destroy_all(weights);
+    return NULL;
+}
+
+/* Prepares the weights. Returns NULL without memory, and when the request is cancelled. */
+static struct prepared_weights *create_prepared(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
+                                                struct preparing *preparing)
+{
+    struct prepared_weights *weights = create(store, slot, bytes);
+    if (weights == NULL)
+        return NULL;
+    preparing->data = weights->data;
+    widen(preparing);
+    pack(preparing);
+    if (!is_cancelled(preparing))
+        return weights;
+    destroy_all(weights); /* it is in no list yet */
+    return NULL;
+}
+
+/* Prepares the weights for the slot. The caller has reserved the room, which is given back if there are none. */
+static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
+                                     struct preparing *preparing)
+{
+    struct prepared_weights *weights = create_prepared(store, slot, bytes, preparing);
+    pthread_mutex_lock(&store->lock);
+    slot->is_preparing = false;
+    slot->weights = weights;
+    if (weights != NULL)
+        link_newest(store, weights);
+    else
+        store->bytes -= bytes;
+    pthread_mutex_unlock(&store->lock);
+    return weights;
+}
+
+struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
+                                               const struct kept_layer_facts *facts, const attn_runtime *runtime,
+                                               attn_arena *arena, struct envelope_source *base)
+{
+    struct preparing preparing = {base, runtime, facts->layout, facts->compute == ATTN_F32, NULL};
+    const size_t bytes = bytes_of_all(&preparing);
+    struct prepared_weights *gone = NULL;
+    if (bytes == 0)
+        return NULL;
+    pthread_mutex_lock(&store->lock);
+    struct prepared_weights *weights = slot->weights;
+    const bool makes = weights == NULL && !slot->is_preparing && make_room(store, bytes, is_any_narrow(base), &gone);
+    if (makes) {
+        slot->store = store;
+        slot->is_preparing = true;
+        store->bytes += bytes;
+    }
+    if (weights != NULL) {
+        weights->users++;
+        unlink_weights(store, weights);
+        link_newest(store, weights);
+    }
+    pthread_mutex_unlock(&store->lock);
+    destroy_all(gone);
+    if (makes)
+        weights = make(store, slot, bytes, &preparing);
+    if (weights == NULL || exchange(&preparing, weights->data, arena, base))
+        return weights;
+    prepared_weights_release(weights);
+    return NULL;
+}
+
+void prepared_weights_release(struct prepared_weights *weights)
+{
+    if (weights == NULL)
+        return;
+    pthread_mutex_lock(&weights->store->lock);
+    weights->users--;
+    pthread_mutex_unlock(&weights->store->lock);
+}
+
+void prepared_slot_clear(struct prepared_slot *slot)
+{
+    struct prepared_store *store = slot->store;
+    if (store == NULL)
+        return;
+    pthread_mutex_lock(&store->lock);
+    struct prepared_weights *weights = slot->weights;
+    if (weights != NULL) {
+        assert(weights->users == 0);
+        forget(store, weights);
+        weights->newer = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
+    destroy_all(weights);
+}

@@ -1,0 +1,133 @@
+/* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
+#include "service/endpoints.h"
+
+#include "base/clock.h"
+#include "codec/answer/forms.h"
+#include "codec/request/envelope_decode.h"
+#include "service/limits.h"
+#include "service/registry/layer/compute.h"
+#include "service/registry/layer/keeper.h"
+#include "service/run/work.h"
+
+struct differentiation {
+    struct envelope envelope;
+    attn_gradient_request request;
+    attn_gradient_plan plan;
+    attn_gradient_result result;
+};
+
+/* pool, top_k, dtype and view work on the maps of a forward pass only; the keys of a cache are not in the request. */
+static attn_status check_reduction(struct call *call, const struct envelope *envelope)
+{
+    const char *field = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
+    if (field == NULL)
+        return ATTN_OK;
+    return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
+}
+
+/* layer NULL: the request has its own weights. */
+static attn_status decode_body(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                               struct envelope *envelope)
+{
+    if (layer == NULL)
+        return envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
+    const struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
+    attn_status status = envelope_decode_over(&layer->base, &own, kind, call->out->arena, envelope, call->err);
+    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
+}
+
+static attn_status make_plan(struct call *call, struct differentiation *work)
+{
+    const attn_status status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
+    return envelope_translate(&work->envelope, status, call->err);
+}
+
+static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                          struct differentiation *work)
+{
+    struct envelope *envelope = &work->envelope;
+    attn_status status = decode_body(call, kind, layer, envelope);
+    work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
+    if (status == ATTN_OK)
+        status = check_reduction(call, envelope);
+    envelope->request.watch = call->in.runtime;
+    if (status == ATTN_OK)
+        status = make_plan(call, work);
+    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
+        status = work_settle_selections(call, envelope, &work->plan.forward.dims);
+        status = status == ATTN_OK ? make_plan(call, work) : status;
+    }
+    return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
+}
+
+/* Names the largest part of the answer: a gradient, or a step of the forward pass. */
+static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
+{
+    size_t most = 0;
+    weight->largest = "";
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        if (plan->of >> gradient & 1 && plan->gradient_bytes[gradient] >= most) {
+            most = plan->gradient_bytes[gradient];
+            weight->largest = attn_gradient_name((attn_gradient)gradient);
+            weight->largest_is_map = gradient == ATTN_GRADIENT_SCORES;
+        }
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (plan->want >> step & 1 && plan->forward.step_bytes[step] > most) {
+            most = plan->forward.step_bytes[step];
+            weight->largest = attn_step_name((attn_step)step);
+            weight->largest_is_map = attn_step_has_keys((attn_step)step);
+        }
+}
+
+static attn_status check_limits(struct call *call, const struct differentiation *work)
+{
+    struct weight weight = {
+        .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
+        .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->in.runtime->threads),
+        .time_flops = work->plan.time_flops,
+    };
+    name_largest(&work->plan, &weight);
+    return limits_check(call, &weight);
+}
+
+static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
+{
+    struct differentiation work = {.plan.of = 0};
+    double since = clock_now_ms();
+    call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when this returns */
+    attn_status status = decode(call, kind, layer, &work);
+    if (status == ATTN_OK)
+        status = check_limits(call, &work);
+    call->times.parse_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = attn_gradient_run(&work.plan, NULL, call->in.runtime, call->out->arena, &work.result, call->err);
+    call->times.compute_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK) {
+        answer_write_gradients(&work.envelope, &work.plan, &work.result, call->in.runtime, call->out);
+        status = call_finish(call);
+    }
+    status = layer_keeper_confirm(call, status);
+    call->times.write_ms = clock_lap_ms(&since);
+    *batch = work.plan.forward.dims.batch;
+    return limits_explain(call, status);
+}
+
+attn_status gradients_attention(struct call *call)
+{
+    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS, NULL, &(size_t){0});
+}
+
+attn_status gradients_layer(struct call *call)
+{
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, NULL, &(size_t){0});
+}
+
+static attn_status differentiate_over(struct call *call, const struct kept_layer *layer, size_t *batch)
+{
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, layer, batch);
+}
+
+attn_status gradients_kept(struct call *call)
+{
+    return layer_call(call, differentiate_over);
+}

@@ -1,0 +1,409 @@
+/*
+ * batch.c: turns the inputs of a request into what a model runs on.
+ */
+#include "service/run/model/batch.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/bytes/pace.h"
+
+/* A batch while it is made. */
+struct making {
+    struct model_batch *batch;
+    const struct model_version *version;
+    const struct model_request *request;
+    model_request_kind kind;
+    attn_arena *arena;
+    attn_error *err;
+};
+
+/* ---- errors ---- */
+
+enum { FIELD_MAX = 64 };
+
+/* "/inputs/text", or "/inputs/text/2" in a batch. */
+static const char *name_item(const struct making *making, const char *member, size_t item, char field[FIELD_MAX])
+{
+    if (making->request->inputs.batch > 1)
+        snprintf(field, FIELD_MAX, "/inputs/%s/%zu", member, item);
+    else
+        snprintf(field, FIELD_MAX, "/inputs/%s", member);
+    return field;
+}
+
+static attn_status fail_memory(const struct making *making)
+{
+    return attn_fail(making->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the inputs of the model");
+}
+
+static attn_status fail_cancelled(const struct making *making)
+{
+    return attn_fail(making->err, ATTN_ERR_CANCELLED, NULL, "cancelled while the inputs of the model were read");
+}
+
+static attn_status fail_length(const struct making *making, const char *field, size_t count)
+{
+    const size_t longest = making->version->model.longest;
+    char expected[64], received[64];
+    snprintf(expected, sizeof expected, "\"at most %zu tokens\"", longest);
+    snprintf(received, sizeof received, "\"%zu tokens\"", count);
+    attn_fail(making->err, ATTN_ERR_VALUE, field,
+              "%s has %zu tokens, and the model takes at most %zu: send fewer, or set options.truncate to true", field,
+              count, longest);
+    return attn_expect(making->err, expected, received);
+}
+
+/* Checks the number of tokens of a sequence, and shortens it where the request allows it. */
+static attn_status check_length(const struct making *making, const char *field, size_t *count)
+{
+    const size_t longest = making->version->model.longest;
+    if (making->kind == MODEL_REQUEST_ATTENTION && *count == 0) {
+        attn_fail(making->err, ATTN_ERR_VALUE, field, "%s gives no token: a model needs at least one", field);
+        return attn_expect(making->err, "\"at least 1 token\"", "\"0 tokens\"");
+    }
+    if (longest == 0 || *count <= longest)
+        return ATTN_OK;
+    if (making->request->truncate)
+        *count = longest;
+    return making->request->truncate || making->kind == MODEL_REQUEST_TOKENS ? ATTN_OK
+                                                                             : fail_length(making, field, *count);
+}
+
+/* ---- what the model takes ---- */
+
+static const struct model_embedding *first_embedding(const struct making *making)
+{
+    return &making->version->model.stacks[0].embedding;
+}
+
+static attn_status need_tokenizer(const struct making *making, const char *field)
+{
+    const struct model_version *version = making->version;
+    const bool is_broken = version->tokenizer_reason[0] != '\0';
+    if (version->tokenizer != NULL)
+        return ATTN_OK;
+    return attn_fail(making->err, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s",
+                     field, version->name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
+                     making->kind == MODEL_REQUEST_TOKENS ? "add its tokenizer.json to the folder" : "give inputs.ids");
+}
+
+static attn_status need_words(const struct making *making, const char *field)
+{
+    if (first_embedding(making)->words.data != NULL)
+        return ATTN_OK;
+    return attn_fail(making->err, ATTN_ERR_FIELD, field,
+                     "%s does not go with the model \"%s\", which reads images: give inputs.pixels", field,
+                     making->version->name);
+}
+
+/* Whether the kinds of inputs go with the model. */
+static attn_status check_kinds(const struct making *making)
+{
+    const struct model_inputs *inputs = &making->request->inputs;
+    const char *target = inputs->target != NULL ? "/inputs/target" : "/inputs/target_ids";
+    attn_status status = ATTN_OK;
+    if (inputs->text != NULL && making->kind == MODEL_REQUEST_ATTENTION)
+        status = need_words(making, "/inputs/text");
+    if (inputs->ids != NULL && making->kind == MODEL_REQUEST_ATTENTION)
+        status = need_words(making, "/inputs/ids");
+    if (status == ATTN_OK && inputs->text != NULL)
+        status = need_tokenizer(making, "/inputs/text");
+    if (status == ATTN_OK && inputs->ids != NULL && making->kind == MODEL_REQUEST_TOKENS)
+        status = need_tokenizer(making, "/inputs/ids");
+    if (status != ATTN_OK || (inputs->target == NULL && inputs->target_ids == NULL))
+        return status;
+    if (making->version->model.stack_count < 2)
+        return attn_fail(making->err, ATTN_ERR_FIELD, target,
+                         "%s is the input of a decoder behind an encoder, and the model \"%s\" has none: leave it out",
+                         target, making->version->name);
+    if (inputs->target == NULL)
+        return ATTN_OK;
+    if (making->version->model.decoder_start_id < 0)
+        return attn_fail(making->err, ATTN_ERR_FIELD, target,
+                         "%s needs decoder_start_token_id, which the model's config.json does not have: give "
+                         "inputs.target_ids",
+                         target);
+    return need_tokenizer(making, target);
+}
+
+/* ---- texts ---- */
+
+/* The refusal of the tokenizer, at the text that it names. */
+static attn_status fail_encode(const struct making *making, attn_status status, const char *member, size_t item)
+{
+    static const char of_pair[] = "the pair";
+    char field[FIELD_MAX];
+    if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
+        return status;
+    const bool is_of_pair = strncmp(making->err->message, of_pair, sizeof of_pair - 1) == 0;
+    name_item(making, is_of_pair ? "pair" : member, item, field);
+    return attn_fail(making->err, ATTN_ERR_VALUE, field, "%s: %s", field, making->err->message);
+}
+
+/* The tokens as a decoder reads them: behind the first id, and without the last token. */
+static void move_right(const struct making *making, struct tokenizer_output *output)
+{
+    const uint32_t start = (uint32_t)making->version->model.decoder_start_id;
+    if (output->count == 0)
+        return;
+    memmove(output->tokens + 1, output->tokens, (output->count - 1) * sizeof *output->tokens);
+    output->tokens[0] = (struct tokenizer_token){.id = start,
+                                                 .segment = TOKENIZER_NO_SEGMENT,
+                                                 .is_special = true,
+                                                 .text = tokenizer_token(making->version->tokenizer, start)};
+}
+
+/* A model with one row of types ignores them. */
+static attn_status set_types(const struct making *making, const char *field, const struct tokenizer_output *output,
+                             struct model_sequence *sequence)
+{
+    const attn_tensor *table = &first_embedding(making)->types;
+    if (table->data == NULL || table->shape[0] < 2)
+        return ATTN_OK;
+    int64_t *types = attn_arena_take(making->arena, output->count, sizeof *types);
+    struct pace pace = pace_begin(making->arena);
+    if (types == NULL)
+        return fail_memory(making);
+    for (size_t i = 0; i < output->count; i++) {
+        if (pace_stops(&pace, sizeof *output->tokens))
+            return fail_cancelled(making);
+        types[i] = output->tokens[i].type_id;
+        if ((size_t)types[i] >= table->shape[0])
+            return attn_fail(making->err, ATTN_ERR_VALUE, field,
+                             "%s: the tokenizer gives type %" PRId64 ", and the model has %zu types: its "
+                             "tokenizer.json belongs to another model",
+                             field, types[i], table->shape[0]);
+    }
+    sequence->types = types;
+    return ATTN_OK;
+}
+
+static attn_status set_ids(const struct making *making, const char *field, size_t stack,
+                           const struct tokenizer_output *output, struct model_sequence *sequence)
+{
+    const attn_tensor *words = &making->version->model.stacks[stack].embedding.words;
+    int64_t *ids = attn_arena_take(making->arena, output->count, sizeof *ids);
+    struct pace pace = pace_begin(making->arena);
+    if (ids == NULL)
+        return fail_memory(making);
+    for (size_t i = 0; i < output->count; i++) {
+        if (pace_stops(&pace, sizeof *output->tokens))
+            return fail_cancelled(making);
+        ids[i] = output->tokens[i].id;
+        if (making->kind == MODEL_REQUEST_ATTENTION && (size_t)ids[i] >= words->shape[0])
+            return attn_fail(making->err, ATTN_ERR_VALUE, field,
+                             "%s: the tokenizer gives the id %" PRId64 ", and the model has %zu words: its "
+                             "tokenizer.json belongs to another model",
+                             field, ids[i], words->shape[0]);
+    }
+    sequence->ids = ids;
+    sequence->count = output->count;
+    return ATTN_OK;
+}
+
+static attn_status take_shown(const struct making *making, size_t stack, size_t item, struct text_span **shown)
+{
+    const size_t count = making->batch->items[item].of[stack].count;
+    *shown = attn_arena_take(making->arena, count, sizeof **shown);
+    making->batch->shown[stack][item] = *shown;
+    return *shown != NULL ? ATTN_OK : fail_memory(making);
+}
+
+static attn_status encode(const struct making *making, size_t stack, size_t item)
+{
+    const struct model_inputs *inputs = &making->request->inputs;
+    const char *member = stack == 0 ? "text" : "target";
+    struct model_sequence *sequence = &making->batch->items[item].of[stack];
+    const struct tokenizer_input input = {.text = stack == 0 ? inputs->text[item] : inputs->target[item],
+                                          .pair = stack == 0 && inputs->pair != NULL ? inputs->pair[item]
+                                                                                     : (struct text_span){NULL, 0},
+                                          .add_special = making->request->has_special_tokens || stack == 1,
+                                          .max_length = making->request->truncate ? making->version->model.longest : 0,
+                                          .truncate = making->request->truncate};
+    struct tokenizer_output output;
+    char field[FIELD_MAX];
+    attn_status status =
+        tokenizer_encode(making->version->tokenizer, &input, making->arena, making->arena, &output, making->err);
+    if (status != ATTN_OK)
+        return fail_encode(making, status, member, item);
+    name_item(making, member, item, field);
+    if (stack == 1)
+        move_right(making, &output);
+    status = check_length(making, field, &output.count);
+    if (status == ATTN_OK)
+        status = set_ids(making, field, stack, &output, sequence);
+    if (status == ATTN_OK && stack == 0)
+        status = set_types(making, field, &output, sequence);
+    making->batch->tokens[stack][item] = output.tokens;
+    struct text_span *shown = NULL;
+    if (status == ATTN_OK)
+        status = take_shown(making, stack, item, &shown);
+    return status == ATTN_OK ? tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
+                                                   making->arena, shown, making->err)
+                             : status;
+}
+
+/* ---- ids ---- */
+
+/* The ids that may be asked for: those of the model, and in a request for tokens those of the tokenizer, too. */
+static size_t count_ids(const struct making *making, size_t stack)
+{
+    const attn_tensor *words = &making->version->model.stacks[stack].embedding.words;
+    const size_t own = words->data != NULL ? words->shape[0] : 0;
+    if (making->kind == MODEL_REQUEST_ATTENTION)
+        return own;
+    const size_t spelled = tokenizer_vocabulary_size(making->version->tokenizer);
+    return spelled > own ? spelled : own;
+}
+
+static attn_status take_ids(const struct making *making, size_t stack, size_t item)
+{
+    const struct model_inputs *inputs = &making->request->inputs;
+    const struct model_ids *given = stack == 0 ? &inputs->ids[item] : &inputs->target_ids[item];
+    const size_t limit = count_ids(making, stack);
+    size_t count = given->count;
+    char field[FIELD_MAX], expected[64], received[32];
+    name_item(making, stack == 0 ? "ids" : "target_ids", item, field);
+    for (size_t i = 0; i < given->count; i++) {
+        if ((size_t)given->ids[i] < limit)
+            continue;
+        snprintf(expected, sizeof expected, "\"0 to %zu\"", limit - 1);
+        snprintf(received, sizeof received, "%" PRId64, given->ids[i]);
+        attn_fail(making->err, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 " at place %zu; ids are 0 to %zu", field,
+                  given->ids[i], i, limit - 1);
+        return attn_expect(making->err, expected, received);
+    }
+    attn_status status = check_length(making, field, &count);
+    making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = given->ids};
+    struct text_span *shown;
+    if (status != ATTN_OK || making->version->tokenizer == NULL)
+        return status;
+    status = take_shown(making, stack, item, &shown);
+    return status == ATTN_OK
+               ? tokenizer_show_ids(making->version->tokenizer, given->ids, count, making->arena, shown, making->err)
+               : status;
+}
+
+/* ---- images and vectors ---- */
+
+static attn_tensor item_of(const attn_tensor *batched, size_t item)
+{
+    assert(batched != NULL);
+    const size_t bytes = attn_tensor_count(batched) / batched->shape[0] * attn_dtype_bytes(batched->dtype);
+    return attn_tensor_view((char *)batched->data + item * bytes, batched->dtype, batched->rank - 1,
+                            batched->shape + 1);
+}
+
+static attn_status fail_shape(const struct making *making, const char *field, const attn_tensor *tensor,
+                              const size_t *wanted, const char *why)
+{
+    char expected[96], received[96];
+    attn_shape_text(expected, sizeof expected, tensor->rank, wanted);
+    attn_shape_text(received, sizeof received, tensor->rank, tensor->shape);
+    attn_fail(making->err, ATTN_ERR_SHAPE, field, "%s has shape %s, and must have %s: %s", field, received, expected,
+              why);
+    return attn_expect(making->err, expected, received);
+}
+
+static attn_status check_pixels(const struct making *making)
+{
+    const struct model_embedding *embedding = first_embedding(making);
+    const attn_tensor *pixels = making->request->inputs.pixels;
+    if (embedding->kernel.data == NULL)
+        return attn_fail(making->err, ATTN_ERR_FIELD, "/inputs/pixels",
+                         "/inputs/pixels does not go with the model \"%s\", which reads tokens: give inputs.text or "
+                         "inputs.ids",
+                         making->version->name);
+    const size_t wanted[] = {pixels->shape[0], embedding->kernel.shape[1], embedding->image, embedding->image};
+    return memcmp(wanted, pixels->shape, sizeof wanted) == 0
+               ? ATTN_OK
+               : fail_shape(making, "/inputs/pixels", pixels, wanted,
+                            "images have the channels, height and width of the model");
+}
+
+static attn_status take_pixels(const struct making *making, size_t item)
+{
+    const struct model_embedding *embedding = first_embedding(making);
+    const size_t side = embedding->image / embedding->kernel.shape[2];
+    const size_t leading = embedding->leading.data != NULL ? embedding->leading.shape[0] : 0;
+    making->batch->items[item].of[0] = (struct model_sequence){.count = leading + side * side,
+                                                               .pixels = item_of(making->request->inputs.pixels, item)};
+    return ATTN_OK;
+}
+
+static attn_status check_embeddings(const struct making *making)
+{
+    const struct model_embedding *embedding = first_embedding(making);
+    const attn_tensor *vectors = making->request->inputs.embeddings;
+    const size_t width = embedding->words.data != NULL ? embedding->words.shape[1] : embedding->kernel.shape[0];
+    const size_t wanted[] = {vectors->shape[0], vectors->shape[1], width};
+    return vectors->shape[2] == width ? ATTN_OK
+                                      : fail_shape(making, "/inputs/embeddings", vectors, wanted,
+                                                   "vectors have the width of the model's word table");
+}
+
+static attn_status take_embeddings(const struct making *making, size_t item)
+{
+    attn_tensor vectors = item_of(making->request->inputs.embeddings, item);
+    attn_status status = check_length(making, "/inputs/embeddings", &vectors.shape[0]);
+    making->batch->items[item].of[0] = (struct model_sequence){.count = vectors.shape[0], .vectors = vectors};
+    return status;
+}
+
+/* ---- the batch ---- */
+
+static attn_status take_first(const struct making *making, size_t item)
+{
+    const struct model_inputs *inputs = &making->request->inputs;
+    if (inputs->text != NULL)
+        return encode(making, 0, item);
+    if (inputs->ids != NULL)
+        return take_ids(making, 0, item);
+    return inputs->pixels != NULL ? take_pixels(making, item) : take_embeddings(making, item);
+}
+
+static attn_status take_second(const struct making *making, size_t item)
+{
+    const struct model_inputs *inputs = &making->request->inputs;
+    if (inputs->target != NULL)
+        return encode(making, 1, item);
+    return inputs->target_ids != NULL ? take_ids(making, 1, item) : ATTN_OK;
+}
+
+static attn_status make_room(const struct making *making)
+{
+    struct model_batch *batch = making->batch;
+    const size_t count = making->request->inputs.batch;
+    *batch = (struct model_batch){.version = making->version, .inputs = &making->request->inputs};
+    batch->items = attn_arena_take_zeroed(making->arena, count, sizeof *batch->items);
+    bool is_ok = batch->items != NULL;
+    for (size_t stack = 0; stack < 2; stack++) {
+        batch->tokens[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->tokens[stack]);
+        batch->shown[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->shown[stack]);
+        is_ok = is_ok && batch->tokens[stack] != NULL && batch->shown[stack] != NULL;
+    }
+    return is_ok ? ATTN_OK : fail_memory(making);
+}
+
+attn_status model_batch_make(struct model_batch *batch, const struct model_version *version,
+                             const struct model_request *request, model_request_kind kind, attn_arena *arena,
+                             attn_error *err)
+{
+    const struct making making = {batch, version, request, kind, arena, err};
+    attn_status status = check_kinds(&making);
+    if (status == ATTN_OK && request->inputs.pixels != NULL)
+        status = check_pixels(&making);
+    if (status == ATTN_OK && request->inputs.embeddings != NULL)
+        status = check_embeddings(&making);
+    if (status == ATTN_OK)
+        status = make_room(&making);
+    for (size_t item = 0; item < request->inputs.batch && status == ATTN_OK; item++) {
+        status = take_first(&making, item);
+        if (status == ATTN_OK)
+            status = take_second(&making, item);
+    }
+    return status;
+}

@@ -1,0 +1,272 @@
+/* block.c: one block of a model for one item. */
+#include "service/run/model/block.h"
+
+#include <string.h>
+
+#include "attn/multihead.h"
+#include "base/array.h"
+#include "codec/answer/reduce.h"
+#include "codec/request/envelope_decode.h"
+#include "service/run/model/copy.h"
+#include "service/run/model/maps.h"
+
+size_t model_part_place(const struct model_part *part, size_t layer)
+{
+    for (size_t i = 0; i < part->layer_count; i++)
+        if (part->layers[i] == layer)
+            return i;
+    return SIZE_MAX;
+}
+
+bool model_part_reads_maps(const struct model_part *part)
+{
+    return part->rollout != NULL || part->head_scores[0] != NULL;
+}
+
+/* ---- what a block computes ---- */
+
+/* Leaves out the elements from length on. Without any the selection is empty, and stands for all. */
+static attn_status clip(struct model_job *job, const attn_selection *given, size_t length, struct model_choice *choice)
+{
+    *choice = (struct model_choice){.is_empty = false};
+    if (given->items == NULL) {
+        const size_t left = given->first < length ? length - given->first : 0;
+        choice->is_empty = given->count > 0 && left == 0;
+        choice->selection = (attn_selection){.count = given->count < left ? given->count : left,
+                                             .first = choice->is_empty ? 0 : given->first};
+        return ATTN_OK;
+    }
+    size_t *items = attn_arena_take(job->arena, given->count, sizeof *items);
+    size_t *places = attn_arena_take(job->arena, given->count, sizeof *places), kept = 0;
+    if (items == NULL || places == NULL)
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the selections");
+    for (size_t i = 0; i < given->count; i++)
+        if (given->items[i] < length) {
+            items[kept] = given->items[i];
+            places[kept++] = i;
+        }
+    choice->is_empty = kept == 0;
+    if (!choice->is_empty) {
+        choice->selection = (attn_selection){.items = items, .count = kept};
+        choice->places = places;
+    }
+    return ATTN_OK;
+}
+
+/* The steps of the request that this block shows. */
+static attn_steps shown_steps(const struct model_block_run *run)
+{
+    attn_steps steps = run->place != SIZE_MAX ? run->part->wanted : 0;
+    if (run->queries.is_empty || run->keys.is_empty)
+        for (int step = 0; step < ATTN_STEP_COUNT; step++)
+            steps &= attn_step_has_keys((attn_step)step) ? ~ATTN_STEP_BIT(step) : ~(attn_steps)0;
+    return steps;
+}
+
+/* The heads of this layer that the request takes out have factor 0. */
+static attn_status ablate(struct model_block_run *run)
+{
+    struct model_job *job = run->job;
+    const struct model_request *request = job->request;
+    const size_t heads = run->block->facts.dims.heads,
+                 element = attn_dtype_bytes(request->common.request.options.compute);
+    bool is_ablated = false;
+    for (size_t i = 0; i < request->ablations; i++)
+        is_ablated |= (size_t)request->ablate[i].layer == run->block->layer;
+    if (!is_ablated)
+        return ATTN_OK;
+    char *factors = attn_arena_take(job->arena, heads, element);
+    attn_tensor *head_scale = attn_arena_take(job->arena, 1, sizeof *head_scale);
+    if (factors == NULL || head_scale == NULL)
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the heads that are taken out");
+    const attn_dtype compute = request->common.request.options.compute;
+    for (size_t h = 0; h < heads; h++) {
+        double factor = 1;
+        for (size_t i = 0; i < request->ablations; i++)
+            if ((size_t)request->ablate[i].layer == run->block->layer && (size_t)request->ablate[i].head == h)
+                factor = 0;
+        if (compute == ATTN_F32)
+            ((float *)(void *)factors)[h] = (float)factor;
+        else
+            ((double *)(void *)factors)[h] = factor;
+    }
+    *head_scale = attn_tensor_view(factors, compute, 1, &heads);
+    run->envelope.request.options.head_scale = head_scale;
+    return ATTN_OK;
+}
+
+/* The request's selections; whole maps where something else needs them. */
+static void select_maps(struct model_block_run *run, bool is_whole)
+{
+    attn_options *options = &run->envelope.request.options;
+    const attn_selection all = {.items = NULL};
+    options->heads = is_whole ? all : run->part->shown->heads;
+    options->queries = is_whole ? all : run->queries.selection;
+    options->keys = is_whole ? all : run->keys.selection;
+}
+
+static attn_status set_inputs(struct model_block_run *run, size_t q_len, size_t kv_len)
+{
+    const attn_dtype compute = run->envelope.request.options.compute;
+    const attn_dims *dims = &run->block->facts.dims;
+    attn_tensor *inputs = attn_arena_take(run->job->arena, 2, sizeof *inputs);
+    if (inputs == NULL)
+        return attn_fail(run->job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a block of the model");
+    inputs[0] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, q_len, dims->d_query});
+    inputs[1] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, kv_len, dims->d_key});
+    run->envelope.request.inputs = (attn_inputs){.query = &inputs[0], .key = run->block->is_cross ? &inputs[1] : NULL};
+    return ATTN_OK;
+}
+
+static attn_status make_plan(struct model_block_run *run)
+{
+    return envelope_translate(&run->envelope, attn_plan_make(&run->envelope.request, &run->plan, run->job->err),
+                              run->job->err);
+}
+
+static attn_status make_plans(struct model_block_run *run)
+{
+    const attn_steps steps = shown_steps(run);
+    struct envelope *envelope = &run->envelope;
+    attn_options *options = &envelope->request.options;
+    options->want = ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps |
+                    (model_part_reads_maps(run->part) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
+    select_maps(run, false);
+    attn_status status = make_plan(run);
+    if (status == ATTN_OK)
+        status = reduce_plan(envelope, &run->plan, steps, run->job->is_binary, &run->shown, run->job->err);
+    if (status != ATTN_OK || !run->selects_later)
+        return status;
+    select_maps(run, true);
+    return make_plan(run);
+}
+
+attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only)
+{
+    struct model_job *job = run->job;
+    const attn_options *options = &job->request->common.request.options;
+    const struct model_selections *given = run->part->shown;
+    run->queries.selection = given->queries;
+    run->keys.selection = given->keys;
+    attn_status status = ATTN_OK;
+    if (!run->is_longest)
+        status = clip(job, &given->queries, q_len, &run->queries);
+    if (status == ATTN_OK && !run->is_longest)
+        status = clip(job, &given->keys, kv_len, &run->keys);
+    if (status == ATTN_OK)
+        status = envelope_decode_base(&run->block->source, options->compute, shapes_only, job->arena, &run->envelope,
+                                      job->err);
+    run->envelope.request.options.bf16_products = options->bf16_products;
+    if (status == ATTN_OK)
+        status = set_inputs(run, q_len, kv_len);
+    if (status == ATTN_OK)
+        status = ablate(run);
+    run->envelope.reduction = job->request->common.reduction;
+    run->envelope.request.watch = job->runtime;
+    run->selects_later =
+        model_part_reads_maps(run->part) &&
+        !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) && attn_selects_all(&given->keys));
+    return status == ATTN_OK ? make_plans(run) : status;
+}
+
+/* ---- run ---- */
+
+static bool has_output_shape(const attn_tensor *step, const attn_tensor *output)
+{
+    bool is_same = step->dtype == output->dtype && step->rank + 1 == output->rank;
+    for (int axis = 1; axis < step->rank && is_same; axis++)
+        is_same = step->shape[axis] == output->shape[axis + 1];
+    return is_same;
+}
+
+/* The run writes maps into their outputs, where these have the same shape and type. All others are copied later. */
+static void place_maps(struct model_block_run *run)
+{
+    static const attn_step maps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
+                                     ATTN_STEP_DROPPED};
+    if (run->selects_later || run->envelope.reduction.has_pool)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(maps); i++) {
+        const attn_step step = maps[i];
+        if (!(run->shown.want & ATTN_STEP_BIT(step)) || reduce_keeps_top(&run->envelope.reduction, (int)step))
+            continue;
+        const attn_tensor *output = &run->part->steps[step]->tensor;
+        if (has_output_shape(&run->plan.step[step], output))
+            run->plan.step[step].data = model_copy_place(output, run->place, run->item);
+    }
+}
+
+static attn_status show_steps(struct model_block_run *run, attn_result *result)
+{
+    struct model_job *job = run->job;
+    attn_status status = ATTN_OK;
+    if (run->selects_later)
+        status = model_maps_select(run, result);
+    if (status == ATTN_OK)
+        status = reduce_result(&run->envelope, &run->plan, &run->shown, job->runtime, job->arena, result, job->err);
+    const bool has_places = !run->envelope.reduction.has_pool;
+    struct pace pace = pace_begin(job->arena);
+    for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
+        if (!(run->shown.want & ATTN_STEP_BIT(step)) || run->plan.step[step].data != NULL)
+            continue;
+        const bool is_map = attn_step_has_keys((attn_step)step) && has_places;
+        const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, step);
+        const struct model_copy copy = {.layer = run->place,
+                                        .item = run->item,
+                                        .query_places = is_map ? run->queries.places : NULL,
+                                        .key_places = is_map && !keeps_top ? run->keys.places : NULL,
+                                        .pace = &pace};
+        const attn_tensor *indices = &run->envelope.reduction.top_indices;
+        if (!model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor) ||
+            (keeps_top && !model_copy_step(&copy, indices, &run->part->indices->tensor)))
+            status = model_job_fail_cancelled(job);
+    }
+    return status;
+}
+
+static attn_status run_plan(struct model_block_run *run, const attn_bindings *inputs, void *next)
+{
+    struct model_job *job = run->job;
+    attn_result result;
+    place_maps(run);
+    attn_status status = attn_plan_run(&run->plan, inputs, job->runtime, job->arena, &result, job->err);
+    if (status != ATTN_OK)
+        return status;
+    const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
+    memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
+    if (model_part_reads_maps(run->part))
+        status = model_maps_read(run, &result.step[ATTN_STEP_ATTENTION]);
+    return status == ATTN_OK ? show_steps(run, &result) : status;
+}
+
+static attn_status plan_and_run(struct model_block_run *run, const attn_tensor *hidden, const attn_tensor *encoded,
+                                void *next)
+{
+    const size_t kv_len = encoded != NULL ? encoded->shape[0] : hidden->shape[0];
+    attn_status status = model_block_plan(run, hidden->shape[0], kv_len, false);
+    if (status != ATTN_OK)
+        return status;
+    const bool is_cross = run->block->is_cross && encoded != NULL;
+    const attn_bindings inputs = {.query = hidden->data, .key = is_cross ? encoded->data : NULL};
+    return run_plan(run, &inputs, next);
+}
+
+attn_status model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part,
+                            size_t item, const attn_tensor *hidden, const attn_tensor *encoded, void *next)
+{
+    struct model_block prepared_block = *block;
+    struct model_block_run run = {.job = job,
+                                  .block = &prepared_block,
+                                  .part = part,
+                                  .place = model_part_place(part, block->layer),
+                                  .item = item};
+    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    struct prepared_weights *prepared = NULL;
+    if (job->request->common.request.options.compute == block->facts.compute)
+        prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
+                                         job->arena, &prepared_block.source);
+    attn_status status = plan_and_run(&run, hidden, block->is_cross ? encoded : NULL, next);
+    prepared_weights_release(prepared);
+    attn_arena_release(job->arena, mark);
+    return status;
+}

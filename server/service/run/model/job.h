@@ -1,0 +1,74 @@
+/*
+ * job.h: a request to a whole model while it is planned and run: embeddings, blocks, final norm, head, and what is
+ * read from the maps.
+ *
+ * Each item of the batch runs alone, with its own length, so that no number depends on its neighbours. The outputs have
+ * the longest length. The rest of a shorter item is 0, or -1 where numbers are ids or indices.
+ */
+#ifndef SERVICE_RUN_MODEL_JOB_H
+#define SERVICE_RUN_MODEL_JOB_H
+
+#include "attn/analysis.h"
+#include "codec/model/answer.h"
+#include "codec/model/request.h"
+#include "service/run/model/batch.h"
+
+/* The attention of a stack to itself, or to the encoder. What options.return names is shown once for each part. */
+struct model_part {
+    const char *prefix; /* of the names of its outputs: "", "encoder_", "decoder_", "cross_" */
+    size_t stack;
+    bool is_cross;
+    const struct model_selections *shown; /* in the answer */
+    const size_t *layers;                 /* those that are shown, in the order of the request */
+    size_t layer_count;
+    size_t longest_queries, longest_keys;                  /* over the batch */
+    attn_steps wanted;                                     /* the steps that are shown */
+    struct model_output *steps[ATTN_STEP_COUNT], *indices; /* NULL: not wanted; indices: of top_k */
+    struct model_output *hidden, *rollout, *head_scores[ATTN_ROLE_COUNT];
+    double *flow[2], *flow_work; /* of the item that runs: rollout up to a layer and to the one before */
+    bool has_flow;
+};
+
+/* The words of each query: of the model's output, and of the output of each layer. */
+struct model_words {
+    struct model_output *ids, *probabilities; /* NULL: not wanted */
+};
+
+struct model_job {
+    const struct model_version *version;
+    const struct model_request *request;
+    struct prepared_store *prepared;
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    attn_error *err;
+    const struct model_item *items; /* of the batch */
+    bool is_binary;                 /* the answer has tensors as bytes */
+    struct model_answer *answer;    /* model_job_plan adds outputs with shapes; model_job_run fills them in */
+    /* by model_job_plan: */
+    struct model_part parts[MODEL_PARTS_MAX];
+    size_t part_count;
+    size_t last_stack; /* the last stack that runs */
+    struct model_output *output, *logits;
+    struct model_words predictions, lens;
+    double time_flops, run_bytes; /* of the run; the bytes include the outputs */
+};
+
+/*
+ * Chooses the layers, checks the request against the model, lays out the outputs, and computes bytes and operations. No
+ * weight is read. Errors name the member of the request.
+ */
+ATTN_MUST_CHECK attn_status model_job_plan(struct model_job *job);
+/* Runs the model, item by item. Failures are those of attn_plan_run. */
+ATTN_MUST_CHECK attn_status model_job_run(struct model_job *job);
+
+static inline bool model_job_is_cancelled(const struct model_job *job)
+{
+    return job->runtime->is_cancelled != NULL && job->runtime->is_cancelled(job->runtime->cancel_context);
+}
+
+static inline attn_status model_job_fail_cancelled(const struct model_job *job)
+{
+    return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * tokens.c: texts to tokens of a model, or ids to texts.
+ */
+#include "service/endpoints.h"
+
+#include "base/clock.h"
+#include "codec/bytes/bound.h"
+#include "service/limits.h"
+#include "service/registry/model/list.h"
+#include "service/run/model/batch.h"
+
+/* ---- ids to texts ---- */
+
+static attn_status decode_item(const struct call *call, const struct model_version *version,
+                               const struct model_request *request, const struct model_sequence *sequence,
+                               struct text_span *text)
+{
+    attn_arena *arena = call->out->arena;
+    uint32_t *ids = attn_arena_take(arena, sequence->count, sizeof *ids);
+    if (ids == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the ids");
+    for (size_t i = 0; i < sequence->count; i++)
+        ids[i] = (uint32_t)sequence->ids[i];
+    return tokenizer_decode(version->tokenizer, ids, sequence->count, !request->has_special_tokens, arena, arena, text,
+                            call->err);
+}
+
+/* *texts has one text for each item; NULL: the request gives texts. */
+static attn_status decode_ids(const struct call *call, const struct model_batch *batch,
+                              const struct model_request *request, struct text_span **texts)
+{
+    attn_status status = ATTN_OK;
+    *texts = NULL;
+    if (request->inputs.ids == NULL)
+        return ATTN_OK;
+    *texts = attn_arena_take(call->out->arena, request->inputs.batch, sizeof **texts);
+    if (*texts == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the ids");
+    for (size_t item = 0; item < request->inputs.batch && status == ATTN_OK; item++)
+        status = decode_item(call, batch->version, request, &batch->items[item].of[0], &(*texts)[item]);
+    return status;
+}
+
+/* ---- the answer ---- */
+
+/* Tokenizing one byte takes about the time of so many operations. */
+static const double FLOPS_PER_BYTE = 1000;
+
+static attn_status weigh(struct call *call, const struct model_batch *batch, const struct text_span *texts)
+{
+    const char *field = texts != NULL ? "/inputs/ids" : "/inputs/text";
+    const size_t limit = call->in.limits.result_bytes;
+    struct weight weight = {.answer_bytes = model_batch_tokens_bound(batch),
+                            .time_flops = FLOPS_PER_BYTE * (double)call->in.body_bytes,
+                            .largest = "tokens"};
+    for (size_t item = 0; texts != NULL && item < batch->inputs->batch; item++)
+        weight.answer_bytes = bound_add(weight.answer_bytes, texts[item].length, 6);
+    if (weight.answer_bytes > limit)
+        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, field,
+                         "the answer could take %zu bytes, and this server's limit is %zu (--max-result): send less at "
+                         "a time",
+                         weight.answer_bytes, limit);
+    return limits_check(call, &weight);
+}
+
+static void write_answer(const struct model_batch *batch, const struct text_span *texts, struct chunks *out)
+{
+    chunks_text(out, "{");
+    model_batch_write_columns(batch, out);
+    if (texts != NULL) {
+        chunks_text(out, ",\"text\":[");
+        for (size_t item = 0; item < batch->inputs->batch; item++) {
+            chunks_text(out, item > 0 ? "," : "");
+            chunks_json_span(out, texts[item]);
+        }
+        chunks_text(out, "]");
+    }
+    size_t hints = 0;
+    chunks_text(out, ",\"diagnostics\":{");
+    model_batch_add_hints(batch, &hints, out);
+    chunks_text(out, hints > 0 ? "]}}" : "}}");
+}
+
+/* ---- the endpoint ---- */
+
+static attn_status read_tokens(struct call *call, const struct model_version *version)
+{
+    struct model_request request;
+    struct model_batch batch;
+    struct text_span *texts = NULL;
+    double since = clock_now_ms();
+    attn_status status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_TOKENS,
+                                              call->out->arena, &request, call->err);
+    call->times.parse_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = model_batch_make(&batch, version, &request, MODEL_REQUEST_TOKENS, call->out->arena, call->err);
+    if (status == ATTN_OK)
+        status = decode_ids(call, &batch, &request, &texts);
+    if (status == ATTN_OK)
+        status = weigh(call, &batch, texts);
+    call->times.compute_ms = clock_lap_ms(&since);
+    if (status != ATTN_OK)
+        return status;
+    write_answer(&batch, texts, call->out);
+    call->times.write_ms = clock_lap_ms(&since);
+    return call_finish(call);
+}
+
+attn_status model_tokens_read(struct call *call)
+{
+    struct model_version *version;
+    attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
+    if (status != ATTN_OK)
+        return status;
+    status = limits_explain(call, models_confirm(call, version, read_tokens(call, version)));
+    model_version_release(version);
+    return status;
+}

@@ -1,0 +1,108 @@
+/*
+ * work.c: plans, weighs and runs a decoded request.
+ */
+#include "service/run/work.h"
+
+#include <stdio.h>
+
+#include "attn/diagnose.h"
+#include "codec/answer/reduce.h"
+#include "service/limits.h"
+
+/* ---- plan ---- */
+
+static attn_status check_labels(const struct envelope_tokens *tokens, const char *field, const char *side, size_t batch,
+                                size_t length, attn_error *err)
+{
+    char expected[64], received[64];
+    if (tokens->json == NULL || (tokens->count == length && (tokens->batch == 0 || tokens->batch == batch)))
+        return ATTN_OK;
+    if (tokens->batch == 0) {
+        snprintf(expected, sizeof expected, "[%zu]", length);
+        snprintf(received, sizeof received, "[%zu]", tokens->count);
+    } else {
+        snprintf(expected, sizeof expected, "[%zu,%zu]", batch, length);
+        snprintf(received, sizeof received, "[%zu,%zu]", tokens->batch, tokens->count);
+    }
+    attn_fail(err, ATTN_ERR_SHAPE, field, "there are %zu labels for %zu positions of %s", tokens->count, length, side);
+    return attn_expect(err, expected, received);
+}
+
+attn_status work_check_labels(struct call *call, const struct envelope *envelope, const attn_dims *dims)
+{
+    attn_status status =
+        check_labels(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
+    if (status == ATTN_OK)
+        status = check_labels(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
+    return status;
+}
+
+static attn_status make_plan(struct call *call, struct work *work)
+{
+    const struct envelope *envelope = &work->envelope;
+    return envelope_translate(envelope, attn_plan_make(&envelope->request, &work->plan, call->err), call->err);
+}
+
+attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims)
+{
+    return index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len, call->out->arena,
+                              &envelope->request.options, call->err);
+}
+
+attn_status work_plan(struct call *call, struct work *work)
+{
+    struct envelope *envelope = &work->envelope;
+    envelope->request.watch = call->in.runtime;
+    const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
+                           (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
+    attn_status status = make_plan(call, work);
+    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
+        status = work_settle_selections(call, envelope, &work->plan.dims);
+        status = status == ATTN_OK ? make_plan(call, work) : status;
+    }
+    if (status == ATTN_OK)
+        status = work_check_labels(call, envelope, &work->plan.dims);
+    return status == ATTN_OK ? reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, call->err)
+                             : status;
+}
+
+/* ---- weigh ---- */
+
+/* The largest shown step. An error names it as the step to leave out. */
+static attn_step largest_step(const attn_plan *shown)
+{
+    int largest = 0;
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (shown->want >> step & 1 && shown->step_bytes[step] > shown->step_bytes[largest])
+            largest = step;
+    return (attn_step)largest;
+}
+
+attn_status work_weigh(struct call *call, const struct work *work, size_t answer_bytes)
+{
+    const attn_plan *shown = &work->shown;
+    const attn_step largest = largest_step(shown);
+    const size_t threads = call->in.runtime->threads;
+    const struct weight weight = {
+        .answer_bytes = answer_bytes,
+        .run_bytes =
+            (double)attn_plan_bytes(&work->plan, threads) + (double)reduce_bytes(&work->envelope, shown, threads),
+        .time_flops = work->plan.time_flops,
+        .largest = attn_step_name(largest),
+        .largest_is_map = attn_step_has_keys(largest),
+    };
+    return limits_check(call, &weight);
+}
+
+/* ---- run ---- */
+
+attn_status work_run(struct call *call, struct work *work)
+{
+    attn_arena *arena = call->out->arena;
+    attn_status status = attn_plan_run(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
+    if (status == ATTN_OK)
+        status = attn_diagnose(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
+    return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->in.runtime, arena,
+                                             &work->result, call->err)
+                             : status;
+}

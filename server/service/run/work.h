@@ -1,0 +1,35 @@
+/*
+ * work.h: plans, weighs and runs a decoded request. Every service that computes attention shares these steps.
+ */
+#ifndef SERVICE_RUN_WORK_H
+#define SERVICE_RUN_WORK_H
+
+#include "attn/multihead.h"
+#include "codec/request/envelope.h"
+#include "service/call.h"
+
+/* envelope.request.options.want has the steps to compute. A cache needs steps that the answer may not show. */
+struct work {
+    struct envelope envelope;
+    attn_steps shown_steps; /* the computed steps that the answer shows */
+    attn_plan plan;         /* of the computation */
+    attn_plan shown;        /* of the answer (reduce.h) */
+    attn_result result;     /* in the form of the answer */
+};
+
+/*
+ * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; check the
+ * limits once the largest size of the answer is known; and run. plan.h, limits.h and multihead.h list the failures.
+ */
+ATTN_MUST_CHECK attn_status work_plan(struct call *call, struct work *work);
+ATTN_MUST_CHECK attn_status work_weigh(struct call *call, const struct work *work, size_t answer_bytes);
+ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
+
+/* Settles the selections that count from the end by the dimensions of a first plan. The caller then plans again. */
+ATTN_MUST_CHECK attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims);
+
+/* Whether there are as many labels as positions. */
+ATTN_MUST_CHECK attn_status work_check_labels(struct call *call, const struct envelope *envelope,
+                                              const attn_dims *dims);
+
+#endif

@@ -1,0 +1,578 @@
+/*
+ * test_model_run.c: tests of server/service/run/model: plans and runs of small models. Every request must give the
+ * bytes of one run that asks for everything, and a run must take no more memory than its plan says.
+ */
+#include "service/run/model/job.h"
+
+#include <string.h>
+
+#include "check_main.h"
+#include "codec/request/envelope_decode.h"
+#include "failing_take.h"
+#include "shared.h"
+
+enum { ROOMY_BYTES = 1 << 30 };
+
+static attn_arena *arena;
+static attn_error err;
+static struct prepared_store *none, *roomy;
+static struct model_version *bert, *gpt2, *t5;
+
+/* A request while it runs. It refers to itself, and so is not moved. */
+struct run {
+    const char *body;
+    struct model_request request;
+    struct model_batch batch;
+    struct model_answer answer;
+    struct model_job job;
+};
+
+/* Versions of one model; the weights of only one are prepared, because a version serves one store. */
+struct pair {
+    struct model_version *plain, *prepared;
+};
+
+static struct model_version *open_model(const char *path)
+{
+    struct model_files files;
+    struct model_version *version;
+    ck_assert_msg(model_files_open(&files, NULL, path, &err) == ATTN_OK, "%s", err.message);
+    ck_assert_msg(model_version_create("m", &files, &version, &err) == ATTN_OK, "%s", err.message);
+    return version;
+}
+
+static void prepare(void)
+{
+    envelope_prepare();
+    arena = attn_arena_create(ROOMY_BYTES);
+    none = prepared_store_create(0);
+    roomy = prepared_store_create(1 << 26);
+    bert = open_model("tests/others/models/bert");
+    gpt2 = open_model("tests/others/models/gpt2");
+    t5 = open_model("tests/others/models/t5");
+}
+
+static void release(void)
+{
+    model_version_release(bert);
+    model_version_release(gpt2);
+    model_version_release(t5);
+    prepared_store_destroy(none);
+    prepared_store_destroy(roomy);
+    attn_arena_destroy(arena);
+}
+
+static attn_status plan(struct run *run, const struct model_version *version, const char *body,
+                        struct prepared_store *prepared, const attn_runtime *runtime, attn_arena *in)
+{
+    err = (attn_error){.status = ATTN_OK};
+    attn_status status = model_request_decode(body, strlen(body), MODEL_REQUEST_ATTENTION, in, &run->request, &err);
+    if (status == ATTN_OK)
+        status = model_batch_make(&run->batch, version, &run->request, MODEL_REQUEST_ATTENTION, in, &err);
+    if (status != ATTN_OK)
+        return status;
+    run->body = body;
+    run->answer = (struct model_answer){.output_count = 0};
+    run->job = (struct model_job){.version = version,
+                                  .request = &run->request,
+                                  .prepared = prepared,
+                                  .runtime = runtime,
+                                  .arena = in,
+                                  .err = &err,
+                                  .items = run->batch.items,
+                                  .answer = &run->answer};
+    return model_job_plan(&run->job);
+}
+
+static struct run *run_by(const struct model_version *version, const char *body, struct prepared_store *prepared,
+                          const attn_runtime *runtime)
+{
+    struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
+    attn_status status = plan(run, version, body, prepared, runtime, arena);
+    if (status == ATTN_OK)
+        status = model_job_run(&run->job);
+    ck_assert_msg(status == ATTN_OK, "%s: %s: %s", body, err.field, err.message);
+    return run;
+}
+
+static struct run *run_alone(const struct model_version *version, const char *body)
+{
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    return run_by(version, body, none, &runtime);
+}
+
+/* ---- comparison with a run of everything ---- */
+
+/* What each axis of an output counts: layers, states (the embeddings and layers), batch items, heads, queries, keys. */
+static const struct {
+    const char *name, *axes;
+} outputs[] = {
+    {"scores", "lbhqk"},        {"scaled", "lbhqk"},
+    {"masked", "lbhqk"},        {"attention", "lbhqk"},
+    {"contribution", "lbhqk"},  {"mask", "lbhqk"},
+    {"attention_mean", "lbqk"}, {"hidden", "sb.."},
+    {"output", "b.."},          {"logits", "bq."},
+    {"predictions.ids", "bq."}, {"predictions.probabilities", "bq."},
+    {"logit_lens.ids", "lbq."}, {"logit_lens.probabilities", "lbq."},
+};
+
+/* All others begin with layers and items, and have no selections. */
+static const char *axes_of(const char *name)
+{
+    static const char *const prefixes[] = {"encoder_", "decoder_", "cross_"};
+    for (size_t i = 0; i < COUNT(prefixes); i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            name += strlen(prefixes[i]);
+    for (size_t i = 0; i < COUNT(outputs); i++)
+        if (strcmp(name, outputs[i].name) == 0)
+            return outputs[i].axes;
+    return "lb...";
+}
+
+static const struct model_output *find(const struct run *run, const char *name)
+{
+    for (size_t i = 0; i < run->answer.output_count; i++)
+        if (strcmp(run->answer.outputs[i].name, name) == 0)
+            return &run->answer.outputs[i];
+    ck_abort_msg("no output %s", name);
+}
+
+static size_t index_in_whole(const struct run *run, const char *name, char axis, size_t index)
+{
+    const bool has_two = run->job.version->model.stack_count == 2;
+    const size_t last = has_two && strncmp(name, "encoder_", 8) != 0 ? run->job.last_stack : 0;
+    const struct model_selections *shown = &run->answer.shown[strncmp(name, "cross_", 6) == 0 ? 2 : last];
+    const attn_selection *selection = axis == 'l' || axis == 's' ? &shown->layers
+                                      : axis == 'h'              ? &shown->heads
+                                      : axis == 'q'              ? &shown->queries
+                                                                 : &shown->keys;
+    if (strchr("lhqks", axis) == NULL || attn_selects_all(selection) || (axis == 's' && index == 0))
+        return index;
+    return axis == 's' ? attn_selected(selection, index - 1) + 1 : attn_selected(selection, index);
+}
+
+static const size_t EVERY_ITEM = SIZE_MAX;
+
+/*
+ * Compares every output with that of the whole run, number by number. item: whole is of this item alone, so that the
+ * others are not compared, and what the item does not have is filled.
+ */
+static void check_same(const struct run *run, const struct run *whole, size_t item)
+{
+    for (size_t o = 0; o < run->answer.output_count; o++) {
+        const struct model_output *got = &run->answer.outputs[o], *from = find(whole, got->name);
+        const char *axes = axes_of(got->name);
+        const size_t element = attn_dtype_bytes(got->tensor.dtype);
+        const unsigned char filler = got->tensor.dtype == ATTN_I64 ? 0xff : 0;
+        ck_assert_int_eq(got->tensor.rank, from->tensor.rank);
+        ck_assert_int_eq(got->tensor.dtype, from->tensor.dtype);
+        for (size_t n = 0; n < attn_tensor_count(&got->tensor); n++) {
+            size_t rest = n, at = 0;
+            bool is_other = false, is_filled = false;
+            for (int axis = got->tensor.rank - 1; axis >= 0; axis--) {
+                const size_t index = rest % got->tensor.shape[axis];
+                size_t there = index_in_whole(run, got->name, axes[axis], index);
+                rest /= got->tensor.shape[axis];
+                if (axes[axis] == 'b' && item != EVERY_ITEM) {
+                    is_other = index != item;
+                    there = 0;
+                }
+                is_filled |= there >= from->tensor.shape[axis];
+                at += there * (size_t)from->tensor.stride[axis];
+            }
+            if (is_other)
+                continue;
+            if (is_filled && item == EVERY_ITEM)
+                ck_abort_msg("%s is larger than the whole", got->name);
+            const unsigned char *number = (const unsigned char *)got->tensor.data + n * element;
+            if (!is_filled && memcmp(number, (const char *)from->tensor.data + at * element, element) != 0)
+                ck_abort_msg("%s: number %zu of %s differs", run->body, n, got->name);
+            for (size_t b = 0; b < element && is_filled; b++)
+                if (number[b] != filler)
+                    ck_abort_msg("%s: number %zu is not filled", got->name, n);
+        }
+    }
+}
+
+#define STEPS                                                                                                          \
+    "\"q\",\"k\",\"v\",\"scores\",\"scaled\",\"masked\",\"attention\",\"lse\",\"entropy\",\"context\",\"concat\","     \
+    "\"projected\",\"contribution\",\"attention_mean\",\"mask\""
+#define STATES "\"hidden\",\"output\""
+#define WORDS  "\"logits\",\"predictions\",\"logit_lens\""
+#define MAPS   "\"rollout\",\"head_scores\""
+
+#define TEXTS "\"inputs\":{\"ids\":[[5,6,7,8,9,10],[11,12,5],[13,14,15,16]]}"
+#define PAIRED                                                                                                         \
+    "\"inputs\":{\"ids\":[[5,6,7,8,9,10],[11,12,5],[13,14,15,16]],"                                                    \
+    "\"target_ids\":[[0,4,9],[0,4,9,7,6],[0]]}"
+
+static const char everything[] = "{" TEXTS ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "]}}";
+static const char everything_paired[] =
+    "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "]}}";
+
+/* Of one stack and of two; each returns and selects something else. */
+static const char *const options[] = {
+    "{}",
+    "{\"return\":[\"entropy\"]}",
+    "{\"return\":[" STATES "]}",
+    "{\"return\":[" WORDS "]}",
+    "{\"return\":[" MAPS "]}",
+    "{\"return\":[\"logit_lens\"],\"layers\":[1]}",
+    "{\"return\":[\"hidden\",\"attention\"],\"layers\":[1,0]}",
+    "{\"return\":[" STATES ",\"rollout\"],\"layers\":[1]}",
+    "{\"return\":[" STEPS "],\"heads\":[3,0,2]}",
+    "{\"return\":[" STEPS "],\"heads\":[1,2]}",
+    "{\"return\":[" STEPS "," WORDS "],\"queries\":[0]}",
+    "{\"return\":[" STEPS "],\"keys\":[2,0]}",
+    "{\"return\":[" STEPS "],\"keys\":[1,2]}",
+    "{\"return\":[" STEPS "," MAPS "," WORDS "," STATES "],\"heads\":[2,1],\"queries\":[2,0],\"keys\":[1,0]}",
+    "{\"return\":[" STEPS "," MAPS "],\"heads\":\"1-3\"}",
+    "{\"return\":[" STEPS "," MAPS "," STATES "],\"layers\":[-1,0],\"heads\":[{\"from\":-3,\"to\":-2},0]}",
+    "{\"return\":[" STEPS "," MAPS "],\"keys\":[0,1,2]}",
+    "{\"return\":[\"contribution\",\"rollout\"],\"queries\":[1,2]}",
+    "{\"return\":[\"attention_mean\",\"head_scores\"],\"heads\":[0],\"layers\":[1]}",
+};
+
+/* For models of one stack, whose longest item has six tokens. */
+static const char *const long_options[] = {
+    "{\"return\":[" STEPS "," MAPS "," WORDS "," STATES "],\"queries\":[5,1,3],\"keys\":[4,0]}",
+    "{\"return\":[" STEPS "," WORDS "],\"queries\":[5,3],\"keys\":[4,5]}",
+    "{\"return\":[" STEPS "," WORDS "],\"queries\":[4,5]}",
+    "{\"return\":[" STEPS "," MAPS "],\"keys\":[5]}",
+    "{\"return\":[" STEPS "," WORDS "," MAPS "],\"queries\":[-1,1],\"keys\":{\"from\":-3,\"to\":-2}}",
+    "{\"return\":[\"hidden\",\"logit_lens\",\"attention\"],\"layers\":[2,0,1]}",
+    "{\"return\":[\"hidden\",\"rollout\",\"head_scores\"],\"layers\":[1,2],\"keys\":[3,4]}",
+};
+
+static const char *body_of(const char *inputs, const char *of)
+{
+    const size_t length = strlen(inputs) + strlen(of) + 32;
+    char *body = attn_arena_take(arena, length, 1);
+    snprintf(body, length, "{%s,\"options\":%s}", inputs, of);
+    return body;
+}
+
+/* Every request gives the same bytes by one thread and by two, and with prepared weights and without. */
+static void check_request(const struct pair *pair, const char *body, const struct run *whole)
+{
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, &err);
+    ck_assert_ptr_nonnull(pool);
+    const attn_runtime serial = attn_runtime_serial(NULL), parallel = attn_pool_runtime(pool, NULL);
+    check_same(run_by(pair->plain, body, none, &serial), whole, EVERY_ITEM);
+    check_same(run_by(pair->plain, body, none, &parallel), whole, EVERY_ITEM);
+    check_same(run_by(pair->prepared, body, roomy, &serial), whole, EVERY_ITEM);
+    check_same(run_by(pair->prepared, body, roomy, &parallel), whole, EVERY_ITEM);
+    attn_pool_destroy(pool);
+}
+
+static struct pair open_pair(const char *path)
+{
+    return (struct pair){open_model(path), open_model(path)};
+}
+
+static void close_pair(const struct pair *pair)
+{
+    ck_assert_uint_eq(prepared_store_bytes(none), 0);
+    ck_assert_uint_gt(prepared_store_bytes(roomy), 0);
+    model_version_release(pair->plain);
+    model_version_release(pair->prepared);
+}
+
+static void check_requests(const char *path, const char *inputs, const char *of_everything, const char *const *all,
+                           size_t count)
+{
+    const struct pair pair = open_pair(path);
+    const struct run *whole = run_alone(pair.plain, of_everything);
+    check_request(&pair, of_everything, whole);
+    for (size_t i = 0; i < count; i++)
+        check_request(&pair, body_of(inputs, all[i]), whole);
+    close_pair(&pair);
+}
+
+START_TEST(whatever_is_asked_for_has_the_same_bytes)
+{
+    static const char *const paths[] = {"tests/others/models/bert", "tests/others/models/gpt2"};
+    check_requests(paths[_i], TEXTS, everything, options, COUNT(options));
+    check_requests(paths[_i], TEXTS, everything, long_options, COUNT(long_options));
+}
+END_TEST
+
+START_TEST(the_same_holds_for_two_stacks)
+{
+    check_requests("tests/others/models/t5", PAIRED, everything_paired, options, COUNT(options));
+}
+END_TEST
+
+START_TEST(an_item_of_a_batch_has_the_same_bytes_as_alone)
+{
+    static const char *const alone[] = {"[5,6,7,8,9,10]", "[11,12,5]", "[13,14,15,16]"};
+    static const char *const targets[] = {"[0,4,9]", "[0,4,9,7,6]", "[0]"};
+    char inputs[128];
+    const struct run *const batches[] = {run_alone(bert, everything), run_alone(gpt2, everything),
+                                         run_alone(t5, everything_paired)};
+    const struct model_version *const versions[] = {bert, gpt2, t5};
+    for (size_t m = 0; m < COUNT(versions); m++)
+        for (size_t i = 0; i < COUNT(alone); i++) {
+            snprintf(inputs, sizeof inputs, "\"inputs\":{\"ids\":%s%s%s}", alone[i], m == 2 ? ",\"target_ids\":" : "",
+                     m == 2 ? targets[i] : "");
+            const char *body = body_of(inputs, "{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "]}");
+            check_same(batches[m], run_alone(versions[m], body), i);
+        }
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* A batch of two lists of ids, and of targets unless their length is 0. */
+static const char *long_inputs(size_t length, size_t target_length)
+{
+    char *text = attn_arena_take(arena, 16 * (length + target_length) + 128, 1), *at = text;
+    at += sprintf(at, "\"inputs\":{\"ids\":[[1],[");
+    for (size_t i = 0; i < length; i++)
+        at += sprintf(at, "%s%zu", i > 0 ? "," : "", 3 + i % 300);
+    at += sprintf(at, "]]");
+    if (target_length > 0)
+        at += sprintf(at, ",\"target_ids\":[[0],[");
+    for (size_t i = 0; i < target_length; i++)
+        at += sprintf(at, "%s%zu", i > 0 ? "," : "", i % 300);
+    sprintf(at, "%s}", target_length > 0 ? "]]" : "");
+    return text;
+}
+
+static void check_memory(const struct model_version *version, const char *body, const attn_runtime *runtime)
+{
+    static struct run run;
+    attn_arena *own = attn_arena_create(ROOMY_BYTES);
+    attn_status status = plan(&run, version, body, none, runtime, own);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    const size_t before = attn_arena_bytes(own);
+    status = model_job_run(&run.job);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    const size_t taken = attn_arena_peak_bytes(own) - before;
+    ck_assert_msg((double)taken <= run.job.run_bytes, "%s: takes %zu bytes, planned %.0f", strstr(body, "options"),
+                  taken, run.job.run_bytes);
+    attn_arena_destroy(own);
+}
+
+static const char *const large_options[] = {
+    "{}",
+    "{\"layers\":[1]}",
+    "{\"compute\":\"float64\"}",
+    "{\"return\":[" STEPS "]}",
+    "{\"return\":[" STATES "," WORDS "," MAPS "]}",
+    "{\"return\":[" STATES "," WORDS "," MAPS "],\"compute\":\"float64\"}",
+    "{\"return\":[\"predictions\"],\"predictions_k\":1000}",
+    "{\"return\":[\"logit_lens\"],\"predictions_k\":1000}",
+    "{\"return\":[\"logits\"]}",
+    "{\"return\":[\"rollout\"]}",
+    "{\"return\":[\"hidden\"]}",
+    "{\"return\":[\"attention\",\"rollout\"],\"heads\":[2,0],\"queries\":[9,1]}",
+    "{\"return\":[\"attention\",\"contribution\"],\"keys\":[9,1]}",
+    "{\"return\":[\"attention\",\"head_scores\"],\"pool\":{\"rows\":16,\"op\":\"mean\"}}",
+    "{\"return\":[\"attention\",\"mask\"],\"top_k\":3}",
+};
+
+START_TEST(a_run_takes_no_more_memory_than_planned)
+{
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, &err);
+    const attn_runtime serial = attn_runtime_serial(NULL), parallel = attn_pool_runtime(pool, NULL);
+    check_memory(t5, body_of(long_inputs(300, 250), large_options[_i]), &serial);
+    check_memory(t5, body_of(long_inputs(150, 400), large_options[_i]), &parallel);
+    check_memory(bert, body_of(long_inputs(64, 0), large_options[_i]), &serial);
+    check_memory(gpt2, body_of(long_inputs(40, 0), large_options[_i]), &serial);
+    attn_pool_destroy(pool);
+}
+END_TEST
+
+/* Long enough that every stage asks. */
+static size_t looks, looks_allowed;
+
+static bool is_cancelled(void *context)
+{
+    (void)context;
+    return ++looks > looks_allowed;
+}
+
+static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
+                                      "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
+static const char *const watched_bodies[] = {everything_paired, selected_paired};
+
+START_TEST(cancellation_is_noticed_at_every_look)
+{
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = is_cancelled;
+    attn_status status = ATTN_ERR_CANCELLED;
+    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(7)) {
+        static struct run run;
+        attn_arena *own = attn_arena_create(ROOMY_BYTES);
+        looks = 0;
+        attn_arena_watch(own, is_cancelled, NULL);
+        status = plan(&run, t5, watched_bodies[_i], none, &runtime, own);
+        if (status == ATTN_OK)
+            status = model_job_run(&run.job);
+        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
+        ck_assert_int_eq(err.status, status);
+        attn_arena_destroy(own);
+    }
+    ck_assert_int_eq(status, ATTN_OK);
+    ck_assert_uint_gt(looks_allowed, 3 * (2 + 2 * 3)); /* each block of each item */
+}
+END_TEST
+
+static const struct {
+    const char *options;
+    size_t times; /* the bytes of all outputs are written so many times, by filling, copying and selecting */
+} filled[] = {
+    {"{}", 2},
+    {"{\"return\":[\"attention\"],\"compute\":\"float64\"}", 2},
+    {"{\"return\":[\"hidden\"]}", 2},
+    {"{\"return\":[\"logits\"]}", 1},
+    {"{\"return\":[\"rollout\"]}", 2},
+    {"{\"return\":[\"attention\",\"rollout\"],\"heads\":[0,1,2]}", 3},
+};
+
+/* Only the watch of the arena counts here: work in one thread, which no look of the core interrupts. */
+START_TEST(large_outputs_are_filled_with_looks_between)
+{
+    static struct run run;
+    const attn_runtime serial = attn_runtime_serial(NULL);
+    attn_arena *own = attn_arena_create(ROOMY_BYTES);
+    attn_status status = plan(&run, t5, body_of(long_inputs(700, 100), filled[_i].options), none, &serial, own);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    size_t bytes = 0;
+    for (size_t i = 0; i < run.answer.output_count; i++)
+        bytes +=
+            attn_tensor_count(&run.answer.outputs[i].tensor) * attn_dtype_bytes(run.answer.outputs[i].tensor.dtype);
+    ck_assert_uint_gt(bytes, 256 << 10);
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_arena_watch(own, is_cancelled, NULL);
+    ck_assert_int_eq(model_job_run(&run.job), ATTN_OK);
+    ck_assert_uint_ge(looks, filled[_i].times * (bytes / (128 << 10))); /* each pass ends within a piece */
+    attn_arena_destroy(own);
+}
+END_TEST
+
+START_TEST(a_refused_block_of_memory_is_a_clean_failure)
+{
+    static const char body[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
+                               "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    bool was_refused = true;
+    for (size_t take = 0; was_refused; take += one_in(5)) {
+        static struct run run;
+        attn_arena *own = attn_arena_create(ROOMY_BYTES);
+        fail_take(take);
+        attn_status status = plan(&run, t5, body, none, &runtime, own);
+        if (status == ATTN_OK)
+            status = model_job_run(&run.job);
+        was_refused = take_has_failed();
+        if (was_refused)
+            ck_assert_msg(status == ATTN_ERR_NO_MEMORY && err.status == status && err.message[0] != '\0',
+                          "block %zu: %s: %s", take, attn_status_name(status), err.message);
+        else
+            ck_assert_int_eq(status, ATTN_OK);
+        attn_arena_destroy(own);
+    }
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+static const struct {
+    const char *inputs, *options;
+    attn_status status;
+    const char *field, *part;
+} refusals[] = {
+    {TEXTS, "{\"layers\":[0,3]}", ATTN_ERR_VALUE, "/options/layers", "the last layer of the model is 2"},
+    {TEXTS, "{\"layers\":[1,1,0]}", ATTN_ERR_VALUE, "/options/layers", "twice"},
+    {TEXTS, "{\"heads\":[4]}", ATTN_ERR_VALUE, "/options/heads", "0 to 3"},
+    {TEXTS, "{\"queries\":[6]}", ATTN_ERR_VALUE, "/options/queries", "0 to 5"},
+    {TEXTS, "{\"keys\":[0,1,1]}", ATTN_ERR_VALUE, "/options/keys", "twice"},
+    {TEXTS, "{\"layers\":[-4]}", ATTN_ERR_VALUE, "/options/layers", "options.layers has -4; they are numbered 0 to 2"},
+    {TEXTS, "{\"heads\":[0,-5,-1]}", ATTN_ERR_VALUE, "/options/heads",
+     "options.heads has -5; they are numbered 0 to 3"},
+    {TEXTS, "{\"queries\":[-7,-1]}", ATTN_ERR_VALUE, "/options/queries", "has -7; they are numbered 0 to 5"},
+    {TEXTS, "{\"keys\":[[0,-7]]}", ATTN_ERR_VALUE, "/options/keys", "has -7; they are numbered 0 to 5"},
+    {TEXTS, "{\"ablate\":[[3,0]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
+    {TEXTS, "{\"ablate\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/ablate",
+     "layer 0, head -1; the last layer is 2, its last head 3"},
+    {TEXTS, "{\"ablate\":[[0,4]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
+    {TEXTS, "{\"return\":[\"gated\"]}", ATTN_ERR_FIELD, "/options/return", "gate"},
+};
+
+START_TEST(what_the_model_does_not_have_is_refused)
+{
+    struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    const char *body = body_of(refusals[_i].inputs, refusals[_i].options);
+    const attn_status status = plan(run, bert, body, none, &runtime, arena);
+    ck_assert_msg(status == refusals[_i].status, "%s: %s", body, err.message);
+    ck_assert_str_eq(err.field, refusals[_i].field);
+    ck_assert_msg(strstr(err.message, refusals[_i].part) != NULL, "%s", err.message);
+}
+END_TEST
+
+START_TEST(words_of_two_stacks_need_a_target)
+{
+    struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    ck_assert_int_eq(plan(run, t5, body_of(TEXTS, "{\"return\":[\"predictions\"]}"), none, &runtime, arena),
+                     ATTN_ERR_FIELD);
+    ck_assert_msg(strstr(err.message, "give inputs.target") != NULL, "%s", err.message);
+}
+END_TEST
+
+/* ---- ablation and 16-bit weights ---- */
+
+static const float *head_of(const struct run *run, const char *name, size_t layer, size_t head)
+{
+    const attn_tensor *tensor = &find(run, name)->tensor;
+    return (const float *)tensor->data + layer * (size_t)tensor->stride[0] + head * (size_t)tensor->stride[2];
+}
+
+START_TEST(an_ablated_head_changes_only_the_layers_behind_it)
+{
+    static const char inputs[] = "\"inputs\":{\"ids\":[5,6,7]}";
+    const struct run *whole = run_alone(gpt2, body_of(inputs, "{}"));
+    const struct run *without =
+        run_alone(gpt2, body_of(inputs, "{\"ablate\":[[1,2],[1,2]],\"return\":[\"attention\"]}"));
+    const size_t map_bytes = 3 * 3 * sizeof(float);
+    for (size_t head = 0; head < 4; head++) {
+        for (size_t layer = 0; layer < 2; layer++)
+            ck_assert_mem_eq(head_of(whole, "attention", layer, head), head_of(without, "attention", layer, head),
+                             map_bytes);
+        ck_assert_mem_ne(head_of(whole, "attention", 2, head), head_of(without, "attention", 2, head), map_bytes);
+    }
+}
+END_TEST
+
+START_TEST(weights_of_16_bits_give_the_same_bytes_prepared_and_not)
+{
+    char path[SHARED_PATH_MAX];
+    if (!shared_has(path, "vectors/models/roberta"))
+        return;
+    const struct pair roberta = open_pair(path);
+    const attn_runtime serial = attn_runtime_serial(NULL);
+    check_request(&roberta, everything, run_alone(roberta.plain, everything));
+    for (size_t i = 0; i < COUNT(large_options); i++)
+        check_memory(roberta.plain, body_of(long_inputs(30, 0), large_options[i]), &serial);
+    close_pair(&roberta);
+}
+END_TEST
+
+CHECK_MAIN("model_run")
+{
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, whatever_is_asked_for_has_the_same_bytes, 0, 2);
+    tcase_add_test(tests, the_same_holds_for_two_stacks);
+    tcase_add_test(tests, an_item_of_a_batch_has_the_same_bytes_as_alone);
+    tcase_add_loop_test(tests, a_run_takes_no_more_memory_than_planned, 0, COUNT(large_options));
+    tcase_add_loop_test(tests, cancellation_is_noticed_at_every_look, 0, COUNT(watched_bodies));
+    tcase_add_loop_test(tests, large_outputs_are_filled_with_looks_between, 0, COUNT(filled));
+    tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);
+    tcase_add_loop_test(tests, what_the_model_does_not_have_is_refused, 0, COUNT(refusals));
+    tcase_add_test(tests, words_of_two_stacks_need_a_target);
+    tcase_add_test(tests, an_ablated_head_changes_only_the_layers_behind_it);
+    tcase_add_test(tests, weights_of_16_bits_give_the_same_bytes_prepared_and_not);
+}
