@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "codec/oip/oip.h"
 #include "service/infer/model.h"
-#include "service/limits.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
+#include "service/run/kept.h"
+#include "service/run/pipeline.h"
 #include "service/run/work.h"
 
 /* ---- about the server ---- */
@@ -246,18 +246,14 @@ attn_status infer_unload(struct call *call)
 
 /* ---- inference ---- */
 
-static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
-                                const struct work *work)
-{
-    const double since = clock_now_ms();
-    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
-    const size_t json_bytes =
-        oip_write(request, model->name, model->version, &work->result, call->in.runtime, call->out);
-    if (json_bytes != OIP_ALL_JSON)
-        call->answer_json_bytes = json_bytes;
-    call->times.write_ms = clock_now_ms() - since;
-    return call_finish(call);
-}
+/* One request while it is answered. */
+struct inferring {
+    struct model *model;
+    const struct kept_layer *layer; /* NULL: the built-in model */
+    struct oip_request request;
+    struct work work;
+    bool is_decoded; /* messages are those of a request of our own from then on */
+};
 
 /* Outputs of the protocol are whole maps, in its own form. */
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
@@ -268,62 +264,85 @@ static attn_status check_shown(const struct envelope *envelope, attn_error *err)
                                       "%s does not go with this protocol, whose outputs are whole maps", option);
 }
 
-static attn_status run(struct call *call, struct model *model, struct work *work)
+static attn_status decode(struct call *call, void *context)
 {
-    struct oip_request request;
-    double since = clock_now_ms();
-    const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
+    struct inferring *inferring = context;
+    struct oip_request *request = &inferring->request;
+    const struct kept_layer_facts *facts = inferring->layer != NULL ? inferring->layer->facts : NULL;
     const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
-    attn_status status = oip_decode(
-        call->in.body, call->in.body_bytes, call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
-        facts != NULL ? &model->base : NULL, facts != NULL ? &raw : NULL, call->out->arena, &request, call->err);
+    attn_status status =
+        oip_decode(call->in.body, call->in.body_bytes, call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
+                   facts != NULL ? &inferring->layer->base : NULL, facts != NULL ? &raw : NULL, call->out->arena,
+                   request, call->err);
     if (status == ATTN_OK)
-        status = model_check_names(call, model, request.model, request.version);
+        status = model_check_names(call, inferring->model, request->model, request->version);
     if (status != ATTN_OK)
         return status;
-    work->envelope = request.envelope;
-    work->shown_steps = request.envelope.request.options.want;
-    call->timeout_ms = request.timeout_ms;
-    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
-    status = check_shown(&work->envelope, call->err);
+    inferring->is_decoded = true;
+    inferring->work.envelope = request->envelope;
+    inferring->work.shown_steps = request->envelope.request.options.want;
+    call->timeout_ms = request->timeout_ms;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
+    status = check_shown(&inferring->work.envelope, call->err);
     if (status == ATTN_OK && facts != NULL)
-        status = kept_layer_check_inputs(facts, &request.envelope.request.inputs, call->err);
-    if (status == ATTN_OK)
-        status = work_plan(call, work);
-    if (status == ATTN_OK)
-        status = work_weigh(call, work, oip_bytes_bound(&request, &work->shown));
-    call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = work_run(call, work);
-    call->times.compute_ms = clock_lap_ms(&since);
-    if (status != ATTN_OK) {
-        oip_translate(call->err);
+        status = kept_layer_check_inputs(facts, &request->envelope.request.inputs, call->err);
+    return status;
+}
+
+static attn_status plan(struct call *call, void *context)
+{
+    struct inferring *inferring = context;
+    return work_plan(call, &inferring->work);
+}
+
+static attn_status weigh(struct call *call, void *context, struct weight *weight)
+{
+    const struct inferring *inferring = context;
+    *weight = work_weigh(call, &inferring->work, oip_bytes_bound(&inferring->request, &inferring->work.shown));
+    return ATTN_OK;
+}
+
+static attn_status run(struct call *call, void *context)
+{
+    struct inferring *inferring = context;
+    return work_run(call, &inferring->work);
+}
+
+/* Only the answer has the version, so failures wait for no digest. */
+static attn_status render(struct call *call, void *context)
+{
+    const struct inferring *inferring = context;
+    struct model *model = inferring->model;
+    attn_status status = model_know_version(call, model);
+    if (status != ATTN_OK)
         return status;
-    }
-    status = model_know_version(call, model); /* only the answer has the version, so failures wait for no digest */
-    return status == ATTN_OK ? write_answer(call, &request, model, work) : status;
+    const size_t json_bytes = oip_write(&inferring->request, model->name, model->version, &inferring->work.result,
+                                        call->in.runtime, call->out);
+    if (json_bytes != OIP_ALL_JSON)
+        call->answer_json_bytes = json_bytes;
+    return call_finish(call);
+}
+
+static attn_status infer(struct call *call, const struct kept_layer *layer, void *model, size_t *batch)
+{
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    struct inferring inferring = {.model = model, .layer = layer};
+    attn_status status = pipeline_run(&steps, call, &inferring);
+    if (status != ATTN_OK && inferring.is_decoded)
+        oip_translate(call->err);
+    *batch = inferring.work.plan.dims.batch;
+    return limits_explain(call, layer_keeper_confirm(call, status));
 }
 
 attn_status infer_run(struct call *call)
 {
     struct model model;
-    struct work work = {.plan.dims.batch = 0};
     if (call->in.is_first_try && !text_equal(call->in.names[0], MODEL_BUILT_IN))
         return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
-    if (model.whole != NULL) {
-        status = infer_whole_run(call, &model);
-        model_release(&model);
-        return status;
-    }
-    struct prepared_weights *prepared = NULL;
-    if (model.layer != NULL)
-        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &model.layer->prepared,
-                                         &model.layer->facts, call->in.runtime, call->out->arena, &model.base);
-    status = layer_keeper_confirm(call, run(call, &model, &work));
-    prepared_weights_release(prepared);
-    layer_keeper_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
-    return limits_explain(call, status);
+    status = model.whole != NULL ? infer_whole_run(call, &model) : kept_compute(call, model.layer, infer, &model);
+    model_release(&model);
+    return status;
 }

@@ -95,7 +95,6 @@ attn_status model_find(struct call *call, struct model *model)
     if (status != ATTN_OK)
         return layer_keeper_confirm(call, status);
     model->name = model->layer->name;
-    model->base = model->layer->base;
     model->version = layer_version_known_digest(model->layer, model->digest);
     return ATTN_OK;
 }

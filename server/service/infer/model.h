@@ -19,7 +19,6 @@ struct model {
     char digest[DIGEST_TEXT];    /* version may point to this */
     struct layer_version *layer; /* the call holds the reference; NULL: the built-in model, or a whole one */
     struct model_version *whole; /* a reference that model_release releases; NULL: not a whole model */
-    struct envelope_source base; /* of the layer */
 };
 
 /*

@@ -3,11 +3,17 @@
  */
 #include "service/infer/model.h"
 
-#include "base/clock.h"
 #include "codec/oip/oip.h"
-#include "service/limits.h"
-#include "service/registry/model/list.h"
 #include "service/run/model/work.h"
+#include "service/run/pipeline.h"
+
+/* One request while it is answered. */
+struct whole {
+    struct model *model;
+    struct model_work work;
+    struct oip_request request;
+    struct oip_sent sent[ATTN_STEP_COUNT];
+};
 
 /* ---- request ---- */
 
@@ -34,28 +40,37 @@ static attn_status check_reads_words(const struct model_work *work, const struct
                      model->name, model->name);
 }
 
-static attn_status decode(struct model_work *work, struct model *model, struct oip_request *request)
+static attn_status decode(struct call *call, void *context)
 {
-    struct call *call = work->call;
-    attn_status status = check_reads_words(work, model);
+    struct whole *whole = context;
+    struct model_work *work = &whole->work;
+    struct oip_request *request = &whole->request;
+    const struct oip_model_inputs *given = &request->whole;
+    attn_status status = check_reads_words(work, whole->model);
     if (status == ATTN_OK)
         status = oip_decode_whole(call->in.body, call->in.body_bytes,
                                   call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
                                   work->version->tokenizer != NULL, call->out->arena, request, call->err);
     if (status == ATTN_OK)
-        status = model_check_names(call, model, request->model, request->version);
+        status = model_check_names(call, whole->model, request->model, request->version);
     if (status != ATTN_OK)
         return status;
-    const struct oip_model_inputs *whole = &request->whole;
-    struct model_inputs inputs = {.batch = whole->batch, .text = whole->texts};
+    struct model_inputs inputs = {.batch = given->batch, .text = given->texts};
     call->timeout_ms = request->timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
-    if (whole->texts == NULL)
-        status = give_ids(call, whole, &inputs);
+    if (given->texts == NULL)
+        status = give_ids(call, given, &inputs);
     if (status == ATTN_OK)
-        status = model_request_decode_options(whole->options, whole->options_bytes, &inputs, call->out->arena,
+        status = model_request_decode_options(given->options, given->options_bytes, &inputs, call->out->arena,
                                               &work->request, call->err);
-    return status == ATTN_OK ? model_work_plan(work, false) : status;
+    return status;
+}
+
+static attn_status plan(struct call *call, void *context)
+{
+    struct whole *whole = context;
+    (void)call;
+    return model_work_plan(&whole->work, false);
 }
 
 /* ---- answer ---- */
@@ -103,54 +118,51 @@ static attn_status gather(const struct model_work *work, const struct oip_reques
     return status;
 }
 
-static attn_status write_answer(const struct model_work *work, const struct oip_request *request,
-                                const struct model *model, struct oip_sent *sent)
+static attn_status weigh(struct call *call, void *context, struct weight *weight)
 {
-    struct call *call = work->call;
-    attn_status status = gather(work, request, sent);
+    struct whole *whole = context;
+    (void)call;
+    const attn_status status = gather(&whole->work, &whole->request, whole->sent);
+    if (status == ATTN_OK)
+        *weight = model_work_weigh(&whole->work, oip_sent_bound(&whole->request, whole->sent));
+    return status;
+}
+
+/* ---- run ---- */
+
+static attn_status run(struct call *call, void *context)
+{
+    struct whole *whole = context;
+    (void)call;
+    return model_job_run(&whole->work.job);
+}
+
+static attn_status render(struct call *call, void *context)
+{
+    struct whole *whole = context;
+    const struct model *model = whole->model;
+    attn_status status = gather(&whole->work, &whole->request, whole->sent);
     if (status != ATTN_OK)
         return status;
-    const size_t json_bytes = oip_write_sent(request, model->name, model->version, sent, call->in.runtime, call->out);
+    const size_t json_bytes =
+        oip_write_sent(&whole->request, model->name, model->version, whole->sent, call->in.runtime, call->out);
     if (json_bytes != OIP_ALL_JSON)
         call->answer_json_bytes = json_bytes;
     return call_finish(call);
 }
 
-/* ---- run ---- */
-
-static attn_status run(struct model_work *work, struct model *model)
-{
-    struct call *call = work->call;
-    struct oip_request request;
-    struct oip_sent sent[ATTN_STEP_COUNT];
-    double since = clock_now_ms();
-    attn_status status = decode(work, model, &request);
-    if (status == ATTN_OK)
-        status = gather(work, &request, sent);
-    if (status == ATTN_OK)
-        status = model_work_weigh(work, oip_sent_bound(&request, sent));
-    call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = model_work_run(work);
-    call->times.compute_ms = clock_lap_ms(&since);
-    if (status != ATTN_OK) {
-        oip_translate(call->err);
-        return status;
-    }
-    status = write_answer(work, &request, model, sent);
-    call->times.write_ms = clock_lap_ms(&since);
-    return status;
-}
-
 attn_status infer_whole_run(struct call *call, struct model *model)
 {
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
-    struct model_work *work = attn_arena_take_zeroed(call->out->arena, 1, sizeof *work);
-    if (work == NULL)
+    struct whole *whole = attn_arena_take_zeroed(call->out->arena, 1, sizeof *whole);
+    if (whole == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
-    work->call = call;
-    work->version = model->whole;
-    attn_status status = models_confirm(call, model->whole, run(work, model));
-    models_note(call->in.models, call, model->name, status, work->request.inputs.batch);
-    return limits_explain(call, status);
+    whole->model = model;
+    whole->work.call = call;
+    whole->work.version = model->whole;
+    const attn_status status = pipeline_run(&steps, call, whole);
+    if (status != ATTN_OK)
+        oip_translate(call->err);
+    return model_work_end(&whole->work, status);
 }

@@ -1,80 +1,76 @@
 /* attend.c: a request for attention from body text to answer text: decode, cache, plan, weigh, run, write. */
-#include "service/endpoints.h"
-
-#include "base/clock.h"
-#include "codec/request/envelope_decode.h"
 #include "service/cache/request.h"
-#include "service/limits.h"
-#include "service/registry/layer/compute.h"
+#include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
+#include "service/run/kept.h"
+#include "service/run/pipeline.h"
 #include "service/run/rendering.h"
 #include "service/run/work.h"
 
-/* ---- decode ---- */
+/* One request while it is answered. */
+struct attending {
+    envelope_kind kind;
+    const struct kept_layer *layer; /* NULL: the request has its own weights */
+    struct work work;
+    struct rendering rendering;
+    struct cache_step cache;
+};
 
-static attn_status decode_over(const struct call *call, const struct kept_layer *layer, struct envelope *envelope)
-{
-    struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
-    attn_status status = ATTN_OK;
-    if (call->in.body_media == MEDIA_SAFETENSORS)
-        status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
-    if (status == ATTN_OK)
-        status = envelope_decode_over(&layer->base, &own, ENVELOPE_LAYER, call->out->arena, envelope, call->err);
-    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
-}
+/* ---- steps ---- */
 
-static attn_status decode_body(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                               struct envelope *envelope)
+static attn_status decode(struct call *call, void *work)
 {
-    if (layer != NULL)
-        return decode_over(call, layer, envelope);
-    if (call->in.body_media == MEDIA_SAFETENSORS)
-        return envelope_decode_safetensors(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope,
-                                           call->err);
-    return envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
-}
-
-static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                          struct rendering *rendering, struct work *work)
-{
-    attn_status status = rendering_begin(call, rendering);
+    struct attending *attending = work;
+    struct envelope *envelope = &attending->work.envelope;
+    attn_status status = rendering_begin(call, &attending->rendering);
     if (status == ATTN_OK)
-        status = decode_body(call, kind, layer, &work->envelope);
+        status = work_decode(call, attending->kind, attending->layer, envelope);
     if (status == ATTN_OK)
-        status = rendering_choose_steps(call, &work->envelope);
-    work->shown_steps = work->envelope.request.options.want;
+        status = rendering_choose_steps(call, envelope);
+    attending->work.shown_steps = envelope->request.options.want;
+    if (status == ATTN_OK)
+        status =
+            caches_begin(call, envelope, attending->layer != NULL ? attending->layer->version : 0, &attending->cache);
     return status;
+}
+
+static attn_status plan(struct call *call, void *work)
+{
+    struct attending *attending = work;
+    const attn_status status = work_plan(call, &attending->work);
+    return caches_reserve(call, &attending->cache, &attending->work.plan, attending->work.shown_steps, status);
+}
+
+static attn_status weigh(struct call *call, void *work, struct weight *weight)
+{
+    struct attending *attending = work;
+    const attn_status status = rendering_weigh(call, &attending->rendering, &attending->work);
+    *weight = work_weigh(call, &attending->work, attending->rendering.bytes);
+    return status;
+}
+
+static attn_status run(struct call *call, void *work)
+{
+    struct attending *attending = work;
+    const attn_status status = caches_grow(call, &attending->cache, &attending->work.plan);
+    return status == ATTN_OK ? work_run(call, &attending->work) : status;
+}
+
+static attn_status render(struct call *call, void *work)
+{
+    struct attending *attending = work;
+    return rendering_write(call, &attending->rendering, &attending->work);
 }
 
 /* ---- the endpoints ---- */
 
 static attn_status attend(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
 {
-    struct work work = {.plan.dims.batch = 0};
-    struct rendering rendering;
-    struct cache_step cache = {.name = NULL};
-    double since = clock_now_ms();
-    attn_status status = decode(call, kind, layer, &rendering, &work);
-    if (status == ATTN_OK)
-        status = caches_begin(call, &work.envelope, layer != NULL ? layer->version : 0, &cache);
-    if (status == ATTN_OK)
-        status = caches_reserve(call, &cache, &work.plan, work.shown_steps, work_plan(call, &work));
-    if (status == ATTN_OK)
-        status = rendering_weigh(call, &rendering, &work);
-    if (status == ATTN_OK)
-        status = work_weigh(call, &work, rendering.bytes);
-    call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = caches_grow(call, &cache, &work.plan);
-    if (status == ATTN_OK)
-        status = work_run(call, &work);
-    call->times.compute_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = rendering_write(call, &rendering, &work);
-    status = layer_keeper_confirm(call, status);
-    call->times.write_ms = clock_lap_ms(&since);
-    caches_end(call, &cache, &work.result, status);
-    *batch = work.plan.dims.batch;
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    struct attending attending = {.kind = kind, .layer = layer};
+    const attn_status status = layer_keeper_confirm(call, pipeline_run(&steps, call, &attending));
+    caches_end(call, &attending.cache, &attending.work.result, status);
+    *batch = attending.work.plan.dims.batch;
     return limits_explain(call, status);
 }
 
@@ -88,12 +84,13 @@ attn_status attend_layer(struct call *call)
     return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
 }
 
-static attn_status attend_over(struct call *call, const struct kept_layer *layer, size_t *batch)
+static attn_status attend_over(struct call *call, const struct kept_layer *layer, void *context, size_t *batch)
 {
+    (void)context;
     return attend(call, ENVELOPE_LAYER, layer, batch);
 }
 
 attn_status attend_kept(struct call *call)
 {
-    return layer_call(call, attend_over);
+    return kept_call(call, attend_over);
 }

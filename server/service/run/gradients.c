@@ -1,15 +1,14 @@
 /* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
-#include "service/endpoints.h"
-
-#include "base/clock.h"
 #include "codec/answer/forms.h"
-#include "codec/request/envelope_decode.h"
-#include "service/limits.h"
-#include "service/registry/layer/compute.h"
+#include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
+#include "service/run/kept.h"
+#include "service/run/pipeline.h"
 #include "service/run/work.h"
 
 struct differentiation {
+    envelope_kind kind;
+    const struct kept_layer *layer; /* NULL: the request has its own weights */
     struct envelope envelope;
     attn_gradient_request request;
     attn_gradient_plan plan;
@@ -25,34 +24,28 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
     return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
 }
 
-/* layer NULL: the request has its own weights. */
-static attn_status decode_body(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                               struct envelope *envelope)
-{
-    if (layer == NULL)
-        return envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
-    const struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
-    attn_status status = envelope_decode_over(&layer->base, &own, kind, call->out->arena, envelope, call->err);
-    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
-}
-
 static attn_status make_plan(struct call *call, struct differentiation *work)
 {
     const attn_status status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
     return envelope_translate(&work->envelope, status, call->err);
 }
 
-static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                          struct differentiation *work)
+static attn_status decode(struct call *call, void *context)
 {
+    struct differentiation *work = context;
     struct envelope *envelope = &work->envelope;
-    attn_status status = decode_body(call, kind, layer, envelope);
+    call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when the service returns */
+    const attn_status status = work_decode(call, work->kind, work->layer, envelope);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
-    if (status == ATTN_OK)
-        status = check_reduction(call, envelope);
+    return status == ATTN_OK ? check_reduction(call, envelope) : status;
+}
+
+static attn_status plan(struct call *call, void *context)
+{
+    struct differentiation *work = context;
+    struct envelope *envelope = &work->envelope;
     envelope->request.watch = call->in.runtime;
-    if (status == ATTN_OK)
-        status = make_plan(call, work);
+    attn_status status = make_plan(call, work);
     if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
         status = work_settle_selections(call, envelope, &work->plan.forward.dims);
         status = status == ATTN_OK ? make_plan(call, work) : status;
@@ -79,35 +72,36 @@ static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
         }
 }
 
-static attn_status check_limits(struct call *call, const struct differentiation *work)
+static attn_status weigh(struct call *call, void *context, struct weight *weight)
 {
-    struct weight weight = {
+    const struct differentiation *work = context;
+    *weight = (struct weight){
         .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
         .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->in.runtime->threads),
         .time_flops = work->plan.time_flops,
     };
-    name_largest(&work->plan, &weight);
-    return limits_check(call, &weight);
+    name_largest(&work->plan, weight);
+    return ATTN_OK;
+}
+
+static attn_status run(struct call *call, void *context)
+{
+    struct differentiation *work = context;
+    return attn_gradient_run(&work->plan, NULL, call->in.runtime, call->out->arena, &work->result, call->err);
+}
+
+static attn_status render(struct call *call, void *context)
+{
+    const struct differentiation *work = context;
+    answer_write_gradients(&work->envelope, &work->plan, &work->result, call->in.runtime, call->out);
+    return call_finish(call);
 }
 
 static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
 {
-    struct differentiation work = {.plan.of = 0};
-    double since = clock_now_ms();
-    call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when this returns */
-    attn_status status = decode(call, kind, layer, &work);
-    if (status == ATTN_OK)
-        status = check_limits(call, &work);
-    call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = attn_gradient_run(&work.plan, NULL, call->in.runtime, call->out->arena, &work.result, call->err);
-    call->times.compute_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK) {
-        answer_write_gradients(&work.envelope, &work.plan, &work.result, call->in.runtime, call->out);
-        status = call_finish(call);
-    }
-    status = layer_keeper_confirm(call, status);
-    call->times.write_ms = clock_lap_ms(&since);
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    struct differentiation work = {.kind = kind, .layer = layer};
+    const attn_status status = layer_keeper_confirm(call, pipeline_run(&steps, call, &work));
     *batch = work.plan.forward.dims.batch;
     return limits_explain(call, status);
 }
@@ -122,12 +116,13 @@ attn_status gradients_layer(struct call *call)
     return differentiate(call, ENVELOPE_LAYER_GRADIENTS, NULL, &(size_t){0});
 }
 
-static attn_status differentiate_over(struct call *call, const struct kept_layer *layer, size_t *batch)
+static attn_status differentiate_over(struct call *call, const struct kept_layer *layer, void *context, size_t *batch)
 {
+    (void)context;
     return differentiate(call, ENVELOPE_LAYER_GRADIENTS, layer, batch);
 }
 
 attn_status gradients_kept(struct call *call)
 {
-    return layer_call(call, differentiate_over);
+    return kept_call(call, differentiate_over);
 }

@@ -1,5 +1,5 @@
 /*
- * work.c: plans, weighs and runs a decoded request.
+ * work.c: decodes, plans, weighs and runs a request.
  */
 #include "service/run/work.h"
 
@@ -7,7 +7,30 @@
 
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
-#include "service/limits.h"
+#include "codec/request/envelope_decode.h"
+
+/* ---- decode ---- */
+
+static attn_status decode_over(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                               struct envelope *envelope)
+{
+    struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
+    attn_status status = ATTN_OK;
+    if (call->in.body_media == MEDIA_SAFETENSORS)
+        status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
+    if (status == ATTN_OK)
+        status = envelope_decode_over(&layer->base, &own, kind, call->out->arena, envelope, call->err);
+    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
+}
+
+attn_status work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                        struct envelope *envelope)
+{
+    if (layer != NULL)
+        return decode_over(call, kind, layer, envelope);
+    return (call->in.body_media == MEDIA_SAFETENSORS ? envelope_decode_safetensors : envelope_decode)(
+        call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
+}
 
 /* ---- plan ---- */
 
@@ -78,12 +101,12 @@ static attn_step largest_step(const attn_plan *shown)
     return (attn_step)largest;
 }
 
-attn_status work_weigh(struct call *call, const struct work *work, size_t answer_bytes)
+struct weight work_weigh(const struct call *call, const struct work *work, size_t answer_bytes)
 {
     const attn_plan *shown = &work->shown;
     const attn_step largest = largest_step(shown);
     const size_t threads = call->in.runtime->threads;
-    const struct weight weight = {
+    return (struct weight){
         .answer_bytes = answer_bytes,
         .run_bytes =
             (double)attn_plan_bytes(&work->plan, threads) + (double)reduce_bytes(&work->envelope, shown, threads),
@@ -91,7 +114,6 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
         .largest = attn_step_name(largest),
         .largest_is_map = attn_step_has_keys(largest),
     };
-    return limits_check(call, &weight);
 }
 
 /* ---- run ---- */

@@ -1,12 +1,13 @@
 /*
- * work.h: plans, weighs and runs a decoded request. Every service that computes attention shares these steps.
+ * work.h: decodes, plans, weighs and runs a request. Every service that computes attention shares these steps.
  */
 #ifndef SERVICE_RUN_WORK_H
 #define SERVICE_RUN_WORK_H
 
 #include "attn/multihead.h"
 #include "codec/request/envelope.h"
-#include "service/call.h"
+#include "codec/request/kept_layer.h"
+#include "service/limits.h"
 
 /* envelope.request.options.want has the steps to compute. A cache needs steps that the answer may not show. */
 struct work {
@@ -17,12 +18,15 @@ struct work {
     attn_result result;     /* in the form of the answer */
 };
 
+/* Decodes the body, over the layer if it is not NULL. Failures are those of envelope.h. */
+ATTN_MUST_CHECK attn_status work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                                        struct envelope *envelope);
 /*
- * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; check the
- * limits once the largest size of the answer is known; and run. plan.h, limits.h and multihead.h list the failures.
+ * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; give the cost
+ * once the largest size of the answer is known; and run. plan.h and multihead.h list the failures.
  */
 ATTN_MUST_CHECK attn_status work_plan(struct call *call, struct work *work);
-ATTN_MUST_CHECK attn_status work_weigh(struct call *call, const struct work *work, size_t answer_bytes);
+struct weight work_weigh(const struct call *call, const struct work *work, size_t answer_bytes);
 ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
 
 /* Settles the selections that count from the end by the dimensions of a first plan. The caller then plans again. */

@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "codec/answer/hints.h"
-#include "service/limits.h"
 #include "service/registry/model/list.h"
 #include "service/run/model/rendering.h"
 #include "service/run/model/work.h"
+#include "service/run/pipeline.h"
 #include "service/run/rendering.h"
 
 /* One request while it is answered. */
@@ -142,55 +141,57 @@ static void add_spellings(struct attending *attending)
 
 /* ---- steps ---- */
 
-static attn_status plan(struct attending *attending)
+static attn_status decode(struct call *call, void *context)
 {
+    struct attending *attending = context;
     struct model_work *work = &attending->work;
-    struct call *call = work->call;
     attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->rendering.options);
     if (status == ATTN_OK)
         status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena,
                                       &work->request, call->err);
     if (status == ATTN_OK)
         status = model_rendering_prepare(call, &attending->rendering, &work->version->model, &work->request);
-    if (status == ATTN_OK)
-        status = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS);
+    return status;
+}
+
+static attn_status plan(struct call *call, void *context)
+{
+    struct attending *attending = context;
+    struct model_work *work = &attending->work;
+    const attn_status status = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS);
     if (status != ATTN_OK || !model_rendering_has_facts(call, &work->request))
         return status;
     add_spellings(attending);
     return add_facts(work);
 }
 
-static attn_status weigh(struct attending *attending)
+static attn_status weigh(struct call *call, void *context, struct weight *weight)
 {
+    struct attending *attending = context;
     struct model_work *work = &attending->work;
     size_t bytes;
-    attn_status status =
-        model_rendering_weigh(work->call, &attending->rendering, &work->batch, &work->request, &work->answer, &bytes);
-    return status == ATTN_OK ? model_work_weigh(work, bytes) : status;
+    const attn_status status =
+        model_rendering_weigh(call, &attending->rendering, &work->batch, &work->request, &work->answer, &bytes);
+    *weight = model_work_weigh(work, bytes);
+    return status;
 }
 
-static attn_status attend(struct attending *attending)
+static attn_status run(struct call *call, void *context)
 {
-    struct model_work *work = &attending->work;
-    struct call *call = work->call;
-    double since = clock_now_ms();
-    attn_status status = plan(attending);
-    if (status == ATTN_OK)
-        status = weigh(attending);
-    call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = model_work_run(work);
-    call->times.compute_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = model_rendering_write(call, &attending->rendering, &work->request, &work->answer);
-    status = models_confirm(call, work->version, status);
-    call->times.write_ms = clock_lap_ms(&since);
-    models_note(call->in.models, call, work->version->name, status, work->request.inputs.batch);
-    return limits_explain(call, status);
+    struct attending *attending = context;
+    (void)call;
+    return model_job_run(&attending->work.job);
+}
+
+static attn_status render(struct call *call, void *context)
+{
+    struct attending *attending = context;
+    return model_rendering_write(call, &attending->rendering, &attending->work.request, &attending->work.answer);
 }
 
 attn_status attend_model(struct call *call)
 {
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
     struct attending *attending = attn_arena_take_zeroed(call->out->arena, 1, sizeof *attending);
     if (attending == NULL)
@@ -199,7 +200,7 @@ attn_status attend_model(struct call *call)
     work->call = call;
     attn_status status = models_find(call->in.models, call->in.names[0], call, &work->version);
     if (status == ATTN_OK)
-        status = attend(attending);
+        status = model_work_end(work, pipeline_run(&steps, call, attending));
     model_version_release(work->version);
     return status;
 }

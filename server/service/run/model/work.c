@@ -1,8 +1,8 @@
 /* work.c: plans, weighs and runs a decoded request to a whole model. */
 #include "service/run/model/work.h"
 
-#include "service/limits.h"
 #include "service/registry/layer/keeper.h"
+#include "service/registry/model/list.h"
 #include "service/run/model/job.h"
 
 attn_status model_work_plan(struct model_work *work, bool is_binary)
@@ -26,18 +26,20 @@ attn_status model_work_plan(struct model_work *work, bool is_binary)
     return model_job_plan(&work->job);
 }
 
-attn_status model_work_weigh(struct model_work *work, size_t answer_bytes)
+struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes)
 {
     const struct model_output *largest = model_answer_largest(&work->answer);
-    const struct weight weight = {.answer_bytes = answer_bytes,
-                                  .run_bytes = work->job.run_bytes,
-                                  .time_flops = work->job.time_flops,
-                                  .largest = largest != NULL ? largest->name : "",
-                                  .largest_is_map = true};
-    return limits_check(work->call, &weight);
+    return (struct weight){.answer_bytes = answer_bytes,
+                           .run_bytes = work->job.run_bytes,
+                           .time_flops = work->job.time_flops,
+                           .largest = largest != NULL ? largest->name : "",
+                           .largest_is_map = true};
 }
 
-attn_status model_work_run(struct model_work *work)
+attn_status model_work_end(struct model_work *work, attn_status status)
 {
-    return model_job_run(&work->job);
+    struct call *call = work->call;
+    status = models_confirm(call, work->version, status);
+    models_note(call->in.models, call, work->version->name, status, work->request.inputs.batch);
+    return limits_explain(call, status);
 }

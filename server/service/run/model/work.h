@@ -5,7 +5,7 @@
 #ifndef SERVICE_RUN_MODEL_WORK_H
 #define SERVICE_RUN_MODEL_WORK_H
 
-#include "service/call.h"
+#include "service/limits.h"
 #include "service/run/model/job.h"
 
 /* The caller sets call, version and request. */
@@ -19,12 +19,12 @@ struct model_work {
 };
 
 /*
- * Call these in this order. model_work_plan makes the batch and adds the outputs to work->answer; is_binary: the answer
- * has tensors as bytes. model_work_weigh compares the run and the answer with the limits. batch.h, job.h and
- * limits.h list the failures.
+ * model_work_plan makes the batch and adds the outputs to work->answer; is_binary: the answer has tensors as bytes. Then
+ * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
 ATTN_MUST_CHECK attn_status model_work_plan(struct model_work *work, bool is_binary);
-ATTN_MUST_CHECK attn_status model_work_weigh(struct model_work *work, size_t answer_bytes);
-ATTN_MUST_CHECK attn_status model_work_run(struct model_work *work);
+struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes);
+/* Call this with the outcome: confirms it (registry/model/list.h), counts the request, and explains a failure. */
+ATTN_MUST_CHECK attn_status model_work_end(struct model_work *work, attn_status status);
 
 #endif
