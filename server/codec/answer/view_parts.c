@@ -1,4 +1,4 @@
-/* view_parts.c: writes what the views of a layer and of a whole model share. */
+/* view_parts.c: writes maps as the input of a front-end. */
 #include "codec/answer/view_parts.h"
 
 #include <math.h>
@@ -7,8 +7,9 @@
 #include "codec/bytes/base64.h"
 #include "codec/number/number_write.h"
 #include "codec/tensor/tensor_gather.h"
+#include "codec/tensor/tensor_write.h"
 
-enum { BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };
+const char *const view_names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};
 
 bool view_is_same(const attn_selection *a, const attn_selection *b)
 {
@@ -21,7 +22,10 @@ bool view_is_same(const attn_selection *a, const attn_selection *b)
     return true;
 }
 
-void view_write_labels(struct chunks *out, const struct labels *labels, const attn_selection *selection, size_t count)
+/* ---- what several views share ---- */
+
+/* The labels of the first batch item as a list. Without labels, positions are written as text. */
+static void write_labels(struct chunks *out, const struct labels *labels, const attn_selection *selection, size_t count)
 {
     chunks_text(out, "[");
     for (size_t i = 0; i < count; i++) {
@@ -35,7 +39,60 @@ void view_write_labels(struct chunks *out, const struct labels *labels, const at
     chunks_text(out, "]");
 }
 
-void view_write_numbers(struct chunks *out, const char *name, const attn_selection *selection, size_t count)
+static void write_query_labels(const struct view_maps *view)
+{
+    write_labels(view->out, view->query_labels, view->queries, view->maps.shape[2]);
+}
+
+static void write_key_labels(const struct view_maps *view)
+{
+    write_labels(view->out, view->key_labels, view->keys, view->maps.shape[3]);
+}
+
+static void write_tensor(const struct view_maps *view, const attn_tensor *tensor)
+{
+    const struct tensor_style style = {.form = TENSOR_FORM_NESTED, .digits = view->digits};
+    tensor_write_json(tensor, &style, view->runtime, view->out);
+}
+
+/* The maps without their first axis, at that index. */
+static attn_tensor inner(const attn_tensor *maps, size_t index)
+{
+    attn_tensor inside = *maps;
+    inside.rank = maps->rank - 1;
+    inside.data = (char *)maps->data + (ptrdiff_t)index * maps->stride[0] * (ptrdiff_t)attn_dtype_bytes(maps->dtype);
+    for (int d = 0; d < inside.rank; d++) {
+        inside.shape[d] = maps->shape[d + 1];
+        inside.stride[d] = maps->stride[d + 1];
+    }
+    return inside;
+}
+
+static size_t layer_number(const struct view_maps *view, size_t layer)
+{
+    return view->layers != NULL ? attn_selected(view->layers, layer) : layer;
+}
+
+/* ---- bertviz ---- */
+
+void view_write_bertviz(const struct view_maps *view)
+{
+    chunks_text(view->out, "{\"name\":");
+    if (view->part != NULL)
+        chunks_format(view->out, "\"%c%s\"", view->part[0] - 'a' + 'A', view->part + 1);
+    else
+        chunks_text(view->out, "null");
+    chunks_text(view->out, ",\"attn\":");
+    write_tensor(view, &view->maps);
+    chunks_text(view->out, ",\"left_text\":");
+    write_query_labels(view);
+    chunks_text(view->out, ",\"right_text\":");
+    write_key_labels(view);
+    chunks_text(view->out, "}");
+}
+
+/* Writes ,"name":[…] with the first count numbers of the selection; NULL: 0, 1, 2, … */
+static void write_numbers(struct chunks *out, const char *name, const attn_selection *selection, size_t count)
 {
     static const attn_selection all = {.count = 0};
     chunks_format(out, ",\"%s\":[", name);
@@ -44,8 +101,40 @@ void view_write_numbers(struct chunks *out, const char *name, const attn_selecti
     chunks_text(out, "]");
 }
 
+/* heads are indices into attn; include_heads are the numbers of the heads in a layer. */
+void view_write_bertviz_end(const struct view_maps *view, size_t layers, size_t heads)
+{
+    const size_t shown = view->maps.shape[1];
+    chunks_format(view->out, "],\"default_filter\":\"0\",\"layer\":%zu", layer_number(view, 0));
+    write_numbers(view->out, "heads", NULL, shown);
+    write_numbers(view->out, "include_layers", view->layers, layers);
+    write_numbers(view->out, "include_heads", view->heads, shown);
+    chunks_format(view->out, ",\"total_heads\":%zu,\"display_mode\":\"dark\"}", heads);
+}
+
+/* ---- circuitsvis ---- */
+
+void view_write_circuitsvis(const struct view_maps *view)
+{
+    for (size_t l = 0; l < view->maps.shape[0] && view->out->is_ok; l++) {
+        const attn_tensor heads = inner(&view->maps, l);
+        chunks_text(view->out, l > 0 ? ",{" : "{");
+        if (view->is_of_model)
+            chunks_format(view->out, "\"layer\":%zu,", layer_number(view, l));
+        chunks_text(view->out, "\"tokens\":");
+        write_query_labels(view);
+        chunks_text(view->out, ",\"attention\":");
+        write_tensor(view, &heads);
+        chunks_text(view->out, "}");
+    }
+}
+
+/* ---- inspectus ---- */
+
+/* Little-endian float32 in base64. */
 static void write_float32(struct chunks *out, const attn_tensor *map)
 {
+    enum { BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };
     size_t total = attn_tensor_count(map);
     for (size_t from = 0; from < total; from += BASE64_BLOCK) {
         double gathered[BASE64_BLOCK];
@@ -62,34 +151,42 @@ static void write_float32(struct chunks *out, const attn_tensor *map)
     }
 }
 
-void view_write_values(struct chunks *out, const attn_tensor *map, size_t layer, size_t head)
+void view_write_inspectus(const struct view_maps *view)
 {
-    chunks_text(out, "{\"values\":\"");
-    write_float32(out, map);
-    chunks_format(out, "\",\"info\":{\"layer\":%zu,\"head\":%zu},\"shape\":[%zu,%zu]}", layer, head, map->shape[0],
-                  map->shape[1]);
-}
-
-void view_write_charts(struct chunks *out)
-{
+    struct chunks *out = view->out;
+    const size_t heads = view->maps.shape[1], count = view->maps.shape[0] * heads;
+    chunks_text(out, "{\"attention\":[");
+    for (size_t n = 0; n < count && out->is_ok; n++) {
+        const attn_tensor layer = inner(&view->maps, n / heads), map = inner(&layer, n % heads);
+        chunks_text(out, n > 0 ? ",{\"values\":\"" : "{\"values\":\"");
+        write_float32(out, &map);
+        chunks_format(out, "\",\"info\":{\"layer\":%zu,\"head\":%zu},\"shape\":[%zu,%zu]}",
+                      layer_number(view, n / heads), attn_selected(view->heads, n % heads), map.shape[0], map.shape[1]);
+    }
+    chunks_text(out, "],\"src_tokens\":");
+    write_query_labels(view);
+    chunks_text(out, ",\"tgt_tokens\":");
+    write_key_labels(view);
     chunks_text(out, ",\"chart_types\":[\"attention_matrix\",\"query_token_heatmap\",\"key_token_heatmap\","
                      "\"dimension_heatmap\"],\"dimensions\":[{\"name\":\"layer\"},{\"name\":\"head\"}]}");
 }
 
-static void write_weight(struct chunks *out, const struct view_cell *cell, const attn_tensor *attention)
+/* ---- rows ---- */
+
+static void write_weight(const struct view_maps *view, ptrdiff_t place)
 {
     char text[NUMBER_TEXT_MAX];
-    bool is_single = attention->dtype == ATTN_F32;
-    double value = is_single ? (double)((const float *)attention->data)[cell->place]
-                             : ((const double *)attention->data)[cell->place];
+    const bool is_single = view->maps.dtype == ATTN_F32;
+    const double value =
+        is_single ? (double)((const float *)view->maps.data)[place] : ((const double *)view->maps.data)[place];
     if (!isfinite(value)) {
-        answer_write_number(out, value);
+        answer_write_number(view->out, value);
         return;
     }
-    char *end = cell->digits > 0 ? number_write_digits(text, value, cell->digits)
+    char *end = view->digits > 0 ? number_write_digits(text, value, view->digits)
                 : is_single      ? number_write_f32(text, (float)value)
                                  : number_write_f64(text, value);
-    chunks_bytes(out, text, (size_t)(end - text));
+    chunks_bytes(view->out, text, (size_t)(end - text));
 }
 
 static void write_token(struct chunks *out, const char *name, const char *token)
@@ -100,13 +197,38 @@ static void write_token(struct chunks *out, const char *name, const char *token)
     chunks_json_string(out, token);
 }
 
-void view_write_cell(struct chunks *out, const struct view_cell *cell, const attn_tensor *attention)
+/* Writes the cell number n of the maps. */
+static void write_cell(const struct view_maps *view, size_t n)
 {
-    chunks_format(out, "\"batch\":%zu,\"head\":%zu,\"query\":%zu,\"key\":%zu", cell->batch, cell->head, cell->query,
-                  cell->key);
-    write_token(out, "query_token", cell->query_token);
-    write_token(out, "key_token", cell->key_token);
+    struct chunks *out = view->out;
+    const size_t *shape = view->maps.shape;
+    const size_t at[4] = {n / shape[3] / shape[2] / shape[1], n / shape[3] / shape[2] % shape[1],
+                          n / shape[3] % shape[2], n % shape[3]};
+    const size_t batch = view->is_of_model ? 0 : at[0], head = attn_selected(view->heads, at[1]);
+    const size_t query = attn_selected(view->queries, at[2]), key = attn_selected(view->keys, at[3]);
+    ptrdiff_t place = 0, flag = 0;
+    for (int d = 0; d < 4; d++) {
+        place += (ptrdiff_t)at[d] * view->maps.stride[d];
+        flag += (ptrdiff_t)at[d] * view->allowed.stride[d];
+    }
+    const bool is_allowed = view->is_of_model ? ((const uint8_t *)view->allowed.data)[flag] != 0
+                                              : attn_plan_allows(view->plan, batch, head, query, key);
+    chunks_text(out, n > 0 ? ",\n{" : "{");
+    if (view->part != NULL)
+        chunks_format(out, "\"part\":\"%s\",", view->part);
+    if (view->is_of_model)
+        chunks_format(out, "\"layer\":%zu,", layer_number(view, at[0]));
+    chunks_format(out, "\"batch\":%zu,\"head\":%zu,\"query\":%zu,\"key\":%zu", batch, head, query, key);
+    write_token(out, "query_token", labels_at(view->query_labels, batch, query));
+    write_token(out, "key_token", labels_at(view->key_labels, batch, key));
     chunks_text(out, ",\"weight\":");
-    write_weight(out, cell, attention);
-    chunks_format(out, ",\"allowed\":%s}", cell->is_allowed ? "true" : "false");
+    write_weight(view, place);
+    chunks_text(out, is_allowed ? ",\"allowed\":true}" : ",\"allowed\":false}");
+}
+
+void view_write_rows(const struct view_maps *view)
+{
+    const size_t count = attn_tensor_count(&view->maps);
+    for (size_t n = 0; n < count && view->out->is_ok; n++)
+        write_cell(view, n);
 }
