@@ -30,57 +30,22 @@
 ATTN_BEGIN_C
 
 /*
- * The tensors and numbers that have a gradient: code, name (its path in a request, dots between members; "options.alibi"
- * means alibi_slopes). Each gradient has the shape of its tensor, which the request must give. When key defaults to
- * query, or value to key, the gradient is added to that of the tensor that stands in.
+ * The tensors and numbers that have a gradient; ATTN_TENSOR_LIST (plan.h) has them with their members and names. Each
+ * gradient has the shape of its tensor, which the request must give. When key defaults to query, or value to key, the
+ * gradient is added to that of the tensor that stands in.
  */
-#define ATTN_GRADIENT_LIST(X)                                                                                          \
-    X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
-    X(ATTN_GRADIENT_KEY, "inputs.key")                                                                                 \
-    X(ATTN_GRADIENT_VALUE, "inputs.value")                                                                             \
-    X(ATTN_GRADIENT_PAST_KEY, "inputs.past_key")                                                                       \
-    X(ATTN_GRADIENT_PAST_VALUE, "inputs.past_value")                                                                   \
-    X(ATTN_GRADIENT_QUERY_WEIGHT, "weights.query.weight")                                                              \
-    X(ATTN_GRADIENT_QUERY_BIAS, "weights.query.bias")                                                                  \
-    X(ATTN_GRADIENT_KEY_WEIGHT, "weights.key.weight")                                                                  \
-    X(ATTN_GRADIENT_KEY_BIAS, "weights.key.bias")                                                                      \
-    X(ATTN_GRADIENT_VALUE_WEIGHT, "weights.value.weight")                                                              \
-    X(ATTN_GRADIENT_VALUE_BIAS, "weights.value.bias")                                                                  \
-    X(ATTN_GRADIENT_QKV_WEIGHT, "weights.qkv.weight")                                                                  \
-    X(ATTN_GRADIENT_QKV_BIAS, "weights.qkv.bias")                                                                      \
-    X(ATTN_GRADIENT_OUTPUT_WEIGHT, "weights.output.weight")                                                            \
-    X(ATTN_GRADIENT_OUTPUT_BIAS, "weights.output.bias")                                                                \
-    X(ATTN_GRADIENT_NORM_WEIGHT, "weights.norm.weight")                                                                \
-    X(ATTN_GRADIENT_NORM_BIAS, "weights.norm.bias")                                                                    \
-    X(ATTN_GRADIENT_QUERY_NORM_WEIGHT, "weights.query_norm.weight")                                                    \
-    X(ATTN_GRADIENT_QUERY_NORM_BIAS, "weights.query_norm.bias")                                                        \
-    X(ATTN_GRADIENT_KEY_NORM_WEIGHT, "weights.key_norm.weight")                                                        \
-    X(ATTN_GRADIENT_KEY_NORM_BIAS, "weights.key_norm.bias")                                                            \
-    X(ATTN_GRADIENT_GATE_WEIGHT, "weights.gate.weight")                                                                \
-    X(ATTN_GRADIENT_GATE_BIAS, "weights.gate.bias")                                                                    \
-    X(ATTN_GRADIENT_FEED_FORWARD_UP_WEIGHT, "weights.feed_forward.up.weight")                                          \
-    X(ATTN_GRADIENT_FEED_FORWARD_UP_BIAS, "weights.feed_forward.up.bias")                                              \
-    X(ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT, "weights.feed_forward.gate.weight")                                      \
-    X(ATTN_GRADIENT_FEED_FORWARD_GATE_BIAS, "weights.feed_forward.gate.bias")                                          \
-    X(ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT, "weights.feed_forward.down.weight")                                      \
-    X(ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS, "weights.feed_forward.down.bias")                                          \
-    X(ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT, "weights.feed_forward.norm.weight")                                      \
-    X(ATTN_GRADIENT_FEED_FORWARD_NORM_BIAS, "weights.feed_forward.norm.bias")                                          \
-    X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
-    X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
-    X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of given slopes */                                                     \
-    X(ATTN_GRADIENT_RELATIVE_BIAS, "options.relative_bias.table")                                                      \
-    X(ATTN_GRADIENT_SINKS, "options.sinks")                                                                            \
-    X(ATTN_GRADIENT_HEAD_SCALE, "options.head_scale")                                                                  \
-    X(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
-
 typedef enum {
-#define ATTN_GRADIENT_ENUM(code, name) code,
-    ATTN_GRADIENT_LIST(ATTN_GRADIENT_ENUM)
-#undef ATTN_GRADIENT_ENUM
+#define ATTN_GRADIENT_OF_TENSOR(code, member, name) code,
+#define ATTN_GRADIENT_NONE(member)
+#define ATTN_GRADIENT_OTHER(code, name) code,
+    ATTN_TENSOR_LIST(ATTN_GRADIENT_OF_TENSOR, ATTN_GRADIENT_NONE, ATTN_GRADIENT_OTHER)
+#undef ATTN_GRADIENT_OF_TENSOR
+#undef ATTN_GRADIENT_NONE
+#undef ATTN_GRADIENT_OTHER
         ATTN_GRADIENT_COUNT
 } attn_gradient;
 
+/* "inputs.query", "options.alibi" for the slopes of ALiBi: its path in a request, dots between members. */
 const char *attn_gradient_name(attn_gradient gradient);
 /* ATTN_GRADIENT_COUNT when none has that name. */
 attn_gradient attn_gradient_from_name(const char *name);
@@ -118,6 +83,9 @@ typedef struct {
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
                                                     attn_error *err);
+/* The same with errors that name members as names says (plan.h), "grad_output" and "of" too. */
+ATTN_MUST_CHECK attn_status attn_gradient_plan_make_named(const attn_gradient_request *request, attn_namer *names,
+                                                          attn_gradient_plan *plan, attn_error *err);
 
 /* Arena bytes for a run with that many threads, the result included: an arena with this ceiling is enough. */
 size_t attn_gradient_plan_bytes(const attn_gradient_plan *plan, size_t threads);

@@ -331,6 +331,70 @@ typedef struct {
     const attn_runtime *watch;
 } attn_request;
 
+/*
+ * Every tensor of a request, in two kinds of rows:
+ *
+ *   DIFFERS(code, member, name)   it has a gradient (gradient.h): its code, its member, its name as a gradient
+ *   CONSTANT(member)              it has none
+ *
+ * and OTHER(code, name): a gradient that is of no tensor. The order is that of attn_gradient.
+ */
+#define ATTN_TENSOR_LIST(DIFFERS, CONSTANT, OTHER)                                                                     \
+    DIFFERS(ATTN_GRADIENT_QUERY, inputs.query, "inputs.query")                                                         \
+    DIFFERS(ATTN_GRADIENT_KEY, inputs.key, "inputs.key")                                                               \
+    DIFFERS(ATTN_GRADIENT_VALUE, inputs.value, "inputs.value")                                                         \
+    DIFFERS(ATTN_GRADIENT_PAST_KEY, inputs.past_key, "inputs.past_key")                                                \
+    DIFFERS(ATTN_GRADIENT_PAST_VALUE, inputs.past_value, "inputs.past_value")                                          \
+    CONSTANT(inputs.scores)                                                                                            \
+    CONSTANT(inputs.attention)                                                                                         \
+    ATTN_AFFINE_LIST(DIFFERS, QUERY, query)                                                                            \
+    ATTN_AFFINE_LIST(DIFFERS, KEY, key)                                                                                \
+    ATTN_AFFINE_LIST(DIFFERS, VALUE, value)                                                                            \
+    ATTN_AFFINE_LIST(DIFFERS, QKV, qkv)                                                                                \
+    ATTN_AFFINE_LIST(DIFFERS, OUTPUT, output)                                                                          \
+    ATTN_AFFINE_LIST(DIFFERS, NORM, norm)                                                                              \
+    ATTN_AFFINE_LIST(DIFFERS, QUERY_NORM, query_norm)                                                                  \
+    ATTN_AFFINE_LIST(DIFFERS, KEY_NORM, key_norm)                                                                      \
+    ATTN_AFFINE_LIST(DIFFERS, GATE, gate)                                                                              \
+    ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_UP, feed_forward.up)                                                        \
+    ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_GATE, feed_forward.gate)                                                    \
+    ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_DOWN, feed_forward.down)                                                    \
+    ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_NORM, feed_forward.norm)                                                    \
+    CONSTANT(weights.branch_norm.weight)                                                                               \
+    CONSTANT(weights.branch_norm.bias)                                                                                 \
+    CONSTANT(weights.feed_forward.branch_norm.weight)                                                                  \
+    CONSTANT(weights.feed_forward.branch_norm.bias)                                                                    \
+    CONSTANT(masks.offset)                                                                                             \
+    CONSTANT(masks.attend)                                                                                             \
+    DIFFERS(ATTN_GRADIENT_MASK_BIAS, masks.bias, "masks.bias") /* summed over the dimensions that are broadcast */     \
+    CONSTANT(masks.padding)                                                                                            \
+    CONSTANT(masks.key_lengths)                                                                                        \
+    CONSTANT(masks.query_lengths)                                                                                      \
+    CONSTANT(masks.documents_query)                                                                                    \
+    CONSTANT(masks.documents_key)                                                                                      \
+    CONSTANT(masks.blocks.attend)                                                                                      \
+    CONSTANT(masks.blocks.global_tokens)                                                                               \
+    CONSTANT(masks.blocks.prefix)                                                                                      \
+    OTHER(ATTN_GRADIENT_SCALE, "options.scale") /* a single number */                                                  \
+    DIFFERS(ATTN_GRADIENT_ALIBI, options.alibi_slopes, "options.alibi")                                                \
+    DIFFERS(ATTN_GRADIENT_RELATIVE_BIAS, options.relative_bias.table, "options.relative_bias.table")                   \
+    DIFFERS(ATTN_GRADIENT_SINKS, options.sinks, "options.sinks")                                                       \
+    DIFFERS(ATTN_GRADIENT_HEAD_SCALE, options.head_scale, "options.head_scale")                                        \
+    CONSTANT(options.rope.scaling.short_factor)                                                                        \
+    CONSTANT(options.rope.scaling.long_factor)                                                                         \
+    CONSTANT(options.rope.query.positions)                                                                             \
+    CONSTANT(options.rope.query.cos)                                                                                   \
+    CONSTANT(options.rope.query.sin)                                                                                   \
+    CONSTANT(options.rope.key.positions)                                                                               \
+    CONSTANT(options.rope.key.cos)                                                                                     \
+    CONSTANT(options.rope.key.sin)                                                                                     \
+    CONSTANT(options.mechanism.projection)                                                                             \
+    OTHER(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
+
+#define ATTN_AFFINE_LIST(DIFFERS, CODE, role)                                                                          \
+    DIFFERS(ATTN_GRADIENT_##CODE##_WEIGHT, weights.role.weight, "weights." #role ".weight")                            \
+    DIFFERS(ATTN_GRADIENT_##CODE##_BIAS, weights.role.bias, "weights." #role ".bias")
+
 typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v; /* a start in the middle has d_k 0; without value, d_v 0 */
     size_t past_len;                                        /* of kv_len, how many came as past_key */
@@ -408,6 +472,16 @@ typedef struct {
  *   ATTN_ERR_CANCELLED  request->watch said so
  */
 ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
+
+/*
+ * How a program that takes requests in a form of its own calls their members: writes the whole name of the member at
+ * path ("options.norm_eps") into name, such as "/options/norm/eps". Its parts are divided by dots or slashes.
+ */
+typedef void attn_namer(const attn_request *request, const char *path, char *name, size_t size);
+
+/* The same with errors that name members as names says. */
+ATTN_MUST_CHECK attn_status attn_plan_make_named(const attn_request *request, attn_namer *names, attn_plan *plan,
+                                                 attn_error *err);
 
 /* The number of keys that came with the request; the keys of the cache come before them. */
 static inline size_t attn_new_len(const attn_dims *dims)

@@ -6,13 +6,13 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "attention/distance_bias.h"
 #include "backward/backward_features.h"
 #include "backward/backward_feed_forward.h"
 #include "backward/backward_projection.h"
 #include "base/size.h"
+#include "base/vocabulary.h"
 #include "formulas/features.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
@@ -24,56 +24,13 @@ static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY ==
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,
               "inputs and roles are numbered alike");
 
-/* One more than the place of a tensor in a request, so that 0 means none: the gradient is of no tensor. */
-#define AT(member) (offsetof(attn_request, member) + 1)
-
-static const size_t subjects[ATTN_GRADIENT_COUNT] = {
-    [ATTN_GRADIENT_QUERY] = AT(inputs.query),
-    [ATTN_GRADIENT_KEY] = AT(inputs.key),
-    [ATTN_GRADIENT_VALUE] = AT(inputs.value),
-    [ATTN_GRADIENT_PAST_KEY] = AT(inputs.past_key),
-    [ATTN_GRADIENT_PAST_VALUE] = AT(inputs.past_value),
-    [ATTN_GRADIENT_QUERY_WEIGHT] = AT(weights.query.weight),
-    [ATTN_GRADIENT_QUERY_BIAS] = AT(weights.query.bias),
-    [ATTN_GRADIENT_KEY_WEIGHT] = AT(weights.key.weight),
-    [ATTN_GRADIENT_KEY_BIAS] = AT(weights.key.bias),
-    [ATTN_GRADIENT_VALUE_WEIGHT] = AT(weights.value.weight),
-    [ATTN_GRADIENT_VALUE_BIAS] = AT(weights.value.bias),
-    [ATTN_GRADIENT_QKV_WEIGHT] = AT(weights.qkv.weight),
-    [ATTN_GRADIENT_QKV_BIAS] = AT(weights.qkv.bias),
-    [ATTN_GRADIENT_OUTPUT_WEIGHT] = AT(weights.output.weight),
-    [ATTN_GRADIENT_OUTPUT_BIAS] = AT(weights.output.bias),
-    [ATTN_GRADIENT_NORM_WEIGHT] = AT(weights.norm.weight),
-    [ATTN_GRADIENT_NORM_BIAS] = AT(weights.norm.bias),
-    [ATTN_GRADIENT_QUERY_NORM_WEIGHT] = AT(weights.query_norm.weight),
-    [ATTN_GRADIENT_QUERY_NORM_BIAS] = AT(weights.query_norm.bias),
-    [ATTN_GRADIENT_KEY_NORM_WEIGHT] = AT(weights.key_norm.weight),
-    [ATTN_GRADIENT_KEY_NORM_BIAS] = AT(weights.key_norm.bias),
-    [ATTN_GRADIENT_GATE_WEIGHT] = AT(weights.gate.weight),
-    [ATTN_GRADIENT_GATE_BIAS] = AT(weights.gate.bias),
-    [ATTN_GRADIENT_FEED_FORWARD_UP_WEIGHT] = AT(weights.feed_forward.up.weight),
-    [ATTN_GRADIENT_FEED_FORWARD_UP_BIAS] = AT(weights.feed_forward.up.bias),
-    [ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT] = AT(weights.feed_forward.gate.weight),
-    [ATTN_GRADIENT_FEED_FORWARD_GATE_BIAS] = AT(weights.feed_forward.gate.bias),
-    [ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT] = AT(weights.feed_forward.down.weight),
-    [ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS] = AT(weights.feed_forward.down.bias),
-    [ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT] = AT(weights.feed_forward.norm.weight),
-    [ATTN_GRADIENT_FEED_FORWARD_NORM_BIAS] = AT(weights.feed_forward.norm.bias),
-    [ATTN_GRADIENT_MASK_BIAS] = AT(masks.bias),
-    [ATTN_GRADIENT_ALIBI] = AT(options.alibi_slopes),
-    [ATTN_GRADIENT_RELATIVE_BIAS] = AT(options.relative_bias.table),
-    [ATTN_GRADIENT_SINKS] = AT(options.sinks),
-    [ATTN_GRADIENT_HEAD_SCALE] = AT(options.head_scale),
-};
-
-#undef AT
-
 const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient)
 {
-    const attn_tensor *subject = NULL;
-    if (subjects[gradient] != 0)
-        memcpy(&subject, (const char *)request + subjects[gradient] - 1, sizeof subject);
-    return subject;
+    const struct attn_tensor_row *row;
+    for (size_t n = 0; (row = attn_tensor_row_at(n)) != NULL; n++)
+        if (row->gradient == gradient)
+            return attn_tensor_of(request, row);
+    return NULL;
 }
 
 attn_role attn_gradient_owner(const attn_request *request, attn_role role)

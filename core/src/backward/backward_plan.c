@@ -4,28 +4,10 @@
 #include "backward/backward_features.h"
 #include "backward/backward_needs.h"
 #include "backward/backward_tile.h"
-#include "base/fail_shape.h"
+#include "base/check.h"
+#include "base/vocabulary.h"
 #include "formulas/features.h"
 #include "request/steps.h"
-
-static const char *const names[] = {
-#define GRADIENT_NAME(code, name) name,
-    ATTN_GRADIENT_LIST(GRADIENT_NAME)
-#undef GRADIENT_NAME
-};
-
-const char *attn_gradient_name(attn_gradient gradient)
-{
-    return names[gradient];
-}
-
-attn_gradient attn_gradient_from_name(const char *name)
-{
-    int gradient = 0;
-    while (gradient < ATTN_GRADIENT_COUNT && strcmp(names[gradient], name) != 0)
-        gradient++;
-    return (attn_gradient)gradient;
-}
 
 /* ---- what is wanted ---- */
 
@@ -48,105 +30,91 @@ static const char *stand_in(const attn_request *request, attn_gradient gradient)
                : ": it is inputs.query, whose gradient holds both";
 }
 
-static attn_status check_wanted(const attn_request *request, uint64_t of, attn_error *err)
+static bool check_wanted(const attn_request *request, uint64_t of, struct attn_check *check)
 {
     const uint64_t needs_no_tensor = (uint64_t)1 << ATTN_GRADIENT_SCALE | (uint64_t)1 << ATTN_GRADIENT_SCORES;
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
         if ((of & ~needs_no_tensor) >> gradient & 1 && attn_gradient_subject(request, (attn_gradient)gradient) == NULL)
-            return attn_fail(err, ATTN_ERR_FIELD, "of", "the gradient of %s is wanted, which was not given%s",
-                             names[gradient], stand_in(request, (attn_gradient)gradient));
-    return ATTN_OK;
+            return attn_refuse(check, ATTN_ERR_FIELD, "of", "the gradient of %s is wanted, which was not given%s",
+                               attn_gradient_name((attn_gradient)gradient), stand_in(request, (attn_gradient)gradient));
+    return true;
 }
 
-static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor *output, attn_error *err)
+static bool check_grad_output(const attn_tensor *grad, const attn_tensor *output, struct attn_check *check)
 {
     static const char *const field = "grad_output";
     char expected[64], received[64];
     if (grad == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, field,
-                         "grad_output is missing: the gradient with respect to the output, in its shape");
+        return attn_refuse(check, ATTN_ERR_FIELD, field,
+                           "grad_output is missing: the gradient with respect to the output, in its shape");
     if (grad->dtype != output->dtype)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be %s, got %s", attn_dtype_name(output->dtype),
-                         attn_dtype_name(grad->dtype));
+        return attn_refuse(check, ATTN_ERR_FIELD, field, "grad_output must be %s, got %s",
+                           attn_dtype_name(output->dtype), attn_dtype_name(grad->dtype));
     bool fits = grad->rank == output->rank;
     for (int axis = 0; fits && axis < grad->rank; axis++)
         fits = grad->shape[axis] == output->shape[axis];
     if (!fits) {
         attn_shape_text(expected, sizeof expected, output->rank, output->shape);
         attn_shape_text(received, sizeof received, grad->rank, grad->shape);
-        return attn_fail_shape(err, field, grad, expected, "grad_output has shape %s, the output has %s", received,
-                               expected);
+        return attn_refuse_shape(check, field, grad, expected, "grad_output has shape %s, the output has %s", received,
+                                 expected);
     }
     if (!attn_tensor_is_contiguous(grad))
-        return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be row-major without gaps");
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_FIELD, field, "grad_output must be row-major without gaps");
+    return true;
 }
 
 /* Gradients that linear and performer lack, always or in some cases. */
-static attn_status check_mechanism(const attn_request *request, uint64_t of, attn_error *err)
+static bool check_mechanism(const attn_request *request, uint64_t of, struct attn_check *check)
 {
     const attn_mechanism *mechanism = &request->options.mechanism;
     const bool of_scale = (of >> ATTN_GRADIENT_SCALE & 1) != 0;
     if (mechanism->type == ATTN_SOFTMAX)
-        return ATTN_OK;
+        return true;
     if (of >> ATTN_GRADIENT_SCORES & 1)
-        return attn_fail(err, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax", names[ATTN_GRADIENT_SCORES]);
+        return attn_refuse(check, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax",
+                           attn_gradient_name(ATTN_GRADIENT_SCORES));
     if (of_scale && mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised)
-        return attn_fail(err, ATTN_ERR_FIELD, "of",
-                         "scale has no meaning for mechanism linear, unless it is not normalised");
+        return attn_refuse(check, ATTN_ERR_FIELD, "of",
+                           "scale has no meaning for mechanism linear, unless it is not normalised");
     if (of_scale && mechanism->type == ATTN_PERFORMER && request->options.has_scale && request->options.scale == 0)
-        return attn_fail(err, ATTN_ERR_VALUE, "options.scale",
-                         "performer takes the root of the scale, which has no gradient at 0; name others in of");
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_VALUE, "options.scale",
+                           "performer takes the root of the scale, which has no gradient at 0; name others in ~of");
+    return true;
 }
 
-static attn_status check_branches(const attn_request *request, attn_error *err)
+static bool check_branches(const attn_request *request, struct attn_check *check)
 {
     if (attn_changes_branch(&request->options))
-        return attn_fail(err, ATTN_ERR_FIELD, "options.branch_norm",
-                         "there are no gradients through branch_norm and residual_scale");
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.branch_norm",
+                           "there are no gradients through branch_norm and residual_scale");
+    return true;
 }
 
-static attn_status check_start(const attn_request *request, attn_error *err)
+static bool check_start(const attn_request *request, struct attn_check *check)
 {
     const bool has_scores = request->inputs.scores != NULL;
     if (request->options.bf16_products)
-        return attn_fail(err, ATTN_ERR_FIELD, "options.bf16_products",
-                         "there are no gradients of products in bfloat16");
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.bf16_products",
+                           "there are no gradients of products in bfloat16");
     if (attn_start_of(&request->inputs) == NULL)
-        return ATTN_OK;
-    return attn_fail(err, ATTN_ERR_FIELD, has_scores ? "inputs.scores" : "inputs.attention",
-                     "there are no gradients of a request that starts at %s", has_scores ? "scores" : "attention");
+        return true;
+    return attn_refuse(check, ATTN_ERR_FIELD, has_scores ? "inputs.scores" : "inputs.attention",
+                       "there are no gradients of a request that starts at %s", has_scores ? "scores" : "attention");
 }
 
-static attn_status check_types(const attn_request *request, attn_error *err)
+/* Vectors, which are never of 16 bits, are of the compute type in every plan. */
+static bool check_types(const attn_request *request, struct attn_check *check)
 {
-    const attn_weights *weights = &request->weights;
-    const attn_feed_forward_weights *network = &weights->feed_forward;
-    const struct {
-        const attn_tensor *tensor;
-        const char *field;
-    } read[] = {{request->inputs.query, "inputs.query"},
-                {request->inputs.key, "inputs.key"},
-                {request->inputs.value, "inputs.value"},
-                {request->inputs.past_key, "inputs.past_key"},
-                {request->inputs.past_value, "inputs.past_value"},
-                {weights->query.weight, "weights.query.weight"},
-                {weights->key.weight, "weights.key.weight"},
-                {weights->value.weight, "weights.value.weight"},
-                {weights->qkv.weight, "weights.qkv.weight"},
-                {weights->output.weight, "weights.output.weight"},
-                {weights->gate.weight, "weights.gate.weight"},
-                {network->up.weight, "weights.feed_forward.up.weight"},
-                {network->gate.weight, "weights.feed_forward.gate.weight"},
-                {network->down.weight, "weights.feed_forward.down.weight"}};
-    for (size_t n = 0; n < sizeof read / sizeof *read; n++)
-        if (read[n].tensor != NULL && read[n].tensor->dtype != request->options.compute)
-            return attn_fail(err, ATTN_ERR_FIELD, read[n].field, "gradients need %s in %s, got %s",
-                             strncmp(read[n].field, "inputs.", strlen("inputs.")) == 0 ? "inputs" : "weights",
-                             attn_dtype_name(request->options.compute), attn_dtype_name(read[n].tensor->dtype));
-    return ATTN_OK;
+    const struct attn_tensor_row *row;
+    for (size_t n = 0; (row = attn_tensor_row_at(n)) != NULL; n++) {
+        const attn_tensor *tensor = attn_tensor_of(request, row);
+        if (tensor != NULL && row->gradient != ATTN_GRADIENT_COUNT && tensor->dtype != request->options.compute)
+            return attn_refuse(check, ATTN_ERR_FIELD, row->path, "gradients need %s in %s, got %s",
+                               strncmp(row->path, "inputs.", strlen("inputs.")) == 0 ? "inputs" : "weights",
+                               attn_dtype_name(request->options.compute), attn_dtype_name(tensor->dtype));
+    }
+    return true;
 }
 
 /* ---- shapes and weights ---- */
@@ -172,7 +140,7 @@ static attn_steps steps_to_keep(const attn_request *request)
     return want;
 }
 
-static attn_status shape_gradients(attn_gradient_plan *plan, const attn_request *request, attn_error *err)
+static bool shape_gradients(attn_gradient_plan *plan, const attn_request *request, struct attn_check *check)
 {
     const attn_plan *forward = &plan->forward;
     const size_t map[4] = {forward->dims.batch, forward->selected_heads, forward->selected_queries,
@@ -188,10 +156,11 @@ static attn_status shape_gradients(attn_gradient_plan *plan, const attn_request 
         for (int axis = 0; axis < own->rank; axis++)
             bytes *= (double)own->shape[axis];
         if (attn_gradient_is_wanted(plan, (attn_gradient)gradient) && bytes > (double)((size_t)1 << 52))
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "of", "\"%s\" would take %.3g bytes", names[gradient], bytes);
+            return attn_refuse(check, ATTN_ERR_TOO_LARGE, "of", "\"%s\" would take %.3g bytes",
+                               attn_gradient_name((attn_gradient)gradient), bytes);
         plan->gradient_bytes[gradient] = bytes > (double)((size_t)1 << 52) ? 0 : (size_t)bytes;
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* Work follows the spans in whole tiles: a row computes up to two tiles of hidden keys. */
@@ -230,27 +199,27 @@ static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
 
 attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan, attn_error *err)
 {
+    return attn_gradient_plan_make_named(request, NULL, plan, err);
+}
+
+attn_status attn_gradient_plan_make_named(const attn_gradient_request *request, attn_namer *names,
+                                          attn_gradient_plan *plan, attn_error *err)
+{
     attn_request forward = *request->request;
+    struct attn_check check = {.request = &forward, .names = names, .err = err};
     *plan = (attn_gradient_plan){.want = forward.options.want};
     forward.options.want |= steps_to_keep(&forward);
-    attn_status status = check_start(&forward, err);
-    if (status == ATTN_OK)
-        status = attn_plan_make(&forward, &plan->forward, err);
-    if (status == ATTN_OK)
-        status = check_branches(&forward, err);
-    if (status == ATTN_OK)
-        status = check_types(&forward, err);
-    if (status == ATTN_OK)
-        status = check_wanted(&forward, request->of, err);
-    if (status == ATTN_OK)
-        status = check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], err);
-    plan->of = request->of != 0 ? request->of : all_given(&forward);
-    if (status == ATTN_OK)
-        status = check_mechanism(&forward, plan->of, err);
-    if (status == ATTN_OK)
-        status = shape_gradients(plan, &forward, err);
+    if (!check_start(&forward, &check))
+        return check.status;
+    const attn_status status = attn_plan_make_named(&forward, names, &plan->forward, err);
     if (status != ATTN_OK)
         return status;
+    plan->of = request->of != 0 ? request->of : all_given(&forward);
+    if (!check_branches(&forward, &check) || !check_types(&forward, &check) ||
+        !check_wanted(&forward, request->of, &check) ||
+        !check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], &check) ||
+        !check_mechanism(&forward, plan->of, &check) || !shape_gradients(plan, &forward, &check))
+        return check.status;
     plan->grad_output = request->grad_output;
     weigh_work(plan, &forward);
     attn_gradient_weigh(plan, &forward);

@@ -2,15 +2,15 @@
 #include "attn/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "attention/distance_bias.h"
 #include "attention/feature_keys.h"
 #include "attention/feature_maps.h"
 #include "attention/starts.h"
-#include "base/fail_shape.h"
+#include "base/check.h"
 #include "base/pace.h"
 #include "base/size.h"
+#include "base/vocabulary.h"
 #include "formulas/features.h"
 #include "layer/contribution.h"
 #include "layer/feed_forward.h"
@@ -67,7 +67,7 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
 }
 
 /* Sizes are products in double, because a size_t could overflow. */
-static attn_status weigh_results(attn_plan *plan, attn_error *err)
+static bool weigh_results(attn_plan *plan, struct attn_check *check)
 {
     double bytes = 0;
     plan->step[ATTN_STEP_OUTPUT] = shape_of(plan, ATTN_AXES_OUTPUT);
@@ -83,12 +83,12 @@ static attn_status weigh_results(attn_plan *plan, attn_error *err)
             own *= (double)tensor->shape[axis];
         bytes += own;
         if (bytes > (double)((size_t)1 << 52))
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "options.want", "\"%s\" would take %.3g bytes",
-                             attn_step_name((attn_step)step), own);
+            return attn_refuse(check, ATTN_ERR_TOO_LARGE, "options.want", "\"%s\" would take %.3g bytes",
+                               attn_step_name((attn_step)step), own);
         plan->step_bytes[step] = (size_t)own;
     }
     plan->result_bytes = (size_t)bytes;
-    return ATTN_OK;
+    return true;
 }
 
 static double product_flops(double rows, double inner, double columns)
@@ -167,153 +167,90 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
 /* The limit holds for empty tensors too, so that a request without data cannot cause a long loop over heads. */
 enum { HEADS_MAX = 1 << 20 };
 
-static attn_status check_sizes(const attn_plan *plan, attn_error *err)
+static bool check_sizes(const attn_plan *plan, struct attn_check *check)
 {
     const attn_dims *d = &plan->dims;
     const size_t sizes[] = {d->batch,   d->q_len, d->kv_len,     d->d_query,        d->d_key,
                             d->d_value, d->d_out, d->d_attended, d->heads * d->d_k, d->heads * d->d_v};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         if (sizes[s] > DIMENSION_MAX)
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "a dimension is %zu; at most %zu can be counted",
-                             sizes[s], DIMENSION_MAX);
+            return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "a dimension is %zu; at most %zu can be counted",
+                               sizes[s], DIMENSION_MAX);
     const size_t widest = attn_max(d->d_attended, d->d_out);
     size_t count;
     if (d->batch > HEADS_MAX / d->heads)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "%zu batch items of %zu heads; at most %d heads in all",
-                         d->batch, d->heads, HEADS_MAX);
+        return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "%zu batch items of %zu heads; at most %d heads in all",
+                           d->batch, d->heads, HEADS_MAX);
     if (!attn_shape_count(
             3, (size_t[]){d->batch * d->heads, d->q_len > d->kv_len ? d->q_len : d->kv_len, d->d_k + d->d_v + widest},
             &count) ||
         count > ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "the request has too many elements");
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the request has too many elements");
+    return true;
 }
 
-/* Every tensor that a request may have: its offset and its name. */
-#define TENSOR(member)                                                                                                 \
-    {                                                                                                                  \
-        offsetof(attn_request, member), #member                                                                        \
-    }
-#define LINEAR(role) TENSOR(weights.role.weight), TENSOR(weights.role.bias)
-#define SIDE(side)   TENSOR(options.rope.side.positions), TENSOR(options.rope.side.cos), TENSOR(options.rope.side.sin)
-static const struct {
-    size_t at;
-    const char *field;
-} tensors[] = {
-    TENSOR(inputs.query),
-    TENSOR(inputs.key),
-    TENSOR(inputs.value),
-    TENSOR(inputs.past_key),
-    TENSOR(inputs.past_value),
-    TENSOR(inputs.scores),
-    TENSOR(inputs.attention),
-    LINEAR(query),
-    LINEAR(key),
-    LINEAR(value),
-    LINEAR(qkv),
-    LINEAR(output),
-    LINEAR(norm),
-    LINEAR(query_norm),
-    LINEAR(key_norm),
-    LINEAR(gate),
-    LINEAR(branch_norm),
-    LINEAR(feed_forward.up),
-    LINEAR(feed_forward.gate),
-    LINEAR(feed_forward.down),
-    LINEAR(feed_forward.norm),
-    LINEAR(feed_forward.branch_norm),
-    TENSOR(masks.offset),
-    TENSOR(masks.attend),
-    TENSOR(masks.bias),
-    TENSOR(masks.padding),
-    TENSOR(masks.key_lengths),
-    TENSOR(masks.query_lengths),
-    TENSOR(masks.documents_query),
-    TENSOR(masks.documents_key),
-    TENSOR(masks.blocks.attend),
-    TENSOR(masks.blocks.global_tokens),
-    TENSOR(masks.blocks.prefix),
-    TENSOR(options.alibi_slopes),
-    TENSOR(options.relative_bias.table),
-    TENSOR(options.sinks),
-    TENSOR(options.head_scale),
-    TENSOR(options.rope.scaling.short_factor),
-    TENSOR(options.rope.scaling.long_factor),
-    SIDE(query),
-    SIDE(key),
-    TENSOR(options.mechanism.projection),
-};
-#undef TENSOR
-#undef LINEAR
-#undef SIDE
-
 /* Ranks are checked first, because all code that reads a shape relies on them. */
-static attn_status check_ranks(const attn_request *request, attn_error *err)
+static bool check_ranks(const attn_request *request, struct attn_check *check)
 {
-    for (size_t n = 0; n < sizeof tensors / sizeof *tensors; n++) {
-        const attn_tensor *tensor;
-        memcpy(&tensor, (const char *)request + tensors[n].at, sizeof tensor);
+    const struct attn_tensor_row *row;
+    for (size_t n = 0; (row = attn_tensor_row_at(n)) != NULL; n++) {
+        const attn_tensor *tensor = attn_tensor_of(request, row);
         if (tensor != NULL && (tensor->rank < 0 || tensor->rank > ATTN_REQUEST_RANK))
-            return attn_fail(err, ATTN_ERR_SHAPE, tensors[n].field, "%s has rank %d; a tensor has a rank from 0 to %d",
-                             attn_last_name(tensors[n].field), tensor->rank, ATTN_REQUEST_RANK);
+            return attn_refuse(check, ATTN_ERR_SHAPE, row->path, "~ has rank %d; a tensor has a rank from 0 to %d",
+                               tensor->rank, ATTN_REQUEST_RANK);
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* Working memory that is not bounded by a small multiple of the inputs and results. */
-static attn_status check_work(const attn_request *request, const attn_plan *plan, attn_error *err)
+static bool check_work(const attn_request *request, const attn_plan *plan, struct attn_check *check)
 {
     double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
     if (numbers > (double)ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
+    return true;
 }
 
-static attn_status resolve_masks(const attn_request *request, attn_plan *plan, attn_error *err)
+static bool resolve_masks(const attn_request *request, attn_plan *plan, struct attn_check *check)
 {
     const attn_dims *d = &plan->dims;
     attn_mask mask;
-    attn_status status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, plan->compute,
-                                           request->watch, &mask, err);
-    if (status != ATTN_OK)
-        return status;
+    if (!attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, plan->compute, request->watch,
+                           &mask, check))
+        return false;
     if (request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
         mask.base_offset += (int64_t)d->past_len;
     if (request->inputs.scores != NULL)
         mask.scores = request->inputs.scores->data;
     attn_mask_put(&mask, plan);
-    return ATTN_OK;
+    return true;
+}
+
+static bool check_all(const attn_request *request, attn_plan *plan, struct attn_check *check)
+{
+    return check_ranks(request, check) && attn_words_check(request, check) &&
+           attn_options_check_numbers(&request->options, check) && attn_dims_read(request, &plan->dims, check) &&
+           check_sizes(plan, check) && attn_options_check(request, plan, check) &&
+           resolve_masks(request, plan, check) && attn_score_bias_check(request, plan, check) &&
+           weigh_results(plan, check) && check_work(request, plan, check);
 }
 
 attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err)
 {
+    return attn_plan_make_named(request, NULL, plan, err);
+}
+
+attn_status attn_plan_make_named(const attn_request *request, attn_namer *names, attn_plan *plan, attn_error *err)
+{
     const attn_options *options = &request->options;
+    struct attn_check check = {.request = request, .names = names, .err = err};
     *plan = (attn_plan){.compute = options->compute, .want = options->want, .request = *request};
     plan->request.watch = NULL;
-    attn_status status = check_ranks(request, err);
-    if (status == ATTN_OK)
-        status = attn_words_check(request, err);
-    if (status == ATTN_OK)
-        status = attn_options_check_numbers(options, err);
-    if (status == ATTN_OK)
-        status = attn_dims_read(request, &plan->dims, err);
-    if (status == ATTN_OK)
-        status = check_sizes(plan, err);
-    if (status == ATTN_OK)
-        status = attn_options_check(request, plan, err);
-    if (status == ATTN_OK)
-        status = resolve_masks(request, plan, err);
-    if (status == ATTN_OK)
-        status = attn_score_bias_check(request, plan, err);
-    if (status == ATTN_OK)
-        status = weigh_results(plan, err);
-    if (status == ATTN_OK)
-        status = check_work(request, plan, err);
-    if (status != ATTN_OK)
-        return status;
+    if (!check_all(request, plan, &check))
+        return check.status;
     const attn_mechanism *mechanism = &options->mechanism;
     const bool has_no_scale =
         attn_start_of(&request->inputs) != NULL || (mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised);

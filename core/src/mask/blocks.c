@@ -4,65 +4,59 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/fail_shape.h"
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/philox.h"
 
 /* ---- checks ---- */
 
-static attn_status check_number(size_t value, size_t min, size_t max, const char *field, attn_error *err)
+static bool check_number(size_t value, size_t min, size_t max, const char *field, struct attn_check *check)
 {
     if (value >= min && value <= max)
-        return ATTN_OK;
-    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", attn_last_name(field), value,
-                     min, max);
+        return true;
+    return attn_refuse(check, ATTN_ERR_VALUE, field, "~ is %zu, it must be from %zu to %zu", value, min, max);
 }
 
-static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, const attn_runtime *watch,
-                                       attn_error *err)
+static bool check_global_tokens(const attn_tensor *tokens, size_t kv_len, const attn_runtime *watch,
+                                struct attn_check *check)
 {
     const char *field = "masks.blocks.global_tokens";
     struct attn_pace pace = attn_pace_begin(watch);
     if (tokens == NULL)
-        return ATTN_OK;
+        return true;
     if (tokens->dtype != ATTN_I64)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "global_tokens must be int64, got %s",
-                         attn_dtype_name(tokens->dtype));
+        return attn_refuse(check, ATTN_ERR_FIELD, field, "global_tokens must be int64, got %s",
+                           attn_dtype_name(tokens->dtype));
     if (tokens->rank != 1 || !attn_tensor_is_contiguous(tokens))
-        return attn_fail(err, ATTN_ERR_SHAPE, field, "global_tokens is a flat list of positions");
+        return attn_refuse(check, ATTN_ERR_SHAPE, field, "global_tokens is a flat list of positions");
     const int64_t *token = tokens->data;
     for (size_t n = 0; n < tokens->shape[0]; n++) {
         if (attn_pace_stops(&pace, 1))
-            return attn_fail_stopped(err);
+            return attn_refuse_stopped(check);
         if (token[n] < 0 || (uint64_t)token[n] >= kv_len)
-            return attn_fail(err, ATTN_ERR_VALUE, field, "global_tokens has %lld; keys are numbered 0 to %zu",
-                             (long long)token[n], kv_len == 0 ? 0 : kv_len - 1);
+            return attn_refuse(check, ATTN_ERR_VALUE, field, "global_tokens has %lld; keys are numbered 0 to %zu",
+                               (long long)token[n], kv_len == 0 ? 0 : kv_len - 1);
         if (n > 0 && token[n - 1] >= token[n])
-            return attn_fail(err, ATTN_ERR_VALUE, field, "global_tokens must ascend, but %lld comes before %lld",
-                             (long long)token[n - 1], (long long)token[n]);
+            return attn_refuse(check, ATTN_ERR_VALUE, field, "global_tokens must ascend, but %lld comes before %lld",
+                               (long long)token[n - 1], (long long)token[n]);
     }
-    return ATTN_OK;
+    return true;
 }
 
-attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,
-                              attn_error *err)
+bool attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,
+                       struct attn_check *check)
 {
     const attn_blocks_kind kind = blocks->kind;
-    attn_status status = ATTN_OK;
-    if (kind != ATTN_BLOCKS_NONE && kind != ATTN_BLOCKS_PREFIX)
-        status = check_number(blocks->size, 1, ATTN_BLOCK_MAX, "masks.blocks.size", err);
-    if (status == ATTN_OK && kind == ATTN_BLOCKS_MATRIX)
-        status = check_number(blocks->kv_size, 1, ATTN_BLOCK_MAX, "masks.blocks.kv_size", err);
-    if (status == ATTN_OK)
-        status = check_number(blocks->window, 0, ATTN_BLOCK_MAX, "masks.blocks.window", err);
-    if (status == ATTN_OK && kind == ATTN_BLOCKS_STRIDED)
-        status = check_number(blocks->stride, 1, ATTN_BLOCK_MAX, "masks.blocks.stride", err);
-    if (status == ATTN_OK)
-        status = check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "masks.blocks.global_blocks", err);
-    if (status == ATTN_OK)
-        status = check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "masks.blocks.random_blocks", err);
-    return status == ATTN_OK ? check_global_tokens(blocks->global_tokens, mask->kv_len, watch, err) : status;
+    const bool has_size = kind != ATTN_BLOCKS_NONE && kind != ATTN_BLOCKS_PREFIX;
+    return (!has_size || check_number(blocks->size, 1, ATTN_BLOCK_MAX, "masks.blocks.size", check)) &&
+           (kind != ATTN_BLOCKS_MATRIX ||
+            check_number(blocks->kv_size, 1, ATTN_BLOCK_MAX, "masks.blocks.kv_size", check)) &&
+           check_number(blocks->window, 0, ATTN_BLOCK_MAX, "masks.blocks.window", check) &&
+           (kind != ATTN_BLOCKS_STRIDED ||
+            check_number(blocks->stride, 1, ATTN_BLOCK_MAX, "masks.blocks.stride", check)) &&
+           check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "masks.blocks.global_blocks", check) &&
+           check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "masks.blocks.random_blocks", check) &&
+           check_global_tokens(blocks->global_tokens, mask->kv_len, watch, check);
 }
 
 /* ---- one query ---- */

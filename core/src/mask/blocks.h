@@ -11,8 +11,8 @@
  * Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. watch as in
  * attn_mask_resolve.
  */
-ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask,
-                                              const attn_runtime *watch, attn_error *err);
+ATTN_MUST_CHECK bool attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,
+                                       struct attn_check *check);
 
 /* Chunks and prefixes: narrows the range from … to of a query at position p of item b. */
 void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *from, int64_t *to);

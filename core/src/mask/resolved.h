@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "attn/plan.h"
+#include "base/check.h"
 
 typedef struct {
     size_t batch, heads, q_len, kv_len;
@@ -52,9 +52,9 @@ void attn_mask_put(const attn_mask *mask, attn_plan *plan);
  * many numbers are read whether the work is cancelled; NULL: it is never. Then the status is ATTN_ERR_CANCELLED, or
  * *mask is of no use.
  */
-ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len,
-                                              size_t kv_len, attn_dtype compute, const attn_runtime *watch,
-                                              attn_mask *mask, attn_error *err);
+ATTN_MUST_CHECK bool attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len, size_t kv_len,
+                                       attn_dtype compute, const attn_runtime *watch, attn_mask *mask,
+                                       struct attn_check *check);
 
 /* The offset of item b: key j stands at position j, query i at i + offset. */
 int64_t attn_mask_offset(const attn_mask *mask, size_t b);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "attn/model.h"
-#include "base/fail_shape.h"
+#include "base/check.h"
 #include "base/float_mode.h"
 #include "model/dense.h"
 
@@ -21,14 +21,15 @@ static void unfold(const attn_patches *patches, const attn_tensor *pixels, char 
 
 static attn_status check_pixels(const attn_patches *patches, const attn_tensor *pixels, attn_error *err)
 {
+    struct attn_check check = {.err = err};
     if (pixels->shape[0] != patches->channels)
-        return attn_fail_shape(err, "pixels", pixels, NULL, "an image has %zu channels, and the model takes %zu",
-                               pixels->shape[0], patches->channels);
-    if (pixels->shape[1] % patches->patch != 0 || pixels->shape[2] % patches->patch != 0)
-        return attn_fail_shape(err, "pixels", pixels, NULL,
-                               "an image of %zu x %zu pixels cannot be cut into patches of %zu x %zu", pixels->shape[1],
-                               pixels->shape[2], patches->patch, patches->patch);
-    return ATTN_OK;
+        attn_refuse_shape(&check, "pixels", pixels, NULL, "an image has %zu channels, and the model takes %zu",
+                          pixels->shape[0], patches->channels);
+    else if (pixels->shape[1] % patches->patch != 0 || pixels->shape[2] % patches->patch != 0)
+        attn_refuse_shape(&check, "pixels", pixels, NULL,
+                          "an image of %zu x %zu pixels cannot be cut into patches of %zu x %zu", pixels->shape[1],
+                          pixels->shape[2], patches->patch, patches->patch);
+    return check.status;
 }
 
 static attn_status embed(const attn_patches *patches, const attn_tensor *pixels, const attn_runtime *runtime,

@@ -1,7 +1,8 @@
 /* bindings.c: a plan on other data. */
 #include "request/bindings.h"
 
-#include "base/fail_shape.h"
+#include <string.h>
+
 #include "mask/resolved.h"
 
 /* *input points to *tensor afterwards, a copy with the data, unless the request does not have it. */
@@ -11,13 +12,13 @@ static attn_status bind(const attn_tensor **input, const void *data, const char 
     if (*input == NULL)
         return data == NULL
                    ? ATTN_OK
-                   : attn_fail(err, ATTN_ERR_FIELD, field, "the plan was made without %s", attn_last_name(field));
+                   : attn_fail(err, ATTN_ERR_FIELD, field, "the plan was made without %s", field + strlen("inputs."));
     *tensor = **input;
     *input = tensor;
     if (data != NULL)
         tensor->data = (void *)(uintptr_t)data;
     if (tensor->data == NULL && attn_tensor_count(tensor) > 0)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no data", attn_last_name(field));
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no data", field + strlen("inputs."));
     return ATTN_OK;
 }
 

@@ -3,46 +3,45 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/fail_shape.h"
 #include "base/number.h"
 #include "base/pace.h"
 #include "formulas/position_bias.h"
 #include "mask/resolved.h"
 #include "request/checks.h"
 
-static attn_status check_finite(const attn_tensor *tensor, const char *field, const attn_request *request,
-                                attn_error *err)
+static bool check_finite(const attn_tensor *tensor, const char *field, const attn_request *request,
+                         struct attn_check *check)
 {
     const attn_dtype compute = request->options.compute;
     struct attn_pace pace = attn_pace_begin(request->watch);
     const size_t columns = tensor->rank == 2 ? tensor->shape[1] : 1;
     if (tensor->dtype != compute)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", field, attn_dtype_name(compute),
-                         attn_dtype_name(tensor->dtype));
+        return attn_refuse(check, ATTN_ERR_FIELD, field, "@ must be %s, got %s", attn_dtype_name(compute),
+                           attn_dtype_name(tensor->dtype));
     for (size_t row = 0; row < tensor->shape[0]; row++)
         for (size_t column = 0; column < columns; column++) {
             const ptrdiff_t at =
                 (ptrdiff_t)row * tensor->stride[0] + (tensor->rank == 2 ? (ptrdiff_t)column * tensor->stride[1] : 0);
             if (attn_pace_stops(&pace, 1))
-                return attn_fail_stopped(err);
+                return attn_refuse_stopped(check);
             if (!isfinite(attn_number_at(tensor->data, tensor->dtype, at)))
-                return attn_fail(err, ATTN_ERR_VALUE, field, "%s holds a number that is not finite", field);
+                return attn_refuse(check, ATTN_ERR_VALUE, field, "@ holds a number that is not finite");
         }
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status check_per_head(const attn_tensor *tensor, const char *field, const attn_request *request,
-                                  size_t heads, attn_error *err)
+static bool check_per_head(const attn_tensor *tensor, const char *field, const attn_request *request, size_t heads,
+                           struct attn_check *check)
 {
     if (tensor == NULL)
-        return ATTN_OK;
+        return true;
     char expected[32], received[64];
     attn_shape_text(expected, sizeof expected, 1, &heads);
     if (tensor->rank != 1 || tensor->shape[0] != heads)
-        return attn_fail_shape(err, field, tensor, expected, "%s has shape %s, expected %s: one number for each head",
-                               field, attn_shape_text(received, sizeof received, tensor->rank, tensor->shape),
-                               expected);
-    return check_finite(tensor, field, request, err);
+        return attn_refuse_shape(check, field, tensor, expected,
+                                 "@ has shape %s, expected %s: one number for each head",
+                                 attn_shape_text(received, sizeof received, tensor->rank, tensor->shape), expected);
+    return check_finite(tensor, field, request, check);
 }
 
 static double largest_of(attn_dtype compute)
@@ -53,64 +52,61 @@ static double largest_of(attn_dtype compute)
 enum { SLOPE = 16 }; /* a slope takes as long as so many numbers */
 
 /* The product of the largest slope and the largest distance must stay finite, because offsets can be large. */
-static attn_status check_slopes(const attn_request *request, size_t heads, const attn_mask *mask, attn_error *err)
+static bool check_slopes(const attn_request *request, size_t heads, const attn_mask *mask, struct attn_check *check)
 {
     const attn_options *options = &request->options;
     struct attn_pace pace = attn_pace_begin(request->watch);
-    attn_status status = check_per_head(options->alibi_slopes, "options.alibi_slopes", request, heads, err);
     double farthest = 0, steepest = 0;
-    if (status != ATTN_OK || !attn_has_alibi(options))
-        return status;
+    if (!check_per_head(options->alibi_slopes, "options.alibi_slopes", request, heads, check))
+        return false;
+    if (!attn_has_alibi(options))
+        return true;
     for (size_t b = 0; b < mask->batch; b++) {
         const double offset = (double)attn_mask_offset(mask, b);
         farthest = fmax(farthest, fabs(offset) + (double)mask->q_len + (double)mask->kv_len);
     }
     for (size_t h = 0; h < heads; h++) {
         if (attn_pace_stops(&pace, SLOPE))
-            return attn_fail_stopped(err);
+            return attn_refuse_stopped(check);
         steepest = fmax(steepest, fabs(attn_slope_of(options, heads, h)));
     }
     /* Half of the range is left for a relative bias. */
     if (!(steepest * farthest <= largest_of(options->compute) / 2))
-        return attn_fail(err, ATTN_ERR_VALUE, options->alibi_slopes != NULL ? "options.alibi_slopes" : "options.alibi",
-                         "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,
-                         attn_dtype_name(options->compute));
-    return ATTN_OK;
+        return attn_refuse(check, ATTN_ERR_VALUE,
+                           options->alibi_slopes != NULL ? "options.alibi_slopes" : "options.alibi",
+                           "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,
+                           attn_dtype_name(options->compute));
+    return true;
 }
 
-static attn_status check_relative(const attn_request *request, size_t heads, attn_error *err)
+static bool check_relative(const attn_request *request, size_t heads, struct attn_check *check)
 {
     const attn_relative_bias *relative = &request->options.relative_bias;
     const char *field = "options.relative_bias.table";
     if (relative->table == NULL)
-        return ATTN_OK;
+        return true;
     char expected[48], received[64];
     snprintf(expected, sizeof expected, "[\"any\", %zu]", heads);
     if (relative->table->rank != 2 || relative->table->shape[1] != heads)
-        return attn_fail_shape(
-            err, field, relative->table, expected, "%s has shape %s, expected [buckets, %zu]: a column for each head",
-            field, attn_shape_text(received, sizeof received, relative->table->rank, relative->table->shape), heads);
+        return attn_refuse_shape(
+            check, field, relative->table, expected, "@ has shape %s, expected [buckets, %zu]: a column for each head",
+            attn_shape_text(received, sizeof received, relative->table->rank, relative->table->shape), heads);
     const size_t buckets = relative->table->shape[0], min = relative->bidirectional ? 4 : 2;
     if (buckets < min)
-        return attn_fail(err, ATTN_ERR_SHAPE, field, "table has %zu buckets; %s needs at least %zu", buckets,
-                         relative->bidirectional ? "both directions" : "one direction", min);
+        return attn_refuse(check, ATTN_ERR_SHAPE, field, "table has %zu buckets; %s needs at least %zu", buckets,
+                           relative->bidirectional ? "both directions" : "one direction", min);
     const size_t exact = (relative->bidirectional ? buckets / 2 : buckets) / 2;
     if (relative->max_distance <= (int64_t)exact)
-        return attn_fail(err, ATTN_ERR_VALUE, "options.relative_bias.max_distance",
-                         "max_distance is %lld, it must be above the %zu distances that have a bucket of their own",
-                         (long long)relative->max_distance, exact);
-    return check_finite(relative->table, field, request, err);
+        return attn_refuse(check, ATTN_ERR_VALUE, "options.relative_bias.max_distance",
+                           "~ is %lld, it must be above the %zu distances that have a bucket of their own",
+                           (long long)relative->max_distance, exact);
+    return check_finite(relative->table, field, request, check);
 }
 
-attn_status attn_score_bias_check(const attn_request *request, const attn_plan *plan, attn_error *err)
+bool attn_score_bias_check(const attn_request *request, const attn_plan *plan, struct attn_check *check)
 {
     const size_t heads = plan->dims.heads;
-    attn_status status = check_slopes(request, heads, attn_mask_of(plan), err);
-    if (status == ATTN_OK)
-        status = check_relative(request, heads, err);
-    if (status == ATTN_OK)
-        status = check_per_head(request->options.sinks, "options.sinks", request, heads, err);
-    if (status == ATTN_OK)
-        status = check_per_head(request->options.head_scale, "options.head_scale", request, heads, err);
-    return status;
+    return check_slopes(request, heads, attn_mask_of(plan), check) && check_relative(request, heads, check) &&
+           check_per_head(request->options.sinks, "options.sinks", request, heads, check) &&
+           check_per_head(request->options.head_scale, "options.head_scale", request, heads, check);
 }

@@ -1,7 +1,6 @@
 /* check_start.c: what does not go with a start in the middle: options, masks and steps. */
 #include <stddef.h>
 
-#include "base/fail_shape.h"
 #include "request/checks.h"
 #include "request/steps.h"
 
@@ -15,28 +14,27 @@ static const attn_steps of_scores =
 static const attn_steps of_values = STEP(V) | STEP(CONTEXT) | STEP(CONCAT) | STEP(OUTPUT);
 
 /* Fails for the first wanted step among those, with the reason why such a start lacks it. */
-static attn_status refuse_steps(const attn_request *request, attn_steps steps, const char *reason, attn_error *err)
+static bool refuse_steps(const attn_request *request, attn_steps steps, const char *reason, struct attn_check *check)
 {
     const attn_steps wanted = request->options.want & steps;
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
         if (wanted >> step & 1)
-            return attn_fail(err, ATTN_ERR_FIELD, "options.want", "\"%s\" %s", attn_step_name((attn_step)step), reason);
-    return ATTN_OK;
+            return attn_refuse(check, ATTN_ERR_FIELD, "options.want", "\"%s\" %s", attn_step_name((attn_step)step),
+                               reason);
+    return true;
 }
 
-static attn_status check_steps(const attn_request *request, attn_error *err)
+static bool check_steps(const attn_request *request, struct attn_check *check)
 {
     const bool has_scores = request->inputs.scores != NULL;
-    attn_status status =
-        refuse_steps(request, of_keys,
-                     has_scores ? "belongs to queries and keys, which a request that starts at scores does not have"
-                                : "belongs to queries and keys, which a request that starts at attention does not have",
-                     err);
-    if (status == ATTN_OK && !has_scores)
-        status = refuse_steps(request, of_scores, "comes before attention, where the request starts", err);
-    if (status == ATTN_OK && request->inputs.value == NULL)
-        status = refuse_steps(request, of_values, "needs inputs.value", err);
-    return status;
+    return refuse_steps(request, of_keys,
+                        has_scores
+                            ? "belongs to queries and keys, which a request that starts at scores does not have"
+                            : "belongs to queries and keys, which a request that starts at attention does not have",
+                        check) &&
+           (has_scores ||
+            refuse_steps(request, of_scores, "comes before attention, where the request starts", check)) &&
+           (request->inputs.value != NULL || refuse_steps(request, of_values, "needs inputs.value", check));
 }
 
 /* A member that a start refuses, and whether the request has it. */
@@ -45,15 +43,15 @@ struct refused {
     const char *field;
 };
 
-static attn_status refuse(const struct refused *refused, size_t count, const char *reason, attn_error *err)
+static bool refuse(const struct refused *refused, size_t count, const char *reason, struct attn_check *check)
 {
     for (size_t n = 0; n < count; n++)
         if (refused[n].is_given)
-            return attn_fail(err, ATTN_ERR_FIELD, refused[n].field, "%s %s", attn_last_name(refused[n].field), reason);
-    return ATTN_OK;
+            return attn_refuse(check, ATTN_ERR_FIELD, refused[n].field, "~ %s", reason);
+    return true;
 }
 
-static attn_status refuse_for_both(const attn_request *request, attn_error *err)
+static bool refuse_for_both(const attn_request *request, struct attn_check *check)
 {
     const attn_options *options = &request->options;
     const struct refused refused[] = {
@@ -64,10 +62,10 @@ static attn_status refuse_for_both(const attn_request *request, attn_error *err)
     return refuse(refused, sizeof refused / sizeof *refused,
                   request->inputs.scores != NULL ? "does not go with scores, which stands for queries and keys"
                                                  : "does not go with attention, which stands for queries and keys",
-                  err);
+                  check);
 }
 
-static attn_status refuse_for_attention(const attn_request *request, attn_error *err)
+static bool refuse_for_attention(const attn_request *request, struct attn_check *check)
 {
     const attn_options *options = &request->options;
     const attn_masks *masks = &request->masks;
@@ -91,18 +89,18 @@ static attn_status refuse_for_attention(const attn_request *request, attn_error 
         {masks->blocks.kind != ATTN_BLOCKS_NONE, "masks.blocks"},
     };
     return refuse(refused, sizeof refused / sizeof *refused,
-                  "does not go with attention, whose weights are used as they are", err);
+                  "does not go with attention, whose weights are used as they are", check);
 }
 
-attn_status attn_start_check(const attn_request *request, attn_error *err)
+bool attn_start_check(const attn_request *request, struct attn_check *check)
 {
     if (attn_start_of(&request->inputs) == NULL)
-        return ATTN_OK;
-    attn_status status = refuse_for_both(request, err);
-    if (status == ATTN_OK && request->inputs.attention != NULL)
-        status = refuse_for_attention(request, err);
-    if (status == ATTN_OK && request->inputs.value == NULL && request->options.head_scale != NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "options.head_scale",
-                         "head_scale needs inputs.value: it scales what the heads give");
-    return status == ATTN_OK ? check_steps(request, err) : status;
+        return true;
+    if (!refuse_for_both(request, check) ||
+        (request->inputs.attention != NULL && !refuse_for_attention(request, check)))
+        return false;
+    if (request->inputs.value == NULL && request->options.head_scale != NULL)
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.head_scale",
+                           "~ needs inputs.value: it scales what the heads give");
+    return check_steps(request, check);
 }

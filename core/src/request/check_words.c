@@ -1,7 +1,6 @@
 /* check_words.c: members that hold one value of an enumeration. */
 #include <string.h>
 
-#include "base/fail_shape.h"
 #include "request/checks.h"
 
 /* Each member: its offset, its path and the last value of its enumeration. */
@@ -30,14 +29,14 @@ static const struct {
 };
 #undef WORD
 
-attn_status attn_words_check(const attn_request *request, attn_error *err)
+bool attn_words_check(const attn_request *request, struct attn_check *check)
 {
     for (size_t n = 0; n < sizeof words / sizeof *words; n++) {
         unsigned value;
         memcpy(&value, (const char *)request + words[n].at, sizeof value);
         if (value > words[n].last)
-            return attn_fail(err, ATTN_ERR_VALUE, words[n].field, "%s is %u; its values are 0 to %u",
-                             attn_last_name(words[n].field), value, words[n].last);
+            return attn_refuse(check, ATTN_ERR_VALUE, words[n].field, "~ is %u; its values are 0 to %u", value,
+                               words[n].last);
     }
-    return ATTN_OK;
+    return true;
 }

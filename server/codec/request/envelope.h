@@ -5,7 +5,7 @@
 #define CODEC_REQUEST_ENVELOPE_H
 
 #include "attn/arena.h"
-#include "attn/plan.h"
+#include "attn/gradient.h"
 #include "codec/tensor/form.h"
 #include "codec/tensor/index_list.h"
 
@@ -93,16 +93,16 @@ const char *envelope_form_option(const struct envelope *envelope);
 
 /*
  * The core names a member as a C program writes it ("options.norm_eps"); a client knows it by its JSON pointer
- * ("/options/norm/eps"). Writes the pointer of the member that the core calls name. Returns pointer.
+ * ("/options/norm/eps"). Writes the pointer of the member that the core calls path. Returns pointer.
  */
 enum { ENVELOPE_POINTER_MAX = 160 }; /* bytes, with the NUL */
-const char *envelope_pointer(const char *name, char pointer[ENVELOPE_POINTER_MAX]);
+const char *envelope_pointer(const char *path, char pointer[ENVELOPE_POINTER_MAX]);
 
-/*
- * Rewords the error with which the core refused the request: the field becomes a pointer, and the names in the message
- * become JSON's. Without an error, nothing changes. err may be NULL. Returns status.
- */
-attn_status envelope_translate(const struct envelope *envelope, attn_status status, attn_error *err);
+/* The plan of a request, and that of its gradients. Errors have pointers, and JSON's names of members. */
+ATTN_MUST_CHECK attn_status envelope_plan(const struct envelope *envelope, attn_plan *plan, attn_error *err);
+ATTN_MUST_CHECK attn_status envelope_gradient_plan(const struct envelope *envelope,
+                                                   const attn_gradient_request *request, attn_gradient_plan *plan,
+                                                   attn_error *err);
 
 /* The eps of a norm whose options give none; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);

@@ -84,7 +84,7 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     request->inputs = (attn_inputs){.query = &q, .key = key[1] != query[1] ? &k : NULL};
     request->inputs.value = value[1] != key[1] ? &v : NULL;
     facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
-    attn_status status = envelope_translate(envelope, attn_plan_make(request, plan, err), err);
+    attn_status status = envelope_plan(envelope, plan, err);
     request->inputs = (attn_inputs){.query = NULL};
     return status == ATTN_ERR_SHAPE ? explain_tables(err) : status;
 }

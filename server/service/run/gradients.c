@@ -26,8 +26,7 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
 
 static attn_status make_plan(struct call *call, struct differentiation *work)
 {
-    const attn_status status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
-    return envelope_translate(&work->envelope, status, call->err);
+    return envelope_gradient_plan(&work->envelope, &work->request, &work->plan, call->err);
 }
 
 static attn_status decode(struct call *call, void *context)

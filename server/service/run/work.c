@@ -62,8 +62,7 @@ attn_status work_check_labels(struct call *call, const struct envelope *envelope
 
 static attn_status make_plan(struct call *call, struct work *work)
 {
-    const struct envelope *envelope = &work->envelope;
-    return envelope_translate(envelope, attn_plan_make(&envelope->request, &work->plan, call->err), call->err);
+    return envelope_plan(&work->envelope, &work->plan, call->err);
 }
 
 attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims)

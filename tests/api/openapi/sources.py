@@ -66,13 +66,15 @@ def core_names():
         for macro, value in re.findall(r'^#define ([A-Z]+) +"([a-z_.]+)"$', text, re.MULTILINE):
             text = text.replace(f'{macro} ".', f'"{value}.')
         names |= set(re.findall(r'"((?:inputs|weights|masks|options)(?:\.[a-z_%]+)*|grad_output|of|output)"', text))
-        names |= set(re.findall(r"\bTENSOR\(((?:inputs|masks|options)\.[a-z_.]+)\)", text))
-    return {name.partition(".%")[0] for name in names if ".side." not in name}
+    text = read("core/include/attn/plan.h")
+    names |= set(re.findall(r"\b(?:CONSTANT\(|DIFFERS\(\w+, )([a-z]+\.[a-z_.]+)[,)]", text))
+    names |= {f"weights.{role}" for role in re.findall(r"ATTN_AFFINE_LIST\(DIFFERS, \w+, ([a-z_.]+)\)", text)}
+    return {name.partition(".%")[0] for name in names if ".role" not in name}
 
 
 def core_pointers_by_table():
     """{name of the core: pointer}, for those that the rule does not translate."""
-    return dict(re.findall(r'\{"([a-z_.]+)", "(/[a-z_/]+)"\}', read("server/codec/request/core_names.c")))
+    return dict(re.findall(r'\{"([a-z_.]+)", "(/[a-z_/]+)"\}', read("server/codec/request/names.c")))
 
 
 def core_identifiers():

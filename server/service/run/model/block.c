@@ -120,8 +120,7 @@ static attn_status set_inputs(struct model_block_run *run, size_t q_len, size_t 
 
 static attn_status make_plan(struct model_block_run *run)
 {
-    return envelope_translate(&run->envelope, attn_plan_make(&run->envelope.request, &run->plan, run->job->err),
-                              run->job->err);
+    return envelope_plan(&run->envelope, &run->plan, run->job->err);
 }
 
 static attn_status make_plans(struct model_block_run *run)

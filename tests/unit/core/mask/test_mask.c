@@ -19,12 +19,19 @@ static const scene_size sizes[] = {
 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
+static attn_status resolve(const attn_masks *masks, const scene_size *n, attn_dtype compute, attn_mask *mask,
+                           attn_error *err)
+{
+    struct attn_check check = {.err = err};
+    const bool fits = attn_mask_resolve(masks, n->batch, n->heads, n->q_len, n->kv_len, compute, NULL, mask, &check);
+    return fits ? ATTN_OK : check.status;
+}
+
 static attn_mask resolved(const test_scene *scene, const scene_size *n)
 {
     attn_mask mask;
     attn_error err = {0};
-    attn_status status = attn_mask_resolve(&scene->request.masks, n->batch, n->heads, n->q_len, n->kv_len, scene->type,
-                                           NULL, &mask, &err);
+    attn_status status = resolve(&scene->request.masks, n, scene->type, &mask, &err);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
     return mask;
 }
@@ -143,7 +150,7 @@ START_TEST(extreme_offsets_and_windows_do_not_wrap)
             masks->offset = scene_integers(&scene, &extremes[e], SHAPE(1));
             masks->has_window = has_window;
             masks->window_left = masks->window_right = INT64_MAX - 1;
-            attn_status status = attn_mask_resolve(masks, 1, 1, 3, 4, ATTN_F32, NULL, &mask, &err);
+            attn_status status = resolve(masks, &n, ATTN_F32, &mask, &err);
             if (status == ATTN_OK)
                 expect_rule(&scene, &n, "extreme offset");
             else
@@ -155,16 +162,18 @@ END_TEST
 
 /* ---- refusals ---- */
 
-/* Dimensions 2, 3, 4, 5, computed in float32. */
+static const scene_size two_by_three = {.batch = 2, .heads = 3, .q_len = 4, .kv_len = 5};
+
+/* Computed in float32. */
 static void expect_refused(const attn_masks *masks, attn_status status, const char *field, const char *fragment)
 {
     attn_mask mask;
     attn_error err = {0};
-    attn_status got = attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, &err);
+    attn_status got = resolve(masks, &two_by_three, ATTN_F32, &mask, &err);
     ck_assert_msg(got == status && err.status == status, "%s: %s: %s", field, attn_status_name(got), err.message);
     ck_assert_str_eq(err.field, field);
     ck_assert_msg(strstr(err.message, fragment) != NULL, "\"%s\" lacks \"%s\"", err.message, fragment);
-    ck_assert_int_eq(attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, NULL), status);
+    ck_assert_int_eq(resolve(masks, &two_by_three, ATTN_F32, &mask, NULL), status);
 }
 
 START_TEST(masks_that_do_not_broadcast_are_refused)
@@ -187,7 +196,7 @@ START_TEST(a_shape_error_says_what_was_expected_and_what_came)
     attn_masks masks = {.attend = scene_coins(&scene, 1, SHAPE(4, 6))};
     attn_mask mask;
     attn_error err = {0};
-    ck_assert_int_eq(attn_mask_resolve(&masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, &err), ATTN_ERR_SHAPE);
+    ck_assert_int_eq(resolve(&masks, &two_by_three, ATTN_F32, &mask, &err), ATTN_ERR_SHAPE);
     ck_assert_str_eq(err.expected, "[2,3,4,5]");
     ck_assert_str_eq(err.received, "[4,6]");
     scene_destroy(&scene);
@@ -281,7 +290,7 @@ static void refuse(const attn_masks *masks, attn_status status, const char *fiel
     const scene_size *n = &four_by_six;
     attn_mask mask;
     attn_error err = {0};
-    attn_status got = attn_mask_resolve(masks, n->batch, n->heads, n->q_len, n->kv_len, ATTN_F32, NULL, &mask, &err);
+    attn_status got = resolve(masks, n, ATTN_F32, &mask, &err);
     ck_assert_msg(got == status, "%s: %s", field, err.message);
     ck_assert_str_eq(err.field, field);
     ck_assert_msg(strstr(err.message, fragment) != NULL, "%s: %s", field, err.message);
@@ -294,7 +303,7 @@ START_TEST(documents_that_do_not_fit_are_refused)
     refuse(&(attn_masks){.documents_query = four}, ATTN_ERR_FIELD, "masks.documents_key", "go together");
     refuse(&(attn_masks){.documents_key = six}, ATTN_ERR_FIELD, "masks.documents_query", "go together");
     refuse(&(attn_masks){.documents_query = four, .documents_key = four}, ATTN_ERR_SHAPE, "masks.documents_query",
-           "4 queries and 6 keys: give documents_key its own");
+           "4 queries and 6 keys: give masks.documents_key its own");
     refuse(&(attn_masks){.documents_query = six, .documents_key = four}, ATTN_ERR_SHAPE, "masks.documents_query",
            "[2,6], which does not fit [2,4]");
     refuse(&(attn_masks){.documents_query = four, .documents_key = scene_integers(&scene, NULL, SHAPE(3, 6))},

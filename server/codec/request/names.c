@@ -1,0 +1,95 @@
+/*
+ * names.c: the pointers of members, for errors of the core and for answers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/request/envelope.h"
+
+/*
+ * Members whose pointer is not their C path with slashes for dots. A row also holds for the members within its member.
+ */
+static const struct {
+    const char *path, *pointer;
+} members[] = {
+    {"grad_output", "/inputs/grad_output"},
+    {"masks.blocks.kv_size", "/masks/blocks/size"},
+    {"masks.blocks.prefix", "/masks/blocks/length"},
+    {"masks.documents_key", "/masks/documents/key"},
+    {"masks.documents_query", "/masks/documents/query"},
+    {"masks.offset", "/masks/causal/offset"},
+    {"masks.window_left", "/masks/window"},
+    {"masks.window_right", "/masks/window"},
+    {"of", "/options/return"},
+    {"options.alibi_slopes", "/options/alibi"},
+    {"options.bf16_products", "/options/compute"},
+    {"options.branch_norm_eps", "/options/branch_norm/eps"},
+    {"options.dropout", "/options/dropout/p"},
+    {"options.dropout_attention", "/options/dropout/where"},
+    {"options.dropout_residual", "/options/dropout/where"},
+    {"options.feed_forward.norm_eps", "/options/feed_forward/norm/eps"},
+    {"options.norm_eps", "/options/norm/eps"},
+    {"options.norm_position", "/options/norm/position"},
+    {"options.qk_norm_eps", "/options/qk_norm/eps"},
+    {"options.rope.key", "/options/rope"},
+    {"options.rope.query", "/options/rope"},
+    {"options.rope.scaling.keeps_fraction", "/options/rope/scaling/truncate"},
+    {"options.want", "/options/return"},
+    {"output", "/outputs/output"},
+    {"weights.qkv_order", "/weights/qkv/order"},
+};
+
+/* One list of documents for queries and keys is one member of JSON, and two members of C. */
+static bool has_one_list(const attn_request *request)
+{
+    return request != NULL && request->masks.documents_query != NULL &&
+           request->masks.documents_query == request->masks.documents_key;
+}
+
+/* An attn_namer. */
+static void name_member(const attn_request *request, const char *path, char *name, size_t size)
+{
+    const char *start = "/", *rest = path;
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
+        const size_t length = strlen(members[i].path);
+        if (strncmp(path, members[i].path, length) != 0 || (path[length] != '\0' && path[length] != '.'))
+            continue;
+        start = members[i].pointer;
+        rest = path + length;
+    }
+    if (strcmp(path, "masks.documents_query") == 0 && has_one_list(request))
+        start = "/masks/documents";
+    snprintf(name, size, "%s%s", start, rest);
+    for (char *dot = strchr(name, '.'); dot != NULL; dot = strchr(dot, '.'))
+        *dot = '/';
+}
+
+const char *envelope_pointer(const char *path, char pointer[ENVELOPE_POINTER_MAX])
+{
+    name_member(NULL, path, pointer, ENVELOPE_POINTER_MAX);
+    return pointer;
+}
+
+/* The core does not know that dropout takes part only in training. */
+static attn_status check_dropped(const struct envelope *envelope, attn_error *err)
+{
+    const attn_options *options = &envelope->request.options;
+    if (!(options->want & ATTN_STEP_BIT(ATTN_STEP_DROPPED)) || (options->dropout > 0 && options->dropout_attention))
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
+                     "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
+}
+
+attn_status envelope_plan(const struct envelope *envelope, attn_plan *plan, attn_error *err)
+{
+    const attn_status status = check_dropped(envelope, err);
+    return status == ATTN_OK ? attn_plan_make_named(&envelope->request, name_member, plan, err) : status;
+}
+
+attn_status envelope_gradient_plan(const struct envelope *envelope, const attn_gradient_request *request,
+                                   attn_gradient_plan *plan, attn_error *err)
+{
+    const attn_status status = check_dropped(envelope, err);
+    return status == ATTN_OK ? attn_gradient_plan_make_named(request, name_member, plan, err) : status;
+}
