@@ -92,8 +92,7 @@ decode_function __wrap_node_decode_bool, __wrap_node_decode_positive, __wrap_nod
 
 bool __wrap_node_string(const struct reading *reading, const struct node *node, const char **text, size_t *length)
 {
-    (void)reading;
-    if (!json_is_string(node->json))
+    if (node_has_failed(reading) || !json_is_string(node->json))
         return false;
     note_type(node, "string");
     *text = json_string_value(node->json);
@@ -104,20 +103,19 @@ bool __wrap_node_string(const struct reading *reading, const struct node *node, 
 attn_status __wrap_node_check_members(struct reading *reading, const struct node *node, const struct member *members,
                                       size_t count)
 {
-    (void)reading;
     (void)node;
     (void)members;
     (void)count;
-    return ATTN_OK;
+    return reading->status;
 }
 
 attn_status __wrap_node_decode_list(struct reading *reading, const struct node *node, const char *wanted,
                                     struct node *list)
 {
-    (void)reading;
     (void)wanted;
-    if (!json_is_array(node->json))
-        return ATTN_ERR_FIELD;
+    *list = (struct node){0};
+    if (node_has_failed(reading) || !json_is_array(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     note_type(node, "array");
     *list = *node;
     json_incref(list->json);
@@ -127,10 +125,9 @@ attn_status __wrap_node_decode_list(struct reading *reading, const struct node *
 attn_status __wrap_node_decode_number(struct reading *reading, const struct node *node, const char *wanted,
                                       double *value)
 {
-    (void)reading;
     (void)wanted;
-    if (!json_is_number(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_number(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     note_type(node, "number");
     *value = json_number_value(node->json);
     return ATTN_OK;
@@ -138,9 +135,8 @@ attn_status __wrap_node_decode_number(struct reading *reading, const struct node
 
 attn_status __wrap_node_decode_positive(struct reading *reading, const struct node *node, void *to)
 {
-    (void)reading;
-    if (!json_is_number(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_number(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     note(node, json_pack("{sssi}", "type", "number", "exclusiveMinimum", 0));
     *(double *)to = json_number_value(node->json);
     return ATTN_OK;
@@ -149,9 +145,8 @@ attn_status __wrap_node_decode_positive(struct reading *reading, const struct no
 attn_status __wrap_node_decode_integer(struct reading *reading, const struct node *node, int64_t low, int64_t high,
                                        int64_t *value)
 {
-    (void)reading;
-    if (!json_is_number(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_number(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     json_t *form = json_pack("{ss}", "type", "integer");
     if (low > INT64_MIN)
         json_object_set_new(form, "minimum", json_integer(low));
@@ -164,18 +159,16 @@ attn_status __wrap_node_decode_integer(struct reading *reading, const struct nod
 
 attn_status __wrap_node_decode_seed(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t seed;
-    attn_status status = __wrap_node_decode_integer(reading, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
+    int64_t seed = 0;
+    __wrap_node_decode_integer(reading, node, 0, INT64_MAX, &seed);
+    *(uint64_t *)to = (uint64_t)seed;
+    return reading->status;
 }
 
 attn_status __wrap_node_decode_bool(struct reading *reading, const struct node *node, void *to)
 {
-    (void)reading;
-    if (!json_is_boolean(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_boolean(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     note_type(node, "boolean");
     *(bool *)to = true;
     return ATTN_OK;
@@ -184,9 +177,8 @@ attn_status __wrap_node_decode_bool(struct reading *reading, const struct node *
 attn_status __wrap_node_decode_word(struct reading *reading, const struct node *node, const char *const *words,
                                     size_t count, size_t *index)
 {
-    (void)reading;
-    if (!json_is_string(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_string(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, json_string(words[i]));
@@ -207,9 +199,10 @@ attn_status __wrap_short_form_spell(struct reading *reading, struct node *node, 
 /* Notes a short form as {"as": the pointer of the member that it stands for}, and does not go on with it. */
 attn_status __wrap_short_form_spell(struct reading *reading, struct node *node, const struct short_form *form)
 {
-    (void)reading;
     const struct node member = {.parent = node, .name = form->member};
     char path[PATH_MAX_BYTES];
+    if (node_has_failed(reading))
+        return reading->status;
     if (form->member != NULL ? json_is_object(node->json) : json_is_array(node->json))
         return ATTN_OK;
     if (form->has_switch && json_is_boolean(node->json)) {
@@ -218,7 +211,7 @@ attn_status __wrap_short_form_spell(struct reading *reading, struct node *node, 
         write_path(&member, path);
         note(node, json_pack("{ssss}", "as", path, "type", types[json_typeof(node->json)]));
     }
-    return ATTN_ERR_FIELD;
+    return node_note(reading, ATTN_ERR_FIELD);
 }
 
 /* Puts the forms of the members that they stand for in the places of short forms. */
@@ -251,9 +244,11 @@ static void try(struct reading *reading, const struct node *parent, const struct
 {
     const struct node node = {.parent = parent, .name = member->name, .json = probe, .is_plain = true};
     const size_t before = notes;
+    reading->status = ATTN_OK; /* each try begins anew */
     const attn_status status = member->decode(reading, &node, (char *)to + member->offset);
     if (status == ATTN_OK && notes == before) /* read by the decoder itself */
         note_type(&node, types[json_typeof(probe)]);
+    reading->status = ATTN_OK;
 }
 
 /* Tries the object that the chooser chooses, and one for each of its words if it has words. */
@@ -276,8 +271,8 @@ static void try_objects(struct reading *reading, const struct node *parent, cons
 attn_status __wrap_node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
                                        size_t count, void *to)
 {
-    if (!json_is_object(node->json))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || !json_is_object(node->json))
+        return node_note(reading, ATTN_ERR_FIELD);
     json_t *names = json_array(), *form = json_pack("{ssso}", "type", "object", "members", names);
     char tagged[64];
     struct node self = *node;
@@ -305,12 +300,13 @@ attn_status __wrap_node_decode_members(struct reading *reading, const struct nod
 /* ---- in the places of tensor_member.c ---- */
 
 /* one: what a single element may be, a type or a component; NULL: a single element is refused. */
-static attn_status take_tensor(const struct node *node, const char *one, const char *tensor, void *to)
+static attn_status take_tensor(struct reading *reading, const struct node *node, const char *one, const char *tensor,
+                               void *to)
 {
     static const attn_tensor stand_in = {.rank = 0};
     const bool is_tensor = json_is_array(node->json) || json_is_object(node->json);
-    if (!is_tensor && (one == NULL || !json_is_number(node->json)))
-        return ATTN_ERR_FIELD;
+    if (node_has_failed(reading) || (!is_tensor && (one == NULL || !json_is_number(node->json))))
+        return node_note(reading, ATTN_ERR_FIELD);
     if (is_tensor || isupper((unsigned char)one[0]))
         note_component(node, is_tensor ? tensor : one);
     else
@@ -323,8 +319,7 @@ static attn_status take_tensor(const struct node *node, const char *one, const c
     decode_function __wrap_##function;                                                                                 \
     attn_status __wrap_##function(struct reading *reading, const struct node *node, void *to)                          \
     {                                                                                                                  \
-        (void)reading;                                                                                                 \
-        return take_tensor(node, one, tensor, to);                                                                     \
+        return take_tensor(reading, node, one, tensor, to);                                                            \
     }
 
 STAND_IN(decode_tensor, NULL, "Tensor")

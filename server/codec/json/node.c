@@ -161,6 +161,9 @@ bool node_first_string(const struct reading *reading, const struct node *node, c
 attn_status node_fail(struct reading *reading, const struct node *node, attn_status status, const char *format, ...)
 {
     char pointer[JSON_POINTER_MAX], message[sizeof(((attn_error *)0)->message)];
+    if (node_has_failed(reading))
+        return reading->status;
+    reading->status = status;
     node_pointer(node, pointer);
     va_list arguments;
     va_start(arguments, format);
@@ -218,6 +221,8 @@ static bool received_text(const struct reading *reading, const struct node *node
 static attn_status fail_wanted(struct reading *reading, const struct node *node, attn_status status, const char *wanted)
 {
     char text[100], received[104], expected[128];
+    if (node_has_failed(reading))
+        return reading->status;
     bool is_value = received_text(reading, node, text, sizeof text);
     const char *article = is_value ? "" : text[0] == 'a' || text[0] == 'o' ? "an " : "a ";
     node_fail(reading, node, status, "must be %s, received %s%s", wanted, article, text);
@@ -249,9 +254,11 @@ void node_explain(struct reading *reading, const char *sentence)
 attn_status node_fail_type_with(struct reading *reading, const struct node *node, const char *wanted,
                                 const char *sentence)
 {
-    const attn_status status = node_fail_type(reading, node, wanted);
+    if (node_has_failed(reading))
+        return reading->status;
+    node_fail_type(reading, node, wanted);
     node_explain(reading, sentence);
-    return status;
+    return ATTN_ERR_FIELD;
 }
 
 attn_status node_fail_memory(struct reading *reading, const struct node *node)
@@ -353,12 +360,13 @@ static bool explain_word(const struct reading *reading, const struct node *node,
 attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted)
 {
     char here[SENTENCE_MAX];
-    const attn_status status = fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
+    if (node_has_failed(reading))
+        return reading->status;
+    fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
     const char *word = json_tree_word(node->json);
-    if (word == NULL || reading->err == NULL || !explain_word(reading, node, word, true, here))
-        return status;
-    node_explain(reading, here);
-    return status;
+    if (word != NULL && reading->err != NULL && explain_word(reading, node, word, true, here))
+        node_explain(reading, here);
+    return ATTN_ERR_VALUE;
 }
 
 static attn_status fail_unknown(struct reading *reading, const struct node *node, const struct member *members,
@@ -400,7 +408,7 @@ static attn_status check_member(struct reading *reading, const struct node *node
 static attn_status look_over(struct reading *reading, const struct node *node, const struct member *members,
                              size_t count, json_t **found)
 {
-    if (!json_is_object(node->json))
+    if (node_has_failed(reading) || !json_is_object(node->json))
         return node_fail_type(reading, node, "an object");
     const char *name;
     json_t *value;
@@ -408,9 +416,8 @@ static attn_status look_over(struct reading *reading, const struct node *node, c
     {
         struct node child = {.parent = node, .name = name, .json = value};
         const struct member *member = find_member(members, count, name);
-        attn_status status = check_member(reading, &child, member, members, count);
-        if (status != ATTN_OK)
-            return status;
+        if (check_member(reading, &child, member, members, count) != ATTN_OK)
+            return reading->status;
         if (found && !json_is_null(value))
             found[member - members] = value;
     }
@@ -429,14 +436,14 @@ attn_status node_decode_members(struct reading *reading, const struct node *node
 {
     json_t *found[MEMBERS_MAX] = {NULL};
     assert(count <= MEMBERS_MAX);
-    attn_status status = look_over(reading, node, members, count, found);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    look_over(reading, node, members, count, found);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         if (!found[i])
             continue;
         struct node child = {.parent = node, .name = members[i].name, .json = found[i]};
-        status = members[i].decode(reading, &child, (char *)to + members[i].offset);
+        node_note(reading, members[i].decode(reading, &child, (char *)to + members[i].offset));
     }
-    return status;
+    return reading->status;
 }
 
 static attn_status parse_lifted(struct reading *reading, const struct node *node, const struct lifted_text *lifted,
@@ -459,21 +466,22 @@ static attn_status parse_lifted(struct reading *reading, const struct node *node
 
 attn_status node_decode_list(struct reading *reading, const struct node *node, const char *wanted, struct node *list)
 {
-    if (!node_is_array(reading, node))
-        return node_fail_type(reading, node, wanted);
     *list = *node;
+    list->json = NULL;
+    if (node_has_failed(reading) || !node_is_array(reading, node))
+        return node_fail_type(reading, node, wanted);
     const struct lifted_text *lifted = node_lifted(reading, node);
     if (lifted) {
         list->is_plain = true;
         return parse_lifted(reading, node, lifted, &list->json);
     }
-    json_incref(list->json);
+    list->json = json_incref(node->json);
     return ATTN_OK;
 }
 
 attn_status node_decode_bool(struct reading *reading, const struct node *node, void *to)
 {
-    if (!json_is_boolean(node->json))
+    if (node_has_failed(reading) || !json_is_boolean(node->json))
         return node_fail_type(reading, node, "true or false");
     *(bool *)to = json_is_true(node->json);
     return ATTN_OK;
@@ -481,7 +489,7 @@ attn_status node_decode_bool(struct reading *reading, const struct node *node, v
 
 attn_status node_decode_number(struct reading *reading, const struct node *node, const char *wanted, double *value)
 {
-    if (!json_is_number(node->json))
+    if (node_has_failed(reading) || !json_is_number(node->json))
         return node_fail_type(reading, node, wanted);
     *value = json_number_value(node->json);
     return ATTN_OK;
@@ -491,9 +499,8 @@ attn_status node_decode_positive(struct reading *reading, const struct node *nod
 {
     const char *wanted = "a number above 0";
     double value = 0;
-    attn_status status = node_decode_number(reading, node, wanted, &value);
-    if (status != ATTN_OK)
-        return status;
+    if (node_decode_number(reading, node, wanted, &value) != ATTN_OK)
+        return reading->status;
     if (!(value > 0))
         return node_fail_value(reading, node, wanted);
     *(double *)to = value;
@@ -520,7 +527,7 @@ attn_status node_decode_integer(struct reading *reading, const struct node *node
         snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)low);
     else
         snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);
-    if (!json_is_number(node->json))
+    if (node_has_failed(reading) || !json_is_number(node->json))
         return node_fail_type(reading, node, wanted);
     if (!node_integer_of(node->json, &integer) || integer < low || integer > high)
         return node_fail_value(reading, node, wanted);
@@ -545,7 +552,7 @@ attn_status node_decode_word(struct reading *reading, const struct node *node, c
 {
     const char *text;
     size_t length;
-    if (!node_string(reading, node, &text, &length))
+    if (node_has_failed(reading) || !node_string(reading, node, &text, &length))
         return fail_word(reading, node, words, count, false);
     for (size_t i = 0; i < count; i++) {
         if (strlen(words[i]) == length && memcmp(text, words[i], length) == 0) {
@@ -559,8 +566,7 @@ attn_status node_decode_word(struct reading *reading, const struct node *node, c
 attn_status node_decode_seed(struct reading *reading, const struct node *node, void *to)
 {
     int64_t seed = 0;
-    attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
+    node_decode_integer(reading, node, 0, INT64_MAX, &seed);
+    *(uint64_t *)to = (uint64_t)seed;
+    return reading->status;
 }

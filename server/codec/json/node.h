@@ -3,6 +3,8 @@
  * no header that others include mentions json_t.
  *
  * Decode functions return ATTN_OK, or record the reason of the failure with the pointer of the value ("/masks/window").
+ * The reading remembers its first failure, and all functions here that fail or decode do nothing afterwards: a decoder
+ * calls one after the other, and returns reading->status.
  */
 #ifndef CODEC_JSON_NODE_H
 #define CODEC_JSON_NODE_H
@@ -40,7 +42,20 @@ struct reading {
     lacking_function *lacking;          /* NULL: all sections are here */
     const char *silent;                 /* a member of the root whose strings no message repeats; NULL: none */
     attn_error *err;
+    attn_status status; /* of the first failure. From then on nothing is decoded, and no other failure is recorded */
 };
+
+static inline bool node_has_failed(const struct reading *reading)
+{
+    return reading->status != ATTN_OK;
+}
+
+/* Notes the outcome of a function that has filled reading->err itself. Returns the first failure. */
+static inline attn_status node_note(struct reading *reading, attn_status status)
+{
+    reading->status = node_has_failed(reading) ? reading->status : status;
+    return reading->status;
+}
 
 /* A value of the request, and the path to it from the root. */
 struct node {

@@ -29,8 +29,8 @@ static json_t *long_form_of(const struct node *node, const struct short_form *fo
 attn_status short_form_spell(struct reading *reading, struct node *node, const struct short_form *form)
 {
     json_t *object = node->parent->json;
-    if (is_long(node, form))
-        return ATTN_OK;
+    if (node_has_failed(reading) || is_long(node, form))
+        return reading->status;
     if (form->has_switch && json_is_false(node->json)) {
         node->json = NULL;
         return json_object_del(object, node->name) == 0 ? ATTN_OK : node_fail_memory(reading, node);

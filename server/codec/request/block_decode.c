@@ -25,12 +25,11 @@ attn_status decode_linear(struct reading *reading, const struct node *node, void
     };
     attn_affine *linear = to;
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &linear_form);
-    if (status == ATTN_OK)
-        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), linear);
-    if (status == ATTN_OK && !linear->weight)
+    short_form_spell(reading, &spelt, &linear_form);
+    node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), linear);
+    if (!linear->weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
-    return status;
+    return reading->status;
 }
 
 attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
@@ -40,8 +39,8 @@ attn_status decode_affine(struct reading *reading, const struct node *node, void
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &linear_form);
-    return status == ATTN_OK ? node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), to) : status;
+    short_form_spell(reading, &spelt, &linear_form);
+    return node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), to);
 }
 
 /* ---- norms ---- */
@@ -57,30 +56,20 @@ static attn_status decode_norm_members(struct reading *reading, const struct nod
         .wanted = "an object with type and eps, the type alone, true or false",
     };
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &form);
-    return status == ATTN_OK && spelt.json ? node_decode_members(reading, &spelt, members, count, to) : status;
+    short_form_spell(reading, &spelt, &form);
+    return spelt.json ? node_decode_members(reading, &spelt, members, count, to) : reading->status;
 }
 
 attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"layer", "rms"};
-    static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_type *)to = types[index];
-    return status;
+    static const struct choice types[] = {{"layer", ATTN_NORM_LAYER}, {"rms", ATTN_NORM_RMS}};
+    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
 }
 
 attn_status decode_norm_position(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"post", "pre"};
-    static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_position *)to = positions[index];
-    return status;
+    static const struct choice positions[] = {{"post", ATTN_NORM_POST}, {"pre", ATTN_NORM_PRE}};
+    return decode_choice(reading, node, positions, ARRAY_LENGTH(positions), to);
 }
 
 attn_status decode_norm(struct reading *reading, const struct node *node, void *to)
@@ -108,13 +97,8 @@ attn_status decode_branch_norm(struct reading *reading, const struct node *node,
 /* attn_norm_type */
 static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"rms", "layer", "l2"};
-    static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_type *)to = types[index];
-    return status;
+    static const struct choice types[] = {{"rms", ATTN_NORM_RMS}, {"layer", ATTN_NORM_LAYER}, {"l2", ATTN_NORM_L2}};
+    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
 }
 
 attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
@@ -139,12 +123,12 @@ attn_status decode_feed_forward_weights(struct reading *reading, const struct no
         {"norm", decode_affine, offsetof(attn_feed_forward_weights, norm), MEMBER_ALWAYS},
         {"branch_norm", decode_affine, offsetof(attn_feed_forward_weights, branch_norm), MEMBER_OF_MODELS},
     };
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     const attn_feed_forward_weights *weights = to;
-    if (status == ATTN_OK && (!weights->up.weight || !weights->down.weight))
+    if ((!weights->up.weight || !weights->down.weight))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\", which every feed-forward network needs",
                          weights->up.weight ? "down" : "up");
-    return status;
+    return reading->status;
 }
 
 /* attn_activation */
@@ -155,10 +139,10 @@ static attn_status decode_activation(struct reading *reading, const struct node 
 #undef ACTIVATION_WORD
     const size_t first = ATTN_ACTIVATION_RELU; /* "none" is no word of a request */
     size_t index;
-    attn_status status = node_decode_word(reading, node, words + first, ARRAY_LENGTH(words) - first, &index);
-    if (status == ATTN_OK)
+    node_decode_word(reading, node, words + first, ARRAY_LENGTH(words) - first, &index);
+    if (!node_has_failed(reading))
         *(attn_activation *)to = (attn_activation)(first + index);
-    return status;
+    return reading->status;
 }
 
 /* attn_feed_forward_options: norm, norm_eps. The type may be missing: envelope_settle chooses it. */
@@ -184,13 +168,13 @@ attn_status decode_feed_forward_options(struct reading *reading, const struct no
     struct envelope *envelope = to;
     attn_feed_forward_options *own = &envelope->request.options.feed_forward;
     *own = (attn_feed_forward_options){.residual = true};
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), own);
-    if (status == ATTN_OK && !node_find(node->json, "activation"))
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), own);
+    if (!node_find(node->json, "activation"))
         return node_fail(reading, node, ATTN_ERR_FIELD,
                          "has no \"activation\": relu, gelu, gelu_tanh, quick_gelu or silu");
     envelope->has_feed_forward_norm = node_find(node->json, "norm") != NULL;
     envelope->has_feed_forward_position = node_find(node->json, "position") != NULL;
-    return status;
+    return reading->status;
 }
 
 void settle_feed_forward(struct envelope *envelope)

@@ -3,6 +3,7 @@
  */
 #include "codec/request/decoder.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "codec/words/words.h"
@@ -34,6 +35,29 @@ bool path_is_in(const char *path, const char *section)
 {
     const size_t length = strlen(section);
     return strncmp(path, section, length) == 0 && (path[length] == '.' || path[length] == '\0');
+}
+
+enum { CHOICES_MAX = 16 };
+
+attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, size_t count,
+                          void *to)
+{
+    const char *words[CHOICES_MAX];
+    size_t index = 0;
+    assert(count <= CHOICES_MAX);
+    for (size_t i = 0; i < count; i++)
+        words[i] = choices[i].word;
+    if (node_decode_word(reading, node, words, count, &index) == ATTN_OK)
+        memcpy(to, &choices[index].value, sizeof choices[index].value);
+    return reading->status;
+}
+
+attn_status decode_count(struct reading *reading, const struct node *node, int64_t low, int64_t high, size_t *to)
+{
+    int64_t count = 0;
+    node_decode_integer(reading, node, low, high, &count);
+    *to = (size_t)count;
+    return reading->status;
 }
 
 enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest known path has 4 */
@@ -73,9 +97,8 @@ static attn_status attach(struct decoder *decoder, json_t *tree, char *names, si
         if (!dot)
             return put_marker(decoder, parent, &way[depth], number);
         bool is_new = !node_find(parent, names);
-        attn_status status = enter_object(decoder, parent, &way[depth], path);
-        if (status != ATTN_OK)
-            return status;
+        if (enter_object(decoder, parent, &way[depth], path) != ATTN_OK)
+            return decoder->reading.status;
         if (is_new && json_object_set_new(parent, names, way[depth].json) != 0)
             return node_fail_memory(&decoder->reading, &way[depth]);
         names = dot + 1;
@@ -86,18 +109,17 @@ static attn_status attach(struct decoder *decoder, json_t *tree, char *names, si
 static attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count)
 {
     const struct node root = {.json = tree};
-    attn_status status = ATTN_OK;
     if (count > ENVELOPE_ATTACHMENTS_MAX)
         return node_fail(&decoder->reading, &root, ATTN_ERR_TOO_LARGE,
                          "has %zu binary tensors; at most %d are possible", count, ENVELOPE_ATTACHMENTS_MAX);
     if (!json_is_object(tree)) /* decode_root refuses it */
         return ATTN_OK;
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < count && !node_has_failed(&decoder->reading); i++) {
         const char *path = decoder->attachments[i].path;
         char *names = attn_arena_copy_text(decoder->reading.arena, path, strlen(path));
-        status = names ? attach(decoder, tree, names, i) : node_fail_memory(&decoder->reading, &root);
+        (void)(names ? attach(decoder, tree, names, i) : node_fail_memory(&decoder->reading, &root));
     }
-    return status;
+    return decoder->reading.status;
 }
 
 attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document)
@@ -107,6 +129,8 @@ attn_status decoder_open(struct decoder *decoder, const struct envelope_source *
     const size_t length = is_bare ? strlen(text) : source->length;
     decoder->reading.skim = &document->skim;
     decoder->attachments = source->attachments;
-    attn_status status = document_read(text, length, decoder->reading.arena, document, decoder->reading.err);
-    return status == ATTN_OK ? attach_all(decoder, document->tree, source->count) : status;
+    struct reading *reading = &decoder->reading;
+    if (node_note(reading, document_read(text, length, reading->arena, document, reading->err)) == ATTN_OK)
+        attach_all(decoder, document->tree, source->count);
+    return reading->status;
 }

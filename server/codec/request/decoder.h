@@ -42,6 +42,17 @@ static inline struct decoder *decoder_of(struct reading *reading)
     return (struct decoder *)reading;
 }
 
+/* A word of a request and the value of an enumeration that it stands for. */
+struct choice {
+    const char *word;
+    int value;
+};
+/* The value of one of the words; *to is of any enumeration, or an int. */
+attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, size_t count,
+                          void *to);
+/* An integer from low to high. */
+attn_status decode_count(struct reading *reading, const struct node *node, int64_t low, int64_t high, size_t *to);
+
 /* tensor_member.c: each *to is a const attn_tensor *, in the arena. */
 decode_function decode_tensor; /* numbers, in the compute type */
 decode_function decode_rows;   /* likewise, but float16 and bfloat16 stay as they are where attention reads them so */

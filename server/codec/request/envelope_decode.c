@@ -32,13 +32,12 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&decoder->reading, &root, "a JSON object");
-    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK && !node_find(tree, "inputs"))
+    node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
+    if (!node_find(tree, "inputs"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    if (status == ATTN_OK)
-        status = node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), envelope);
+    node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), envelope);
     settle_feed_forward(envelope);
-    return status;
+    return decoder->reading.status;
 }
 
 /* Attention has no weights. The scopes of members say the rest. */
@@ -66,9 +65,8 @@ attn_status envelope_decode_attached(const struct envelope_source *request, enve
                               : envelope_is_layer(kind) ? NULL
                                                         : lacking_in_attention;
     envelope_set_defaults(envelope, kind);
-    attn_status status = decoder_open(&decoder, request, &document);
-    if (status == ATTN_OK)
-        status = decode_root(&decoder, document.tree, envelope);
+    if (decoder_open(&decoder, request, &document) == ATTN_OK)
+        decode_root(&decoder, document.tree, envelope);
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }

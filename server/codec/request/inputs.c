@@ -36,26 +36,22 @@ attn_status decode_inputs(struct reading *reading, const struct node *node, void
         return node_fail_type_with(
             reading, node, "an object",
             "vectors are inputs.query, and a whole model takes texts: POST /v1/models/{model}/attention");
-    attn_status status = node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
+    node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
     settle_return(envelope);
-    if (status == ATTN_OK && !envelope->request.inputs.query && !attn_start_of(&envelope->request.inputs))
+    if (!envelope->request.inputs.query && !attn_start_of(&envelope->request.inputs))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
-    if (status == ATTN_OK && envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
+    if (envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
         return node_fail(reading, node, ATTN_ERR_FIELD,
                          "has no \"grad_output\": the gradient with respect to the output, in its shape");
-    return status;
+    return reading->status;
 }
 
 /* attn_qkv_order */
 static attn_status decode_order(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"stacked", "per_head", "per_group"};
-    static const attn_qkv_order orders[] = {ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_qkv_order *)to = orders[index];
-    return status;
+    static const struct choice orders[] = {
+        {"stacked", ATTN_QKV_STACKED}, {"per_head", ATTN_QKV_PER_HEAD}, {"per_group", ATTN_QKV_PER_GROUP}};
+    return decode_choice(reading, node, orders, ARRAY_LENGTH(orders), to);
 }
 
 /* attn_weights: qkv and its order */
@@ -68,24 +64,18 @@ static attn_status decode_qkv(struct reading *reading, const struct node *node, 
     };
     attn_weights *weights = to;
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &linear_form);
-    if (status == ATTN_OK)
-        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), weights);
-    if (status == ATTN_OK && !weights->qkv.weight)
+    short_form_spell(reading, &spelt, &linear_form);
+    node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), weights);
+    if (!weights->qkv.weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
-    return status;
+    return reading->status;
 }
 
 /* attn_layout */
 static attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"in_out", "out_in"};
-    static const attn_layout layouts[] = {ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_layout *)to = layouts[index];
-    return status;
+    static const struct choice layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}};
+    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
 }
 
 static const struct member weights_members[] = {

@@ -18,18 +18,18 @@ static const struct member_table *const request_sections[] = {&inputs_table, &ma
 /* A kept layer may have only masks that fit sequences of any length. */
 static attn_status check_masks(struct decoder *decoder, const struct node *masks)
 {
-    attn_status status = node_check_members(&decoder->reading, masks, masks_table.members, masks_table.count);
+    node_check_members(&decoder->reading, masks, masks_table.members, masks_table.count);
     const char *name;
     json_t *value;
     json_object_foreach(masks->json, name, value)
     {
         const struct node node = {.parent = masks, .name = name, .json = value};
         char names[MASK_NAMES_MAX];
-        if (status == ATTN_OK && !json_is_null(value) && !mask_has_place(name, MASK_IN_LAYERS))
+        if (!json_is_null(value) && !mask_has_place(name, MASK_IN_LAYERS))
             return node_fail(&decoder->reading, &node, ATTN_ERR_FIELD,
                              "belongs into requests: a kept layer may have %s", mask_names(MASK_IN_LAYERS, names));
     }
-    return status;
+    return decoder->reading.status;
 }
 
 /* A layer has what holds for requests of any length. */
@@ -53,11 +53,11 @@ static attn_status check_base(struct decoder *decoder, json_t *tree)
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&decoder->reading, &root, "a JSON object");
-    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK && !node_find(tree, "weights"))
+    node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
+    if (!node_find(tree, "weights"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"weights\"");
     const struct node masks = node_member(&root, "masks");
-    return status == ATTN_OK && masks.json ? check_masks(decoder, &masks) : status;
+    return masks.json ? check_masks(decoder, &masks) : decoder->reading.status;
 }
 
 attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena, struct envelope *envelope,
@@ -68,8 +68,8 @@ attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena
     decoder->reading.lacking = lacking_in_layers;
     if (base->is_of_model)
         decoder->reading.scopes |= 1U << MEMBER_OF_MODELS;
-    attn_status status = decoder_open(decoder, base, document);
-    return status == ATTN_OK ? check_base(decoder, document->tree) : status;
+    return decoder_open(decoder, base, document) == ATTN_OK ? check_base(decoder, document->tree)
+                                                            : decoder->reading.status;
 }
 
 static attn_status decode_section(struct decoder *decoder, json_t *tree, const char *name, decode_function *decode,
@@ -77,7 +77,8 @@ static attn_status decode_section(struct decoder *decoder, json_t *tree, const c
 {
     const struct node root = {.json = tree};
     const struct node node = node_member(&root, name);
-    return node.json ? decode(&decoder->reading, &node, to) : ATTN_OK;
+    return node.json && !node_has_failed(&decoder->reading) ? decode(&decoder->reading, &node, to)
+                                                            : decoder->reading.status;
 }
 
 attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope)
@@ -87,9 +88,9 @@ attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, stru
 
 attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope)
 {
-    attn_status status = decode_section(decoder, tree, "weights", decode_weights, &envelope->request.weights);
+    decode_section(decoder, tree, "weights", decode_weights, &envelope->request.weights);
     settle_feed_forward(envelope);
-    return status == ATTN_OK ? decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks) : status;
+    return decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks);
 }
 
 attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype compute, bool shapes_only,
@@ -99,14 +100,12 @@ attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype
     struct decoder decoder;
     envelope_set_defaults(envelope, ENVELOPE_LAYER);
     envelope->request.options.compute = compute;
-    attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
+    kept_base_open(layer, arena, envelope, &document, &decoder, err);
     decoder.shapes_only = shapes_only;
-    if (status == ATTN_OK)
-        status = kept_base_decode_options(&decoder, document.tree, envelope);
-    if (status == ATTN_OK)
-        status = kept_base_decode_rest(&decoder, document.tree, envelope);
+    kept_base_decode_options(&decoder, document.tree, envelope);
+    kept_base_decode_rest(&decoder, document.tree, envelope);
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }
 
 /* ---- a request over it ---- */
@@ -133,10 +132,9 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
     const struct node weights = node_member(&root, "weights");
     if (weights.json)
         return node_fail(&decoder->reading, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
-    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK && !node_find(tree, "inputs"))
-        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    return status;
+    node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
+    return node_find(tree, "inputs") ? decoder->reading.status
+                                     : node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
 }
 
 /* The layout of the weights follows the layer's profile, even when the request has another profile. */
@@ -146,7 +144,7 @@ static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct 
     if (!json_is_object(options.json))
         return ATTN_OK;
     const struct node profile = node_member(&options, "profile");
-    return profile.json ? decode_profile(&base->reading, &profile, envelope) : ATTN_OK;
+    return profile.json ? node_note(&base->reading, decode_profile(&base->reading, &profile, envelope)) : ATTN_OK;
 }
 
 /* The compute type, if the request gives one: it replaces the layer's, also for tensors in the layer's options. */
@@ -157,26 +155,22 @@ static attn_status decode_compute_of(struct decoder *decoder, json_t *request, s
     return compute.json ? decode_compute(&decoder->reading, &compute, &envelope->request.options) : ATTN_OK;
 }
 
-/* Options come first, because decoding the other sections depends on them. */
-static attn_status decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
-                               struct envelope *envelope)
+/* Options come first, because decoding the other sections depends on them. The first failure ends both. */
+static void decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
+                        struct envelope *envelope)
 {
-    attn_status status = decode_layout_of(base, layer, envelope);
+    decode_layout_of(base, layer, envelope);
     drop_overridden(layer, request, "options");
     drop_overridden(layer, request, "masks");
-    if (status == ATTN_OK)
-        status = decode_compute_of(decoder, request, envelope);
-    if (status == ATTN_OK)
-        status = kept_base_decode_options(base, layer, envelope);
-    if (status == ATTN_OK)
-        status = decode_section(decoder, request, "options", decode_options, envelope);
-    if (status == ATTN_OK)
-        status = kept_base_decode_rest(base, layer, envelope);
-    if (status == ATTN_OK)
-        status = decode_section(decoder, request, "inputs", decode_inputs, envelope);
-    if (status == ATTN_OK)
-        status = decode_section(decoder, request, "masks", decode_masks, &envelope->request.masks);
-    return status == ATTN_OK ? decode_section(decoder, request, "tokens", decode_tokens, envelope) : status;
+    decode_compute_of(decoder, request, envelope);
+    node_note(&base->reading, decoder->reading.status);
+    node_note(&decoder->reading, kept_base_decode_options(base, layer, envelope));
+    decode_section(decoder, request, "options", decode_options, envelope);
+    node_note(&base->reading, decoder->reading.status);
+    node_note(&decoder->reading, kept_base_decode_rest(base, layer, envelope));
+    decode_section(decoder, request, "inputs", decode_inputs, envelope);
+    decode_section(decoder, request, "masks", decode_masks, &envelope->request.masks);
+    decode_section(decoder, request, "tokens", decode_tokens, envelope);
 }
 
 static attn_status decode_request(struct decoder *base, json_t *layer, const struct envelope_source *request,
@@ -186,13 +180,10 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
     struct decoder decoder = decoder_begin(kind, base->compute, base->reading.arena, base->reading.err);
     decoder.reading.sections = request_sections;
     decoder.reading.lacking = request->lacking ? request->lacking : lacking_in_requests;
-    attn_status status = decoder_open(&decoder, request, &document);
-    if (status == ATTN_OK)
-        status = check_request(&decoder, document.tree);
-    if (status == ATTN_OK)
-        status = decode_both(base, layer, &decoder, document.tree, envelope);
+    if (decoder_open(&decoder, request, &document) == ATTN_OK && check_request(&decoder, document.tree) == ATTN_OK)
+        decode_both(base, layer, &decoder, document.tree, envelope);
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }
 
 attn_status envelope_decode_over(const struct envelope_source *layer, const struct envelope_source *request,
@@ -201,10 +192,10 @@ attn_status envelope_decode_over(const struct envelope_source *layer, const stru
     struct document document;
     struct decoder decoder;
     envelope_set_defaults(envelope, kind);
-    attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
-    decoder.kind = kind; /* gradients read no weights of 16 bits, so they are converted */
-    if (status == ATTN_OK)
-        status = decode_request(&decoder, document.tree, request, kind, envelope);
+    if (kept_base_open(layer, arena, envelope, &document, &decoder, err) == ATTN_OK) {
+        decoder.kind = kind; /* gradients read no weights of 16 bits, so they are converted */
+        node_note(&decoder.reading, decode_request(&decoder, document.tree, request, kind, envelope));
+    }
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }

@@ -267,17 +267,13 @@ attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena,
     struct kept_layer_facts facts;
     attn_plan plan;
     envelope_set_defaults(&envelope, ENVELOPE_LAYER);
-    attn_status status = kept_base_open(&base, arena, &envelope, &document, &decoder, err);
-    if (status == ATTN_OK)
-        status = kept_base_decode_options(&decoder, document.tree, &envelope);
-    if (status == ATTN_OK)
-        status = kept_base_decode_rest(&decoder, document.tree, &envelope);
-    if (status == ATTN_OK)
-        status = plan_one(&envelope, &plan, &facts, err);
-    if (status == ATTN_OK)
-        status = write_file(&decoder, document.tree, &envelope.request.weights, out);
+    kept_base_open(&base, arena, &envelope, &document, &decoder, err);
+    kept_base_decode_options(&decoder, document.tree, &envelope);
+    if (kept_base_decode_rest(&decoder, document.tree, &envelope) == ATTN_OK &&
+        node_note(&decoder.reading, plan_one(&envelope, &plan, &facts, err)) == ATTN_OK)
+        write_file(&decoder, document.tree, &envelope.request.weights, out);
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }
 
 /* ---- facts about a layer ---- */

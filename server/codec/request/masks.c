@@ -17,9 +17,9 @@ static attn_status decode_align(struct reading *reading, const struct node *node
     static const attn_align aligns[] = {ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT};
     attn_masks *masks = to;
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (node_has_failed(reading))
+        return reading->status;
     masks->align = aligns[index];
     masks->align_given = true;
     return ATTN_OK;
@@ -70,31 +70,25 @@ static attn_status decode_window(struct reading *reading, const struct node *nod
 {
     const char *wanted = "a list [left, right] of integers or null";
     struct node list;
-    attn_status status = node_decode_list(reading, node, wanted, &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, wanted, &list);
     struct node left_node = node_element(&list, 0), right_node = node_element(&list, 1);
     int64_t left = 0, right = 0;
     if (json_array_size(list.json) != 2)
-        status = node_fail_value(reading, node, wanted);
-    if (status == ATTN_OK)
-        status = decode_reach(reading, &left_node, &left);
-    if (status == ATTN_OK)
-        status = decode_reach(reading, &right_node, &right);
-    if (status == ATTN_OK)
-        narrow_window(to, left, right);
+        node_fail_value(reading, node, wanted);
+    else if (decode_reach(reading, &left_node, &left) == ATTN_OK)
+        decode_reach(reading, &right_node, &right);
+    narrow_window(to, left, right);
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 /* attn_masks: W keys, the query's own included */
 static attn_status decode_sliding_window(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t width;
-    attn_status status = node_decode_integer(reading, node, 1, INT64_MAX, &width);
-    if (status == ATTN_OK)
-        narrow_window(to, width - 1, 0);
-    return status;
+    int64_t width = 1;
+    node_decode_integer(reading, node, 1, INT64_MAX, &width);
+    narrow_window(to, width - 1, 0);
+    return reading->status;
 }
 
 /* attn_masks: ids of each side */
@@ -105,10 +99,10 @@ static attn_status decode_document_sides(struct reading *reading, const struct n
         {"key", decode_ids, offsetof(attn_masks, documents_key), MEMBER_ALWAYS},
     };
     const attn_masks *masks = to;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
-    if (status == ATTN_OK && (!masks->documents_query || !masks->documents_key))
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    if ((!masks->documents_query || !masks->documents_key))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
-    return status;
+    return reading->status;
 }
 
 /* attn_masks: ids for queries and keys alike, or {query, key} */
@@ -117,9 +111,9 @@ static attn_status decode_documents(struct reading *reading, const struct node *
     attn_masks *masks = to;
     if (json_is_object(node->json) && !node_find(node->json, "shape"))
         return decode_document_sides(reading, node, masks);
-    attn_status status = decode_ids(reading, node, &masks->documents_query);
+    decode_ids(reading, node, &masks->documents_query);
     masks->documents_key = masks->documents_query;
-    return status;
+    return reading->status;
 }
 
 /* Each row: name, decoder, the member of attn_masks that it sets (0: several), and other places where it may stand. */

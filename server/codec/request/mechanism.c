@@ -13,51 +13,42 @@ static const double DEFAULT_PERFORMER_EPS = 1e-4;
 /* attn_mechanism_type */
 static attn_status decode_mechanism_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"softmax", "linear", "performer"};
-    static const attn_mechanism_type types[] = {ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_mechanism_type *)to = types[index];
-    return status;
+    static const struct choice types[] = {
+        {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}};
+    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
 }
 
 /* bool: whether phi(x) = x */
 static attn_status decode_feature_map(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"elu", "identity"};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(bool *)to = index == 1;
-    return status;
+    size_t index = 0;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    *(bool *)to = index == 1;
+    return reading->status;
 }
 
 /* bool: the opposite of normalize */
 static attn_status decode_normalize(struct reading *reading, const struct node *node, void *to)
 {
     bool normalizes = true;
-    attn_status status = node_decode_bool(reading, node, &normalizes);
+    node_decode_bool(reading, node, &normalizes);
     *(bool *)to = !normalizes;
-    return status;
+    return reading->status;
 }
 
 /* double, 0 or more */
 static attn_status decode_eps(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const wanted = "a number of at least 0";
-    attn_status status = node_decode_number(reading, node, wanted, to);
-    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(reading, node, wanted) : status;
+    node_decode_number(reading, node, wanted, to);
+    return *(double *)to >= 0 ? reading->status : node_fail_value(reading, node, wanted);
 }
 
 /* size_t */
 static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t features;
-    attn_status status = node_decode_integer(reading, node, 1, ATTN_PERFORMER_FEATURES_MAX, &features);
-    if (status == ATTN_OK)
-        *(size_t *)to = (size_t)features;
-    return status;
+    return decode_count(reading, node, 1, ATTN_PERFORMER_FEATURES_MAX, to);
 }
 
 attn_status decode_mechanism(struct reading *reading, const struct node *node, void *to)
@@ -81,9 +72,9 @@ attn_status decode_mechanism(struct reading *reading, const struct node *node, v
     const struct node type = is_object ? node_member(node, "type") : *node;
     if (!type.json)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"type\"");
-    attn_status status = decode_mechanism_type(reading, &type, &mechanism->type);
-    if (status != ATTN_OK)
-        return status;
+    decode_mechanism_type(reading, &type, &mechanism->type);
+    if (node_has_failed(reading))
+        return reading->status;
     mechanism->eps = mechanism->type == ATTN_PERFORMER ? DEFAULT_PERFORMER_EPS : 0;
     if (!is_object)
         return ATTN_OK;

@@ -18,11 +18,7 @@ enum { HEADS_MAX = 4096 };
 /* size_t */
 static attn_status decode_head_count(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t count;
-    attn_status status = node_decode_integer(reading, node, 1, HEADS_MAX, &count);
-    if (status == ATTN_OK)
-        *(size_t *)to = (size_t)count;
-    return status;
+    return decode_count(reading, node, 1, HEADS_MAX, to);
 }
 
 /* attn_options: scale */
@@ -37,9 +33,9 @@ static attn_status decode_scale(struct reading *reading, const struct node *node
     options->scale = 1;
     if (word != NULL && strcmp(word, "none") == 0)
         return ATTN_OK;
-    const attn_status status = (word != NULL ? node_fail_value : node_fail_type)(reading, node, wanted);
+    (word != NULL ? node_fail_value : node_fail_type)(reading, node, wanted);
     node_explain(reading, "the default is 1/√d_k: leave it out for that; \"none\" is 1");
-    return status;
+    return reading->status;
 }
 
 /* attn_options: alibi, alibi_slopes */
@@ -69,10 +65,10 @@ static attn_status decode_relative_bias(struct reading *reading, const struct no
     };
     attn_relative_bias *relative = to;
     *relative = (attn_relative_bias){.bidirectional = true, .max_distance = 128};
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), relative);
-    if (status == ATTN_OK && !relative->table)
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), relative);
+    if (!relative->table)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"table\"");
-    return status;
+    return reading->status;
 }
 
 /* double from 0 to 1 */
@@ -80,9 +76,9 @@ static attn_status decode_probability(struct reading *reading, const struct node
 {
     const char *wanted = "a number from 0 to 1";
     double value;
-    attn_status status = node_decode_number(reading, node, wanted, &value);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_number(reading, node, wanted, &value);
+    if (node_has_failed(reading))
+        return reading->status;
     if (!(value >= 0 && value <= 1))
         return node_fail_value(reading, node, wanted);
     *(double *)to = value;
@@ -95,21 +91,20 @@ static attn_status decode_where(struct reading *reading, const struct node *node
     static const char *const words[] = {"attention", "residual"};
     attn_options *options = to;
     struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of \"attention\" and \"residual\"", &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, "a list of \"attention\" and \"residual\"", &list);
+    if (node_has_failed(reading))
+        return reading->status;
     bool given[ARRAY_LENGTH(words)] = {false};
-    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < json_array_size(list.json); i++) {
         struct node element = node_element(&list, i);
-        size_t index;
-        status = node_decode_word(reading, &element, words, ARRAY_LENGTH(words), &index);
-        if (status == ATTN_OK)
-            given[index] = true;
+        size_t index = 0;
+        node_decode_word(reading, &element, words, ARRAY_LENGTH(words), &index);
+        given[index] = true;
     }
     options->dropout_attention = given[0];
     options->dropout_residual = given[1];
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 /* struct envelope: has_dropout, dropout_p, and where and seed in the options */
@@ -127,15 +122,15 @@ static attn_status decode_dropout(struct reading *reading, const struct node *no
     };
     struct envelope *envelope = to;
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &form);
-    if (status != ATTN_OK)
-        return status;
+    short_form_spell(reading, &spelt, &form);
+    if (node_has_failed(reading))
+        return reading->status;
     envelope->has_dropout = true;
     envelope->request.options.dropout_attention = true;
-    status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
-    if (status == ATTN_OK && !node_find(spelt.json, "p"))
+    node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
+    if (!node_find(spelt.json, "p"))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"p\"");
-    return status;
+    return reading->status;
 }
 
 attn_status decode_compute(struct reading *reading, const struct node *node, void *to)
@@ -144,9 +139,9 @@ attn_status decode_compute(struct reading *reading, const struct node *node, voi
     enum { IN_F64 = 1, IN_BF16 = 2 };
     attn_options *options = to;
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (node_has_failed(reading))
+        return reading->status;
     options->compute = index == IN_F64 ? ATTN_F64 : ATTN_F32;
     options->bf16_products = index == IN_BF16;
     return ATTN_OK;
@@ -162,10 +157,9 @@ static attn_status decode_step(struct reading *reading, const struct node *node,
     if (!json_is_string(node->json))
         return node_fail_type(reading, node, "the name of a step, such as \"output\"");
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *want |= ATTN_STEP_BIT(index);
-    return status;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    *want |= ATTN_STEP_BIT(index);
+    return reading->status;
 }
 
 /* On an endpoint for gradients: "query" or "weights.query.weight", with "inputs." in front or without. */
@@ -201,23 +195,22 @@ const struct short_form names_form = {.types = 1U << JSON_STRING, .wanted = "a n
 static attn_status decode_return(struct reading *reading, const struct node *node, void *to)
 {
     struct node spelt = *node, list;
-    attn_status status = short_form_spell(reading, &spelt, &names_form);
-    if (status == ATTN_OK)
-        status = node_decode_list(reading, &spelt, names_form.wanted, &list);
-    if (status != ATTN_OK)
-        return status;
+    short_form_spell(reading, &spelt, &names_form);
+    node_decode_list(reading, &spelt, names_form.wanted, &list);
+    if (node_has_failed(reading))
+        return reading->status;
     struct envelope *envelope = to;
     attn_steps *want = &envelope->request.options.want;
     envelope->has_return = true;
     *want = 0;
-    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < json_array_size(list.json) && !node_has_failed(reading); i++) {
         struct node element = node_element(&list, i);
-        status = decode_wanted(reading, &element, envelope);
+        decode_wanted(reading, &element, envelope);
     }
-    if (status == ATTN_OK && *want == 0 && envelope->of == 0)
-        status = node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
+    if (!node_has_failed(reading) && *want == 0 && envelope->of == 0)
+        node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 /* struct envelope: heads to send, which other systems call otherwise */
@@ -246,23 +239,18 @@ attn_status decode_keys(struct reading *reading, const struct node *node, void *
 /* tensor_form */
 attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"nested", "flat", "base64"};
-    static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(tensor_form *)to = forms[index];
-    return status;
+    static const struct choice forms[] = {
+        {"nested", TENSOR_FORM_NESTED}, {"flat", TENSOR_FORM_FLAT}, {"base64", TENSOR_FORM_BASE64}};
+    return decode_choice(reading, node, forms, ARRAY_LENGTH(forms), to);
 }
 
 /* int */
 attn_status decode_digits(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t digits;
-    attn_status status = node_decode_integer(reading, node, 1, 17, &digits);
-    if (status == ATTN_OK)
-        *(int *)to = (int)digits;
-    return status;
+    int64_t digits = 0;
+    node_decode_integer(reading, node, 1, 17, &digits);
+    *(int *)to = (int)digits;
+    return reading->status;
 }
 
 /* const char *: a text in the arena */
@@ -284,10 +272,10 @@ static attn_status decode_cache_length(struct reading *reading, const struct nod
 {
     struct envelope_cache *cache = to;
     int64_t length = 0;
-    attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, &length);
+    node_decode_integer(reading, node, 0, INT64_MAX, &length);
     cache->has_length = true;
     cache->length = (size_t)length;
-    return status;
+    return reading->status;
 }
 
 /* struct envelope_cache: a name, or {"name", "length"} */
@@ -300,10 +288,10 @@ static attn_status decode_cache(struct reading *reading, const struct node *node
     struct envelope_cache *cache = to;
     if (!json_is_object(node->json))
         return decode_cache_name(reading, node, &cache->name);
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
-    if (status == ATTN_OK && cache->name == NULL)
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    if (cache->name == NULL)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"name\"");
-    return status;
+    return reading->status;
 }
 
 /* profile and compute come first: the others take defaults from the profile and read tensors in the compute type. */
@@ -346,7 +334,7 @@ const struct member_table options_table = {"options", options_members, ARRAY_LEN
 attn_status decode_options(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope *envelope = to;
-    attn_status status = node_decode_members(reading, node, options_members, ARRAY_LENGTH(options_members), envelope);
+    node_decode_members(reading, node, options_members, ARRAY_LENGTH(options_members), envelope);
     attn_options *options = &envelope->request.options;
     if (envelope->training)
         options->dropout = envelope->dropout_p;
@@ -354,5 +342,5 @@ attn_status decode_options(struct reading *reading, const struct node *node, voi
         options->norm_eps = envelope_default_eps(envelope->profile, options->norm, options->compute);
     if (options->qk_norm_eps == 0)
         options->qk_norm_eps = envelope_default_eps(envelope->profile, options->qk_norm, options->compute);
-    return status == ATTN_OK ? check_shown(reading, node, envelope) : status;
+    return node_has_failed(reading) ? reading->status : check_shown(reading, node, envelope);
 }

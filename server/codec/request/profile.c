@@ -39,9 +39,9 @@ attn_status decode_profile(struct reading *reading, const struct node *node, voi
     size_t index;
     for (size_t i = 0; i < ARRAY_LENGTH(PROFILES); i++)
         words[i] = PROFILES[i].name;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(PROFILES), &index);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(PROFILES), &index);
+    if (node_has_failed(reading))
+        return reading->status;
     envelope->profile = &PROFILES[index];
     envelope->request.masks.align = PROFILES[index].align;
     /* Without weights in the request, the kept layer's weights keep their layout. */

@@ -12,24 +12,21 @@
 /* attn_rope_layout */
 static attn_status decode_rope_layout(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"half", "interleaved", "interleaved_to_half"};
-    static const attn_rope_layout layouts[] = {ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_rope_layout *)to = layouts[index];
-    return status;
+    static const struct choice layouts[] = {{"half", ATTN_ROPE_HALF},
+                                            {"interleaved", ATTN_ROPE_INTERLEAVED},
+                                            {"interleaved_to_half", ATTN_ROPE_INTERLEAVED_TO_HALF}};
+    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
 }
 
 /* size_t: even, at least 2 */
 static attn_status decode_rope_dim(struct reading *reading, const struct node *node, void *to)
 {
     int64_t dim = 0;
-    attn_status status = node_decode_integer(reading, node, 2, INT32_MAX, &dim);
-    if (status == ATTN_OK && dim % 2 != 0)
+    node_decode_integer(reading, node, 2, INT32_MAX, &dim);
+    if (dim % 2 != 0)
         return node_fail_value(reading, node, "an even integer");
     *(size_t *)to = (size_t)dim;
-    return status;
+    return reading->status;
 }
 
 /* ---- scaling ---- */
@@ -42,28 +39,27 @@ static attn_status decode_rope_type(struct reading *reading, const struct node *
         ATTN_ROPE_TYPE_LIST(TYPE_NAME)
 #undef TYPE_NAME
     };
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_rope_type *)to = (attn_rope_type)index;
-    return status;
+    size_t index = 0;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    *(attn_rope_type *)to = (attn_rope_type)index;
+    return reading->status;
 }
 
 /* double, 0 or more; 0 counts as not given */
 static attn_status decode_factor(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const wanted = "a number of at least 0";
-    attn_status status = node_decode_number(reading, node, wanted, to);
-    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(reading, node, wanted) : status;
+    node_decode_number(reading, node, wanted, to);
+    return *(double *)to >= 0 ? reading->status : node_fail_value(reading, node, wanted);
 }
 
 /* bool: the opposite of truncate */
 static attn_status decode_truncate(struct reading *reading, const struct node *node, void *to)
 {
     bool truncates = true;
-    attn_status status = node_decode_bool(reading, node, &truncates);
+    node_decode_bool(reading, node, &truncates);
     *(bool *)to = !truncates;
-    return status;
+    return reading->status;
 }
 
 /* attn_rope: scaling, and theta, which model configurations keep among it */
@@ -89,12 +85,12 @@ static attn_status decode_scaling(struct reading *reading, const struct node *no
         {"partial_rotary_factor", decode_factor, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
     };
     const bool has_new_name = node_find(node->json, "rope_type"), has_old = node_find(node->json, "type");
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
-    if (status == ATTN_OK && !has_new_name && !has_old)
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    if (!has_new_name && !has_old)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"rope_type\"");
-    if (status == ATTN_OK && has_new_name && has_old)
+    if (has_new_name && has_old)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has both \"rope_type\" and \"type\", which mean the same");
-    return status;
+    return reading->status;
 }
 
 /* ---- both sides ---- */
@@ -113,9 +109,9 @@ static attn_status decode_pair(struct reading *reading, const struct node *node,
     };
     if (node_find(node->json, "query") || node_find(node->json, "key"))
         return node_decode_members(reading, node, members, ARRAY_LENGTH(members), pair);
-    attn_status status = decode(reading, node, &pair->query);
+    decode(reading, node, &pair->query);
     pair->key = pair->query;
-    return status;
+    return reading->status;
 }
 
 /* attn_rope: positions of both sides */
@@ -123,30 +119,30 @@ static attn_status decode_positions(struct reading *reading, const struct node *
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(reading, node, decode_counts, &pair);
+    decode_pair(reading, node, decode_counts, &pair);
     rope->query.positions = pair.query;
     rope->key.positions = pair.key;
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_cos(struct reading *reading, const struct node *node, void *to)
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(reading, node, decode_tensor, &pair);
+    decode_pair(reading, node, decode_tensor, &pair);
     rope->query.cos = pair.query;
     rope->key.cos = pair.key;
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_sin(struct reading *reading, const struct node *node, void *to)
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(reading, node, decode_tensor, &pair);
+    decode_pair(reading, node, decode_tensor, &pair);
     rope->query.sin = pair.query;
     rope->key.sin = pair.key;
-    return status;
+    return reading->status;
 }
 
 /* ---- all of it ---- */
@@ -157,7 +153,7 @@ static attn_status check_theta(struct reading *reading, const struct node *node)
     const json_t *theta = node_find(node->json, "theta");
     const json_t *other = node_find(node_find(node->json, "scaling"), "rope_theta");
     if (!theta || !other || json_number_value(theta) == json_number_value(other))
-        return ATTN_OK;
+        return reading->status;
     return node_fail(reading, node, ATTN_ERR_FIELD, "has a theta and another rope_theta in its scaling");
 }
 
@@ -180,10 +176,10 @@ attn_status decode_rope(struct reading *reading, const struct node *node, void *
     };
     attn_rope *rope = to;
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &form);
-    if (status != ATTN_OK || !spelt.json)
-        return status;
+    short_form_spell(reading, &spelt, &form);
+    if (!spelt.json)
+        return reading->status;
     rope->layout = ATTN_ROPE_HALF;
-    status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), rope);
-    return status == ATTN_OK ? check_theta(reading, &spelt) : status;
+    node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), rope);
+    return check_theta(reading, &spelt);
 }

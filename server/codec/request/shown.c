@@ -14,22 +14,17 @@ enum { EXTENT_MAX = 1 << 20 };
 /* size_t */
 static attn_status decode_extent(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t extent;
-    attn_status status = node_decode_integer(reading, node, 1, EXTENT_MAX, &extent);
-    if (status == ATTN_OK)
-        *(size_t *)to = (size_t)extent;
-    return status;
+    return decode_count(reading, node, 1, EXTENT_MAX, to);
 }
 
 /* bool: whether it is the mean */
 static attn_status decode_pool_op(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"max", "mean"};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(bool *)to = index == 1;
-    return status;
+    size_t index = 0;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    *(bool *)to = index == 1;
+    return reading->status;
 }
 
 attn_status decode_pool(struct reading *reading, const struct node *node, void *to)
@@ -41,10 +36,10 @@ attn_status decode_pool(struct reading *reading, const struct node *node, void *
     };
     struct envelope_reduction *reduction = to;
     reduction->has_pool = true;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), reduction);
-    if (status == ATTN_OK && reduction->pool_rows == 0 && reduction->pool_cols == 0)
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), reduction);
+    if (reduction->pool_rows == 0 && reduction->pool_cols == 0)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has neither \"rows\" nor \"cols\"");
-    return status;
+    return reading->status;
 }
 
 attn_status decode_top_k(struct reading *reading, const struct node *node, void *to)
@@ -55,27 +50,23 @@ attn_status decode_top_k(struct reading *reading, const struct node *node, void 
 
 attn_status decode_map_dtype(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"float32", "float64", "float16", "bfloat16", "uint8"};
-    static const attn_dtype types[] = {ATTN_F32, ATTN_F64, ATTN_F16, ATTN_BF16, ATTN_U8};
+    static const struct choice types[] = {{"float32", ATTN_F32},
+                                          {"float64", ATTN_F64},
+                                          {"float16", ATTN_F16},
+                                          {"bfloat16", ATTN_BF16},
+                                          {"uint8", ATTN_U8}};
     struct envelope_reduction *reduction = to;
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        reduction->dtype = types[index];
-    return status;
+    return decode_choice(reading, node, types, ARRAY_LENGTH(types), &reduction->dtype);
 }
 
 attn_status decode_view(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"bertviz", "circuitsvis", "inspectus", "rows"};
-    static const envelope_view views[] = {ENVELOPE_VIEW_BERTVIZ, ENVELOPE_VIEW_CIRCUITSVIS, ENVELOPE_VIEW_INSPECTUS,
-                                          ENVELOPE_VIEW_ROWS};
+    static const struct choice views[] = {{"bertviz", ENVELOPE_VIEW_BERTVIZ},
+                                          {"circuitsvis", ENVELOPE_VIEW_CIRCUITSVIS},
+                                          {"inspectus", ENVELOPE_VIEW_INSPECTUS},
+                                          {"rows", ENVELOPE_VIEW_ROWS}};
     struct envelope *envelope = to;
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        envelope->view = views[index];
-    return status;
+    return decode_choice(reading, node, views, ARRAY_LENGTH(views), &envelope->view);
 }
 
 /* A view has one content and one form. Options that ask for another are refused, not ignored. */
@@ -115,9 +106,8 @@ attn_status check_shown(struct reading *reading, const struct node *options, str
     const struct envelope_reduction *reduction = &envelope->reduction;
     const struct node top_k = node_member(options, "top_k"), dtype = node_member(options, "dtype");
     attn_steps want = envelope->request.options.want;
-    attn_status status = check_view(reading, options, envelope);
-    if (status != ATTN_OK)
-        return status;
+    if (check_view(reading, options, envelope) != ATTN_OK)
+        return reading->status;
     if (reduction->top_k > 0 && reduction->has_pool)
         return node_fail(reading, &top_k, ATTN_ERR_FIELD, "does not go with options.pool: choose one of them");
     if (reduction->top_k > 0 && !(want & ATTN_STEP_BIT(ATTN_STEP_ATTENTION)))

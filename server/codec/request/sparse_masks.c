@@ -6,25 +6,16 @@
 #include "base/array.h"
 #include "codec/request/decoder.h"
 
-static attn_status decode_up_to_block_max(struct reading *reading, const struct node *node, int64_t least, size_t *to)
-{
-    int64_t value = 0;
-    attn_status status = node_decode_integer(reading, node, least, ATTN_BLOCK_MAX, &value);
-    if (status == ATTN_OK)
-        *to = (size_t)value;
-    return status;
-}
-
 /* size_t, from 1 */
 static attn_status decode_size(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_up_to_block_max(reading, node, 1, to);
+    return decode_count(reading, node, 1, ATTN_BLOCK_MAX, to);
 }
 
 /* size_t, from 0 */
 static attn_status decode_blocks_count(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_up_to_block_max(reading, node, 0, to);
+    return decode_count(reading, node, 0, ATTN_BLOCK_MAX, to);
 }
 
 /* attn_blocks: size and kv_size, from one number or from [q_size, kv_size] */
@@ -34,32 +25,26 @@ static attn_status decode_sizes(struct reading *reading, const struct node *node
     attn_blocks *blocks = to;
     struct node list;
     if (json_is_number(node->json)) {
-        attn_status status = decode_size(reading, node, &blocks->size);
+        decode_size(reading, node, &blocks->size);
         blocks->kv_size = blocks->size;
-        return status;
+        return reading->status;
     }
-    attn_status status = node_decode_list(reading, node, wanted, &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, wanted, &list);
+    if (node_has_failed(reading))
+        return reading->status;
     struct node q_size = node_element(&list, 0), kv_size = node_element(&list, 1);
     if (json_array_size(list.json) != 2)
-        status = node_fail_value(reading, node, wanted);
-    if (status == ATTN_OK)
-        status = decode_size(reading, &q_size, &blocks->size);
-    if (status == ATTN_OK)
-        status = decode_size(reading, &kv_size, &blocks->kv_size);
+        node_fail_value(reading, node, wanted);
+    decode_size(reading, &q_size, &blocks->size);
+    decode_size(reading, &kv_size, &blocks->kv_size);
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 /* size_t */
 static attn_status decode_random_blocks(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t count = 0;
-    attn_status status = node_decode_integer(reading, node, 0, ATTN_BLOCKS_RANDOM_MAX, &count);
-    if (status == ATTN_OK)
-        *(size_t *)to = (size_t)count;
-    return status;
+    return decode_count(reading, node, 0, ATTN_BLOCKS_RANDOM_MAX, to);
 }
 
 /* Decodes nothing, because the name was read already: it chose this table. */
@@ -131,29 +116,29 @@ static attn_status decode_pattern(struct reading *reading, const struct node *no
     static const char *const words[] = {"strided", "longformer", "bigbird", "chunked", "prefix"};
     struct node name = node_member(node, "pattern");
     size_t index = 0;
-    attn_status status = node_decode_word(reading, &name, words, ARRAY_LENGTH(words), &index);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_word(reading, &name, words, ARRAY_LENGTH(words), &index);
+    if (node_has_failed(reading))
+        return reading->status;
     const struct pattern *pattern = &patterns[index];
     *blocks = pattern->defaults;
-    status = node_decode_members(reading, node, pattern->members, pattern->count, blocks);
-    if (status == ATTN_OK && pattern->needed && !node_find(node->json, pattern->needed))
+    node_decode_members(reading, node, pattern->members, pattern->count, blocks);
+    if (pattern->needed && !node_find(node->json, pattern->needed))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\", which pattern \"%s\" needs", pattern->needed,
                          words[index]);
     if (blocks->window == SIZE_MAX)
         blocks->window = blocks->stride - 1;
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_matrix(struct reading *reading, const struct node *node, attn_blocks *blocks)
 {
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_MATRIX};
-    attn_status status = node_decode_members(reading, node, matrix_members, ARRAY_LENGTH(matrix_members), blocks);
-    for (size_t m = 0; status == ATTN_OK && m < ARRAY_LENGTH(matrix_members); m++)
+    node_decode_members(reading, node, matrix_members, ARRAY_LENGTH(matrix_members), blocks);
+    for (size_t m = 0; !node_has_failed(reading) && m < ARRAY_LENGTH(matrix_members); m++)
         if (!node_find(node->json, matrix_members[m].name))
             return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
                              matrix_members[m].name);
-    return status;
+    return reading->status;
 }
 
 attn_status decode_blocks(struct reading *reading, const struct node *node, void *to)

@@ -45,8 +45,10 @@ static attn_status scan_lifted(struct reading *reading, const struct node *node,
     const struct tensor_rules rules = {.null_hides = kind->null_hides,
                                        .takes_bare = decoder->takes_bare,
                                        .texts_place = is_float(kind->dtype) ? decoder->texts_place : NULL};
-    attn_status status = tensor_scan(lifted, kind->dtype, &rules, pointer, reading->arena, tensor, &at, reading->err);
-    return status == ATTN_ERR_SYNTAX ? node_place(reading, lifted->text + at) : status;
+    if (node_has_failed(reading))
+        return reading->status;
+    node_note(reading, tensor_scan(lifted, kind->dtype, &rules, pointer, reading->arena, tensor, &at, reading->err));
+    return reading->status == ATTN_ERR_SYNTAX ? node_place(reading, lifted->text + at) : reading->status;
 }
 
 static const struct lifted_text *lifted_array(const struct reading *reading, const struct node *node)
@@ -72,9 +74,9 @@ static attn_status decode_shape(struct reading *reading, const struct node *pare
     if (!lifted)
         return node_fail_type(reading, &node, "a list of integers");
     attn_tensor list;
-    attn_status status = scan_lifted(reading, &node, lifted, &(struct kind){.dtype = ATTN_I64}, &list);
-    if (status != ATTN_OK)
-        return status;
+    scan_lifted(reading, &node, lifted, &(struct kind){.dtype = ATTN_I64}, &list);
+    if (node_has_failed(reading))
+        return reading->status;
     if (list.rank != 1)
         return node_fail_type(reading, &node, "a flat list of integers");
     if (list.shape[0] > ATTN_REQUEST_RANK)
@@ -115,11 +117,10 @@ static attn_status decode_dtype(struct reading *reading, const struct node *pare
     struct node node = node_member(parent, "dtype");
     if (!node.json)
         return fail_missing(reading, parent, "dtype");
-    size_t index;
-    attn_status status = node_decode_word(reading, &node, names, ARRAY_LENGTH(names), &index);
-    if (status == ATTN_OK)
-        *dtype = (attn_dtype)index;
-    return status;
+    size_t index = 0;
+    node_decode_word(reading, &node, names, ARRAY_LENGTH(names), &index);
+    *dtype = (attn_dtype)index;
+    return reading->status;
 }
 
 /* Fails because a value is no tensor. Strings get a sentence that says what to do with them. */
@@ -153,22 +154,21 @@ static attn_status decode_flat(struct reading *reading, const struct node *paren
 {
     static const struct member members[] = {{.name = "shape"}, {.name = "data"}, {.name = "dtype"}};
     struct node node = node_member(parent, "data");
-    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
+    node_check_members(reading, parent, members, ARRAY_LENGTH(members));
     attn_tensor shaped = {0}, list = {0};
     attn_dtype named;
     size_t count = 0;
-    if (status == ATTN_OK && node_find(parent->json, "dtype"))
-        status = decode_dtype(reading, parent, &named);
-    if (status == ATTN_OK)
-        status = decode_shape(reading, parent, &shaped, &count);
-    if (status != ATTN_OK)
-        return status;
+    if (node_find(parent->json, "dtype"))
+        decode_dtype(reading, parent, &named);
+    decode_shape(reading, parent, &shaped, &count);
+    if (node_has_failed(reading))
+        return reading->status;
     const struct lifted_text *lifted = lifted_array(reading, &node);
     if (!lifted)
         return fail_form(reading, &node, kind, "a flat list of numbers");
-    status = scan_lifted(reading, &node, lifted, kind, &list);
-    if (status != ATTN_OK)
-        return status;
+    scan_lifted(reading, &node, lifted, kind, &list);
+    if (node_has_failed(reading))
+        return reading->status;
     if (list.rank != 1)
         return node_fail(reading, &node, ATTN_ERR_SHAPE, "must be a flat list of numbers beside \"shape\"");
     if (list.shape[0] != count)
@@ -243,20 +243,20 @@ static attn_status convert_elements(struct reading *reading, const struct node *
                                     const void *from, attn_dtype from_dtype, size_t count)
 {
     attn_error why = {0};
-    attn_status status = ATTN_OK;
-    for (size_t first = 0; first < count && status == ATTN_OK; first += PACE_BYTES) {
+    const char *holder = to->dtype == ATTN_F32 && from_dtype == ATTN_F64 ? ": compute \"float64\" holds it" : "";
+    for (size_t first = 0; first < count && !node_has_failed(reading); first += PACE_BYTES) {
         const size_t some = count - first < PACE_BYTES ? count - first : PACE_BYTES;
         if (attn_arena_is_cancelled(reading->arena))
             return fail_cancelled(reading, node);
-        status = attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
-                              (const char *)from + first * attn_dtype_bytes(from_dtype), from_dtype, some, &why);
-        if (status != ATTN_OK)
-            status = attn_convert(to->data, to->dtype, from, from_dtype, first + some, &why);
+        attn_status status =
+            attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
+                         (const char *)from + first * attn_dtype_bytes(from_dtype), from_dtype, some, &why);
+        if (status == ATTN_OK)
+            continue;
+        status = attn_convert(to->data, to->dtype, from, from_dtype, first + some, &why);
+        node_fail(reading, node, status, "cannot become %s: %s%s", attn_dtype_name(to->dtype), why.message, holder);
     }
-    if (status == ATTN_OK)
-        return ATTN_OK;
-    const char *holder = to->dtype == ATTN_F32 && from_dtype == ATTN_F64 ? ": compute \"float64\" holds it" : "";
-    return node_fail(reading, node, status, "cannot become %s: %s%s", attn_dtype_name(to->dtype), why.message, holder);
+    return reading->status;
 }
 
 /* Decodes elements of another type into scratch memory, converts them, and releases the scratch. */
@@ -267,13 +267,12 @@ static attn_status decode_converted(struct reading *reading, const struct node *
     void *raw = attn_arena_take(reading->arena, count, attn_dtype_bytes(from));
     if (!raw)
         return node_fail_memory(reading, node);
-    attn_status status = decode_bytes(reading, node, raw);
-    if (status == ATTN_OK && from == ATTN_BOOL)
-        status = check_flags(reading, node, raw, count);
-    if (status == ATTN_OK)
-        status = convert_elements(reading, node, tensor, raw, from, count);
+    decode_bytes(reading, node, raw);
+    if (from == ATTN_BOOL && !node_has_failed(reading))
+        check_flags(reading, node, raw, count);
+    convert_elements(reading, node, tensor, raw, from, count);
     attn_arena_release(reading->arena, mark);
-    return status;
+    return reading->status;
 }
 
 /* Decodes {"shape", "dtype", "base64"}. */
@@ -282,33 +281,32 @@ static attn_status decode_binary(struct reading *reading, const struct node *par
 {
     static const struct member members[] = {{.name = "shape"}, {.name = "dtype"}, {.name = "base64"}};
     struct node node = node_member(parent, "base64");
-    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
+    node_check_members(reading, parent, members, ARRAY_LENGTH(members));
     attn_dtype from = kind->dtype;
     size_t count = 0;
-    if (status == ATTN_OK)
-        status = decode_shape(reading, parent, tensor, &count);
-    if (status == ATTN_OK)
-        status = decode_dtype(reading, parent, &from);
-    if (status != ATTN_OK)
-        return status;
+    decode_shape(reading, parent, tensor, &count);
+    decode_dtype(reading, parent, &from);
+    if (node_has_failed(reading))
+        return reading->status;
     const attn_dtype dtype = passed_type(kind, from);
     struct node dtype_node = node_member(parent, "dtype");
-    status = check_kind(reading, &dtype_node, dtype, from);
-    if (status != ATTN_OK)
-        return status;
+    check_kind(reading, &dtype_node, dtype, from);
+    if (node_has_failed(reading))
+        return reading->status;
     if (count > SIZE_MAX / sizeof(double))
         return node_fail(reading, parent, ATTN_ERR_TOO_LARGE, "has more elements than memory can hold");
-    status = check_length(reading, &node, count * attn_dtype_bytes(from));
-    if (status != ATTN_OK)
-        return status;
+    check_length(reading, &node, count * attn_dtype_bytes(from));
+    if (node_has_failed(reading))
+        return reading->status;
     tensor->dtype = dtype;
     tensor->data = attn_arena_take(reading->arena, count, attn_dtype_bytes(dtype));
     if (!tensor->data)
         return node_fail_memory(reading, parent);
     if (from != dtype)
         return decode_converted(reading, &node, from, tensor, count);
-    status = decode_bytes(reading, &node, tensor->data);
-    return status == ATTN_OK && dtype == ATTN_BOOL ? check_flags(reading, &node, tensor->data, count) : status;
+    decode_bytes(reading, &node, tensor->data);
+    return dtype == ATTN_BOOL && !node_has_failed(reading) ? check_flags(reading, &node, tensor->data, count)
+                                                           : reading->status;
 }
 
 static attn_status copy_attached(struct reading *reading, const struct node *node, const attn_tensor *from,
@@ -328,17 +326,12 @@ static attn_status decode_attached(struct reading *reading, const struct node *n
     const attn_tensor *from = &attachment->tensor;
     const attn_dtype dtype = passed_type(kind, from->dtype);
     size_t count = attn_tensor_count(from), size = attn_dtype_bytes(dtype);
-    attn_status status = check_kind(reading, node, dtype, from->dtype);
-    if (status == ATTN_OK && decoder_of(reading)->shapes_only &&
-        strncmp(attachment->path, "weights.", strlen("weights.")) == 0) {
-        *tensor = attn_tensor_view(from->data, dtype, from->rank, from->shape);
-        return ATTN_OK;
-    }
-    if (status == ATTN_OK && from->dtype == ATTN_BOOL)
-        status = check_flags(reading, node, from->data, count);
-    if (status != ATTN_OK)
-        return status;
     *tensor = attn_tensor_view(from->data, dtype, from->rank, from->shape);
+    check_kind(reading, node, dtype, from->dtype);
+    if (node_has_failed(reading) || (decoder_of(reading)->shapes_only && path_is_in(attachment->path, "weights")))
+        return reading->status;
+    if (from->dtype == ATTN_BOOL && check_flags(reading, node, from->data, count) != ATTN_OK)
+        return reading->status;
     bool is_usable = from->dtype == dtype && count > 0 && (uintptr_t)from->data % size == 0;
     if (!is_usable)
         return copy_attached(reading, node, from, count, tensor);
@@ -360,20 +353,16 @@ static attn_status decode_one(struct reading *reading, const struct node *node, 
     size_t at;
     attn_status status =
         tensor_scan(&array, kind->dtype, &(struct tensor_rules){0}, pointer, reading->arena, tensor, &at, reading->err);
-    if (status == ATTN_ERR_VALUE) {
+    if (status == ATTN_ERR_VALUE)
         node_fail_value(reading, node,
                         kind->dtype == ATTN_BOOL  ? "true, false, 0 or 1"
                         : kind->dtype != ATTN_I64 ? "a number in the range of the compute type"
                                                   : "an integer");
-        if (kind->dtype == ATTN_BOOL && json_number_value(node->json) < 0)
-            node_explain(reading, TENSOR_BIAS_PLACE);
-        return status;
-    }
-    if (status != ATTN_OK)
-        return status;
-    if (!kind->one_is_list)
+    if (status == ATTN_ERR_VALUE && kind->dtype == ATTN_BOOL && json_number_value(node->json) < 0)
+        node_explain(reading, TENSOR_BIAS_PLACE);
+    if (status == ATTN_OK && !kind->one_is_list)
         *tensor = attn_tensor_view(tensor->data, kind->dtype, 0, NULL);
-    return ATTN_OK;
+    return node_note(reading, status);
 }
 
 /* The end of the message "must be …". */
@@ -413,13 +402,15 @@ static attn_status decode_form(struct reading *reading, const struct node *node,
 
 static attn_status decode_kind(struct reading *reading, const struct node *node, struct kind kind, void *to)
 {
+    if (node_has_failed(reading))
+        return reading->status;
     attn_tensor *tensor = attn_arena_take(reading->arena, 1, sizeof *tensor);
     if (!tensor)
         return node_fail_memory(reading, node);
-    attn_status status = decode_form(reading, node, &kind, tensor);
-    if (status == ATTN_OK)
+    decode_form(reading, node, &kind, tensor);
+    if (!node_has_failed(reading))
         *(const attn_tensor **)to = tensor;
-    return status;
+    return reading->status;
 }
 
 attn_status decode_tensor(struct reading *reading, const struct node *node, void *to)
@@ -438,12 +429,12 @@ static attn_status decode_maybe_half(struct reading *reading, const struct node 
 attn_status decode_past(struct reading *reading, const struct node *node, void *to)
 {
     const bool is_nested = lifted_array(reading, node) != NULL;
-    attn_status status = decode_maybe_half(reading, node, to);
-    attn_tensor *past = status == ATTN_OK ? *(attn_tensor **)to : NULL;
-    if (past == NULL || !is_nested || past->rank < 2 || past->rank > 3 || past->shape[past->rank - 1] > 0)
-        return status;
+    if (decode_maybe_half(reading, node, to) != ATTN_OK || !is_nested)
+        return reading->status;
+    attn_tensor *past = *(attn_tensor **)to;
     const size_t shape[4] = {past->shape[0], past->shape[1], past->rank > 2 ? past->shape[2] : 0, 0};
-    *past = attn_tensor_view(past->data, past->dtype, past->rank + 1, shape);
+    if ((past->rank == 2 || past->rank == 3) && past->shape[past->rank - 1] == 0)
+        *past = attn_tensor_view(past->data, past->dtype, past->rank + 1, shape);
     return ATTN_OK;
 }
 

@@ -66,16 +66,15 @@ static attn_status take_label(struct echo *echo, const struct node *label)
 /* Appends one list of labels. */
 static attn_status take_labels(struct echo *echo, const struct node *list, size_t *count)
 {
-    attn_status status = ATTN_OK;
     *count = json_array_size(list->json);
     chunks_text(&echo->out, "[");
-    for (size_t i = 0; i < *count && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < *count && !node_has_failed(echo->reading); i++) {
         struct node label = node_element(list, i);
         chunks_text(&echo->out, i > 0 ? "," : "");
-        status = take_label(echo, &label);
+        take_label(echo, &label);
     }
     chunks_text(&echo->out, "]");
-    return status;
+    return echo->reading->status;
 }
 
 static attn_status take_item(struct echo *echo, const struct node *node)
@@ -83,30 +82,26 @@ static attn_status take_item(struct echo *echo, const struct node *node)
     struct envelope_tokens *tokens = echo->tokens;
     struct node list;
     size_t count = 0;
-    attn_status status = node_decode_list(echo->reading, node, "a list of strings, as the one before", &list);
-    if (status != ATTN_OK)
-        return status;
-    status = take_labels(echo, &list, &count);
-    if (status == ATTN_OK && tokens->batch > 0 && count != tokens->count)
-        status = node_fail(echo->reading, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count,
-                           tokens->count);
+    node_decode_list(echo->reading, node, "a list of strings, as the one before", &list);
+    take_labels(echo, &list, &count);
+    if (tokens->batch > 0 && count != tokens->count)
+        node_fail(echo->reading, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count, tokens->count);
     json_decref(list.json);
     tokens->batch++;
     tokens->count = count;
-    return status;
+    return echo->reading->status;
 }
 
 static attn_status take_batch(struct echo *echo, const struct node *list)
 {
-    attn_status status = ATTN_OK;
     chunks_text(&echo->out, "[");
-    for (size_t i = 0; i < json_array_size(list->json) && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < json_array_size(list->json) && !node_has_failed(echo->reading); i++) {
         struct node item = node_element(list, i);
         chunks_text(&echo->out, i > 0 ? "," : "");
-        status = take_item(echo, &item);
+        take_item(echo, &item);
     }
     chunks_text(&echo->out, "]");
-    return status;
+    return echo->reading->status;
 }
 
 /* struct envelope_tokens: a list of strings, or a list of such lists, one for each batch item */
@@ -115,18 +110,18 @@ static attn_status decode_labels(struct reading *reading, const struct node *nod
     struct echo echo = {
         .reading = reading, .tokens = to, .out = chunks_begin(reading->arena), .pace = pace_begin(reading->arena)};
     struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of strings", &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, "a list of strings", &list);
+    if (node_has_failed(reading))
+        return reading->status;
     struct node first = node_element(&list, 0);
     if (first.json && node_is_array(reading, &first))
-        status = take_batch(&echo, &list);
+        take_batch(&echo, &list);
     else
-        status = take_labels(&echo, &list, &echo.tokens->count);
-    if (status == ATTN_OK)
+        take_labels(&echo, &list, &echo.tokens->count);
+    if (!node_has_failed(reading))
         echo.tokens->json = chunks_join(&echo.out);
     json_decref(list.json);
-    return status == ATTN_OK && !echo.tokens->json ? node_fail_memory(reading, node) : status;
+    return echo.tokens->json ? reading->status : node_fail_memory(reading, node);
 }
 
 /* The last dimension but one of an input counts its positions. From rank 3 on, the first counts batch items. */
@@ -166,19 +161,16 @@ attn_status decode_tokens(struct reading *reading, const struct node *node, void
     struct envelope *envelope = to;
     const attn_inputs *inputs = &envelope->request.inputs;
     struct node spelt = *node;
-    attn_status status = short_form_spell(reading, &spelt, &form);
-    if (status == ATTN_OK)
-        status = node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
+    short_form_spell(reading, &spelt, &form);
+    node_decode_members(reading, &spelt, members, ARRAY_LENGTH(members), envelope);
     if (attn_start_of(inputs)) {
         share_labels_of_map(attn_start_of(inputs), envelope);
-        return status;
+        return reading->status;
     }
-    if (status == ATTN_OK)
-        status = check_labels(reading, &spelt, "query", &envelope->query_tokens, inputs->query, NULL);
-    if (status == ATTN_OK)
-        status = check_labels(reading, &spelt, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
-                              inputs->past_key);
-    if (status == ATTN_OK && !envelope->key_tokens.json && !inputs->key && !inputs->past_key)
+    check_labels(reading, &spelt, "query", &envelope->query_tokens, inputs->query, NULL);
+    check_labels(reading, &spelt, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
+                 inputs->past_key);
+    if (!envelope->key_tokens.json && !inputs->key && !inputs->past_key)
         envelope->key_tokens = envelope->query_tokens;
-    return status;
+    return reading->status;
 }
