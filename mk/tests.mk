@@ -48,7 +48,7 @@ LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_run := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_request := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
-LDFLAGS_test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
+LDFLAGS_test_at_once := $(addprefix -Wl$(comma)--wrap=,at_once_suffices compute_answer attn_plan_run)
 LDFLAGS_test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
 
 $(CORE_TEST_BIN): %: %.o $(CORE_SUPPORT_OBJ) $(BUILD)/libattn.a

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,10 @@
 
 #include "base/clock.h"
 #include "base/machine/memory.h"
-#include "http/connections/acceptor.h"
 #include "http/connections/connection.h"
 #include "http/connections/tls.h"
-#include "http/connections/watch.h"
-#include "http/exchange.h"
 #include "http/routes.h"
+#include "http/steps.h"
 
 /*
  * The memory of the library for one connection. It holds the largest header that is admitted, some fifty bytes per
@@ -30,76 +27,6 @@
  * 2.2 µs and displaced the second-level cache.
  */
 enum { CONNECTION_MEMORY = 64 << 10 };
-
-/* ---- the listening socket ---------------------------------------------------------------------------------------- */
-
-static int listen_at(const struct addrinfo *address)
-{
-    const int yes = 1, no = 0;
-    const int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (address->ai_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
-        return fd;
-    const int reason = errno;
-    close(fd);
-    errno = reason;
-    return -1;
-}
-
-static bool is_loopback(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET) {
-        struct sockaddr_in ipv4;
-        memcpy(&ipv4, address, sizeof ipv4);
-        return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    }
-    struct sockaddr_in6 ipv6;
-    memcpy(&ipv6, address, sizeof ipv6);
-    return IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
-}
-
-static bool are_loopback(const struct addrinfo *addresses)
-{
-    bool are_loopback = true;
-    for (const struct addrinfo *address = addresses; address != NULL; address = address->ai_next)
-        are_loopback &= is_loopback(address->ai_addr);
-    return are_loopback;
-}
-
-static int listen_on(struct http_server *server, char *message, size_t message_size)
-{
-    const struct http_setup *setup = &server->setup;
-    const char *host = setup->host, *port = setup->port;
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *addresses = NULL;
-    const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
-    if (failure != 0) {
-        snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
-        return -1;
-    }
-    server->is_loopback = are_loopback(addresses);
-    /* Listening beyond the loopback without keys is most likely an oversight. */
-    if (!server->is_loopback && setup->keys == NULL && !setup->is_open) {
-        snprintf(message, message_size,
-                 "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
-                 "(ATTND_OPEN=1) if something else guards the way here",
-                 host, port);
-        freeaddrinfo(addresses);
-        return -1;
-    }
-    int fd = -1;
-    for (const struct addrinfo *address = addresses; address != NULL && fd < 0; address = address->ai_next)
-        fd = listen_at(address);
-    if (fd < 0)
-        snprintf(message, message_size, "cannot listen on %s:%s: %s%s", host, port, strerror(errno),
-                 errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
-    freeaddrinfo(addresses);
-    return fd;
-}
 
 static void write_url(struct http_server *server)
 {
@@ -168,9 +95,9 @@ static struct MHD_Daemon *start_library(struct http_server *server)
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
                            MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                            (server->tls != NULL ? (unsigned)MHD_USE_TLS : 0);
-    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
-                            server, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            exchange_end, server, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server,
+    return MHD_start_daemon(flags, 0, NULL, NULL, fsm_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
+                            server, MHD_OPTION_URI_LOG_CALLBACK, fsm_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            fsm_end, server, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server,
                             MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
                             setup->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                             STRICT_OPTION, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
@@ -233,9 +160,7 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     const bool wants_tls = setup->tls_certificate != NULL;
     if (wants_tls)
         server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
-    if (!wants_tls || server->tls != NULL)
-        server->listen_fd = listen_on(server, message, message_size);
-    if (server->listen_fd >= 0) {
+    if ((!wants_tls || server->tls != NULL) && acceptor_listen(server, message, message_size)) {
         write_url(server);
         server->checks_host = setup->keys == NULL && (server->is_loopback || *server->setup.host_names != '\0');
         server->is_listening = start_threads(server);

@@ -1,15 +1,16 @@
 /*
- * pages.c: answers with files that are embedded in the program.
+ * pages.c: answers with files that are embedded in the program: the visualizer, the page of the documentation, and
+ * openapi.json. mk/bundle_page.sh makes one HTML file of server/web/, and one of server/docs/. Each file is embedded
+ * twice: plain and gzipped.
  *
  * PAGE_FOLDER, DOCS_FOLDER and OPENAPI come from the Makefile: the folders that mk/bundle_page.sh has filled, and the
  * OpenAPI document, beside which it stands gzipped. files.inc is the list that mk/pack_files.sh has written.
  */
-#include "http/pages.h"
-
 #include <string.h>
 
 #include "base/array.h"
 #include "base/embedded_file.h"
+#include "http/refuse.h"
 #include "http/reply.h"
 
 #define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
@@ -120,11 +121,11 @@ static void refuse_file(struct request *request, struct text_span folder, struct
 {
     const struct text_span wanted = {folder.at, (size_t)(name.at + name.length - folder.at)};
     if (text_equal(name, "attention.js") || text_equal(name, "attention.d.ts"))
-        reply_refuse(request, PROBLEM_NOT_FOUND, "the module of this server is /web/" ATTN_VERSION "/%.*s",
-                     (int)name.length, name.at);
+        refuse(request, PROBLEM_NOT_FOUND, "the module of this server is /web/" ATTN_VERSION "/%.*s", (int)name.length,
+               name.at);
     else
-        reply_refuse(request, PROBLEM_NOT_FOUND, "the page has no file %.*s",
-                     wanted.length < 128 ? (int)wanted.length : 128, wanted.at);
+        refuse(request, PROBLEM_NOT_FOUND, "the page has no file %.*s", wanted.length < 128 ? (int)wanted.length : 128,
+               wanted.at);
 }
 
 void pages_answer_file(struct request *request)

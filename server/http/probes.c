@@ -1,8 +1,6 @@
 /*
  * probes.c: answers at once from the state of the server.
  */
-#include "http/probes.h"
-
 #include <stdatomic.h>
 
 #include "base/log_writer.h"

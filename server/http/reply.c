@@ -26,9 +26,6 @@ enum { JOINED_MAX = 64 << 10 };
 /* The library takes a file in blocks of so many bytes. */
 enum { BLOCK_BYTES = 64 << 10 };
 
-/* Room for a setting and its value, for the log. */
-enum { REPLY_SETTING_MAX = 280 };
-
 struct chunks *reply_begin(struct request *request, unsigned status, enum media media)
 {
     assert(request->reply.response == NULL);
@@ -64,95 +61,31 @@ static void count_refusal(struct request *request, enum problem problem)
     metrics_add(&request->server->setup.metrics->rejected[problem], 1);
 }
 
-static void refuse(struct request *request, enum problem problem, const attn_error *error)
-{
-    const struct problem_row *row = problems_row(problem);
-    const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
-    reply_begin(request, row->status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
-    answer_write_error(error, row->type, row->title, (int)row->status, request->id, &request->reply.chunks);
-    if (row->status == MHD_HTTP_SERVICE_UNAVAILABLE)
-        request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
-    count_refusal(request, problem);
-}
-
-void reply_refuse(struct request *request, enum problem problem, const char *format, ...)
-{
-    attn_error error = {.status = ATTN_ERR_VALUE};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    refuse(request, problem, &error);
-}
-
-void reply_busy(struct request *request)
-{
-    reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
-}
-
-void reply_refuse_method(struct request *request, const char *allow, const char *below)
-{
-    reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s%s%s", request->method, allow,
-                 below[0] != '\0' ? "; nearest: " : "", below);
-    text_copy(request->reply.allow, sizeof request->reply.allow, allow);
-}
-
-/* Logs a refusal with the setting that would allow the request, and the value of that setting. */
-static void log_refusal(const struct request *request, const char *message, const char *field, const char *value,
-                        const char *setting)
-{
-    struct log_line line;
-    log_begin(&line, request->server->setup.log, LOG_WARN, message);
-    log_text(&line, "id", request->id);
-    log_text(&line, field, value);
-    log_text(&line, "allowed_by", setting);
-    log_end(&line);
-}
-
-void reply_refuse_page(struct request *request)
-{
-    const char *origin = request->fields.origin;
-    const bool has_name = origin != NULL && strcmp(origin, "null") != 0;
-    char setting[REPLY_SETTING_MAX];
-    snprintf(setting, sizeof setting, "--cors-origin %.240s",
-             has_name ? origin : "with the origin of the page; null cannot be named");
-    request->is_open = false;
-    reply_refuse(request, PROBLEM_ORIGIN,
-                 "a page of another origin, %.100s, may not ask for this (--cors-origin "
-                 "can name its origin)",
-                 origin != NULL ? origin : "which sent no Origin");
-    log_refusal(request, "refused a page of another origin", "origin", origin != NULL ? origin : "", setting);
-}
-
-void reply_refuse_host(struct request *request)
-{
-    const char *host = request->fields.host;
-    char setting[REPLY_SETTING_MAX];
-    snprintf(setting, sizeof setting, "--host-names %.*s", (int)strcspn(host, ":"), host);
-    reply_refuse(
-        request, PROBLEM_HOST,
-        "Host is %.100s; expected an IP address, localhost or a name of this server (--host-names can name it)", host);
-    log_refusal(request, "refused a Host that is not ours", "host", host, setting);
-}
-
-void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
-{
-    refuse(request, problems_of_failure(error->status, refusal), error);
-}
-
-void reply_no_memory(struct request *request, const char *message)
-{
-    attn_error error = {.status = ATTN_OK};
-    (void)attn_fail(&error, ATTN_ERR_NO_MEMORY, NULL, "%s", message);
-    attn_arena_release(request->arena, request->before_body);
-    reply_failure(request, &error, CALL_FAILED);
-}
-
-void reply_retry_after(struct request *request, double wait_s)
+/* In whole seconds, at least one and at most an hour. */
+static unsigned whole_seconds(double wait_s)
 {
     enum { LONGEST_S = 3600 };
     const double whole_s = ceil(wait_s);
-    request->reply.retry_after_s = whole_s < 1 ? 1 : whole_s > LONGEST_S ? LONGEST_S : (unsigned)whole_s;
+    return whole_s < 1 ? 1 : whole_s > LONGEST_S ? LONGEST_S : (unsigned)whole_s;
+}
+
+/* The body is not released while the server ends, because a job may still write it to a file (write_ahead.c). */
+void reply_refusal(struct request *request)
+{
+    const struct refusal *refusal = &request->refusal;
+    const struct problem_row *row = problems_row(refusal->problem);
+    const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
+    if (refusal->problem != PROBLEM_DRAINING)
+        attn_arena_release(request->arena, request->before_body);
+    reply_begin(request, row->status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
+    answer_write_error(&refusal->error, row->type, row->title, (int)row->status, request->id, &request->reply.chunks);
+    text_copy(request->reply.allow, sizeof request->reply.allow, refusal->allow);
+    request->reply.challenge = refusal->challenge;
+    if (row->status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
+    else if (refusal->problem == PROBLEM_QUOTA)
+        request->reply.retry_after_s = whole_seconds(refusal->retry_after_s);
+    count_refusal(request, refusal->problem);
 }
 
 void reply_conclude(struct request *request, const struct call *call)

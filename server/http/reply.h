@@ -1,12 +1,10 @@
 /*
- * reply.h: the answer to a request: its status, its header fields and its body as it is sent. problems.h has the
- * statuses of refusals.
+ * reply.h: the answer to a request: its status, its header fields and its body as it is sent.
  */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
 
 #include "http/request.h"
-#include "http/wire/problems.h"
 
 /*
  * Begins a reply of that media type. The caller writes the body into the chunks that are returned,
@@ -17,25 +15,10 @@ struct chunks *reply_begin(struct request *request, unsigned status, enum media 
 void reply_constant(struct request *request, enum media media, struct text_span text);
 /* 204 with Allow; is_preflight adds the answers to a CORS preflight. */
 void reply_options(struct request *request, const char *allow, bool is_preflight);
-/* The reply refuses the request. The message follows the format. */
-void reply_refuse(struct request *request, enum problem problem, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The reply refuses the method of the request, with Allow. below: paths that take the method, or "". */
-void reply_refuse_method(struct request *request, const char *allow, const char *below);
-/* The reply says that the queue is full. */
-void reply_busy(struct request *request);
 /*
- * The reply refuses a page of another origin, or a Host that does not name this server. The log says which setting
- * would allow it.
+ * The reply says why the request is refused: request->refusal. All memory of the body and of the service is released.
  */
-void reply_refuse_page(struct request *request);
-void reply_refuse_host(struct request *request);
-/* The reply says why a service failed. The caller has released the memory of the service to the arena. */
-void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
-/* The reply says that memory is lacking. The memory that was taken since the header is released. */
-void reply_no_memory(struct request *request, const char *message);
-/* Sets Retry-After: wait_s in whole seconds, at least one and at most an hour. */
-void reply_retry_after(struct request *request, double wait_s);
+void reply_refusal(struct request *request);
 /* Takes status and entity tag from what the service returned. */
 void reply_conclude(struct request *request, const struct call *call);
 /*

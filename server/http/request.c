@@ -38,6 +38,7 @@ struct request *request_create(struct connection *connection, const char *target
     request->target = copy;
     request->clock.begun = clock_now_ms();
     request->priority = EXECUTOR_NORMAL;
+    request->refusal.problem = PROBLEM_NONE;
     request->deadline_ms = 1e3 * server->setup.deadline_s;
     make_id(request);
     return request;

@@ -3,7 +3,7 @@
  *
  * request_create makes an arena. The request itself, its body and its reply live in the arena, and request_free
  * destroys it. While a job computes, the connection is suspended: the library calls neither the handler nor the
- * completion callback, so only the job uses the request. exchange.h shows the order of the steps.
+ * completion callback, so only the job uses the request. fsm.c shows the order of the steps.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -12,6 +12,7 @@
 #include "http/connections/connection.h"
 #include "http/route.h"
 #include "http/wire/guard.h"
+#include "http/wire/problems.h"
 #include "http/wire/target.h"
 #include "http/wire/trace.h"
 
@@ -25,6 +26,15 @@ enum { REQUEST_ID_MAX = 128 };
 enum { REQUEST_AT_ONCE_MAX = 4 << 10, REQUEST_DISCARD_MAX = 64 << 10 };
 
 enum { REPLY_ALLOW_MAX = 64 };
+
+/* Why a request is refused (refuse.h). PROBLEM_NONE: it is not. */
+struct refusal {
+    enum problem problem;
+    attn_error error;            /* the message, and what else the answer says */
+    char allow[REPLY_ALLOW_MAX]; /* "": none */
+    const char *challenge;       /* WWW-Authenticate; NULL: none */
+    double retry_after_s;        /* of PROBLEM_QUOTA */
+};
 
 struct reply_field {
     const char *name, *value;
@@ -63,7 +73,16 @@ struct request_clock {
     struct call_times times;
 };
 
+/* What the library hands over with one call. */
+struct arrival {
+    const char *method, *version, *data;
+    size_t length; /* of the data */
+};
+
 struct request {
+    atomic_uint step; /* only fsm.c uses it, and what stands with it */
+    struct arrival arrival;
+    bool is_receiving; /* the header was admitted, and the body is kept */
     struct http_server *server;
     struct connection *connection;
     attn_arena *arena;
@@ -96,6 +115,7 @@ struct request {
     struct chunks pieces;
     uint64_t body_bytes;
     bool may_stream; /* HTTP/1.1: a client can tell a broken answer from a whole one */
+    struct refusal refusal;
     struct reply reply;
     struct layer_version *held; /* the version of a layer that the answer needs; NULL: none */
     struct request_clock clock;

@@ -1,6 +1,6 @@
 /*
  * route.h: one row of the table of routes (routes.c): method, path, and the facts that are needed before a body is
- * read.
+ * read. Below it are the functions that answer from the header alone.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -16,8 +16,8 @@ struct route {
     const char *path, *method;               /* GET includes HEAD */
     unsigned offers;                         /* media types of the answer, a set of MEDIA_BIT */
     bool ignores_accept;                     /* answers JSON when Accept allows nothing that is offered */
-    void (*answer)(struct request *request); /* makes the reply at once; NULL: service makes it, in a job */
-    service_function *service;               /* makes the answer in a job */
+    void (*answer)(struct request *request); /* makes the reply, or refuses; NULL: service makes it */
+    service_function *service;               /* makes the answer, mostly in a job */
     unsigned reads;                          /* media types of the request's body */
     bool keeps_body;                         /* a body in safetensors is kept under the name in the path */
     bool takes_parameters;                   /* "?name=value", which the service checks */
@@ -32,5 +32,29 @@ struct route {
 };
 
 #define ROUTE_OPEN "*"
+
+/*
+ * pages.c: files that are embedded in the program. GET / is the visualizer when Accept prefers HTML, as browsers do; any
+ * other client, such as curl and fetch, gets an index in JSON. GET /docs shows /openapi.json and sends requests for its
+ * reader. GET /web/{folder}/{file} is what the visualizer fetches when it is wanted, such as the texts of another
+ * language, and the module for pages of others. Its folder is the version: of 0.2.0, "0.2.0" never changes, and "0.2" is
+ * asked for anew. Answers support If-None-Match.
+ */
+void pages_answer_root(struct request *request);
+void pages_answer_docs(struct request *request);
+void pages_answer_file(struct request *request);
+void pages_answer_openapi(struct request *request);
+
+/*
+ * probes.c: the state of the server: GET /livez, /readyz, /version, /metrics; and /v2, /v2/health/live,
+ * /v2/health/ready of the Open Inference Protocol.
+ */
+void probes_answer_live(struct request *request);
+void probes_answer_ready(struct request *request);
+void probes_answer_version(struct request *request);
+void probes_answer_metrics(struct request *request);
+void probes_answer_v2(struct request *request);
+void probes_answer_v2_live(struct request *request);
+void probes_answer_v2_ready(struct request *request);
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "base/array.h"
 #include "base/nearest.h"
-#include "http/pages.h"
-#include "http/probes.h"
 #include "service/cache/request.h"
 #include "service/endpoints.h"
 #include "service/infer/model.h"

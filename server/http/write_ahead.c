@@ -1,9 +1,13 @@
 /*
  * write_ahead.c: writes the file of a layer while its body is received.
+ *
+ * An I/O thread receives the body. Meanwhile a short job passes the bytes that have arrived to the keeper of layers.
+ * The keeper writes them to a temporary file, so that the disk works from the first megabytes on. The job does not
+ * wait in the queue. It may outlive the connection; then the job frees the request. If the body ends while the job is
+ * at work, the job continues with the request. Only one body at a time is written ahead, because a slow disk would
+ * otherwise occupy one compute thread per body. Other bodies are written ahead when that one is done, or at their end.
  */
-#include "http/write_ahead.h"
-
-#include "http/request.h"
+#include "http/steps.h"
 #include "service/registry/layer/keeper.h"
 
 /* A job writes pieces of this size. A body of less than two pieces is written at its end. */

@@ -1,9 +1,16 @@
-/* acceptor.c: accepts new connections and hands them to the library. */
-#include "http/connections/acceptor.h"
-
+/*
+ * acceptor.c: the listening socket, and the thread that accepts new connections and hands them to the library.
+ *
+ * The library could listen by itself. But its way to stop listening while it serves (MHD_quiesce_daemon) removes the
+ * socket from the sets of its threads at the same time as the threads do, and the loser of that race aborts the
+ * process. It also drops connections that the system has accepted already; these should still be served.
+ */
 #include <errno.h>
 #include <linux/filter.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -12,6 +19,77 @@
 #include "base/array.h"
 #include "base/machine/memory.h"
 #include "http/connections/connection.h"
+
+/* ---- the listening socket ---------------------------------------------------------------------------------------- */
+
+static int listen_at(const struct addrinfo *address)
+{
+    const int yes = 1, no = 0;
+    const int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (address->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, address, sizeof ipv4);
+        return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    struct sockaddr_in6 ipv6;
+    memcpy(&ipv6, address, sizeof ipv6);
+    return IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
+}
+
+static bool are_loopback(const struct addrinfo *addresses)
+{
+    bool are_loopback = true;
+    for (const struct addrinfo *address = addresses; address != NULL; address = address->ai_next)
+        are_loopback &= is_loopback(address->ai_addr);
+    return are_loopback;
+}
+
+bool acceptor_listen(struct http_server *server, char *message, size_t message_size)
+{
+    const struct http_setup *setup = &server->setup;
+    const char *host = setup->host, *port = setup->port;
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *addresses = NULL;
+    const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
+    if (failure != 0) {
+        snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
+        return false;
+    }
+    server->is_loopback = are_loopback(addresses);
+    /* Listening beyond the loopback without keys is most likely an oversight. */
+    if (!server->is_loopback && setup->keys == NULL && !setup->is_open) {
+        snprintf(message, message_size,
+                 "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
+                 "(ATTND_OPEN=1) if something else guards the way here",
+                 host, port);
+        freeaddrinfo(addresses);
+        return false;
+    }
+    for (const struct addrinfo *at = addresses; at != NULL && server->listen_fd < 0; at = at->ai_next)
+        server->listen_fd = listen_at(at);
+    if (server->listen_fd < 0)
+        snprintf(message, message_size, "cannot listen on %s:%s: %s%s", host, port, strerror(errno),
+                 errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
+    freeaddrinfo(addresses);
+    return server->listen_fd >= 0;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 /* At most IN_A_ROW connections are accepted in a row. Without room or a descriptor, the others wait for PAUSE_MS. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };

@@ -1,5 +1,5 @@
 /*
- * connection.c: follows one open connection through its phases, and evicts connections to make room.
+ * connection.c: follows one open connection from line to line, and evicts connections to make room.
  */
 #include "http/connections/connection.h"
 
@@ -8,36 +8,6 @@
 
 #include "base/clock.h"
 #include "http/wire/peer.h"
-
-/* ---- lines of the crowd ------------------------------------------------------------------------------------------ */
-
-static enum crowd_line line_of(enum connection_phase phase)
-{
-    switch (phase) {
-    case PHASE_IDLE:
-        return LINE_IDLE;
-    case PHASE_HEADER:
-        return LINE_HEADER;
-    case PHASE_BODY:
-    case PHASE_DISCARD:
-        return LINE_BODY;
-    case PHASE_COMPUTING:
-        return LINE_COMPUTING;
-    case PHASE_REPLY:
-        break;
-    }
-    return LINE_REPLY;
-}
-
-bool connection_find_line(struct connection *connection, double now_ms)
-{
-    const enum crowd_line line = line_of(atomic_load(&connection->phase));
-    if (connection->member.line == line || connection->member.line == LINE_CLOSING)
-        return false;
-    crowd_move(&connection->server->crowd, &connection->member, line);
-    connection->moved_ms = now_ms;
-    return true;
-}
 
 /* ---- room for new connections ------------------------------------------------------------------------------------ */
 
@@ -75,13 +45,10 @@ static struct connection *longest_untaken(const struct http_server *server, doub
  * The connection that has been idle for the longest time, else the one longest in its header, else in its body. NULL:
  * none.
  */
-static struct connection *longest_without_answer(const struct http_server *server, const struct connection *newest,
-                                                 double now_ms)
+static struct connection *longest_without_answer(const struct http_server *server, const struct connection *newest)
 {
     for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++) {
         struct connection *first = first_of(server, line);
-        while (first != NULL && first != newest && connection_find_line(first, now_ms))
-            first = first_of(server, line);
         if (first != NULL && first != newest)
             return first;
     }
@@ -111,7 +78,7 @@ static struct connection *one_to_evict(const struct http_server *server, const s
     if (do_answers_crowd_out(server))
         chosen = longest_untaken(server, now_ms);
     if (chosen == NULL)
-        chosen = longest_without_answer(server, newest, now_ms);
+        chosen = longest_without_answer(server, newest);
     return chosen != NULL ? chosen : longest_untaken(server, now_ms);
 }
 
@@ -229,45 +196,30 @@ struct connection *connection_of(struct MHD_Connection *mhd)
     return info != NULL ? info->socket_context : NULL;
 }
 
-/* ---- phases ------------------------------------------------------------------------------------------------------ */
+/* ---- from line to line ------------------------------------------------------------------------------------------- */
 
-void connection_begins(struct connection *connection, double now_ms)
+void connection_enter(struct connection *connection, enum crowd_line line, double now_ms)
 {
-    pthread_mutex_lock(&connection->server->lock);
-    connection->phase = PHASE_HEADER;
-    connection->is_abandoned = false;
-    connection->begun_ms = now_ms;
-    connection_find_line(connection, now_ms);
-    pthread_mutex_unlock(&connection->server->lock);
-}
-
-void connection_heard(struct connection *connection)
-{
-    count_as_known(connection);
-    if (connection->member.line != LINE_CLOSING)
-        crowd_move(&connection->server->crowd, &connection->member, LINE_BODY);
-}
-
-void connection_computes(struct connection *connection, double now_ms)
-{
-    connection->phase = PHASE_COMPUTING;
-    connection_find_line(connection, now_ms);
-}
-
-void connection_replies(struct connection *connection, double now_ms)
-{
-    pthread_mutex_lock(&connection->server->lock);
-    connection->phase = PHASE_REPLY;
-    connection_find_line(connection, now_ms);
-    pthread_mutex_unlock(&connection->server->lock);
-}
-
-void connection_ends(struct connection *connection, double now_ms)
-{
-    pthread_mutex_lock(&connection->server->lock);
-    connection->phase = PHASE_IDLE;
-    connection->is_new = false;
-    connection->since_ms = now_ms;
-    connection_find_line(connection, now_ms);
-    pthread_mutex_unlock(&connection->server->lock);
+    switch (line) {
+    case LINE_HEADER:
+        connection->is_abandoned = false;
+        connection->begun_ms = now_ms;
+        break;
+    case LINE_BODY:
+        count_as_known(connection);
+        break;
+    case LINE_IDLE:
+        connection->is_new = false;
+        connection->since_ms = now_ms;
+        break;
+    case LINE_COMPUTING:
+    case LINE_REPLY:
+    case LINE_CLOSING:
+    case CROWD_LINES:
+        break;
+    }
+    if (connection->member.line == line || connection->member.line == LINE_CLOSING)
+        return;
+    crowd_move(&connection->server->crowd, &connection->member, line);
+    connection->moved_ms = now_ms;
 }

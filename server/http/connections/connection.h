@@ -1,15 +1,12 @@
 /*
- * connection.h: one open connection: its phase, how long it has been in that phase, and whether it is evicted.
+ * connection.h: one open connection: its line in the crowd, how long it has been there, and whether it is evicted.
  *
- * A connection knows nothing of requests, but each phase of a request is a phase of its connection. The thread that
- * serves the request sets the phase without a lock. The connection moves to its line of the crowd a moment later.
+ * A connection knows nothing of requests. fsm.c moves it from line to line with the steps of its request.
  */
 #ifndef HTTP_CONNECTIONS_CONNECTION_H
 #define HTTP_CONNECTIONS_CONNECTION_H
 
 #include "http/connections/server.h"
-
-enum connection_phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_DISCARD, PHASE_COMPUTING, PHASE_REPLY };
 
 /* An answer stands still when its client takes no bytes for this long. It may then be cut to make room. */
 enum { CONNECTION_STILL_MS = 1000 };
@@ -19,7 +16,6 @@ struct connection {
     struct http_server *server;
     struct MHD_Connection *mhd;
     int fd;
-    _Atomic(enum connection_phase) phase;
     atomic_bool is_abandoned; /* the client left during the computation, so the job may stop */
     double since_ms;          /* accepted, or end of the last request; the lock guards this and what follows */
     double begun_ms;          /* when the request began */
@@ -46,22 +42,12 @@ struct connection *connection_of(struct MHD_Connection *mhd);
 void connection_expect(struct http_server *server);
 void connection_expect_no_more(struct http_server *server);
 
-/* The first line of a request has arrived. */
-void connection_begins(struct connection *connection, double now_ms);
-/* The whole header has arrived. The caller holds the lock of the server. */
-void connection_heard(struct connection *connection);
-/* The request is about to be computed. The caller holds the lock of the server. */
-void connection_computes(struct connection *connection, double now_ms);
-/* The answer is about to be sent. */
-void connection_replies(struct connection *connection, double now_ms);
-/* The request has ended. */
-void connection_ends(struct connection *connection, double now_ms);
-
 /*
- * Moves the connection to the line of its phase. Returns whether it was in another line. The caller holds the lock of
- * the server.
+ * Moves the connection to the line of what happens to its request: the first line has arrived (LINE_HEADER), the whole
+ * header has (LINE_BODY), it is about to be computed, its answer is about to be sent, it has ended (LINE_IDLE). A
+ * connection that was evicted stays in its line. The caller holds the lock of the server.
  */
-bool connection_find_line(struct connection *connection, double now_ms);
+void connection_enter(struct connection *connection, enum crowd_line line, double now_ms);
 /* Evicts the connection: ends it, so that its place is free. The caller holds the lock of the server. */
 void connection_evict(struct connection *connection);
 /* Evicts the connection that costs least to close, if there is one, so that its descriptor is free. */

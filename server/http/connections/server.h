@@ -49,6 +49,23 @@ struct http_server {
     pthread_t watch; /* the thread; not guarded by the lock */
 };
 
+/*
+ * acceptor.c. acceptor_listen binds server->listen_fd by the setup; false: message says why not. acceptor_start accepts
+ * connections there, in a thread, and hands them to server->mhd; both must be ready. False when the system has no
+ * thread; errno says why. acceptor_stop accepts the connections that are in the backlog now and closes the socket: new
+ * connections are refused from here on.
+ */
+bool acceptor_listen(struct http_server *server, char *message, size_t message_size);
+bool acceptor_start(struct http_server *server);
+void acceptor_stop(struct http_server *server);
+
+/*
+ * watch.c. Starts the thread that checks open connections; false when the system has no thread, and errno says why. The
+ * lock of the server must be ready. When the thread is stopped, no connection may be open any more.
+ */
+bool watch_start(struct http_server *server);
+void watch_stop(struct http_server *server);
+
 /* Returns 64 bits that no other call in this process returns, and most likely no other process. */
 uint64_t server_random(struct http_server *server);
 /* Counts one more job. The caller holds the lock. False when the server accepts no more jobs. */

@@ -1,8 +1,12 @@
 /*
- * watch.c: checks every open connection at intervals.
+ * watch.c: a thread that checks open connections some thirty times a second, as long as there are any.
+ *
+ * The library does not see that a client left while its connection is suspended. With edge-triggered epoll, it also
+ * misses an end of stream that arrived together with the last bytes. Its time-out measures silence only. At its limit
+ * of connections, it leaves all others waiting. So this thread keeps the deadlines of a header, a body and a whole
+ * request, and connection.c evicts connections to make room for new ones. This thread also cuts answers that clients do
+ * not read, when memory is short or other requests wait.
  */
-#include "http/connections/watch.h"
-
 #include <errno.h>
 #include <math.h>
 #include <sys/socket.h>
@@ -26,22 +30,23 @@ enum { TAKES_BYTES = 4 << 10, STILL_MOST_MS = 20000 };
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
 
-/* The time at which the connection is cut, even if it sends bytes. A job has a deadline of its own (job.c). */
-static double cut_at_ms(const struct connection *connection, enum connection_phase phase)
+/* The time at which the connection is cut, even if it sends bytes. A job has a deadline of its own (compute.c). */
+static double cut_at_ms(const struct connection *connection)
 {
     const struct http_setup *setup = &connection->server->setup;
-    switch (phase) {
-    case PHASE_IDLE:
+    switch (connection->member.line) {
+    case LINE_IDLE:
         return connection->since_ms + 1e3 * (connection->is_new ? setup->header_timeout_s : setup->idle_timeout_s);
-    case PHASE_HEADER:
+    case LINE_HEADER:
         return (connection->is_new ? connection->since_ms : connection->begun_ms) + 1e3 * setup->header_timeout_s;
-    case PHASE_BODY:
-    case PHASE_DISCARD:
+    case LINE_BODY:
         return connection->begun_ms + 1e3 * setup->receive_timeout_s;
-    case PHASE_COMPUTING:
-        break;
-    case PHASE_REPLY:
+    case LINE_REPLY:
         return connection->begun_ms + 1e3 * setup->request_timeout_s;
+    case LINE_COMPUTING:
+    case LINE_CLOSING:
+    case CROWD_LINES:
+        break;
     }
     return (double)INFINITY;
 }
@@ -104,21 +109,20 @@ static void cut_answers(struct http_server *server, double now_ms)
 static void look_after(struct connection *connection, double now_ms)
 {
     const struct http_setup *setup = &connection->server->setup;
-    const enum connection_phase phase = atomic_load(&connection->phase);
-    connection_find_line(connection, now_ms);
-    if (now_ms > cut_at_ms(connection, phase)) {
+    const enum crowd_line line = connection->member.line;
+    if (now_ms > cut_at_ms(connection)) {
         shutdown(connection->fd, SHUT_RDWR);
         return;
     }
     const struct peer peer = peer_of(connection->fd);
-    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* no further request can arrive */
+    if (line == LINE_IDLE && peer.presence != PEER_PRESENT) /* no further request can arrive */
         shutdown(connection->fd, SHUT_RDWR);
-    else if (phase == PHASE_COMPUTING &&
+    else if (line == LINE_COMPUTING &&
              (peer.presence == PEER_GONE || (peer.presence == PEER_HALF_CLOSED && setup->cancels_on_half_close)))
         atomic_store(&connection->is_abandoned, true);
-    else if (phase != PHASE_COMPUTING && peer.presence != PEER_PRESENT)
+    else if (line != LINE_COMPUTING && peer.presence != PEER_PRESENT)
         shutdown(connection->fd, SHUT_RD);
-    if (connection->member.line == LINE_REPLY)
+    if (line == LINE_REPLY)
         note_progress(connection, &peer, now_ms);
 }
 

@@ -43,6 +43,7 @@
     X(PROBLEM_CANCELLED, 503, "cancelled", "server ended the computation")
 
 enum problem {
+    PROBLEM_NONE = -1,
 #define PROBLEM_ENUM(code, status, type, title) code,
     PROBLEM_LIST(PROBLEM_ENUM)
 #undef PROBLEM_ENUM

@@ -1,6 +1,6 @@
 /*
- * test_exchange.c: tests of server/http/exchange.c and admission.c over real sockets: which requests are served, which
- * are refused with which words, and whether the connection is kept.
+ * test_fsm.c: tests of server/http/fsm.c and admission.c over real sockets: which requests are served, which are refused
+ * with which words, and whether the connection is kept.
  */
 #include <stdio.h>
 #include <stdlib.h>

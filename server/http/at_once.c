@@ -1,0 +1,231 @@
+/*
+ * at_once.c: decides whether the I/O thread that received a request computes it.
+ *
+ * That takes some ten microseconds. Waking a compute thread, which then wakes this one, takes several times as long.
+ * The decision comes before the body is decoded: the body is small, and its text, read once as words, numbers and
+ * brackets, bounds the tensors that it can describe. A bound that is too high only sends the request to the queue.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "http/steps.h"
+#include "service/infer/model.h"
+
+/* What an I/O thread may spend on one request: cells of a map, and products of a number with a row. */
+static const double CELLS_MAX = 1024, WORK_MAX = 5e5;
+
+/* A count that the text states, such as the features of a performer, costs at most as much as so many rows. */
+enum { COUNT_COST = 8 };
+
+enum { RANK_MAX = 8 };
+
+struct extent {
+    const char *begin, *at, *end;
+    struct text_span word;             /* the last one */
+    bool is_key;                       /* the next tensor is a key or a value, so its rows are not those of a map */
+    bool is_weight;                    /* the next matrices may be the heads of a weight */
+    bool is_after_end;                 /* nothing but commas follows the last "]" */
+    size_t depth, rank;                /* of arrays; of the shape that is read */
+    double shape[RANK_MAX];            /* the lengths of that shape */
+    double rows, run, matrices;        /* within the outermost array; run: rows of the present matrix */
+    double numbers, count;             /* all numbers; the largest one that may be a count */
+    double most_rows, queries, length; /* rows of a tensor; of one that is no key or value; of a matrix */
+    double heads;                      /* of a layer */
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_in_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
+}
+
+static bool is_word(const struct extent *extent, const char *word)
+{
+    return text_equal(extent->word, word);
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static void add_tensor(struct extent *extent, double rows, double length, double matrices)
+{
+    extent->most_rows = fmax(extent->most_rows, rows);
+    extent->length = fmax(extent->length, length);
+    extent->queries = fmax(extent->queries, extent->is_key ? 0 : rows);
+    extent->heads = fmax(extent->heads, extent->is_weight ? matrices : 0);
+}
+
+static void add_shape(struct extent *extent)
+{
+    const double *end = extent->shape + extent->rank;
+    const double length = extent->rank > 1 ? end[-2] : 1, width = extent->rank > 0 ? end[-1] : 1;
+    double matrices = 1;
+    for (const double *at = extent->shape; at + 2 < end; at++)
+        matrices *= *at;
+    extent->numbers += matrices * length * width;
+    add_tensor(extent, matrices * length, length, matrices);
+}
+
+static void open_array(struct extent *extent)
+{
+    if (extent->depth++ == 0) {
+        extent->rows = extent->run = extent->matrices = 0;
+        extent->rank = 0;
+    }
+    extent->is_after_end = false;
+}
+
+/* An array in which no array ends is a row. */
+static void close_array(struct extent *extent)
+{
+    extent->depth -= extent->depth > 0;
+    if (!extent->is_after_end) {
+        extent->rows++;
+        extent->run++;
+    } else if (extent->run > 0) {
+        extent->matrices++;
+        extent->run = 0;
+    }
+    extent->is_after_end = true;
+    if (is_word(extent, "shape"))
+        add_shape(extent);
+    else
+        add_tensor(extent, extent->rows, extent->run, extent->matrices);
+}
+
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
+
+/* Only a whole number without a sign may be a count. The "-" of the range "0-9" is no sign. */
+static void read_number(struct extent *extent)
+{
+    const char *at = extent->at, *begin = extent->begin;
+    const bool is_negative = at > begin && at[-1] == '-' && !(at - begin > 1 && is_digit(at[-2]));
+    double value = 0;
+    for (; at < extent->end && is_digit(*at); at++)
+        value = 10 * value + (*at - '0');
+    for (; at < extent->end && (is_digit(*at) || *at == '.' || *at == 'e' || *at == 'E'); at++)
+        if (*at != '.' && !is_digit(*at) && extent->end - at > 1 && *++at != '-')
+            value = (double)INFINITY;
+    extent->at = at;
+    if (is_negative || is_word(extent, "data_offsets"))
+        return;
+    extent->count = fmax(extent->count, value);
+    if (is_word(extent, "num_heads"))
+        extent->heads = fmax(extent->heads, value);
+    if (is_word(extent, "shape") && extent->rank < RANK_MAX)
+        extent->shape[extent->rank++] = value;
+}
+
+/* Moves behind the next byte of that value, or to the end. */
+static void skip_past(struct extent *extent, char c)
+{
+    const char *found = memchr(extent->at, c, (size_t)(extent->end - extent->at));
+    extent->at = found != NULL ? found + 1 : extent->end;
+}
+
+static bool ends_with(struct text_span word, const char *end)
+{
+    const size_t length = strlen(end);
+    return word.length >= length && text_equal_fold((struct text_span){word.at + word.length - length, length}, end);
+}
+
+/* Whether the word may stand between the name of a tensor and its shape. */
+static bool is_of_form(const struct extent *extent)
+{
+    return extent->word.length <= 2 || is_word(extent, "shape") || is_word(extent, "data") ||
+           is_word(extent, "dtype") || is_word(extent, "datatype") || is_word(extent, "data_offsets");
+}
+
+/* Names have quotes around them. The bytes of "base64": "AAAA" count by their shape alone. */
+static void read_word(struct extent *extent)
+{
+    const char *first = extent->at, *after = first;
+    while (after < extent->end && is_in_word(*after))
+        after++;
+    const struct text_span word = extent->word = (struct text_span){first, (size_t)(after - first)};
+    const bool is_name =
+        first > extent->begin && first[-1] == '"' && after < extent->end && (*after == '"' || *after == '\\');
+    extent->at = after;
+    if (is_name && (ends_with(word, "key") || ends_with(word, "value")))
+        extent->is_key = true;
+    else if (!is_of_form(extent))
+        extent->is_key = false;
+    extent->is_weight = extent->is_weight || memmem(word.at, word.length, "weights", strlen("weights")) != NULL;
+    if (ends_with(word, "cache")) /* which may hold any number of keys */
+        extent->count = (double)INFINITY;
+    if (is_name && is_word(extent, "base64") && extent->end - after > 1 && (after[1] == ':' || after[1] == ' ')) {
+        extent->at++;
+        skip_past(extent, '"');
+        skip_past(extent, '"');
+    }
+}
+
+/* Escapes could spell the letters of a name. A request within a text has only its quotes escaped. */
+static void read_escape(struct extent *extent)
+{
+    const char *at = extent->at + 1;
+    const ptrdiff_t left = extent->end - at, length = left > 0 && *at == 'u' ? 5 : 1;
+    if ((left > 3 && memcmp(at, "u00", 3) == 0 && at[3] < '8') || (left > 0 && *at == '\\'))
+        extent->count = (double)INFINITY;
+    extent->at = left > length ? at + length : extent->end;
+}
+
+static void read_mark(struct extent *extent)
+{
+    const char mark = *extent->at++;
+    if (mark == '[') {
+        open_array(extent);
+    } else if (mark == ']') {
+        close_array(extent);
+    } else if (mark == ',') {
+        extent->numbers++;
+    } else if (mark == '{' || mark == '}') {
+        extent->depth = 0;
+        extent->is_key = extent->is_key && mark == '{';
+    }
+}
+
+static bool is_small(struct text_span text)
+{
+    struct extent extent = {.begin = text.at, .at = text.at, .end = text.at + text.length, .numbers = 1, .heads = 1};
+    while (extent.at < extent.end) {
+        const char c = *extent.at;
+        (c == '\\' ? read_escape : is_digit(c) ? read_number : is_in_word(c) ? read_word : read_mark)(&extent);
+        extent.is_after_end = extent.is_after_end && !is_in_word(c);
+    }
+    return extent.queries * extent.length * extent.heads <= CELLS_MAX &&
+           extent.numbers * fmax(extent.most_rows, COUNT_COST * extent.count) <= WORK_MAX;
+}
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+/* The JSON of the body. A safetensors file begins with the length of its header, in eight bytes. */
+static struct text_span text_of(const struct request *request, const char *body)
+{
+    enum { LENGTH_BYTES = 8 };
+    size_t length = request->body_bytes;
+    if (request->has_json_bytes && request->json_bytes < length)
+        length = request->json_bytes;
+    if (request->body_media != MEDIA_SAFETENSORS || length < LENGTH_BYTES)
+        return (struct text_span){body, length};
+    uint64_t header = 0;
+    for (size_t i = LENGTH_BYTES; i-- > 0;)
+        header = header << 8 | (unsigned char)body[i];
+    length -= LENGTH_BYTES;
+    return (struct text_span){body + LENGTH_BYTES, header < length ? header : length};
+}
+
+/* An I/O thread never joins or expands a body, draws a picture, or looks for a layer in its file. */
+bool at_once_suffices(const struct request *request)
+{
+    const struct chunk *piece = request->pieces.first;
+    const char *body = request->body == NULL && piece != NULL && piece->next == NULL ? piece->data : request->body;
+    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
+    const bool is_of_layer = request->names[0].length > 0 && !text_equal(request->names[0], MODEL_BUILT_IN);
+    return request->route->keeps_to_limits && request->server->setup.instead == NULL && !is_picture && !is_of_layer &&
+           request->body_coding == CODING_IDENTITY && request->body_bytes <= REQUEST_AT_ONCE_MAX && body != NULL &&
+           is_small(text_of(request, body));
+}

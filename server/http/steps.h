@@ -1,0 +1,62 @@
+/*
+ * steps.h: the steps of a request. The library calls fsm.c, and fsm.c calls what the other files do; it says in which
+ * thread.
+ */
+#ifndef HTTP_STEPS_H
+#define HTTP_STEPS_H
+
+#include "http/request.h"
+
+/*
+ * fsm.c. The functions that the library calls for each request, in the order of their first call. cls is the
+ * http_server. fsm_begin returns the request, which the library passes on in *con_cls. fsm_end frees the request, or
+ * leaves it to a job that is still at work.
+ */
+void *fsm_begin(void *cls, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result fsm_handle(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                           const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls);
+void fsm_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode termination);
+
+/*
+ * admission.c. Decides on the header alone, before the body is read. Fills in what the header says: fields, id, parts,
+ * route, and whether the connection must be closed. With PROBLEM_NONE the route answers; only OPTIONS has its reply
+ * already, and no route.
+ */
+enum problem admission_check(struct request *request, const char *method, const char *version);
+
+/* at_once.c. Whether the I/O thread computes the request whose body has arrived. */
+bool at_once_suffices(const struct request *request);
+
+/*
+ * compute.c. Computes the answer to a request whose body has arrived, in this thread or with the threads of the
+ * runtime, and makes the reply. compute_check refuses a request that has waited too long for its thread.
+ */
+enum problem compute_check(struct request *request);
+enum problem compute_answer(struct request *request, attn_runtime runtime);
+
+/*
+ * account.c. Charges for a chunked body at its end; counts computations that were stopped; logs, counts and charges a
+ * request that has ended.
+ */
+void account_body(struct request *request);
+void account_stopped(const struct request *request, enum problem problem);
+void account_end(struct request *request, enum MHD_RequestTerminationCode termination);
+
+/*
+ * write_ahead.c. write_ahead_begin is called before the body. NULL: the body is written at its end, because it is not a
+ * large layer or memory is short.
+ */
+struct write_ahead *write_ahead_begin(struct request *request);
+/* More of the body has arrived. */
+void write_ahead_more(struct write_ahead *ahead);
+/*
+ * Call this when the whole body has arrived and the connection is suspended. True: the job is still at work, and calls
+ * then when it is done.
+ */
+bool write_ahead_defers(struct write_ahead *ahead, void (*then)(void *request));
+/* Returns the written draft. No job may be at work. */
+struct layer_draft *write_ahead_draft(struct write_ahead *ahead);
+/* The request has ended. True: the job is still at work and frees the request when it is done. */
+bool write_ahead_leave(struct write_ahead *ahead);
+
+#endif
