@@ -71,7 +71,6 @@ struct call_input {
     bool is_foreign;                      /* a page of another origin asks; it must not learn what is kept */
     double queue_ms;                      /* how long the request waited for its thread */
     struct call_limits limits;
-    bool is_first_try; /* limits are those of a first try; a larger request is computed again with higher limits */
     struct layer_keeper *layers;
     struct models *models;
     struct layer_draft *draft; /* the part of the body that is already written to a file (keeper.h); NULL: none */

@@ -337,8 +337,6 @@ static attn_status infer(struct call *call, const struct kept_layer *layer, void
 attn_status infer_run(struct call *call)
 {
     struct model model;
-    if (call->in.is_first_try && !text_equal(call->in.names[0], MODEL_BUILT_IN))
-        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;

@@ -468,8 +468,6 @@ void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *co
 bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct layer_statistics *more)
 {
     struct timespec now;
-    if (status == ATTN_ERR_TOO_LARGE && call->in.is_first_try)
-        return false;
     const struct call_times *times = &call->times;
     const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;

@@ -236,18 +236,6 @@ START_TEST(a_parameter_of_a_list_is_refused)
 }
 END_TEST
 
-/* The built-in model may be tried at once; a layer may have to be read from a file. */
-START_TEST(a_first_try_leaves_layers_to_the_queue)
-{
-    static const struct refusal layer = {.service = infer_run, .path_name = "kept", .body = INFER};
-    enum call_refusal why;
-    ck_assert_int_eq(ask(&layer, &why), ATTN_OK);
-    const struct text_span names[] = {text_span_of("kept"), text_span_of("")};
-    struct call call = {.in.names = names, .in.is_first_try = true, .err = &err};
-    ck_assert_int_eq(infer_run(&call), ATTN_ERR_TOO_LARGE);
-}
-END_TEST
-
 static void must(service_function *service, const char *name, const char *body)
 {
     const struct refusal request = {.service = service, .path_name = name, .body = body};
@@ -288,5 +276,4 @@ CHECK_MAIN("refusals")
     tcase_add_loop_test(tests, a_name_that_is_wrong_or_absent_is_refused, 0, COUNT(name_rows));
     tcase_add_loop_test(tests, a_cache_that_does_not_go_with_the_request_is_refused, 0, COUNT(cache_rows));
     tcase_add_loop_test(tests, a_parameter_of_a_list_is_refused, 0, COUNT(parameters));
-    tcase_add_test(tests, a_first_try_leaves_layers_to_the_queue);
 }
