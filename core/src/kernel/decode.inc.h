@@ -277,38 +277,49 @@ ALWAYS_INLINE void decode_context_run_as(const struct task *task, const struct r
                                          size_t end, const uint8_t *skipped, const int rows, const attn_dtype dtype)
 {
     const size_t d_v = task->job->d_v, columns = task->v_columns;
-    const REAL *p = task->s + r * TILE_STRIDE;
-    if (d_v < LANES) {
-        decode_context_tile(p, v->data, v->stride, from, end, skipped, true, task->part, columns, rows, 1, d_v, dtype);
-        return;
-    }
     const size_t step = d_v > 8 * LANES ? SUM_KEYS : RUN_KEYS;
-    for (size_t at = from, to; at < end; at = to) {
+    for (size_t at = from, to; d_v >= LANES && at < end; at = to) {
         to = attn_min(end, at / step * step + step);
         decode_context_vectors(task, v, from, r, at, to, skipped, rows, dtype);
     }
-    if (d_v % LANES != 0) /* the last LANES features: some are computed twice, with the same bits */
-        decode_context_tile(p, value_at(v, 0, d_v - LANES), v->stride, from, end, skipped, true,
-                            task->part + d_v - LANES, columns, rows, 1, LANES, dtype);
+    if (d_v % LANES != 0) { /* the last LANES features: some are computed twice, with the same bits */
+        const size_t features = attn_min(d_v, LANES), d = d_v - features;
+        decode_context_tile(task->s + r * TILE_STRIDE, value_at(v, 0, d), v->stride, from, end, skipped, true,
+                            task->part + d, columns, rows, 1, features, dtype);
+    }
 }
 
-/* The same for a run of the tile, whose values are of one type, or gathered from both segments. */
-ALWAYS_INLINE void decode_context_run(const struct task *task, const struct tile *tile, size_t r, size_t from,
-                                      size_t end, const uint8_t *skipped, const int rows)
+/* The same for one row, or for DECODE_TILE_ROWS of them. */
+ALWAYS_INLINE void decode_context_rows(const struct task *task, const struct rows *v, size_t r, size_t from, size_t end,
+                                       const uint8_t *skipped, size_t rows, const attn_dtype dtype)
+{
+    if (rows == 1)
+        decode_context_run_as(task, v, r, from, end, skipped, 1, dtype);
+    else
+        decode_context_run_as(task, v, r, from, end, skipped, DECODE_TILE_ROWS, dtype);
+}
+
+/*
+ * The same for a run of the tile, whose values are of one type, or gathered from both segments. Not inlined, or the
+ * compiler would copy these loops for each of its calls: a kernel in float would take 1.4 times as long to compile, and
+ * would not be faster.
+ */
+static __attribute__((noinline)) void decode_context_run(const struct task *task, const struct tile *tile, size_t r,
+                                                         size_t from, size_t end, const uint8_t *skipped, size_t rows)
 {
     const struct rows v =
         rows_together(&task->values, tile->key0 + from, tile->key0 + end, task->job->d_v, task->gathered);
 #if REAL_BITS == 32
     if (v.dtype == ATTN_BF16) {
-        decode_context_run_as(task, &v, r, from, end, skipped, rows, ATTN_BF16);
+        decode_context_rows(task, &v, r, from, end, skipped, rows, ATTN_BF16);
         return;
     }
     if (v.dtype == ATTN_F16) {
-        decode_context_run_as(task, &v, r, from, end, skipped, rows, ATTN_F16);
+        decode_context_rows(task, &v, r, from, end, skipped, rows, ATTN_F16);
         return;
     }
 #endif
-    decode_context_run_as(task, &v, r, from, end, skipped, rows, KERNEL_TYPE);
+    decode_context_rows(task, &v, r, from, end, skipped, rows, KERNEL_TYPE);
 }
 
 /* Marks the keys from … end of the tile whose values are not finite; returns whether there is one. */
@@ -357,17 +368,17 @@ static inline bool part_is_finite(const struct task *task, size_t rows)
  * every row not finite, even with weight 0. When that happens first, the task skips hidden keys from then on. If a sum
  * is still not finite, every value is checked. hidden: the hidden keys, valid if the task skips them.
  */
-ALWAYS_INLINE void decode_add_run(struct task *task, const struct tile *tile, size_t r, size_t from, size_t end,
-                                  uint8_t *hidden, const int rows)
+static void decode_add_run(struct task *task, const struct tile *tile, size_t r, size_t from, size_t end,
+                           uint8_t *hidden, size_t rows)
 {
     const size_t columns = task->v_columns;
     decode_context_run(task, tile, r, from, end, task->skips_hidden ? hidden : NULL, rows);
-    if (!task->skips_hidden && !part_is_finite(task, (size_t)rows)) {
+    if (!task->skips_hidden && !part_is_finite(task, rows)) {
         task->skips_hidden = true;
         find_hidden_keys(task, tile, from, end, hidden);
         decode_context_run(task, tile, r, from, end, hidden, rows);
     }
-    for (size_t n = 0; n < (size_t)rows; n++) {
+    for (size_t n = 0; n < rows; n++) {
         const size_t at = (tile->row0 + r + n) * columns;
         const REAL *part = task->part + n * columns;
         if (!all_finite(part, task->job->d_v)) {
