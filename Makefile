@@ -4,6 +4,7 @@
 #   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
 #   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
 #   STATIC=blas a server with OpenBLAS linked in, without its kernels for complex numbers (half of its size)
+#   KERNELS=all|native  kernels of every processor, or of this one and the portable one (the default of make run)
 #   INSTALL=no  name the missing packages and stop, instead of installing them
 
 .DEFAULT_GOAL := all
@@ -19,7 +20,8 @@ include mk/compile.mk
 
 # The kernels take the compiler longest, so they come first.
 KERNEL_SRC := $(wildcard core/src/kernel/units/*_f*.c)
-CORE_SRC := $(KERNEL_SRC) $(filter-out $(KERNEL_SRC),$(sort $(shell find core/src -name '*.c' 2>/dev/null)))
+LEFT_OUT_SRC := $(wildcard $(foreach kernel,$(kernels_left_out),$(addprefix core/src/kernel/units/$(kernel),.c _f32.c _f64.c)))
+CORE_SRC := $(filter-out $(LEFT_OUT_SRC),$(KERNEL_SRC) $(filter-out $(KERNEL_SRC),$(sort $(shell find core/src -name '*.c' 2>/dev/null))))
 SERVER_SRC := $(sort $(shell find server -name '*.c' 2>/dev/null))
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 
@@ -34,7 +36,7 @@ PROCESSORS = $(shell env -u OMP_NUM_THREADS nproc)
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(PROCESSORS))
 # A recipe that begins with $(call step,WHAT) is counted and told when mk/build.sh calls make.
 step = $(if $(STEPS),$(eval STEP += x)mk/progress.sh $(words $(STEP)) $(STEPS) $(1) && )
-build = +$(Q)mk/build.sh $(BUILD)/command '$(1)' $(MAKE) --no-print-directory $(jobs)
+build = +$(Q)mk/build.sh $(BUILD)/command '$(1)' $(MAKE) --no-print-directory $(jobs) $(2)
 
 ##@ Every day
 
@@ -46,7 +48,7 @@ all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the lib
 run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
 	$(Q)mk/check_port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"
 	$(Q)mk/install_packages.sh $(RUN_PACKAGES)
-	$(call build,server)
+	$(call build,server,KERNELS=$(if $(filter file,$(origin KERNELS)),native,'$(KERNELS)'))
 	$(Q)exec $(BUILD)/attnd
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
@@ -66,6 +68,13 @@ $(BUILD)/command: $(if $(call same,$(command),$(file <$(BUILD)/command)),,FORCE)
 	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null || \
 	    { echo "missing (by Debian's names): $$(mk/missing_packages.sh $(RUN_PACKAGES)); on Debian 'make deps' installs them" >&2; exit 1; }
 	$(Q)echo '$(subst ','\'',$(command))' > $@
+
+# So does this one with the list of kernels, for the table of kernels alone.
+$(BUILD)/kernels: $(if $(call same,$(kernels),$(kernels_built)),,FORCE)
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(kernels)' > $@
+
+$(call obj,core/src/kernel/units/kernels.c): $(BUILD)/kernels
 
 $(BUILD)/%.o: CPPFLAGS_OF = $(call cppflags_of,$<)
 $(BUILD)/%.o: CFLAGS_OF = $(call cflags_of,$<)

@@ -57,16 +57,37 @@ OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now $(filter -Wl%,$(HARDEN
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
 LINK = $(CC) $(OUR_LDFLAGS)
 
+# KERNELS=all: every kernel of the architecture. native: the portable one and the best of this processor, for half of the
+# compiler's work. A folder that was built with more keeps them. KERNELS may name kernels, too; the portable one always comes along.
+KERNELS ?= all
+kernels_of_x86_64 := avx2 avx512 avx512_bf16
+kernels_of_aarch64 := neon
+kernels_of_arch := $(kernels_of_$(ARCH))
+kernels_wanted := $(if $(filter all,$(KERNELS)),$(kernels_of_arch),$(if $(filter native,$(KERNELS)),\
+    $(shell mk/native_kernels.sh $(ARCH) $(kernels_of_arch)),$(patsubst avx512_bf16,avx512 avx512_bf16,$(filter-out portable,$(KERNELS)))))
+unknown_kernels := $(filter-out $(kernels_of_arch),$(kernels_wanted))
+$(if $(unknown_kernels),$(error KERNELS=all, native, or names of portable $(kernels_of_arch); not $(unknown_kernels)))
+kernels_built := $(file <$(BUILD)/kernels)
+kernels_left_out := $(filter-out $(kernels_wanted) $(if $(filter native,$(KERNELS)),$(kernels_built)),$(kernels_of_arch))
+kernels := portable $(filter-out $(kernels_left_out),$(kernels_of_arch))
+
 # CFLAGS_PATH and CPPFLAGS_PATH are the flags of one source.
 # Each kernel is the same source compiled for another instruction set. The table in kernels.c chooses one at run time.
-ifeq ($(ARCH),x86_64)
 unit := core/src/kernel/units
+ifeq ($(ARCH),x86_64)
 CFLAGS_$(unit)/avx2_f32.c := -mavx2 -mfma -mf16c
 CFLAGS_$(unit)/avx2_f64.c := $(CFLAGS_$(unit)/avx2_f32.c)
 CFLAGS_$(unit)/avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 CFLAGS_$(unit)/avx512_f64.c := $(CFLAGS_$(unit)/avx512_f32.c)
 CFLAGS_$(unit)/avx512_bf16.c := $(CFLAGS_$(unit)/avx512_f32.c) -mavx512bf16
 endif
+# Beside a faster kernel, the portable one is for the self-test and for old processors. Its vectors are written out, so -O3
+# makes it no faster, and takes the compiler a quarter longer.
+portable_flags := $(if $(filter release,$(MODE)),$(if $(kernels_of_arch),-O2))
+CFLAGS_$(unit)/portable_f32.c := $(portable_flags)
+CFLAGS_$(unit)/portable_f64.c := $(portable_flags)
+# The table has a row for each kernel; rows of kernels that are left out are empty.
+CPPFLAGS_core/src/kernel/units/kernels.c := $(addprefix -DWITHOUT_,$(kernels_left_out))
 # bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
 CFLAGS_bench/machine.c := -ffp-contract=fast
 # Code that is only run, and code that computes most: with these flags the whole takes a third of the time.

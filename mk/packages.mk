@@ -21,7 +21,7 @@ NEEDS_format-check := clang-format
 NEEDS_fuzz-targets := clang
 NEEDS_bench-peers := npm
 NEEDS_dist := git
-$(foreach t,layers replay cases layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench \
+$(foreach t,layers replay cases kernels layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench \
     bench-check bench-aims bench-json bench-models bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
 
 needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))

@@ -21,8 +21,8 @@ $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unkn
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 # The longest come first, because several run at a time.
-SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test packages-test hardening readme \
-          vectors demo-model models bench-check
+SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test kernels packages-test hardening \
+          readme           vectors demo-model models bench-check
 .PHONY: $(SUITES) fuzz-programs built-for-tests
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
@@ -122,6 +122,9 @@ models: $(BUILD)/attnd ## whole models against recorded tokens, maps, states and
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh
+
+kernels: $(BUILD)/attnd ## programs with few kernels (KERNELS=native) answer as one with all, byte by byte
+	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' python3 tests/machines/kernels.py --attnd $(BUILD)/attnd
 
 packages-test: ## what make says where packages are missing, and where they cannot be installed
 	$(Q)tests/machines/packages.sh

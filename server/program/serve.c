@@ -183,7 +183,9 @@ static bool choose_kernel(struct serving *serving, char *message, size_t message
     serving->kernel = strcmp(name, "auto") == 0 ? attn_kernel_best() : attn_kernel_by_name(name);
     if (serving->kernel != NULL)
         return true;
-    int length = snprintf(message, message_size, "kernel: this processor cannot run \"%.64s\"; expected auto", name);
+    const char *why = attn_kernel_is_left_out(name) ? "this program was built without the kernel (make KERNELS=all)"
+                                                    : "this processor cannot run";
+    int length = snprintf(message, message_size, "kernel: %s \"%.64s\"; expected auto", why, name);
     for (size_t i = 0; attn_kernel_at(i) != NULL && length > 0 && (size_t)length < message_size; i++)
         length +=
             snprintf(message + length, message_size - (size_t)length, " or %s", attn_kernel_name(attn_kernel_at(i)));

@@ -46,8 +46,10 @@ const char *attn_blas_description(void);
 
 /* The best kernel that this CPU can run. */
 const attn_kernel *attn_kernel_best(void);
-/* By name ("portable", "avx2", …); NULL when no kernel has that name, or this CPU cannot run it. */
+/* By name ("portable", "avx2", …); NULL when no kernel has that name, this CPU cannot run it, or it was left out. */
 const attn_kernel *attn_kernel_by_name(const char *name);
+/* Whether this CPU could run the kernel of that name, but the library was built without it (make KERNELS=native). */
+bool attn_kernel_is_left_out(const char *name);
 /* The i-th kernel that this CPU can run, slowest first; NULL past the end. */
 const attn_kernel *attn_kernel_at(size_t i);
 const char *attn_kernel_name(const attn_kernel *kernel);
