@@ -1,5 +1,5 @@
 """
-made_weights.py: the weights of the models in kinds/, which are not stored: they follow from the names of the tensors.
+made_weights.py: the weights of the models in kinds.tar.xz, which are not stored: they follow from the names of the tensors.
 
 A number of a matrix is even in -a .. a with a = 1.6 / sqrt(numbers of a row), one of a bias in -0.3 .. 0.3, and one of a
 gain in 0.6 .. 1.4, drawn by random.Random(name of the tensor) and rounded to float32.

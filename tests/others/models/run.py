@@ -4,22 +4,25 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
 
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
-Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds/ have no
-weights, which follow from the names of their tensors (made_weights.py). There are more models in the folder that
-ATTN_SHARED names. Models are random: they compute something, and mean nothing.
+Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, which is
+unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models
+in the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing. To change the archive,
+unpack it, and `tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C FOLDER -cJf kinds.tar.xz .`
 
-kinds/ was recorded with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of Falcon,
+kinds.tar.xz was recorded with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of Falcon,
 which its eager attention adds twice, was added once, as its other attention does.
 
 --report writes the section "Whole models" of FILE, which is its last one: for each model the largest differences.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import sys
+import tarfile
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -67,11 +70,27 @@ def read(path):
     return {name: Tensor(shape, numbers) for name, (_, shape, numbers) in tensors.items()}
 
 
+def unpacked(archive):
+    """The folder below build/ with what the archive has: unpacked once, and again when the archive is another."""
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    folder = HERE.parents[2] / "build" / f"recorded-models-{digest}"
+    if not folder.exists():
+        folder.parent.mkdir(exist_ok=True)
+        beside = tempfile.mkdtemp(dir=folder.parent)
+        with tarfile.open(archive) as tar:
+            tar.extractall(beside)
+        try:
+            os.rename(beside, folder)
+        except OSError:  # another run was first
+            shutil.rmtree(beside)
+    return folder
+
+
 def folders():
-    """The models of this folder and of kinds/, and those of the shared folder that are not here."""
+    """The models of this folder and of the archive, and those of the shared folder that are not here."""
     shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
-    for parent in (HERE, HERE / "kinds", shared):
+    for parent in (HERE, unpacked(HERE / "kinds.tar.xz"), shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
             found.setdefault(path.parent.name, path.parent)
     return found
@@ -295,7 +314,7 @@ INTRODUCTION = f"""
 Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
 float64 with eager attention. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
 {STATES:g}. The last three columns are the largest differences. Models with a text about them are in
-`tests/others/models/kinds`. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
+`tests/others/models/kinds.tar.xz`. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
 members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |
