@@ -18,7 +18,7 @@
  *   weights  the weights of a layer. Each is a path within the module, to which .weight and .bias are added, or
  *            {"weight", "bias"} with whole paths. "qkv" with "order" may replace query, key, value. "layout" is as in
  *            requests.
- *   options, masks  those of a layer (server/README.md). "$name" stands for the member of config.json; "$a|b|1e-5" for
+ *   options, masks  those of a layer (docs/decisions.md). "$name" stands for the member of config.json; "$a|b|1e-5" for
  *            the first that exists. A member without a value is left out. "@path" stands for a tensor behind the same
  *            prefix; {n} in it is the number of the layer.
  *            Values computed from the configuration: $rope, $scale, $window, and $even_window (only even layers have

@@ -52,7 +52,7 @@ static void explain_mapping(void *context, const char *tensors, const char *mapp
     fprintf(stderr, "tensors of the checkpoint:\n%s", tensors);
     const int outcome = write_mapping(writer->directory, mapping);
     if (outcome == 0 || outcome == EEXIST)
-        fprintf(stderr, "%s %s/" MAPPING_FILE ": fill it in (server/README.md tells how) and import with --mapping\n",
+        fprintf(stderr, "%s %s/" MAPPING_FILE ": fill it in (docs/decisions.md tells how) and import with --mapping\n",
                 outcome == 0 ? "written:" : "there is already", writer->directory);
     else
         fprintf(stderr, "%s/" MAPPING_FILE ": %s; fill this in and import with --mapping:\n%s", writer->directory,
