@@ -1,11 +1,11 @@
 /**
- * api.js: asks the server, and reads its answer into tensors. Without a server (a copy opened from disk) the page's own
- * reference answers.
+ * api.js: sends requests, and reads answers into tensors. Without a server (in a copy opened from disk), reference.js
+ * computes the answers.
  *
  * @typedef {import("../request/tensor.js").Tensor} Tensor
  * @typedef {{outputs: Record<string, Tensor>, effective: object, diagnostics: object, isLocal: boolean,
  *            elapsed: number, timing: string, skipped: string[], thumbs?: Tensor, onlyHead?: number}} Answer
- *          thumbs are the reduced maps of all heads where outputs has those of one
+ *          thumbs: pooled maps of all heads, if outputs has one head only
  */
 import { matrixOf, tensorFrom } from "../request/tensor.js";
 import { modelOf } from "../request/reference.js";
@@ -14,10 +14,10 @@ import { ownRequest, pathOf } from "./layers.js";
 import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { ask, hasServer, reached } from "./server.js";
 
-/** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
+/** From this many cells of all maps on, an answer is fetched as safetensors and not as JSON. */
 const BINARY = 1 << 14;
 
-/** From this many on only the maps of one head are fetched whole; the others come reduced, for their thumbnails. */
+/** From this many on, the map of one head is fetched in full. The others are fetched as thumbnails. */
 const ONE_HEAD = 1 << 22;
 
 const THUMB = 64;
@@ -29,7 +29,7 @@ export const shapeOf = (json) => {
   return shape;
 };
 
-/** Cells of all maps together, from the request alone. */
+/** Number of cells of all maps, computed from the request. */
 export function mapCells({ request, endpoint }) {
   const query = shapeOf(request.inputs?.query),
     key = shapeOf(request.inputs?.key ?? request.inputs?.query);
@@ -37,7 +37,7 @@ export function mapCells({ request, endpoint }) {
   return (query.at(-2) ?? 0) * (key.at(-2) ?? 0) * batch * headCount({ request, endpoint });
 }
 
-/** The steps to ask for: all that this request has. */
+/** All steps that this request has. */
 export function stepsOf({ request, endpoint }) {
   const { options = {}, weights = {} } = request;
   const rotated = options.rope ? ["q_rotated", "k_rotated"] : [];
@@ -71,7 +71,7 @@ const headCount = ({ request, endpoint }) => {
 
 const isOneHead = (given) => mapCells(given) >= ONE_HEAD && headCount(given) > 1 && !given.request.options?.heads;
 
-/** The request as it is sent, which is the one to copy. A return list of its own is left as it is. */
+/** The request as it is sent and copied. A return list of its own is left as it is. */
 export function requestToSend(given, head = 0, leftOut = []) {
   const request = ownRequest(given);
   const options = { ...request.options };
@@ -81,7 +81,7 @@ export function requestToSend(given, head = 0, leftOut = []) {
   return { ...request, options };
 }
 
-/** All heads, reduced by the server to what a thumbnail shows. */
+/** Requests all heads, pooled to the size of thumbnails. */
 function thumbsRequest(given, wanted = ["attention"]) {
   const request = ownRequest(given);
   return { ...request, options: { ...request.options, return: wanted, pool: { rows: THUMB, cols: THUMB, op: "max" } } };
@@ -99,7 +99,7 @@ async function readAnswer(response) {
   return { ...json, outputs: tensorsOf(json.outputs, json.shapes) };
 }
 
-/** Empty arrays lose their inner lengths in JSON, so the shapes are taken from beside them. */
+/** Nested JSON loses the inner lengths of empty arrays, so the shapes come from the member "shapes". */
 function tensorsOf(outputs, shapes = {}) {
   const tensors = {};
   for (const [name, json] of Object.entries(outputs)) {
@@ -114,7 +114,7 @@ const mediaFor = (given) =>
 
 const post = (given, body, signal) => ask(pathOf(given), { accept: mediaFor(given), body, signal });
 
-/** A server of another version may not know a step: it is left out by its name, and nothing else is. */
+/** A server of another version may not know a step. The step that it refuses is left out. */
 async function postAllowed(given, head, signal) {
   const skipped = [];
   for (;;) {
@@ -141,9 +141,9 @@ function answerHere(given) {
   return { outputs, effective: { scale: model.scale, compute: "float64" }, diagnostics: {} };
 }
 
-/** Of a large request: what has been fetched of each head, and the thumbnails of all. */
+/** For large requests: maps fetched so far per head, and thumbnails of all heads. */
 const fetchedHeads = new WeakMap();
-/** Cells of the maps that are kept for going back to a head: 256 MiB of them. */
+/** Most map cells kept per request for going back to a head: 256 MiB. */
 const CELLS_KEPT = 1 << 26;
 
 function keepHead(given, head, answer) {
@@ -155,7 +155,7 @@ function keepHead(given, head, answer) {
 
 /**
  * @param {{endpoint: string, request: object}} given
- * @param {number} head the one to fetch where there is too much for all
+ * @param {number} head the one to fetch if all heads are too large
  * @param {AbortSignal} [signal]
  * @returns {Promise<Answer>}
  */
@@ -175,11 +175,11 @@ export async function compute(given, head, signal) {
   return found;
 }
 
-/** From this many cells on, the whole map takes a while: a small picture of it comes first. */
+/** From this many cells per map on, the full map takes a while, so a small preview comes first. */
 const FIRST_FROM = 1 << 22;
 const FIRST_SIDE = 512;
 
-/** The reduced map of a head, long before the whole one. @returns {Promise<import("../request/tensor.js").Matrix | null>} */
+/** The pooled map of a head, which arrives before the full one. @returns {Promise<import("../request/tensor.js").Matrix | null>} */
 export async function firstPicture(given, head, signal) {
   const heads = headCount(given),
     { options } = given.request;
@@ -194,7 +194,7 @@ export async function firstPicture(given, head, signal) {
 const thumbsOf = async (given, signal) =>
   (await readAnswer(await post(given, thumbsRequest(given), signal))).outputs.attention;
 
-/** Thumbnails of another kept layer that is given the same. */
+/** Thumbnails of the same inputs in another kept layer. */
 export async function thumbsOfLayer(name, given, signal) {
   const path = pathOf({ ...given, layer: { name } }),
     body = thumbsRequest(given, ["attention", "mask"]);

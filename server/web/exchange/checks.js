@@ -1,5 +1,5 @@
 /**
- * checks.js: the server's numbers beside those of reference.js.
+ * checks.js: compares the numbers of the server with those of reference.js.
  */
 import { largestDifference, modelOf, rowOf } from "../request/reference.js";
 import { Masks } from "../request/masks.js";
@@ -7,21 +7,21 @@ import { mapCells, shapeOf } from "./api.js";
 import { LAYER } from "../request/presets.js";
 import { countOf } from "../request/tensor.js";
 
-/** Above this many cells rows are checked by sample. */
+/** Above this many cells, a sample of rows is checked. */
 const WHOLE = 1 << 17;
 const SAMPLED_ROWS = 8;
 
-/** Above this many multiplications the picture does not wait for the check. */
+/** Above this many multiplications, the check starts after the map is drawn. */
 const QUICK = 1e7;
 
-/** @returns {boolean} whether checking this takes no longer than people notice */
+/** @returns {boolean} whether the check is too fast to be noticed */
 export function isQuickToCheck({ request }) {
   const query = shapeOf(request.inputs.query),
     weights = Object.values(request.weights ?? {}).map((one) => (one?.weight ? countOf(shapeOf(one.weight)) : 0));
   return countOf(query.slice(0, -1)) * weights.reduce((sum, count) => sum + count, 0) <= QUICK;
 }
 
-/** Scores that the server never reads stand as −∞ there, and as a number here. */
+/** The server writes −∞ for scores of keys that no query may see; this reference has their number. */
 function aligned(name, given, own) {
   if (name !== "scores" && name !== "scaled") return own;
   return { shape: own.shape, data: own.data.map((value, at) => (given.data[at] === -Infinity ? -Infinity : value)) };
@@ -40,7 +40,7 @@ function compareAll(outputs, model) {
   return { worst, compared };
 }
 
-/** Least and largest sum of the rows that have a key. */
+/** Smallest and largest sum of the rows that have a key, and the number of the others. */
 export function rowSums({ shape, data }) {
   const cols = shape.at(-1);
   let least = Infinity,

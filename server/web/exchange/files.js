@@ -1,5 +1,5 @@
 /**
- * files.js: what the server has for this page beside it: texts of other languages, lessons, parts of the page itself.
+ * files.js: files of the page that the server has below /web/: texts, lessons, and parts of the script.
  */
 import { h } from "../dom.js";
 import { addTexts, hasTexts, Problem } from "../texts.js";
@@ -8,7 +8,7 @@ import { ask, hasServer } from "./server.js";
 /** @param {string} path below /web/ @returns {Promise<any>} */
 export const fileOfPage = (path) => ask("web/" + path).then((response) => response.json());
 
-/** @param {string} language @returns {Promise<boolean>} whether its texts are here now */
+/** @param {string} language @returns {Promise<boolean>} whether its texts are loaded */
 export async function fetchTexts(language) {
   if (hasTexts(language)) return true;
   if (!hasServer()) return false;
@@ -17,7 +17,7 @@ export async function fetchTexts(language) {
   return table !== null;
 }
 
-/** @type {Map<string, Promise<string>>} scripts by name: a copy on disk has them in elements of their own */
+/** @type {Map<string, Promise<string>>} scripts by name; a copy on disk has them in elements of its own */
 const parts = new Map();
 
 /** @param {string} name @returns {Promise<string>} its script */
@@ -29,7 +29,7 @@ export function fetchPart(name) {
   return parts.get(name);
 }
 
-/** @returns {Promise<Record<string, string>>} all of them, for a copy of the page */
+/** @returns {Promise<Record<string, string>>} all parts, for a copy of the page */
 export async function fetchParts() {
   const names = ["diagnosis", "dumps_worker", "models", "story"];
   return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await fetchPart(name)])));
@@ -38,10 +38,10 @@ export async function fetchParts() {
 const running = new Set();
 
 /**
- * A part runs in the scope of the page, from an element of its own, because the policy knows the hash of its text.
+ * Runs a part in the global scope, in a script element, because the security policy allows scripts by their hash.
  * @template Part
  * @param {string} name
- * @param {() => Part} use gives what the part exports
+ * @param {() => Part} use returns what the part exports
  * @returns {Promise<Part>}
  */
 export async function withPart(name, use) {

@@ -1,11 +1,11 @@
 /**
- * layers.js: attention layers that the server keeps: which there are, and the requests that go over one of them.
+ * layers.js: attention layers that the server keeps: lists them, and makes requests that use one.
  *
- * A case with a layer has the whole request, weights included, as if they had been sent: so all that reads requests
- * knows nothing of layers. What goes to the server is the part that is not the layer's own.
+ * A case with a layer holds the whole request, weights included, as if they had been sent. Code that reads requests
+ * therefore needs to know nothing of layers. Only what is not the layer's own goes to the server.
  *
  * @typedef {{name: string, num_heads: number, d_model: number, d_key: number, d_value: number, d_out: number}} Facts
- * @typedef {Facts & {base: object}} Layer base: weights, options and masks as they are kept
+ * @typedef {Facts & {base: object}} Layer base: the weights, options and masks of the layer
  */
 import { LAYER, SENTENCE } from "../request/presets.js";
 import { requestFrom, safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
@@ -16,10 +16,10 @@ import { embed, splitText } from "../request/tokens.js";
 
 const PAGE = 1000;
 
-/** By number where there are numbers: layer 2 stands before layer 10. */
+/** Numbers sort by value: "layer 2" before "layer 10". */
 const byName = new Intl.Collator("en", { numeric: true });
 
-/** A server that keeps no layers has none to list. @returns {Promise<Facts[]>} */
+/** @returns {Promise<Facts[]>} sorted by name; empty if the server keeps no layers */
 export async function listLayers() {
   const found = [];
   try {
@@ -30,12 +30,12 @@ export async function listLayers() {
       after = next ?? null;
     }
   } catch {
-    // What has been read so far can be used.
+    // The layers read so far are usable.
   }
   return found.sort((a, b) => byName.compare(a.name, b.name));
 }
 
-/** Numbers that are only written out when the case goes into a file. */
+/** A tensor whose base64 is made only when the case is written as JSON. */
 const keptTensor = ({ shape, data }) => ({
   shape,
   data,
@@ -63,16 +63,16 @@ export const pathOf = ({ endpoint, layer }) => "v1/" + (layer ? `layers/${encode
 
 const isSame = (a, b) => ["d_model", "d_key", "d_value"].every((width) => a[width] === b[width]);
 
-/** Those that the same inputs can go to. */
+/** Layers that take the same inputs. */
 export const likeLayer = (layers, layer) => layers.filter((one) => isSame(one, layer));
 
-/** What of options or masks the layer does not say itself. */
+/** Members of options or masks that differ from the layer's own. */
 function added(given, base = {}) {
   const own = Object.entries(given ?? {}).filter(([name, value]) => value !== base[name]);
   return own.length > 0 ? Object.fromEntries(own) : undefined;
 }
 
-/** The request as it is sent: to a layer without what the layer has. */
+/** The request as it is sent: without what the layer has. */
 export function ownRequest({ request, layer }) {
   if (!layer) return request;
   const { inputs, options, masks, tokens } = request;
@@ -111,7 +111,7 @@ export function inputsOfText(layer, text, seed) {
 }
 
 /**
- * What is there already where the layer can take it; else its words, with numbers of their own.
+ * The inputs of a case if the layer can take them; else seeded vectors for its words.
  * @returns {{inputs: object, masks?: object, tokens?: object, random?: "inputs"}}
  */
 export function inputsFor(layer, { request, layer: before, random }) {

@@ -1,5 +1,5 @@
 /**
- * server.js: asks this server. A copy of the page that was opened from disk has none.
+ * server.js: HTTP requests to the server. A copy of the page opened from disk has none.
  */
 
 import { Problem } from "../texts.js";
@@ -9,18 +9,18 @@ function tokensOf({ expected, received }) {
   return n && most ? { n, most } : null;
 }
 
-/** What the server says when it refuses. */
+/** An error response of the server. */
 export class Refusal extends Error {
   constructor(problem) {
     super(problem.detail ?? problem.error ?? String(problem.status));
     this.pointer = problem.pointer ?? "";
     this.status = problem.status;
-    /** Of a text that is too long: how many tokens it has, and how many a model takes. */
+    /** If a text is too long: its number of tokens, and the most that the model takes. */
     this.tokens = problem.pointer === "/inputs/text" ? tokensOf(problem) : null;
   }
 }
 
-/** @param {Promise<any>} answer @throws {Problem} where no answer comes: the server is gone, or the way to it */
+/** @param {Promise<any>} answer @throws {Problem} "gone" if the server does not answer */
 export const reached = (answer) =>
   answer.catch((problem) => {
     throw problem.name === "AbortError" ? problem : new Problem("gone");
@@ -28,7 +28,7 @@ export const reached = (answer) =>
 
 export const hasServer = () => location.protocol !== "file:";
 
-/** Kept as long as the page is open, and nowhere else. */
+/** Held in memory only, until the page is closed. */
 let apiKey = "";
 
 export const hasKey = () => apiKey !== "";
@@ -37,8 +37,8 @@ export const useKey = (key) => {
 };
 
 /**
- * @param {string} path below the page's own
- * @param {{accept?: string, body?: object, signal?: AbortSignal}} [wish] with a body it is a POST
+ * @param {string} path relative to the page
+ * @param {{accept?: string, body?: object, signal?: AbortSignal}} [wish] with a body, the method is POST
  * @returns {Promise<Response>} or throws a Refusal
  */
 export async function ask(path, { accept = "application/json", body, signal } = {}) {
@@ -48,7 +48,7 @@ export async function ask(path, { accept = "application/json", body, signal } = 
     ...(body ? { "Content-Type": "application/json" } : {}),
     ...(apiKey ? { Authorization: "Bearer " + apiKey } : {}),
   };
-  // One address has several forms here, and what is kept may change: nothing is to come from the browser's cache.
+  // A URL has several representations, and kept layers may change, so the browser's cache is not used.
   const response = await reached(fetch(path, { signal, headers, cache: "no-store", ...sent }));
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({ error: response.statusText }));

@@ -1,5 +1,5 @@
 /**
- * share.js: the state in the hash of the address, and in a file that opens from disk.
+ * share.js: the state as the hash of a URL, and as JSON.
  */
 import { base64OfBytes, bytesOfBase64, nestedOf, tensorFrom } from "../request/tensor.js";
 import { caseOver, fetchLayer, ownRequest } from "./layers.js";
@@ -11,7 +11,7 @@ import { checkedLesson } from "../story/lesson.js";
 import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";
 
-/** Longer addresses are cut by mail programs and proxies. */
+/** Mail programs and proxies cut longer URLs. */
 const HASH_MAX = 48000;
 
 async function through(stream, bytes) {
@@ -26,7 +26,7 @@ const fromUrl = (text) =>
     .replace(/_/g, "/")
     .padEnd(Math.ceil(text.length / 4) * 4, "=");
 
-/** What differs from the usual. */
+/** Members of a view that differ from the default, except the paint mode. */
 export function viewToShare(view) {
   return Object.fromEntries(
     Object.entries(view).filter(
@@ -43,7 +43,7 @@ function isPossible(name, value) {
   return name === "step" && typeof value === "string";
 }
 
-/** Only names and values that there are; what a link may not decide stays as usual. */
+/** Ignores unknown names and invalid values. */
 export function viewFromShared(given) {
   const view = { ...USUAL_VIEW };
   for (const [name, value] of Object.entries(given ?? {}))
@@ -51,7 +51,7 @@ export function viewFromShared(given) {
   return view;
 }
 
-/** A preset that nobody has edited goes by its name, a text in a model and a kept layer too; anything else whole. */
+/** Refers to an unedited preset, a text in a model and a kept layer by name. Writes out any other request. */
 function contentOfCase({ id, endpoint, layer, request, random, seed, source, copyOf, ...given }) {
   const own = ownRequest({ ...given, layer, request });
   if (layer && source?.inputs === request.inputs) {
@@ -61,7 +61,7 @@ function contentOfCase({ id, endpoint, layer, request, random, seed, source, cop
   return id && PRESETS.includes(id) ? { preset: id } : { endpoint, layer: layer?.name, random, seed, request: own, ...(layer ? {} : originOf({ source, copyOf, random, seed })) };
 }
 
-/** Requests are written out once, however often the view changes. */
+/** Each case is serialized once, however often the view changes. */
 const caseTexts = new WeakMap();
 
 function textOfCase(given) {
@@ -69,7 +69,7 @@ function textOfCase(given) {
   return caseTexts.get(given);
 }
 
-/** Expected values are written out once, too, and with all their digits. */
+/** Expected values are serialized once, with all their digits. */
 const expectedTexts = new WeakMap();
 
 function textOfExpected({ values, rtol, atol }) {
@@ -79,7 +79,7 @@ function textOfExpected({ values, rtol, atol }) {
   return `{"rtol":${rtol},"atol":${atol},"values":[${values.map((one) => expectedTexts.get(one))}]}`;
 }
 
-/** @returns {string} all that brings back what is seen, as JSON */
+/** @returns {string} the state as JSON, which stateOf reads */
 export function textOfState({ given, kept, expected, lesson, view }) {
   const members = {
     view: JSON.stringify(viewToShare(view)),
@@ -91,7 +91,7 @@ export function textOfState({ given, kept, expected, lesson, view }) {
   return `${textOfCase(given).slice(0, -1)}${written.join("")}}`;
 }
 
-/** @param {string} text of a state @returns {Promise<string | null>} null: too long for an address */
+/** @param {string} text of a state @returns {Promise<string | null>} null: too long for a URL */
 export async function hashOf(text) {
   if (text.length > 100 * HASH_MAX) return null;
   const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
@@ -105,18 +105,18 @@ async function contentOf(packed) {
     const content = JSON.parse(new TextDecoder().decode(bytes));
     if (content !== null && typeof content === "object") return content;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Problem("share.broken");
 }
 
-/** @returns {Promise<Awaited<ReturnType<typeof stateOf>> | null>} null: no hash of ours */
+/** @returns {Promise<Awaited<ReturnType<typeof stateOf>> | null>} null: the hash holds no state */
 export async function stateOfHash(hash) {
   const [, packed] = /^#v1=(.*)$/.exec(hash) ?? [];
   return packed === undefined ? null : stateOf(await contentOf(packed));
 }
 
-/** @returns {Promise<import("../request/presets.js").Case>} @throws {Problem} where it names what there is not */
+/** @returns {Promise<import("../request/presets.js").Case>} @throws {Problem} if it names something unknown */
 async function caseOfContent({ preset, endpoint, layer, request: shared, copyOf, random: drawn, seed, source }) {
   if (PRESETS.includes(preset)) return presetCase(preset);
   if (source) return exampleOf(await caseOfModel(source, { masks: shared?.masks, options: shared?.options }));
@@ -136,14 +136,14 @@ function expectedOf({ values, rtol, atol }) {
     };
     if (rtol >= 0 && atol >= 0) return { rtol, atol, values: values.map(read) };
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Problem("share.broken");
 }
 
 /**
  * @param {any} content as textOfState and pageWith write it
- * @returns {Promise<{given: object, view: object, keptGiven: object | null, expected: any, lesson: any}>} keptGiven is to be computed too
+ * @returns {Promise<{given: object, view: object, keptGiven: object | null, expected: any, lesson: any}>} keptGiven is to be computed, too
  */
 export async function stateOf(content) {
   const given = await caseOfContent(content),
