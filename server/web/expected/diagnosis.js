@@ -1,9 +1,9 @@
 /**
- * diagnosis.js: which of the usual suspects explains expected values that a run does not have.
+ * diagnosis.js: finds the common mistake that explains why expected values differ from a run.
  *
- * Nothing is said unless a suspect leaves clearly less of the difference than there was.
+ * A mistake is reported only if it explains most of the difference.
  *
- * @typedef {{id: string, of: string, left: number, before: number}} Cause left and before are largest differences
+ * @typedef {{id: string, of: string, left: number, before: number}} Cause left and before: largest difference with and without it
  */
 import { isQuickToCheck } from "../exchange/checks.js";
 import { mapCells } from "../exchange/api.js";
@@ -14,15 +14,15 @@ import { apart, roundingOf } from "./differences.js";
 import { placingOf } from "./matching.js";
 import { suspectsFor } from "./suspects.js";
 
-/** An explanation leaves at most this part of the difference, and this of that again as part of the values. */
+/** A cause leaves at most this share of the difference, and at most the square of this share of the values. */
 const CLEARLY = 0.1;
 
-/** Rounding differs a little from one implementation to the next: sums are added in another order. */
+/** The same for rounding, which depends on the order of additions and so differs between implementations. */
 const CLEARLY_ROUNDED = 0.35;
 
 const CELLS_MOST = 1 << 17;
 
-/** @returns {{part: number, most: number}} root mean square as part of the expected one, and largest difference */
+/** @returns {{part: number, most: number}} root mean square relative to the expected values, and largest difference */
 function residualOf(model, lines, run) {
   let part = 0,
     most = 0;
@@ -50,7 +50,7 @@ const pause = () => new Promise((resolve) => setTimeout(resolve));
 /**
  * @param {import("./differences.js").Line[]} lines
  * @param {{given: any, answer: any}} run
- * @param {() => boolean} isOld whether nobody waits any more
+ * @param {() => boolean} isOld whether the result is no longer needed
  * @returns {Promise<Cause | null>}
  */
 export async function causeOf(lines, run, isOld = () => false) {

@@ -1,17 +1,17 @@
 /**
- * differences.js: expected values beside those of a run, step by step, in the order in which the steps arise.
+ * differences.js: compares expected values with those of a run, step by step, in the order of the steps.
  *
  * @typedef {{rtol: number, atol: number}} Tolerance a cell agrees where |own − expected| ≤ atol + rtol · |expected|
  * @typedef {{name: string, tensor: import("../request/tensor.js").Tensor, digits: number, step: string,
- *            isNamed?: boolean, isChosen?: boolean, view: {batch: number, head: number}}} Expected of a step; a part of it is of this head and batch item
+ *            isNamed?: boolean, isChosen?: boolean, view: {batch: number, head: number}}} Expected values of a step, or of the part in view
  * @typedef {object} Line
  * @property {Expected} given
  * @property {import("../request/steps.js").Step} step
- * @property {number} absolute the largest difference
- * @property {number} relative the largest one as a part of the expected value, of differences that atol does not let pass
- * @property {number} count cells that are compared
- * @property {number} outside how many of them leave the tolerance
- * @property {number} index in the run's tensor of the worst cell: the one that is farthest beyond its tolerance
+ * @property {number} absolute largest difference
+ * @property {number} relative largest difference relative to the expected value, among those that atol does not accept
+ * @property {number} count of compared cells
+ * @property {number} outside number of cells outside the tolerance
+ * @property {number} index of the worst cell in the run's tensor: the one farthest beyond its tolerance
  * @property {number} own
  * @property {number} expected
  */
@@ -20,13 +20,13 @@ import { placingOf } from "./matching.js";
 
 export const USUAL_TOLERANCE = { rtol: 1e-3, atol: 1e-5 };
 
-/** Other programs write a masked score as a very small number. */
+/** Other programs write a masked score as a large negative number. */
 const MASKED_BELOW = -9000;
 
-/** Scores that nobody reads are −∞ in an answer of the server. */
+/** The server writes −∞ for scores of keys that no query may see. */
 const isUnread = (id, own, expected) => (id === "scores" || id === "scaled") && (own === -Infinity || expected === -Infinity);
 
-/** @returns {number} how far two numbers are apart; Infinity where only one of them is a number */
+/** @returns {number} the absolute difference; Infinity if only one of them is a number */
 export function apart(id, own, expected) {
   if (own === expected || (Number.isNaN(own) && Number.isNaN(expected)) || isUnread(id, own, expected)) return 0;
   if (own === -Infinity && expected < MASKED_BELOW) return 0;
@@ -34,7 +34,7 @@ export function apart(id, own, expected) {
   return Number.isNaN(size) ? Infinity : size;
 }
 
-/** What rounding for print alone can make of a number. */
+/** Largest difference that rounding for print can make. */
 export const roundingOf = ({ digits }) => (digits === 0 ? 0 : 0.5001 * 10 ** -digits);
 
 /** @param {Expected} given @returns {Line | null} null: the run has no such step in this shape */

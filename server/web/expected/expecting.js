@@ -1,6 +1,6 @@
 /**
- * expecting.js: what people bring, used as they say: as a request of its own, as a part of the present one, or as the
- * values that a step should have.
+ * expecting.js: uses data of one's own as a request, as a part of the present request, or as the expected values of a
+ * step.
  *
  * @typedef {import("../request/reading.js").Found} Found
  */
@@ -17,7 +17,7 @@ import { USUAL_TOLERANCE } from "./differences.js";
 import { guessedStep, stepNamed } from "./matching.js";
 import { stepsIn } from "../request/steps.js";
 
-/** Places of a request for one tensor, with what the page calls them. */
+/** Members of a request that hold one tensor, with their labels. */
 const PLACES = {
   "in.query": ["X", ["inputs", "query"]],
   "in.key": ["X key", ["inputs", "key"]],
@@ -30,7 +30,7 @@ const PLACES = {
 
 const foundOf = (name, tensor, digits = 0) => ({ name, tensor, digits });
 
-/** An answer of the server, or any object of tensors; what is none is left out. @returns {Found[]} */
+/** Tensors of an answer, or of any object. Other members are ignored. @returns {Found[]} */
 function foundInJson(json, digits) {
   if (Array.isArray(json)) return [foundOf("", tensorFrom(json), digits)];
   const isTensor = (value) => (Array.isArray(value) && value.length > 0) || Array.isArray(value?.shape);
@@ -48,7 +48,7 @@ export function foundInText(text) {
 
 const withNames = (tensors) => Object.entries(tensors).map(([name, tensor]) => foundOf(name, tensor));
 
-/** @param {File} file @returns {Promise<Found[]>} a tensor without a name has the file's */
+/** @param {File} file @returns {Promise<Found[]>} a tensor without a name gets that of the file */
 export async function foundInFile(file) {
   const buffer = await file.arrayBuffer(),
     bytes = new Uint8Array(buffer),
@@ -62,7 +62,7 @@ export async function foundInFile(file) {
   return foundInText(textOfBytes(bytes, file.name)).map((one) => ({ ...one, name: one.name || name }));
 }
 
-/** Values of a step take the place of those that it had. */
+/** Adds expected values. They replace earlier ones of the same step. */
 export function expectValues(app, found) {
   if (!app.store.state.answer) return;
   const { run, view } = app.seen(),
@@ -80,7 +80,7 @@ export function expectValues(app, found) {
   app.store.change({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
 }
 
-/** Zeros and ones say who may attend; other numbers are added to the scores. */
+/** Zeros and ones are the mask "attend". Other numbers are a bias. */
 function maskOf({ tensor }) {
   const isAttend = tensor.data.every((value) => value === 0 || value === 1);
   return isAttend ? ["attend", nestedOf(tensor, Boolean)] : ["bias", jsonOfTensor(tensor)];
@@ -94,7 +94,7 @@ function putIn(app, place, [found]) {
   app.store.edit({ ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request });
 }
 
-/** The choice of what one's data is, and what is done with it. @param {import("../main.js").App} app */
+/** The choice of what one's data is, and what uses it. @param {import("../main.js").App} app */
 export function createUses(app) {
   const { t } = app;
   const uses = [

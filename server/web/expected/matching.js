@@ -1,14 +1,14 @@
 /**
- * matching.js: which step of a run expected values are of, by their name and shape, and which cell is which.
+ * matching.js: finds the step of a run that expected values belong to, by name and shape, and maps their cells to it.
  *
  * @typedef {import("../request/tensor.js").Tensor} Tensor
  * @typedef {{name: string, tensor: Tensor, digits: number}} Found
- * @typedef {{at: (n: number) => number, count: number}} Placing at gives the index in the run's tensor of the n-th value
+ * @typedef {{at: (n: number) => number, count: number}} Placing at: index of the n-th value in the run's tensor
  */
 import { groupSize, stepsIn, tensorIn } from "../request/steps.js";
 import { countOf } from "../request/tensor.js";
 
-/** Other names of steps, in small letters, without spaces and signs. */
+/** Other names of steps, in lower case, without spaces and signs. */
 const ALIASES = {
   attention: ["attn", "attnweights", "attentionweights", "attnprobs", "probs", "softmax", "a", "p"],
   scores: ["score", "logits", "qk", "qkt", "energy"],
@@ -29,7 +29,7 @@ const ALIASES = {
   "w.output": ["wo", "weightsoutputweight"],
 };
 
-/** What an answer also has, and the page has no step for. */
+/** Outputs of an answer that the page does not show as steps. */
 const NO_STEPS = ["mask", "lse", "entropy"];
 
 const plainName = (name) => name.toLowerCase().replace(/^outputs\./, "").replace(/\.npy$/, "").replace(/[^\p{L}\d]/gu, "");
@@ -42,7 +42,7 @@ export function stepNamed(name, steps) {
 
 const squeezed = (shape) => shape.filter((size) => size !== 1).join();
 
-/** Where the part of a tensor begins that a head and a batch item see. */
+/** Index of the first number that belongs to a head and a batch item. */
 function startOf(own, rank, step, run, { batch, head }) {
   const lead = own.slice(0, own.length - rank),
     size = countOf(own.slice(own.length - rank));
@@ -52,7 +52,7 @@ function startOf(own, rank, step, run, { batch, head }) {
 }
 
 /**
- * The whole tensor; heads beside each other instead of one below the other; or the part that is looked at.
+ * Accepts the whole tensor; the layout (batch, length, heads, d), with or without joined heads; or the shown part.
  * @returns {Placing | null} null: the shape fits in no way
  */
 export function placingOf(found, step, run, view) {
@@ -90,7 +90,7 @@ function looksLikeWeights({ shape, data }) {
   return true;
 }
 
-/** Sum of squares of what lies between, over cells where both are finite. */
+/** Squared distance, over cells where both numbers are finite. */
 function distance(found, placing, own) {
   let sum = 0;
   for (let n = 0; n < placing.count; n++) {
@@ -100,17 +100,17 @@ function distance(found, placing, own) {
   return sum;
 }
 
-/** @returns {import("../request/steps.js").Step[]} those that the values have the shape of */
+/** @returns {import("../request/steps.js").Step[]} those whose shape the values have */
 export const stepsThatFit = (found, run, view) => stepsIn(run).filter((step) => placingOf(found, step, run, view));
 
-/** Values that are nearer to a step than this part of its size are that step's. */
+/** Values closer to a step than this share of their size belong to the step. */
 const SURELY = 0.05;
 
 const sizeOf = ({ data }) => data.reduce((sum, value) => (value - value === 0 ? sum + value * value : sum), 0);
 
 /**
- * By the name, else weights and masked scores by how they look, else the step that they nearly are, else the output where
- * they have its shape: a mistake leads away from every step, and the result is what people have.
+ * Decides by name; for weights and masked scores by their numbers; by closeness to a step; else for the output, if it
+ * has the shape. A mistake leads away from every step, and most people bring the output.
  * @returns {import("../request/steps.js").Step | undefined}
  */
 export function guessedStep(found, run, view) {

@@ -1,5 +1,5 @@
 /**
- * results.js: beside the map: expected values of steps, how far the run is from them, where, and why.
+ * results.js: the section on expected values: how far the run is from them, where, and why.
  */
 import { bdi, choice, h, numberField } from "../dom.js";
 import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
@@ -8,10 +8,10 @@ import { short } from "../request/tensor.js";
 import { cellAt, linesFor } from "./differences.js";
 import { stepsThatFit } from "./matching.js";
 
-/** Computing usual mistakes is a part of the page that nobody waits for whose values agree. */
+/** The diagnosis is loaded only if values differ. */
 const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
 
-/** A difference for people. */
+/** Formats a difference. */
 const sized = (value) => (value === 0 ? "0" : short(value, 2));
 
 const LABELLED = { query: "", key: "", feature: "d" };
@@ -66,7 +66,7 @@ export function createExpected(app) {
     store.look({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
   };
 
-  /** Where the name has not decided, people may. */
+  /** If the name does not decide, a choice offers all steps that fit. */
   function stepCell(line, run, view) {
     const { given, step } = line,
       fitting = given.isNamed ? [] : stepsThatFit(given, run, view);

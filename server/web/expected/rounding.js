@@ -1,14 +1,14 @@
 /**
- * rounding.js: numbers as types of two bytes hold them.
+ * rounding.js: rounds numbers to types of two bytes.
  */
 
-/** Half-way cases go to the even neighbour. */
+/** Rounds halves to the even neighbour. */
 function nearestEven(value) {
   const near = Math.round(value);
   return Math.abs(value % 1) === 0.5 && near % 2 !== 0 ? near - 1 : near;
 }
 
-/** @param {number} bits of the mantissa @param {number} least exponent of normal numbers @param {number} most largest number */
+/** @param {number} bits of the mantissa @param {number} least normal exponent @param {number} most largest number */
 const rounderTo = (bits, least, most) => (value) => {
   if (value === 0 || value - value !== 0) return value;
   const exponent = Math.max(least, Math.floor(Math.log2(Math.abs(value)))),

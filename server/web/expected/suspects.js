@@ -1,8 +1,8 @@
 /**
- * suspects.js: what implementations of attention usually get wrong, each computed as they would compute it.
+ * suspects.js: common mistakes in implementations of attention, each computed as such an implementation would.
  *
  * @typedef {import("../request/reference.js").Model} Model
- * @typedef {{id: string, of?: string, make: () => Model}} Suspect of: what it is about, where there are several
+ * @typedef {{id: string, of?: string, make: () => Model}} Suspect of: the part that is wrong, if several parts can be
  */
 import { joinHeads } from "../request/linear.js";
 import { Masks } from "../request/masks.js";
@@ -11,7 +11,7 @@ import { completeModel, modelOf } from "../request/reference.js";
 import { tensorFrom } from "../request/tensor.js";
 import { roundersOf } from "./rounding.js";
 
-/** What all of them start from. */
+/** What all mistakes start from. */
 class Case {
   /** @param {{request: any, endpoint: string}} given @param {Record<string, object>} outputs of the server, for its dropout */
   constructor({ request, endpoint }, outputs) {
@@ -22,12 +22,12 @@ class Case {
   }
   #begin = (request) => modelOf(request, this.isLayer, undefined, true);
 
-  /** Another request. */
+  /** Computes another request. */
   asked = (patch) => () => {
     const request = { ...this.request, ...patch };
     return completeModel(this.#begin(request), request, this.outputs);
   };
-  /** Another computation of the same. */
+  /** Computes the same request in another way. */
   worked = (prepare, change) => () => {
     const model = this.#begin(this.request);
     prepare(model);
@@ -55,7 +55,7 @@ function scales({ request, model, asked }) {
 
 const finite = (value) => (value === -Infinity ? 0 : value);
 
-/** The rules of a request with another answer to what is hidden. */
+/** The masks of a request, but with another test for what is hidden. */
 const withHidden = (rules, hiddenBy) => ({
   hiddenBy,
   bias: (...at) => finite(rules.bias(...at)),
@@ -66,7 +66,7 @@ const openMasks = (model) => {
   model.masks = withHidden(model.masks, () => null);
 };
 
-/** @returns {boolean[]} for every cell of every map whether it is hidden */
+/** @returns {boolean[]} whether a cell is hidden, for every cell of every map */
 function hiddenCells({ size: { batch, heads, qLen, kvLen } }, rules) {
   return Array.from({ length: batch * heads * qLen * kvLen }, (_, n) => {
     const row = Math.floor(n / kvLen),
@@ -75,14 +75,14 @@ function hiddenCells({ size: { batch, heads, qLen, kvLen } }, rules) {
   });
 }
 
-/** Weights, or scores, times 0 where a key is hidden. */
+/** Sets weights, or scores, to 0 where a key is hidden. */
 const closeAfter = (name, hidden) => (model) => {
   model.steps[name].data.forEach((_, n, data) => {
     if (hidden[n]) data[n] = 0;
   });
 };
 
-/** 0 / 0, where the server gives 0. */
+/** A row without keys becomes 0 / 0, where the server gives 0. */
 const emptyRowsNaN = (model) => {
   const { data } = model.steps.attention,
     { kvLen } = model.size;
@@ -133,7 +133,7 @@ function masks({ request, model, asked, worked }) {
   return found;
 }
 
-/** A causal mask that hides the token itself, or that shows the one after it. */
+/** A causal mask off by one: it hides the token itself, or shows the next one. */
 function shiftedCausal({ request, model, worked }) {
   if (!request.masks?.causal) return [];
   const rules = model.masks,
@@ -151,7 +151,7 @@ function shiftedCausal({ request, model, worked }) {
 
 // ---- softmax -------------------------------------------------------------------------------------------------------
 
-/** The softmax of the masked scores once more: of each row, or of each column. */
+/** Computes the softmax of the masked scores again: per row, or per column. */
 function softmaxOf({ steps, size: { qLen, kvLen } }, over) {
   const [count, lines, step, stride] = over === "key" ? [kvLen, qLen, 1, kvLen] : [qLen, kvLen, kvLen, 1];
   const { data } = steps.masked;
@@ -167,7 +167,7 @@ function softmaxOf({ steps, size: { qLen, kvLen } }, over) {
     }
 }
 
-/** @param {number} empty what a key gets that is hidden in all heads */
+/** @param {number} empty weight of a key that is hidden in all heads */
 const softmaxOverHeads = (empty) => ({ steps, size: { batch, heads, qLen, kvLen } }) => {
   const size = qLen * kvLen,
     { data } = steps.masked;
@@ -189,7 +189,7 @@ function softmaxes({ model, worked }) {
   return [over("softmaxQueries", (one) => softmaxOf(one, "query")), ...overHeads];
 }
 
-/** Weights as dropout leaves them in training, with none of them dropped. */
+/** Weights scaled as in training with dropout, with none of them dropped. */
 function keptScaling({ request, worked }) {
   const { training, dropout } = request.options ?? {};
   if (training) return [];
@@ -203,7 +203,7 @@ function keptScaling({ request, worked }) {
 
 // ---- keys and heads ------------------------------------------------------------------------------------------------
 
-/** The numbers of K, in their order, taken as (d, len) and not as (len, d). */
+/** K reshaped to (d, len) instead of transposed. */
 function keysAsTheyLie({ shape, data }) {
   const [batch, heads, length, d] = shape,
     out = new Float64Array(data.length);
@@ -229,7 +229,7 @@ function keys({ model, worked }) {
   return [{ id: kvLen === dK ? "keysPlain" : "keysReshaped", make: put }];
 }
 
-/** Heads of keys one after the other again and again, where each is to stand beside itself. */
+/** Key heads tiled (0, 1, 0, 1) instead of repeated (0, 0, 1, 1). */
 function tiled({ shape: [batch, kvHeads, length, d], data }, heads) {
   const size = length * d,
     out = new Float64Array(batch * heads * size);
@@ -257,7 +257,7 @@ function groups({ model, worked }) {
   return [{ id: "groupsTiled", make: put }];
 }
 
-/** Feature c of a head stands at c · heads + head. */
+/** Feature c of a head is at c · heads + head. */
 function interleaved({ shape, data }, isBack) {
   const [batch, heads, length, d] = shape,
     out = new Float64Array(data.length);
@@ -272,7 +272,7 @@ function interleaved({ shape, data }, isBack) {
   return out;
 }
 
-/** What stands at a feature when heads stand side by side. */
+/** Value of a feature when the heads are joined. */
 const joinedAt = (data, [, heads, length, d], b, i, feature) =>
   data[((b * heads + Math.floor(feature / d)) * length + i) * d + (feature % d)];
 
@@ -324,7 +324,7 @@ function transposed({ request, asked }) {
   return [...square.map((name) => suspect([name])), ...(square.length > 1 ? [suspect(square)] : [])];
 }
 
-/** Weights of these names replaced, or left without a part. */
+/** Computes the request with other weights. */
 const withWeights = ({ request, asked }, replaced) => asked({ weights: { ...request.weights, ...replaced } });
 
 function biases(one) {
@@ -338,7 +338,7 @@ function biases(one) {
   return [...biased.map((name) => suspect([name])), ...(biased.length > 1 ? [suspect(biased)] : [])];
 }
 
-/** Two of Q, K and V in each other's place: their weights, or they themselves where they are given. */
+/** Swaps two of Q, K and V: their weights, or the inputs themselves if there are no weights. */
 function swaps(one) {
   const { request, isLayer, asked } = one,
     owner = (isLayer ? request.weights : request.inputs) ?? {};
@@ -372,7 +372,7 @@ function rotations({ request, asked }) {
 const ofTensors = (members, change) =>
   Object.fromEntries(Object.entries(members).map(([name, json]) => [name, Array.isArray(json) || json?.shape ? change(json) : json]));
 
-/** Everything that is kept is rounded; sums and exponentials are not. */
+/** Rounds everything that is stored. Sums and exponentials stay float64. */
 function roundedModel({ request, isLayer, outputs }, round) {
   const ofTensor = ({ shape, data }) => ({ shape, data: Float64Array.from(data, round) }),
     ofJson = (json) => ofTensor(tensorFrom(json));
@@ -406,7 +406,7 @@ function roundedModel({ request, isLayer, outputs }, round) {
 
 const roundings = (one) => roundersOf().map(({ id, round }) => ({ id, make: () => roundedModel(one, round) }));
 
-/** @returns {Suspect[]} those that this request can have */
+/** @returns {Suspect[]} the mistakes that are possible in this request */
 export function suspectsFor(given, outputs) {
   const one = new Case(given, outputs);
   if (one.model.unknown.length > 0) return [];
