@@ -1,5 +1,5 @@
 /**
- * bars.js: the weights of one row as bars. The bars stay the same elements, so that they move when the weights do.
+ * bars.js: the weights of one row as bars. The elements are reused, so that CSS can animate a change.
  */
 import { bdi, h } from "../dom.js";
 import { cellText } from "./map.js";

@@ -1,8 +1,8 @@
 /**
  * colour.js: numbers to colours.
  *
- * A table has 256 colours as little-endian RGBA words, as ImageData wants them. Viridis (Smith and van der Walt, 2015)
- * and Cividis (Nuñez and others, 2018) are given at seventeen and nine points and drawn out between them.
+ * A table has 256 colours as little-endian RGBA words, the format of ImageData. Viridis (Smith and van der Walt, 2015)
+ * and Cividis (Nuñez and others, 2018) are given at 17 and 9 points, with linear interpolation between them.
  */
 const POINTS = {
   viridis: [
@@ -58,10 +58,10 @@ export function tableOf(name) {
 
 /** @typedef {{table: Uint32Array, low: number, high: number, isLog: boolean, name: string}} Scale */
 
-/** Five decades are what a logarithmic scale shows. */
+/** Decades that a logarithmic scale shows. */
 const DECADES = 5;
 
-/** The extent of the finite numbers; large maps by a sample of their rows. */
+/** The smallest and the largest finite number. */
 export function extentOf(data) {
   let low = Infinity,
     high = -Infinity;
@@ -73,7 +73,7 @@ export function extentOf(data) {
   return low <= high ? { low, high, data } : { low: 0, high: 0, data };
 }
 
-/** The extent of several tensors together; its sample is drawn from them all. @param {import("../request/tensor.js").Tensor[]} tensors */
+/** The common extent of several tensors. @param {import("../request/tensor.js").Tensor[]} tensors */
 export function extentOfAll(tensors) {
   const data = new Float32Array(tensors.reduce((sum, one) => sum + one.data.length, 0));
   let at = 0;
@@ -86,10 +86,14 @@ export function extentOfAll(tensors) {
 
 const SAMPLED = 1 << 14;
 
-/** What 99 of 100 weights above 0 are below: the few that stand alone in their rows leave the rest its colours. */
+/** Cache of usualMost. */
 const usualMosts = new WeakMap();
 
-/** @param {{high: number, data?: Float32Array | Float64Array}} extent */
+/**
+ * The 99th percentile of positive weights, from a sample. A few large weights would otherwise make all others one
+ * colour.
+ * @param {{high: number, data?: Float32Array | Float64Array}} extent
+ */
 function usualMost({ data, high }) {
   if (!data?.length) return high;
   if (!usualMosts.has(data)) {
@@ -129,7 +133,7 @@ export function wordAt(scale, value) {
   return scale.table[indexOf(scale, value)];
 }
 
-/** CSS colour of a value, and whether dark text is legible on it. */
+/** CSS colour of a value, and whether it is light, so that text on it must be dark. */
 export function cssAt(scale, value) {
   const word = wordAt(scale, value);
   const [r, g, b] = [word & 255, (word >> 8) & 255, (word >> 16) & 255];

@@ -1,9 +1,9 @@
 /**
- * gestures.js: pointer, fingers and wheel on a map: one gesture paints, or it travels, until every finger is up.
+ * gestures.js: pointer, touch and wheel on a map.
  */
 import { TILE } from "./tiles.js";
 
-/** A press that moves less, in CSS pixels, is a tap. */
+/** A press that moves less than this, in CSS pixels, is a tap. */
 const STILL = 4;
 
 export class Gestures {
@@ -37,7 +37,7 @@ export class Gestures {
     else this.map.hover(this.map.view.cellAt(now.x, now.y));
   }
 
-  /** One gesture does one thing until every finger is up: it paints, or it travels (pans, and zooms with two fingers). */
+  /** A gesture does one thing until every finger is up: it paints, or it pans (and zooms with two fingers). */
   #drag(id, before, now) {
     const isStill = Math.hypot(now.x - before.from.x, now.y - before.from.y) < STILL;
     if (this.gesture === "" && isStill) return;
@@ -59,7 +59,7 @@ export class Gestures {
     this.map.view.panBy((now.x - before.x) / 2, (now.y - before.y) / 2);
   }
 
-  /** Every cell on the way: a fast pointer says only where it was now and then. */
+  /** Interpolates the cells between two pointer events. */
   #paintTo({ x, y }) {
     const { x: fromX, y: fromY } = this.painted,
       steps = Math.ceil((4 * Math.hypot(x - fromX, y - fromY)) / Math.min(this.map.view.cellWidth, this.map.view.cellHeight)) || 1;
@@ -72,7 +72,7 @@ export class Gestures {
     this.painted = { ...this.painted, x, y };
   }
 
-  /** A finger paints once it moves or leaves: until then a second one may come to zoom. */
+  /** A finger paints when it moves or lifts, because a second finger may come first, to zoom. */
   #press(event) {
     if (event.button !== 0 || !this.map.sheet || !this.map.size) return;
     const place = this.#place(event);
@@ -104,8 +104,8 @@ export class Gestures {
   }
 
   /**
-   * The wheel scrolls the page unless Ctrl is held (as a pinch on a touchpad says), or the map is one to travel in and
-   * has the focus, as after a click.
+   * The wheel scrolls the page. It zooms if Ctrl is held (browsers report a pinch on a touchpad this way), or if the
+   * map is large and has the focus.
    */
   #wheel(event) {
     if (!this.map.sheet || !this.map.size) return;

@@ -1,7 +1,7 @@
 /**
- * grid.js: many matrices as small pictures on one canvas: in rows and columns with names, or one after another.
+ * grid.js: many matrices as thumbnails on one canvas: in rows and columns with names, or one after another.
  *
- * As in the map, one cell of the grid is real, the focused one. All others are pixels.
+ * As in the map, only the focused cell is an element. The others are pixels.
  */
 import { cssColour, h, sizeCanvas } from "../dom.js";
 
@@ -12,37 +12,37 @@ const SIDE = { least: 18, most: 104, leastOfFlow: 44, leastWithCaption: 40 },
   CAPTION = 16,
   SMALL_FONT = "12px system-ui, sans-serif",
   CAPTION_FONT = "11px system-ui, sans-serif";
-/** Pictures beside each other when they come one after another. */
+/** Pictures per row that fit the width, when they come one after another. */
 const FLOW_MOST = 8;
 
-/** Pixels of a side that pictures need not exceed. */
+/** Largest side of a picture, in pixels. */
 export const THUMB_PIXELS = 64;
 
 /**
  * @typedef {object} Picture
- * @property {() => HTMLCanvasElement | null} canvas asked for when it is drawn; null: there is none yet
- * @property {() => string} label in words
- * @property {string} [caption] below it, where there is room
+ * @property {() => HTMLCanvasElement | null} canvas called when the picture is drawn; null: not made yet
+ * @property {() => string} label accessible name
+ * @property {string} [caption] below the picture, if there is room
  * @property {string | null} [colour] of a frame
  * @property {boolean} [isFaint]
  * @property {boolean} [isCrossed]
  *
  * @typedef {object} Board what is shown
  * @property {string} label
- * @property {(Picture | null)[]} pictures row by row; null: a place that stays empty, at the end of a row
- * @property {number} across pictures in a row
- * @property {string[] | null} rowNames null: one after another, as many in a row as there is room for
+ * @property {(Picture | null)[]} pictures row by row; null: an empty place at the end of a row
+ * @property {number} across pictures per row
+ * @property {string[] | null} rowNames null: one after another, as many per row as fit
  * @property {string[]} colNames
  * @property {boolean} hasCaptions
- * @property {number} open place of the picture that is open
- * @property {number} [focus] place of the focused one; else the one that is open
+ * @property {number} open index of the open picture
+ * @property {number} [focus] index of the focused picture; by default the open one
  */
 
 export class PictureGrid {
   /**
    * @param {{onselect: (at: number) => void, onopen: () => void, onkey: (key: string) => boolean,
    *          say: (text: string) => void, onmove?: (at: number) => void, onhover?: (at: number | null) => void}} hooks
-   *          onmove: by the keyboard; without it a move selects
+   *          onmove: called for moves by the keyboard; without it, a move selects
    */
   constructor(hooks) {
     this.hooks = hooks;
@@ -203,7 +203,7 @@ export class PictureGrid {
     this.cell.setAttribute("aria-label", this.board.pictures[at]?.label() ?? "");
   }
 
-  /** @returns {number} −1: none is there */
+  /** @returns {number} −1: no picture */
   #placeAt(event) {
     const box = this.plot.getBoundingClientRect(),
       col = Math.floor((event.clientX - box.left - this.left) / (this.side + GAP)),
@@ -244,7 +244,7 @@ export class PictureGrid {
     if (to !== undefined) this.#moveTo(to >= 0 && to <= last ? to : at);
     else if (event.key === "Enter") this.hooks.onopen();
     else if (isFar || !this.hooks.onkey(event.key)) return;
-    else requestAnimationFrame(() => this.hooks.say(this.cell.getAttribute("aria-label"))); // what the key has changed
+    else requestAnimationFrame(() => this.hooks.say(this.cell.getAttribute("aria-label"))); // as the key has changed it
     event.preventDefault();
   }
 

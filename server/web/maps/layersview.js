@@ -1,6 +1,6 @@
 /**
- * layersview.js: a row of heads for each layer: of a text in a model, the maps that the model makes in all its layers; of
- * other requests, the same inputs through several kept layers.
+ * layersview.js: one row of heads per layer: for a text in a model, its maps in all layers; for other requests, the
+ * same inputs in several kept layers.
  */
 import { thumbsOfLayer } from "../exchange/api.js";
 import { extentOfAll, scaleOf } from "./colour.js";
@@ -12,12 +12,12 @@ import { Masks } from "../request/masks.js";
 import { matrixOf, tensorFrom } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
 
-/** Layers asked for; of more, those around the one that is open. */
+/** Most layers that are shown, around the open one. */
 const LAYERS_SHOWN = 48;
 const AT_ONCE = 3;
 
 export class LayersView {
-  /** @param {import("../main.js").App} app @param {(scale: import("./colour.js").Scale, isMasked: boolean) => void} onscale is told of the colours */
+  /** @param {import("../main.js").App} app @param {(scale: import("./colour.js").Scale, isMasked: boolean) => void} onscale */
   constructor(app, onscale) {
     this.app = app;
     this.onscale = onscale;
@@ -33,7 +33,7 @@ export class LayersView {
     this.focus = 0;
     this.layers = [];
     this.batch = 0;
-    /** Of a name: its maps, and which of their cells are masked. @type {Map<string, {maps: import("../request/tensor.js").Tensor, isHidden: Function} | null>} */
+    /** By layer name: maps, and a test for masked cells. @type {Map<string, {maps: import("../request/tensor.js").Tensor, isHidden: Function} | null>} */
     this.answers = new Map();
   }
 
@@ -62,14 +62,14 @@ export class LayersView {
     this.#draw();
   }
 
-  /** Until the model has answered, those up to the open one. @param {any} shown */
+  /** Before the model has answered, only the layers up to the open one are known. @param {any} shown */
   #layersOfModel({ source, layer }) {
     const found = this.#isOfAsked(source) ? this.maps : null,
       [layers, heads] = found?.shape ?? [source.layer + 1, layer.num_heads];
     return Array.from({ length: layers }, (_, n) => ({ name: moduleAt(source, n), num_heads: heads, n }));
   }
 
-  /** Another layer of the same text has the same maps beside it. */
+  /** Whether the maps of this text have been asked for. All its layers share them. */
   #isOfAsked({ model, text }) {
     const { source } = this.asked ?? {};
     return source?.model === model && source.text === text;
@@ -81,7 +81,7 @@ export class LayersView {
     this.asked = null;
   }
 
-  /** Asks for what is not there yet. */
+  /** Fetches what is missing. */
   async #ask(shown, batch) {
     if (this.asked === shown && this.batch === batch) return;
     const isSame = shown.source && this.maps && this.#isOfAsked(shown.source);
@@ -120,7 +120,7 @@ export class LayersView {
     this.show({ shown, view: this.app.seen().view });
   }
 
-  /** A few layers at a time, the open one first. */
+  /** Fetches AT_ONCE layers in parallel, the open one first. */
   async #askLayers(shown, signal) {
     const waiting = [...this.layers].sort((a, b) => Number(b.name === shown.layer.name) - Number(a.name === shown.layer.name));
     const work = async () => {
@@ -128,7 +128,7 @@ export class LayersView {
         const { name } = one,
           found = await thumbsOfLayer(name, shown, signal).catch((problem) => {
             if (problem.key === "gone") throw problem;
-            return null; // a layer that refuses has no pictures
+            return null; // a layer that refuses the inputs has no pictures
           });
         if (signal.aborted) return;
         this.answers.set(name, found && { maps: found.outputs.attention, isHidden: (head) => this.#hiddenBy(found.outputs.mask, head) });

@@ -1,12 +1,11 @@
 /**
- * legend.js: which colour stands for which number, and the choice of the range: one for all that is coloured in a mode.
+ * legend.js: the colour legend, and the choice of the colour range, which all maps of a mode share.
  */
 import { choice, h } from "../dom.js";
 import { short } from "../request/tensor.js";
 import { VIEW_CHOICES } from "../store.js";
 
 /**
- * The colour scale with its ends, and the choice of it.
  * @param {(key: string) => string} t
  * @param {(range: string) => void} change
  * @returns {{element: any, update: (shown: {scale: import("./colour.js").Scale, range: string, isWeight: boolean, isMasked: boolean}) => void}}

@@ -1,7 +1,7 @@
 /**
- * links.js: queries on the left, keys on the right, and a curve for each weight worth drawing.
+ * links.js: queries on the left, keys on the right, and a curve per drawn weight.
  *
- * Tokens are elements, so that they can be read, focused and found; the curves between them are one canvas.
+ * Tokens are elements, so that they can be read, focused and searched. The curves are one canvas.
  */
 import { bdi, cssColour, h, sizeCanvas } from "../dom.js";
 import { labelAt } from "../request/steps.js";
@@ -9,10 +9,10 @@ import { short } from "../request/tensor.js";
 
 const ROW = 26,
   BETWEEN = 260;
-/** Tokens of one side at once. */
+/** Most tokens per side. */
 const MOST = 64;
 
-/** Weights of one row that are drawn: the n largest, or all from a threshold on. */
+/** The links of one row: the n largest weights, or all from a threshold on. */
 export function chosenLinks(row, mode, top, threshold) {
   const links = [];
   row.forEach((weight, j) => {
@@ -40,7 +40,8 @@ export class LinksView {
    *          rowAxis?: string, colAxis?: string,
    *          mode: string, top: number, threshold: number,
    *          heads?: {matrix: object, colour: string, name: string}[], chosen?: number | null}} sheet
-   *          heads: several maps of the same tokens, each in a colour; without it matrix alone, in the accent. chosen: the query whose links stand out, where it is not a person who chooses
+   *          heads: several maps of the same tokens, each in a colour; without it, matrix in the accent colour
+   *          chosen: the query whose links stand out, if the caller chooses it
    */
   show(sheet) {
     this.sheet = sheet;
@@ -127,7 +128,7 @@ export class LinksView {
           );
     if (words.length > 0) words[words.length - 1] = words[words.length - 1].slice(0, -2);
     const said = h("p", {}, row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]);
-    if (said.textContent !== this.spoken.textContent) this.spoken.replaceChildren(...said.childNodes); // else it is said twice
+    if (said.textContent !== this.spoken.textContent) this.spoken.replaceChildren(...said.childNodes); // no repetition
   }
 
   #draw() {

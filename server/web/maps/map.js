@@ -1,8 +1,8 @@
 /**
- * map.js: one matrix, large: cells, labels, totals, hatching of what a mask hides, the cells under pointer and focus.
+ * map.js: one large matrix: cells, labels, totals, hatched masked cells, and marks of the hovered and the focused cell.
  *
- * Two canvases lie on each other: cells, and a mark above them, so that hovering draws a few lines and no more. Above
- * both lies a grid for keyboards and screen readers, of which one cell is real: the focused one.
+ * Two canvases lie on each other: the cells, and the marks above them, so that hovering draws only a few lines. An ARIA
+ * grid lies above both, for keyboards and screen readers. Only its focused cell is an element.
  */
 import { cssAt } from "./colour.js";
 import { cssColour, h, sizeCanvas } from "../dom.js";
@@ -17,37 +17,37 @@ const FONT = "system-ui, sans-serif",
   LABEL_MAX = 104,
   TOTAL_WIDTH = 52,
   TOTAL_HEIGHT = 40;
-/** Time for new tiles in one frame, as a number of them. */
+/** Most tiles that are started per frame. */
 const TILES_A_FRAME = 2;
-/** Slanted lines of text are nearer to each other than their beginnings. */
+/** Distance between the starts of slanted labels, in CSS pixels. The lines themselves are nearer to each other. */
 const SLANTED_APART = 18;
 const HATCH_CELLS = 40000;
-/** A wide map leaves room for what stands beside it. */
+/** A map wider than this leaves room beside it. */
 const ROOMY = 560;
-/** Free below a map that ends with the window. */
+/** Space below a map that ends with the window. */
 const BELOW = 14;
 
 /**
- * @typedef {object} Sheet what is shown
+ * @typedef {object} Sheet what is drawn
  * @property {import("../request/tensor.js").Matrix} matrix
  * @property {import("./colour.js").Scale} scale
  * @property {string[] | null} rowLabels
  * @property {string[] | null} colLabels
- * @property {string} rowPrefix before a number in the place of a label
+ * @property {string} rowPrefix before a number that stands for a label
  * @property {string} colPrefix
- * @property {string} rowAxis what rows are
+ * @property {string} rowAxis name of the rows
  * @property {string} colAxis
- * @property {number} [height] the most of it, in CSS pixels
- * @property {number} beside width that is to stay free beside the map, where there is enough
+ * @property {number} [height] maximum, in CSS pixels
+ * @property {number} beside width to leave free beside the map, if the map is wide enough
  * @property {boolean} hasTotals
  * @property {boolean} hasHidden whether a mask hides cells
  * @property {(i: number, j: number) => boolean} isHidden
  * @property {string} title
- * @property {string} fileTitle of pictures
- * @property {string} corner first field of a table of it
- * @property {string} key differs for what is to be drawn anew
+ * @property {string} fileTitle title in exported pictures
+ * @property {string} corner first field of an exported table
+ * @property {string} key a new key discards the drawn tiles
  * @property {boolean} isWeight
- * @property {boolean} isPainting drawing over cells changes the mask
+ * @property {boolean} isPainting dragging over cells changes the mask
  * @property {import("../request/steps.js").Step} step
  * @property {{low: number, high: number}} extent
  */
@@ -67,7 +67,7 @@ export class MapView {
     this.grid = h("div.grid", { role: "grid" }, this.row);
     this.element = h("div.map", {}, this.cells, this.mark, this.grid);
     this.focus = { row: 0, col: 0 };
-    /** The other corner of several chosen cells. @type {{row: number, col: number} | null} */
+    /** The opposite corner of a selected range. @type {{row: number, col: number} | null} */
     this.anchor = null;
     this.hovered = null;
     new Gestures(this);
@@ -98,7 +98,7 @@ export class MapView {
     this.draw();
   }
 
-  /** Draws at the next frame, once however often it is asked to. */
+  /** Draws in the next frame, once per frame. */
   draw() {
     this.isDirty = true;
     if (this.frame) return;
@@ -123,7 +123,7 @@ export class MapView {
     this.draw();
   }
 
-  /** The cells that are chosen: rows and columns, the last ones included. */
+  /** The selected cells: rows and columns, both ends included. */
   get range() {
     const { focus, anchor } = this,
       { row, col } = anchor ?? focus;
@@ -135,7 +135,7 @@ export class MapView {
     };
   }
 
-  /** The one focused cell goes there. */
+  /** Moves the focus to a cell. */
   moveTo(row, col, isByHand = true) {
     this.focus = { row, col };
     this.cell.setAttribute("aria-colindex", String(col + 1));
@@ -154,7 +154,7 @@ export class MapView {
     return Object.fromEntries(names.map((name) => [name, cssColour(name, this.element)]));
   }
 
-  /** Height for map, labels and totals: what the sheet says, else down to the end of the window. */
+  /** Height for map, labels and totals: as the sheet says, else down to the end of the window. */
   #mostHeight() {
     if (this.sheet.height) return this.sheet.height;
     const above = this.element.getBoundingClientRect().top + window.scrollY,
@@ -194,7 +194,7 @@ export class MapView {
     this.size = { width, height };
     const context = sizeCanvas(this.cells, width, height);
     if (this.element.style.height !== height + "px") this.element.style.height = height + "px";
-    // One finger scrolls the page past a map that is shown whole; two never zoom the page here.
+    // One finger scrolls the page over a map that is shown in full. Two fingers never zoom the page here.
     this.element.style.touchAction = this.sheet.isPainting || this.view.zoom > 1 ? "none" : "pan-x pan-y";
     this.hooks.onlayout?.({ width: this.origin.x + this.view.plotWidth + right, top: this.origin.y });
     this.colours = this.#colours();
@@ -229,7 +229,7 @@ export class MapView {
     context.restore();
   }
 
-  /** Whether the finer level is there for all that is seen; else the whole picture is laid below it. */
+  /** Whether all visible tiles of a level are made. If not, the coarsest level is drawn below. */
   #coversAll(level) {
     return this.#tilesSeen(level).every(([x, y]) => this.tiles.get(level, x, y, false));
   }
@@ -265,7 +265,7 @@ export class MapView {
     if (this.isDirty) this.draw();
   }
 
-  /** A run of hidden cells in each row is one rectangle. */
+  /** Adjacent hidden cells of a row are one rectangle. */
   #drawHatch(context) {
     const { view, sheet } = this,
       { fromRow, toRow, fromCol, toCol } = view.seen;
@@ -322,7 +322,7 @@ export class MapView {
     context.restore();
   }
 
-  /** How many rows or columns go to one label, so that labels keep apart. */
+  /** Rows or columns per label, so that labels do not overlap. */
   #stride(size, apart = 15) {
     const strides = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
     return strides.find((stride) => stride * size >= apart) ?? 10000;
@@ -370,7 +370,7 @@ export class MapView {
     this.text = text.length > 24 ? text.slice(0, 23) + "…" : text;
   }
 
-  /** In the corner: what goes down, what goes across, and that the totals are sums. */
+  /** Draws the names of the axes in the corner, and Σ at the totals. */
   #drawAxes(context) {
     const { sheet, view, origin } = this;
     context.font = `italic 12px ${FONT}`;
@@ -402,7 +402,7 @@ export class MapView {
     this.#drawColTotals(context);
   }
 
-  /** Bars below the columns; where columns are narrower than a pixel, the largest of those that share one. */
+  /** Bars below the columns. Columns narrower than a pixel share the bar of the largest. */
   #drawColTotals(context) {
     const { view } = this,
       { fromCol, toCol } = view.seen,
@@ -435,7 +435,7 @@ export class MapView {
     }
   }
 
-  /** Lines along row and column of the cell under the pointer, a frame around the focused one. */
+  /** Frames the hovered cell, the focused cell and the selected range, and moves the element of the focused cell. */
   #drawMark() {
     const { view, hovered, focus, origin } = this;
     const context = sizeCanvas(this.mark, this.size.width, this.size.height);
@@ -508,7 +508,7 @@ export class MapView {
     event.preventDefault();
   }
 
-  /** What a label says, for others. */
+  /** Label of a row, for messages. */
   rowName(row) {
     return this.sheet.rowLabels ? labelAt(this.sheet.rowLabels, row) : this.sheet.rowPrefix + row;
   }
@@ -518,7 +518,7 @@ export class MapView {
   }
 }
 
-/** Two decimals of a weight, three digits of anything else. */
+/** Two decimals below 10, three digits below 1000, else two digits. */
 export function cellText(value) {
   const size = Math.abs(value);
   if (size < 10) return fixed(value, 2);

@@ -1,11 +1,12 @@
 /**
- * painter.js: numbers to pictures beside the page, in a worker; or in the page, where a browser allows no worker.
+ * painter.js: turns numbers into pictures, in a worker; in the page if the browser allows no worker.
  *
- * The policy of the page allows workers from its own script alone: the worker is made of the text of painted().
+ * The security policy allows only workers that the page's own script makes, so the worker is made of the text of
+ * painted().
  */
 
 /**
- * Stands alone, because a worker is made of its text. −∞ is a gap: what lies below shows.
+ * Uses nothing from outside, because the worker is made of its text. −∞ is left transparent.
  * @param {{values: Float32Array | Float64Array, width: number, height: number, table: Uint32Array, low: number,
  *          high: number, isLog: boolean}} block
  */
@@ -28,13 +29,13 @@ onmessage = async ({ data }) => {
   postMessage({ id: data.id, picture }, [picture]);
 };`;
 
-/** @type {Worker | null | undefined} null: the browser allows none */
+/** @type {Worker | null | undefined} null: not allowed by the browser */
 let painter;
 let paintings = 0;
-/** What is being painted: its block, for the case that the worker fails, and what waits for it. */
+/** Blocks that are being painted, in case the worker fails, and the functions that resolve their promises. */
 const inHand = new Map();
 
-/** Without a worker the page paints what was in hand. */
+/** The worker has failed: the page paints its blocks. */
 function giveUp() {
   painter = null;
   for (const { block, resolve } of inHand.values()) resolve(createImageBitmap(painted(block)));

@@ -1,5 +1,5 @@
 /**
- * stage.js: the one large view: a matrix as a map, as links, or as a table.
+ * stage.js: the large view of the Lab: a matrix as a map, as links, as a table, or beside those of other layers.
  */
 import { createRowBars } from "./bars.js";
 import { extentOf, scaleOf } from "./colour.js";
@@ -20,7 +20,7 @@ import { drawThumb } from "./thumb.js";
 const TABLE_ROWS = 24,
   TABLE_COLS = 14;
 
-/** Where a window of so many begins: at 0 as long as that shows the chosen one, else around it. */
+/** Start of a window of most items: 0 if that includes the chosen one, else around it. */
 const windowAt = (chosen, length, most) => (chosen < most ? 0 : Math.max(0, Math.min(chosen - most / 2, length - most)));
 
 const PREFIX = { query: "", key: "", feature: "d" };
@@ -68,7 +68,7 @@ export function createStage(app) {
     h("div.tools", {}, readout, legend.element, mapTools.element, linkTools.element),
   );
 
-  /** A small picture of what is on its way, in the place of what was there. @param {import("../request/tensor.js").Matrix} matrix */
+  /** Shows a small preview while the full map is on its way. @param {import("../request/tensor.js").Matrix} matrix */
   function showFirst(matrix) {
     drawThumb(first, matrix, scaleOf(app.look(), extentOf(matrix.data), true), 1024);
     map.element.hidden = links.element.hidden = table.hidden = legend.element.hidden = true;
@@ -98,7 +98,7 @@ export function createStage(app) {
 
   const placeOf = ({ source, layer, copyOf }) => (source ? `${source.model}, ${t("layer.number", { n: source.layer })}` : (layer?.name ?? copyOf));
 
-  /** Which head of a model this is, and a word that sends it elsewhere. */
+  /** Shows the role of the head in its model, and a word that redirects it. */
   function showRole({ run, view, step }) {
     const found = step.perHead ? roleOf(run.given, view.head) : "",
       swap = found === "demo.referent" && hasServer() && swapOf(run.given);
@@ -145,7 +145,7 @@ export function createStage(app) {
     };
   }
 
-  /** In words: where two runs differ most. */
+  /** Says where two runs differ most. */
   function largestOf({ matrix: { data, cols }, rowLabels, colLabels, rowPrefix, colPrefix }) {
     let at = 0;
     data.forEach((value, n) => {
@@ -194,10 +194,10 @@ export function createStage(app) {
     markTable();
   }
 
-  /** The answer whose coming has been read out. */
+  /** The answer that was announced last. */
   let said = null;
 
-  /** Only what is open is in the document: one grid at a time. */
+  /** The layers are in the document only while they are shown, so that it has one grid at a time. */
   function showLayers(state, isOpen) {
     if (!isOpen) {
       layers.hide();
@@ -229,7 +229,7 @@ export function createStage(app) {
     compare.update(state, seen);
     legend.element.hidden = tab === "links" || tab === "table";
     const { isWeight, hasHidden, isPainting } = sheet;
-    legend.update({ scale: sheet.scale, range: view.range, isWeight, isMasked: isMap && (hasHidden || isPainting) }); // what is painted moves nothing
+    legend.update({ scale: sheet.scale, range: view.range, isWeight, isMasked: isMap && (hasHidden || isPainting) }); // painting moves nothing
     mapTools.update(sheet.isPainting, tab === "map", isMap);
     linkTools.update(state, tab === "links");
     readout.hidden = tab !== "map";
@@ -252,7 +252,7 @@ export function createStage(app) {
         threshold: view.linkThreshold,
       });
   }
-  /** To what is open: the map, or what stands in its place. */
+  /** Focuses the open view. */
   function focus() {
     const found = Array.from(body.querySelectorAll("[role=gridcell], .table, .links button")).find((one) => one.checkVisibility());
     found?.focus();
@@ -260,12 +260,12 @@ export function createStage(app) {
   return { element, update, map, showFirst, focus };
 }
 
-/** So much room beside the map is worth using. */
+/** Smallest and largest width of the bars, and the most keys that they show. */
 const BARS_LEAST = 200,
   BARS_MOST = 420,
   BARS_SHOWN = 24;
 
-/** The weights of the chosen row, beside the map, where there is room. @param {import("../main.js").App} app */
+/** The weights of the selected row, beside the map, if there is room. @param {import("../main.js").App} app */
 function createBars({ t }, moveTo) {
   const title = h("h3", {}),
     bars = createRowBars(moveTo),
@@ -302,7 +302,7 @@ function createBars({ t }, moveTo) {
   return { element, place, update };
 }
 
-/** Arrow keys move between the tabs, as those of a real tab list do. */
+/** Arrow keys move between the tabs, as the ARIA tabs pattern asks. */
 function createTabs(app) {
   const ids = VIEW_CHOICES.tab;
   const buttons = ids.map((id) =>

@@ -1,9 +1,9 @@
 /**
- * stats.js: what a head does, in a few numbers: for sorting the heads, and for the totals beside a map.
+ * stats.js: numbers that describe a head, to sort heads by, and the totals beside a map.
  */
 import { halved } from "./tiles.js";
 
-/** Of larger maps every n-th row speaks for all. */
+/** Of a map with more cells, a sample of rows is used. */
 const CELLS_LOOKED_AT = 1 << 20;
 
 /** @param {import("../request/tensor.js").Matrix} map */
@@ -32,7 +32,7 @@ export function headStats({ rows, cols, data }) {
   return { entropy: entropy * share, first: first * share, diagonal: diagonal * share, distance: distance * share };
 }
 
-/** Heads in the order to show them. */
+/** Heads in the order in which they are shown. */
 export function sortedHeads(stats, sort) {
   const order = stats.map((_, head) => head);
   if (sort === "order") return order;
@@ -40,7 +40,7 @@ export function sortedHeads(stats, sort) {
   return order.sort((a, b) => sign * (stats[a][sort] - stats[b][sort]) || a - b);
 }
 
-/** Sums of the finite numbers of every row and column. */
+/** Sums of the finite numbers per row and per column. */
 export function totalsOf({ rows, cols, data }) {
   const row = new Float64Array(rows),
     col = new Float64Array(cols);
@@ -57,14 +57,14 @@ export function totalsOf({ rows, cols, data }) {
   return { row, col };
 }
 
-/** A smaller matrix for a thumbnail: of each block the number that is farthest from zero. */
+/** Reduces a matrix to a thumbnail. Each block keeps the number farthest from zero. */
 export function pooled(matrix, most) {
   let small = matrix;
   while (Math.max(small.rows, small.cols) > most) small = halved(small);
   return small;
 }
 
-/** Mean and maximum over the first axis. @param {import("../request/tensor.js").Tensor} tensor @returns {import("../request/tensor.js").Matrix} */
+/** Mean or maximum over the first axis. @param {import("../request/tensor.js").Tensor} tensor @returns {import("../request/tensor.js").Matrix} */
 export function over({ shape, data }, name) {
   const [heads, rows, cols] = shape,
     size = rows * cols,

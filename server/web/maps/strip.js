@@ -1,5 +1,5 @@
 /**
- * strip.js: every step from the input to the output as a small picture, and the heads as a grid of them.
+ * strip.js: thumbnails of all steps, from the input to the output, and of all heads.
  */
 import { extentOf, scaleOf } from "./colour.js";
 import { fadeEdges, h, symbol } from "../dom.js";
@@ -11,17 +11,17 @@ import { headStats, sortedHeads } from "./stats.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { drawThumb, thumbSize } from "./thumb.js";
 
-/** The extent of a whole tensor, so that heads can be compared; of a large one a part speaks for all. */
+/** Extents of whole tensors, so that all heads have the same colours. */
 const extents = new WeakMap();
 export function extentOfTensor(tensor) {
   if (!extents.has(tensor)) extents.set(tensor, extentOf(tensor.data));
   return extents.get(tensor);
 }
 
-/** The weights of all heads have one range: where one head alone is here whole, that of their thumbnails. */
+/** All heads share one range. If one head is here in full, the range is that of the thumbnails. */
 export const extentOfStep = ({ id }, { answer }, tensor) => extentOfTensor(id === "attention" ? (answer.thumbs ?? tensor) : tensor);
 
-/** What leads from the pictures before a step to it. */
+/** The sign before the thumbnail of a step. */
 const SIGNS = {
   "w.query": "·",
   "w.key": ",",
@@ -69,7 +69,7 @@ export function createStrip(app) {
     );
   }
 
-  /** Its name begins with words, for screen readers: symbols say nothing to the ear. */
+  /** The accessible name begins with words, because screen readers cannot read the symbols. */
   function makeButton(one) {
     const canvas = h("canvas", { "aria-hidden": "true" }),
       shape = h("small", {});
@@ -85,7 +85,7 @@ export function createStrip(app) {
     return [SIGNS[one.id] && h("span.sign", { "aria-hidden": "true" }, SIGNS[one.id]), button];
   }
 
-  /** Sideways only: the page stays where it is. */
+  /** Scrolls sideways only; scrollIntoView would also move the page. */
   function reveal(button) {
     shownStep = button;
     element.scrollLeft = button.offsetLeft - (element.clientWidth - button.offsetWidth) / 2;
@@ -120,7 +120,7 @@ export function createStrip(app) {
 
 const HEADS_SHOWN = 96;
 
-/** Numbers of heads that are parts of 1. */
+/** Orders whose numbers are shown as percentages. */
 const SHARES = ["first", "diagonal"];
 
 /** @param {import("../main.js").App} app */

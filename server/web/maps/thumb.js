@@ -1,11 +1,11 @@
 /**
- * thumb.js: a matrix as a small picture.
+ * thumb.js: draws a matrix as a thumbnail.
  */
 import { indexOf } from "./colour.js";
 import { pooled } from "./stats.js";
 
 /**
- * One cell is one pixel; the style sheet scales it.
+ * One cell is one pixel; CSS scales it.
  * @param {HTMLCanvasElement} canvas
  * @param {import("../request/tensor.js").Matrix} matrix
  * @param {import("./colour.js").Scale} scale
@@ -27,7 +27,7 @@ export function drawThumb(canvas, matrix, scale, most, isHidden) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-/** Size of the picture in CSS pixels: the shape of the matrix within bounds. */
+/** Size of the thumbnail in CSS pixels: the shape of the matrix, within limits. */
 export function thumbSize({ rows, cols }, height, widest) {
   const width = Math.round((height * cols) / rows);
   if (width <= widest) return { width: Math.max(12, width), height };

@@ -1,22 +1,22 @@
 /**
- * tiles.js: a matrix of any size as pictures of 256 × 256 cells, at every halving of its size, made when needed.
+ * tiles.js: a matrix of any size as tiles of 256 × 256 cells, at every halving of its size, made on demand.
  *
- * A picture is an ImageBitmap, which the browser may keep where it composes. Hidden cells are transparent: what lies
- * below shows that there is no number.
+ * A tile is an ImageBitmap, which the browser may keep on the GPU. Hidden cells are transparent, so that the ground
+ * below them shows.
  */
 import { pictureOfBlock } from "./painter.js";
 
 export const TILE = 256;
 
-/** Pictures kept: 64 MiB of them. */
+/** Most tiles that are kept: 64 MiB. */
 const KEPT = 256;
 
-/** Map and thumbnails share the smaller sizes of one matrix. */
+/** Reduced matrices, which map and thumbnails share. */
 const halves = new WeakMap();
 
 const isNumber = (value) => value - value === 0;
 
-/** Of four cells the one that is farthest from zero, so that a lone large weight stays visible from afar. */
+/** Halves both sides. Of four cells, the one farthest from zero stays, so that a single large weight is visible. */
 export function halved(matrix) {
   if (!halves.has(matrix)) halves.set(matrix, halve(matrix));
   return halves.get(matrix);
@@ -47,7 +47,7 @@ function halve({ rows, cols, data }) {
 export class Tiles {
   /**
    * @param {import("../request/tensor.js").Matrix} matrix
-   * @param {(i: number, j: number) => boolean} isHidden asked only for cells that are 0 or no number
+   * @param {(i: number, j: number) => boolean} isHidden called only for cells that are 0 or not finite
    */
   constructor(matrix, isHidden) {
     this.levels = [matrix];
@@ -78,13 +78,13 @@ export class Tiles {
     return this.levels[number];
   }
 
-  /** The level that is one picture whole. */
+  /** The level at which the whole matrix is one tile. */
   get topLevel() {
     const [{ rows, cols }] = this.levels;
     return Math.max(0, Math.ceil(Math.log2(Math.max(rows, cols) / TILE)));
   }
 
-  /** The picture when it is there; else it is begun, unless begin says no, and ready is called once it is. */
+  /** The tile, or null. If begin is true, a missing tile is started, and ready is called once it is made. */
   get(level, x, y, begin, ready) {
     const key = level * 1e8 + y * 1e4 + x,
       picture = this.pictures.get(key);
@@ -120,7 +120,7 @@ export class Tiles {
     }
   }
 
-  /** The numbers of a picture; where there is none to show, −∞. */
+  /** The numbers of a tile; −∞ where nothing is drawn. */
   #block(level, x, y) {
     const { rows, cols, data } = this.level(level),
       { table, low, high, isLog } = this.scale;

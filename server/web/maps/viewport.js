@@ -1,5 +1,5 @@
 /**
- * viewport.js: which part of a matrix is seen, and how large: pan and zoom as arithmetic, without any drawing.
+ * viewport.js: pan and zoom of a matrix: which cells are visible, and how large. It draws nothing.
  */
 
 /** Largest side of a cell, in CSS pixels. */
@@ -12,7 +12,7 @@ export class Viewport {
     this.zoom = 1;
   }
 
-  /** A plot of so many pixels for so many cells; all of it is shown when what it shows is new. */
+  /** Sets the size of the plot in pixels, and in cells. A new number of cells resets pan and zoom. */
   place(width, height, rows, cols) {
     const isSame = rows === this.rows && cols === this.cols;
     Object.assign(this, { width, height, rows, cols });
@@ -20,7 +20,7 @@ export class Viewport {
     this.#keepInside();
   }
 
-  /** Sizes of a cell when all is shown. Cells are square, but for matrices that are much longer than wide. */
+  /** Size of a cell if all cells are shown. Cells are square, except in a matrix that is much longer than wide. */
   get fitting() {
     const w = Math.min(this.width / this.cols, CELL_MAX),
       t = Math.min(this.height / this.rows, CELL_MAX);
@@ -49,7 +49,7 @@ export class Viewport {
     this.x = this.y = 0;
   }
 
-  /** @param {number} factor @param {number} px where the pointer is, in the plot; the cell below it stays there */
+  /** @param {number} factor @param {number} px position of the pointer in the plot; the cell below it stays there */
   zoomAt(factor, px, py) {
     const [col, row] = [this.x + px / this.cellWidth, this.y + py / this.cellHeight];
     const most = Math.max(1, (CELL_MAX / Math.min(this.cellWidth, this.cellHeight)) * this.zoom);
@@ -65,7 +65,7 @@ export class Viewport {
     this.#keepInside();
   }
 
-  /** Moves as little as shows the cell whole. */
+  /** Scrolls as little as needed to show the cell. */
   reveal(row, col) {
     const [w, t] = [this.plotWidth / this.cellWidth, this.plotHeight / this.cellHeight];
     this.x = Math.min(col, Math.max(this.x, col + 1 - w));
@@ -78,7 +78,7 @@ export class Viewport {
     this.y = Math.max(0, Math.min(this.y, this.rows - this.plotHeight / this.cellHeight));
   }
 
-  /** Rows and columns that are seen, the last ones excluded. */
+  /** Visible rows and columns, the last ones excluded. */
   get seen() {
     return {
       fromRow: Math.floor(this.y),
