@@ -1,9 +1,9 @@
 /**
- * case.js: a text in a model, at one layer, as a case of the laboratory.
+ * case.js: makes a case for the Lab from a text, a model and a layer.
  *
- * The server has the attention modules of a model as kept layers. What goes into the module is what the model makes of the
- * text up to there: its hidden states. This holds where the norm is behind the module, as in BERT and its kin: in others
- * the module reads what the norm in front of it has left.
+ * The server offers the attention modules of a model as kept layers. The inputs of a module are the hidden states of
+ * the model before that layer. This holds for models with the norm behind the module, such as BERT. In other models,
+ * the module reads the hidden states after a norm.
  *
  * @typedef {{model: string, module: string, layer: number, text: string}} Source
  */
@@ -15,10 +15,10 @@ import { Problem } from "../texts.js";
 /** @param {string} name of a model */
 export const pathOfModel = (name) => `v1/models/${encodeURIComponent(name)}/attention`;
 
-/** Of thumbnails no side has more pixels. */
+/** Largest side of a thumbnail, in pixels. */
 const POOLED = 64;
 
-/** The maps that the model itself makes of the text, in all its layers. @param {Source} source @returns {Promise<import("../request/tensor.js").Tensor>} */
+/** Fetches the model's own maps of the text, for all layers. @param {Source} source @returns {Promise<import("../request/tensor.js").Tensor>} */
 export async function mapsOfSource({ model, text }, signal) {
   const body = { inputs: { text }, options: { return: ["attention"], pool: { rows: POOLED, cols: POOLED, op: "max" } } };
   const response = await ask(pathOfModel(model), { accept: SAFETENSORS, body, signal }),
@@ -26,7 +26,7 @@ export async function mapsOfSource({ model, text }, signal) {
   return { shape: [shape[0], ...shape.slice(2)], data };
 }
 
-/** The module of another layer: its name with the other number. @param {Source} source */
+/** Name of the same module in another layer. @param {Source} source */
 export const moduleAt = ({ module, layer }, at) => module.replace(new RegExp(`\\b${layer}\\b(?!.*\\b${layer}\\b)`), String(at));
 
 /** @param {Source} source @returns {Promise<{spelled: string[], tokens: string[], before: number[][], maps: number[][][]}>} */
@@ -41,7 +41,7 @@ const isSource = ({ model, module, layer, text }) =>
   [model, module, text].every((one) => typeof one === "string") && Number.isSafeInteger(layer) && layer >= 0;
 
 /**
- * What a file says of where its request comes from: a text in a model, a kept layer, or a seed.
+ * The origin of a request, as files store it: a text in a model, a kept layer, or a seed.
  * @param {Partial<import("../request/presets.js").Case>} given
  */
 export function originOf({ source, layer, copyOf, random, seed }) {
@@ -50,13 +50,13 @@ export function originOf({ source, layer, copyOf, random, seed }) {
   return { copyOf: { model, module, layer: at, text } };
 }
 
-/** The same of a file that is opened. @param {any} copyOf */
+/** Reads the origin of a request from a file. @param {any} copyOf */
 export function originFrom(copyOf, { inputs }) {
   if (typeof copyOf === "string") return { copyOf };
   return copyOf && isSource(copyOf) ? { source: { ...copyOf, inputs } } : {};
 }
 
-/** Of the word, where it is a token, the key that it finds; else the page chooses. */
+/** If the word is one token, selects the key it attends to most; otherwise the page chooses. */
 function cellOfWord(map, tokens, word) {
   const row = tokens.lastIndexOf(word);
   return { row, col: row < 0 ? row : map[row].indexOf(Math.max(...map[row])) };
@@ -64,8 +64,8 @@ function cellOfWord(map, tokens, word) {
 
 /**
  * @param {Source} source
- * @param {{head?: number, word?: string, id?: string, layer?: import("../exchange/layers.js").Layer, masks?: object, options?: object}} [wish] masks and options besides
- *        the layer's own
+ * @param {{head?: number, word?: string, id?: string, layer?: import("../exchange/layers.js").Layer, masks?: object, options?: object}} [wish] masks and options
+ *        are added to the layer's own
  * @returns {Promise<import("../request/presets.js").Case>}
  */
 export async function caseOfModel(source, { head = 0, word = "", id = "", layer: known, masks, options } = {}) {

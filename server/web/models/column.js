@@ -1,5 +1,5 @@
 /**
- * column.js: all that is shown of one text: its heads, the one that is open, and what the model predicts.
+ * column.js: what is shown of one text: all heads, the open head, and the predictions of the model.
  */
 import { bdi, h } from "../dom.js";
 import { createLegend } from "../maps/legend.js";
@@ -46,7 +46,7 @@ export function createColumn(app, hooks) {
     guesses.element,
   );
 
-  /** Where nothing is said of it: the hidden word, else the last word. */
+  /** Index of the chosen query; by default the masked word, else the last word. */
   function rowOfRun({ queries }, { row }) {
     if (row >= 0) return Math.min(row, queries.length - 1);
     const masked = queries.findIndex((word) => /^(\[MASK\]|<mask>)$/.test(word)),
@@ -54,7 +54,7 @@ export function createColumn(app, hooks) {
     return masked >= 0 ? masked : Math.max(0, queries.length - (isSpecial ? 2 : 1));
   }
 
-  /** Grid and open map have one range; of a long text without its first token, once its maps are here. */
+  /** Grid and open map share one colour range. Thumbnails of long texts without the first token are fetched first. */
   async function showMaps(run, wish) {
     const isSeen = () => seen.run === run && seen.wish === wish;
     const failed = (problem) => {
@@ -72,7 +72,7 @@ export function createColumn(app, hooks) {
     legend.update({ scale: grid.scale, range: wish.range, isWeight: true, isMasked: run.isCausal });
   }
 
-  /** @param {TextRun} run @param {TextRun} base the same with every head @param {Wish} wish @param {boolean} isAlone */
+  /** @param {TextRun} run @param {TextRun} base the same text with every head on @param {Wish} wish @param {boolean} isAlone */
   function update(run, base, wish, isAlone) {
     const own = {
       ...wish,

@@ -1,6 +1,6 @@
 /**
- * dumps.js: maps that other programs have written, as a run without a model: attentions (layers, heads, queries, keys)
- * and the tokens.
+ * dumps.js: reads attention maps that other programs have written, as a run without a model: attentions (layers, heads,
+ * queries, keys) and tokens.
  *
  * @typedef {import("./textrun.js").TextRun} TextRun
  */
@@ -13,7 +13,7 @@ import { Problem } from "../texts.js";
 
 const MAP_NAMES = ["attentions", "attention", "outputs.attention"];
 
-/** (layers, heads, queries, keys): of a batch the first text; without layers one. */
+/** Maps as (layers, heads, queries, keys): the first text of a batch; maps without layers become one layer. */
 function mapsFrom({ shape, data }) {
   if (shape.length === 3) return { shape: [1, ...shape], data };
   if (shape.length === 4) return { shape, data };
@@ -25,7 +25,7 @@ function mapsFrom({ shape, data }) {
   return { shape: [layers, ...rest], data: out };
 }
 
-/** Files of one tensor for each layer: attentions.0, attentions.1 … */
+/** Joins one tensor per layer: attentions.0, attentions.1 … */
 function stacked(tensors) {
   const names = Object.keys(tensors)
     .filter((name) => /^attentions?[._]\d+$/.test(name))
@@ -42,17 +42,17 @@ function stacked(tensors) {
   return { shape: [names.length, ...lead], data };
 }
 
-/** Of thumbnails no side has more pixels. */
+/** Largest side of a thumbnail, in pixels. */
 const THUMB_MOST = 64;
 
-/** The map with nothing in its first column. */
+/** The map with zeros in its first column. */
 function cutFirst({ rows, cols, data }) {
   const cut = data.slice();
   for (let at = 0; at < cut.length; at += cols) cut[at] = 0;
   return { rows, cols, data: cut };
 }
 
-/** @returns {import("./textrun.js").Thumbs | undefined} undefined: the maps are small enough themselves */
+/** @returns {import("./textrun.js").Thumbs | undefined} undefined: the maps themselves are small enough */
 function smallMapsOf({ shape: [layers, heads, rows, cols], data }) {
   if (Math.max(rows, cols) <= THUMB_MOST) return undefined;
   const size = rows * cols,
@@ -74,7 +74,7 @@ function smallMapsOf({ shape: [layers, heads, rows, cols], data }) {
   return { whole: joined(small.whole), withoutFirst: joined(small.withoutFirst) };
 }
 
-/** A file says of no cell that it is masked: later keys are where no query of any head gives them anything. */
+/** A file has no mask. A run is causal if every weight to the right of the diagonal is 0 in all heads. */
 function isCausalIn({ shape: [layers, heads, rows, cols], data }) {
   if (rows !== cols || rows < 2) return false;
   for (let row = 0; row < layers * heads * rows; row++)
@@ -87,7 +87,7 @@ const numbered = (length) => Array.from({ length }, (_, at) => String(at));
 const isWordList = (list, length) =>
   Array.isArray(list) && list.length === length && list.every((word) => typeof word === "string");
 
-/** Words of the same spelling count as one id. */
+/** Equal words get equal ids. */
 function idsOfWords(words) {
   const known = new Map();
   return words.map((word) => known.get(word) ?? (known.set(word, known.size), known.size - 1));
@@ -122,7 +122,7 @@ function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
 
 // ---- JSON ----------------------------------------------------------------------------------------------------------
 
-/** What the server writes beside maps has rows for each text. */
+/** The server writes one list of tokens per text; this is the first. */
 const wordsIn = (tokens) => {
   const list = tokens?.text ?? tokens?.query ?? tokens;
   return Array.isArray(list?.[0]) ? list[0] : list;
@@ -161,7 +161,7 @@ function dumpOfTensors(buffer, name) {
 
 // ---- NPZ: NumPy's arrays in a zip ------------------------------------------------------------------------------------
 
-/** An array of texts: NumPy gives each the room of the longest, four bytes a character. */
+/** An array of strings: in NumPy each has the length of the longest, with four bytes per character. */
 function wordsOfNpy(buffer) {
   const view = new DataView(buffer),
     start = view.getUint8(6) === 1 ? 10 : 12,
@@ -186,7 +186,7 @@ async function dumpOfNpz(buffer, name) {
 
 // --------------------------------------------------------------------------------------------------------------------
 
-/** @param {File} file @returns {Promise<TextRun | null>} null: something else @throws {Problem} */
+/** @param {File} file @returns {Promise<TextRun | null>} null: not a file of maps @throws {Problem} */
 export async function dumpOf(file) {
   const buffer = await file.arrayBuffer();
   if (isZip(new Uint8Array(buffer, 0, Math.min(2, buffer.byteLength)))) return dumpOfNpz(buffer, file.name);

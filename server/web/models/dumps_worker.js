@@ -1,9 +1,9 @@
 /**
- * dumps_worker.js: what the worker of reader.js does. The build makes it a part that stands alone, with all that it imports.
+ * dumps_worker.js: the worker of reader.js. The build makes it a script of its own, with all its imports.
  */
 import { dumpOf } from "./dumps.js";
 
-/** What the page gets without a copy. @param {import("./textrun.js").TextRun | null} dump */
+/** Buffers that are transferred to the page, not copied. @param {import("./textrun.js").TextRun | null} dump */
 function buffersOf(dump) {
   const tensors = dump ? [dump.maps, dump.thumbs?.whole, dump.thumbs?.withoutFirst] : [];
   return tensors.flatMap((tensor) => (tensor ? [tensor.data.buffer] : []));

@@ -1,5 +1,5 @@
 /**
- * examples.js: what heads of the model "demo" have learned to do, each with a sentence that shows it (docs/demo_model.md).
+ * examples.js: heads of the model "demo" that have learned a role, with a sentence that shows it (docs/demo_model.md).
  */
 import { caseOver, inputsOfText, ownRequest } from "../exchange/layers.js";
 import { withSentence } from "../request/sentence.js";
@@ -7,7 +7,7 @@ import { caseOfModel } from "./case.js";
 
 const moduleOf = (layer) => `demo.bert.encoder.layer.${layer}.attention`;
 
-/** Each role: where it is, and in which row of which sentence it can be seen. "swap": a word, and one that sends the head elsewhere. */
+/** Per role: layer, head, sentence, and the word whose row shows it. "swap": a word, and one that redirects it. */
 const ROLES = {
   "demo.referent": {
     layer: 3,
@@ -37,7 +37,7 @@ export function exampleCase(id, language) {
   return caseOfModel({ model: "demo", module: moduleOf(layer), layer, text }, { head, word, id });
 }
 
-/** A case that is one of the examples has its name. @returns {import("../request/presets.js").Case} */
+/** Names a case that equals an example. @returns {import("../request/presets.js").Case} */
 export function exampleOf(given) {
   const { source, layer, request } = given,
     isPlain = ["masks", "options"].every((name) => Object.keys(request[name]).length === Object.keys(layer.base[name] ?? {}).length);
@@ -45,13 +45,13 @@ export function exampleOf(given) {
   return { ...given, id: isPlain && found && ROLES[found].layer === source.layer ? found : "" };
 }
 
-/** The role of a head, whichever text it reads. @returns {string} "" where it has none */
+/** The role of a head, for any text. @returns {string} "" if it has none */
 export function roleOf({ source }, head) {
   if (source?.model !== "demo") return "";
   return EXAMPLES.find((id) => ROLES[id].layer === source.layer && ROLES[id].head === head) ?? "";
 }
 
-/** The same sentence with the one word that sends the head elsewhere. @returns {{from: string, to: string, text: string} | null} */
+/** The sentence with the other word of "swap". @returns {{from: string, to: string, text: string} | null} */
 export function swapOf({ source }) {
   for (const { swap, text } of ["en", "tr", "ru"].map((language) => ROLES["demo.referent"][language])) {
     const [a, b] = swap ?? [];
@@ -61,14 +61,14 @@ export function swapOf({ source }) {
   return null;
 }
 
-/** Options and masks besides those of the layer; masks that are written for a number of tokens hold for no other. */
+/** Options and masks added to those of the layer, without masks that fit one number of tokens only. */
 function ownOf(given) {
   const { masks, options } = ownRequest(given),
     { attend, bias, padding, key_lengths, query_lengths, documents, blocks, ...rules } = masks ?? {};
   return { masks: rules, options };
 }
 
-/** A sentence in the place of the one that a case has. @returns {Promise<import("../request/presets.js").Case>} */
+/** Replaces the sentence of a case. @returns {Promise<import("../request/presets.js").Case>} */
 export async function caseOfSentence(given, text, view, numbers) {
   const { source, layer, request } = given,
     { tokens } = request;

@@ -1,10 +1,10 @@
 /**
- * form.js: what is asked of a model, and how its heads are laid out.
+ * form.js: the form of the Models mode, and the controls for the order of the heads.
  */
 import { choice, field, h } from "../dom.js";
 import { MEASURES, PARTS, SENTENCES } from "./wish.js";
 
-/** Model, sentence, and a second one beside it. Enter asks. */
+/** Fields for the model, a sentence, and a second one to compare. Enter submits. */
 export function createForm(app, { change, wish }) {
   const { t } = app;
   const model = choice([], "", (value) => {
@@ -64,7 +64,7 @@ export function createForm(app, { change, wish }) {
     samples.selectedIndex = 0;
   }
 
-  /** What is being typed stays; what is asked by others replaces it. */
+  /** Overwrites the fields only if the texts of the state have changed, so that typing is not disturbed. */
   function update(now, facts, dump) {
     makeOptions(now, facts);
     const key = JSON.stringify([now.texts, now.target]);
@@ -83,7 +83,7 @@ export function createForm(app, { change, wish }) {
   return { element, twice, update };
 }
 
-/** How the heads are laid out, for all texts alike. */
+/** Controls that sort and filter the heads, for all texts. */
 export function createTools(app, { change }) {
   const { t } = app;
   const measure = choice(

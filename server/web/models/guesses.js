@@ -1,15 +1,15 @@
 /**
- * guesses.js: what the model predicts at one token, at the end and after each layer, with all heads and without those
- * that are switched off.
+ * guesses.js: predictions of the model at one token, after the last and after each layer, with all heads, and without
+ * those that are switched off.
  */
 import { bdi, h } from "../dom.js";
 import { fixed } from "../request/tensor.js";
 import { canPredict, predictionsAt } from "./textrun.js";
 
-/** A token that is only passed on the way to another is not asked for. */
+/** Delay of a request, so that tokens passed over by the arrow keys cost none. */
 const PASSED_MS = 120;
 
-/** Words that are read as buttons at once. */
+/** Most words that are shown as buttons. */
 const WORDS_SHOWN = 40;
 
 function percent(probability) {
@@ -43,7 +43,7 @@ export function createGuesses(app, choose) {
 
   const wordOf = (guess) => h("th", { scope: "row" }, bdi(guess.word));
 
-  /** The same words at both sides, where the second has them. */
+  /** More than three columns compare two runs. */
   function table(name, head, lines) {
     return h(
       head.length > 3 ? "table.guess-table.twofold" : "table.guess-table",
@@ -96,7 +96,7 @@ export function createGuesses(app, choose) {
     if (wanted === mine) body.setAttribute("aria-busy", "false");
   }
 
-  /** @param {import("./textrun.js").TextRun} run @param {import("./textrun.js").TextRun} base with every head */
+  /** @param {import("./textrun.js").TextRun} run @param {import("./textrun.js").TextRun} base with every head on */
   function update(run, base, row) {
     const key = [run, base, row];
     if (key.every((part, at) => part === drawn[at])) return;

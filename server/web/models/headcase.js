@@ -1,5 +1,5 @@
 /**
- * headcase.js: one layer of a run of a model as a case of the laboratory, at the head that was open.
+ * headcase.js: makes a case for the Lab from one layer of a run of a model.
  */
 import { BARE } from "../request/presets.js";
 import { base64OfBytes } from "../request/tensor.js";
@@ -7,7 +7,7 @@ import { strongest } from "./measures.js";
 import { askForTensors, headOf } from "./textrun.js";
 
 const STEPS_OF_LAYER = ["scores", "scaled", "masked", "v"];
-/** Where a layer turns queries and keys, these are what scores are made of. */
+/** In a layer that rotates queries and keys, the scores are products of these. */
 const TURNED = ["q_rotated", "k_rotated"],
   PLAIN = ["q", "k"];
 
@@ -23,7 +23,7 @@ async function stepsOfLayer(run, layer, names) {
   return tensors;
 }
 
-/** The factor between scores and scaled, by the largest of them. */
+/** The ratio of scaled to scores, at the score of largest magnitude. */
 function scaleIn({ scores, scaled }) {
   let at = 0;
   for (let n = 1; n < scores.data.length; n++)
@@ -31,7 +31,7 @@ function scaleIn({ scores, scaled }) {
   return scaled.data[at] / scores.data[at];
 }
 
-/** What was added to the scaled scores, and what was hidden. */
+/** The bias and the mask that lead from scaled to masked. */
 function masksIn({ scaled, masked }) {
   const shape = masked.shape.slice(1);
   const bias = Float32Array.from(masked.data, (value, at) => (value === -Infinity ? 0 : value - scaled.data[at]));
@@ -42,7 +42,7 @@ function masksIn({ scaled, masked }) {
   };
 }
 
-/** Whether the last query's score of the first key is what the two give: else the layer turns them. */
+/** Whether q · k gives the last query's score of the first key; if not, the layer rotates q and k. */
 function isMadeOf({ q, k, scores }) {
   const [rows, width] = q.shape.slice(-2);
   let sum = 0;

@@ -1,5 +1,5 @@
 /**
- * headgrid.js: all heads of a run as pictures: layers down and heads across, or sorted by a measure.
+ * headgrid.js: all heads of a run as pictures: a grid of layers and heads, or a list sorted by a measure.
  */
 import { h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
@@ -9,10 +9,10 @@ import { matrixOf, short } from "../request/tensor.js";
 import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
 import { hasHead } from "./wish.js";
 
-/** The colours of heads whose links are drawn together: of one lightness, apart for colour-blind eyes too. */
+/** Colours of heads whose links are drawn together: similar in lightness, and distinct for colour-blind readers. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#16876b", "#b3358f", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
 
-/** So many thumbnails are made in one frame, so that the page answers in between. */
+/** Most thumbnails made per frame, so that the page stays responsive. */
 const MADE_A_FRAME = 32;
 
 export const headColour = (linked, layer, head) => {
@@ -40,7 +40,7 @@ export class HeadGrid {
     /** @type {import("./wish.js").Wish | null} */
     this.wish = null;
     this.maps = null;
-    /** @type {import("../maps/colour.js").Scale | null} of every picture */
+    /** @type {import("../maps/colour.js").Scale | null} shared by all pictures */
     this.scale = null;
     this.places = [];
     this.made = 0;
@@ -50,7 +50,7 @@ export class HeadGrid {
   /**
    * @param {import("./textrun.js").TextRun} run
    * @param {import("./wish.js").Wish} wish
-   * @param {import("../request/tensor.js").Tensor} maps of all heads; without the first key where the wish hides it
+   * @param {import("../request/tensor.js").Tensor} maps of all heads; pooled maps lack a hidden first key
    */
   show(run, wish, maps) {
     Object.assign(this, { run, wish, maps, made: 0, scale: scaleOf({ ...this.app.look(), range: wish.range }, extentOfRun(run, maps, wish.hidesFirst), true) });
@@ -91,7 +91,7 @@ export class HeadGrid {
       .sort((a, b) => sign * (values[a] - values[b]) || a - b);
   }
 
-  /** The heads that the filter leaves, the first ones of the order. */
+  /** The heads that pass the filter, sorted. */
   #left() {
     const order = this.#order();
     return order.slice(0, Math.max(1, Math.round(order.length * (1 - this.wish.least))));
@@ -125,7 +125,7 @@ export class HeadGrid {
     return isFlow ? `${layer}·${head}  ${text}` : text;
   }
 
-  /** Drawn once for each look. All have one range, that of the map of the open head. */
+  /** Draws each thumbnail once per colour scale. All share the range of the open map. */
   #thumb(layer, head) {
     const { maps, run, wish, scale } = this,
       key = [layer, head, scale.name, scale.low, scale.high, wish.hidesFirst].join(" ");
@@ -142,7 +142,7 @@ export class HeadGrid {
     return this.thumbs.get(key);
   }
 
-  /** Whether this frame has time for one more; the next frames make the others. */
+  /** Whether this frame may make one more; later frames make the rest. */
   #mayMake() {
     if (this.made++ < MADE_A_FRAME) return true;
     this.frame ||= requestAnimationFrame(() => {
@@ -152,7 +152,7 @@ export class HeadGrid {
     return false;
   }
 
-  /** Of a long text the rollout is made when it is opened. */
+  /** The rollout of a long text is made when it is opened. */
   #matrix(layer, head) {
     const { run, maps, wish } = this,
       name = this.#extras[head - run.heads];
@@ -166,7 +166,7 @@ export class HeadGrid {
     return wish.hidesFirst ? withoutFirst(matrix) : matrix;
   }
 
-  /** In words, for labels and titles. */
+  /** Accessible name and tooltip. */
   #describe(layer, head) {
     const { run, wish, app } = this,
       extra = EXTRAS[head - run.heads];

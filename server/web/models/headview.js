@@ -1,5 +1,5 @@
 /**
- * headview.js: the head that is open, large: as a map, or as links together with those of other heads.
+ * headview.js: the open head: as a map, or as links together with those of other heads.
  */
 import { bdi, h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
@@ -11,7 +11,7 @@ import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
 import { hasSteps, headOf } from "./textrun.js";
 import { HEAD_TABS, hasHead, toggledHead } from "./wish.js";
 
-/** Of weights below this nobody sees a line. */
+/** Weights below this draw no line. */
 const LINK_LEAST = 0.04;
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
@@ -102,7 +102,7 @@ export function createHeadView(app, { change, open }) {
     };
   }
 
-  /** Nothing is drawn while it is fetched but what was there; what comes too late is dropped. */
+  /** Keeps the old picture until the maps have come. Maps that come too late are dropped. */
   async function withMaps(run, wish, heads, draw) {
     const key = (drawn = JSON.stringify([wish.layer, wish.head, wish.tab, wish.hidesFirst, heads]) + run.text);
     try {

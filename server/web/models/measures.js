@@ -1,17 +1,17 @@
 /**
- * measures.js: heads in a few numbers, and several heads as one map.
+ * measures.js: numbers that describe heads, and maps that combine heads.
  *
- * docs/semantics.md has the equations; where the server has said a score, its number is taken.
+ * docs/semantics.md has the equations. Scores that the server sent are used as they are.
  */
 import { extentOf } from "../maps/colour.js";
 import { headStats, over } from "../maps/stats.js";
 import { countOf, matrixOf } from "../request/tensor.js";
 import { layerOf, rolloutOfServer } from "./textrun.js";
 
-/** Columns of the grid behind the heads. */
+/** Columns of the grid after the heads. */
 export const EXTRAS = ["mean", "max", "rollout"];
 
-/** Above this many tokens the page does not multiply maps of its own. */
+/** Above this many tokens, the page computes no rollout of its own. */
 const ROLLOUT_TOKENS = 256;
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("../request/tensor.js").Matrix} Matrix */
@@ -28,7 +28,7 @@ function meanOver({ rows, cols, data }, valueOf) {
   return count > 0 ? sum / count : NaN;
 }
 
-/** What keys with the id of the query have, shifted by so many; NaN where there is no such key. */
+/** Sum of the weights of keys with the query's id, each shifted by shift positions; NaN if there are none. */
 function onCopies(ids, shift) {
   return (i, row) => {
     let sum = NaN;
@@ -46,7 +46,7 @@ const OWN = {
   induction: (run, map) => meanOver(map, onCopies(run.ids, 1)),
 };
 
-/** A pooled map counts blocks: its distance is that of blocks, in tokens. */
+/** A pooled map has blocks of tokens, so the distance is converted to tokens. */
 function distanceOf(run, map) {
   const scale = run.keys.length / map.cols;
   return meanOver(map, (i, row) => {
@@ -62,7 +62,7 @@ function distanceOf(run, map) {
 
 const measured = new WeakMap();
 
-/** @param {TextRun} run @param {string} name @returns {Float64Array} a number for each layer and head; NaN: nothing to say */
+/** @param {TextRun} run @param {string} name @returns {Float64Array} a number per layer and head; NaN: not defined */
 export function measuresOf(run, name) {
   const made = measured.get(run) ?? measured.set(run, {}).get(run);
   made[name] ??= measureAll(run, name);
@@ -81,7 +81,7 @@ function measureAll(run, name) {
   );
 }
 
-/** (0.5 A + 0.5 I) of the layer times what came before, A the mean of the heads (Abnar and Zuidema, 2020). */
+/** Attention rollout: (0.5 A + 0.5 I) times the rollout before, A the mean of the heads (Abnar and Zuidema, 2020). */
 function rolledOut(mean, before) {
   const { rows: n, data } = mean,
     out = new Float32Array(n * n);
@@ -101,7 +101,7 @@ export const hasRollout = ({ part, queries, keys, facts, isExact }) =>
   queries.length === keys.length &&
   (isExact ? keys.length <= ROLLOUT_TOKENS : Boolean(facts?.returns.includes("rollout")));
 
-/** @param {TextRun} run @param {string} name of EXTRAS @returns {Matrix | Promise<Matrix>} of the heads of a layer */
+/** @param {TextRun} run @param {string} name one of EXTRAS @returns {Matrix | Promise<Matrix>} for a layer */
 export function extraOf(run, layer, name) {
   const made = extrasMade.get(run) ?? extrasMade.set(run, {}).get(run),
     key = `${name} ${layer}`;
@@ -116,7 +116,7 @@ export function extraOf(run, layer, name) {
   return whole instanceof Promise ? whole.then(keep) : keep(whole);
 }
 
-/** For thumbnails of what is not whole here: of what the thumbnails of the heads show. */
+/** Combines the thumbnails of the heads, if the full maps are not here. */
 export function extraOfThumbs(maps, layer, name) {
   const [, ...shape] = maps.shape,
     size = countOf(shape);
@@ -125,7 +125,7 @@ export function extraOfThumbs(maps, layer, name) {
 
 const cut = new WeakMap();
 
-/** The map with nothing in its first column. @param {Matrix} map @returns {Matrix} */
+/** The map with zeros in its first column. @param {Matrix} map @returns {Matrix} */
 export function withoutFirst(map) {
   if (!cut.has(map)) {
     const data = map.data.slice();
@@ -138,7 +138,7 @@ export function withoutFirst(map) {
 const extentsOfRuns = new WeakMap();
 
 /**
- * What all heads that are shown have between them: thumbnails and the open map are coloured by it.
+ * The range of all shown heads. It colours the thumbnails and the open map.
  * @param {TextRun} run
  * @param {import("../request/tensor.js").Tensor} maps those of the thumbnails
  */
@@ -150,7 +150,7 @@ export function extentOfRun(run, maps, hidesFirst) {
   return extentOf(data);
 }
 
-/** The key with the largest weight of a row. @param {Matrix} map */
+/** Index of the key with the largest weight in a row. @param {Matrix} map */
 export function strongest({ cols, data }, row) {
   let best = 0;
   for (let j = 1; j < cols; j++) if (data[row * cols + j] > data[row * cols + best]) best = j;

@@ -1,5 +1,5 @@
 /**
- * models.js: whole models: a sentence goes in, and every head can be looked at.
+ * models.js: the Models mode: runs sentences through a whole model, and shows every head.
  */
 import { h, sayOnce } from "../dom.js";
 import { hasServer } from "../exchange/server.js";
@@ -10,10 +10,10 @@ import { caseOfHead } from "./headcase.js";
 import { listModels, runText } from "./textrun.js";
 import { toggledHead, wishFrom } from "./wish.js";
 
-/** Texts and models that have been run are kept, so that going back asks nothing. */
+/** Most runs of texts that are kept, so that going back sends no request. */
 const RUNS_KEPT = 12;
 
-/** The five lines that write a file which the page opens; the comments say what stands there with transformers. */
+/** Python lines that write a file which the page opens. Their comments say what to use with transformers. */
 const PYTHON = [
   "import numpy as np",
   'tokens = ["The", "cat", "sat"]  # tokenizer.convert_ids_to_tokens(x.input_ids[0])',
@@ -35,7 +35,7 @@ export function createModels(app) {
     shown = [];
 
   const wish = () => wishFrom(store.state.view.models, app.language);
-  /** Moving from head to head, from word to word, and drawing the slider: each is one step of the history. */
+  /** Moves between heads, moves between words, and drags of the slider are one undo step each. */
   const MOVES = ["layer,head", "row", "least"];
   const change = (patch) => {
     const names = String(Object.keys(patch));
@@ -65,7 +65,7 @@ export function createModels(app) {
     texts = h("div.columns", {}, columns[0].element),
     element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
 
-  /** Each text once with every head, and once without those that are switched off. */
+  /** Each text runs once per set of switched-off heads. */
   function runOf(model, text, { target, part, ablate }, signal) {
     const key = JSON.stringify([model.name, text, target, part, ablate]);
     if (!runs.has(key)) {
@@ -105,7 +105,7 @@ export function createModels(app) {
     }
   }
 
-  /** What is shown answers an earlier sentence. */
+  /** Marks the shown maps as those of an earlier sentence. */
   function markOld(isOld) {
     texts.classList.toggle("stale", isOld);
     sayOnce(old, isOld ? t("stale") : "");
@@ -182,7 +182,7 @@ export function createModels(app) {
     shown.forEach(({ run, base }, at) => columns[at].update(run, base, seen, shown.length === 1));
   }
 
-  /** Nobody waits for a sentence any more. */
+  /** A dump cancels sentences that are being computed. */
   function showDump(dump) {
     shown = [{ base: dump, run: dump }];
     asked = "";
@@ -201,7 +201,7 @@ export function createModels(app) {
   return { element, update, focus: columns[0].focus };
 }
 
-/** The maps of other programs, and how to write them down. */
+/** How to write maps of other programs to a file. */
 function createHow(app) {
   const { t } = app;
   const code = h("pre", { tabindex: "0", "aria-label": "Python" }, h("code", {}, PYTHON));
@@ -215,13 +215,13 @@ function createHow(app) {
   );
 }
 
-/** A file that takes longer than this to read is said to be read. */
+/** A file that takes longer to read gets a notice. */
 const READING_SAID_MS = 300;
 
-/** The number of the file that was opened last. */
+/** Number of opened files. Only the last one is shown. */
 let readings = 0;
 
-/** Opens a file of maps of heads. @param {import("../main.js").App} app @param {File} file @returns {Promise<boolean>} */
+/** @param {import("../main.js").App} app @param {File} file @returns {Promise<boolean>} whether it is a file of maps */
 export async function openDump(app, file) {
   const mine = ++readings,
     slow = setTimeout(() => app.notify(app.t("models.reading", { name: file.name })), READING_SAID_MS);

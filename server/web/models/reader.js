@@ -1,11 +1,11 @@
 /**
- * reader.js: reads files of maps beside the page: to unpack and convert hundreds of megabytes takes seconds.
+ * reader.js: reads files of maps in a worker, because unpacking and converting hundreds of megabytes takes seconds.
  */
 import { fetchPart } from "../exchange/files.js";
 import { Problem } from "../texts.js";
 import { dumpOf } from "./dumps.js";
 
-/** @returns {Promise<string | null>} address of the worker's script; null: there is none to be had */
+/** @returns {Promise<string | null>} URL of the worker's script; null: not available */
 async function addressOfWorker() {
   try {
     return URL.createObjectURL(new Blob([await fetchPart("dumps_worker")], { type: "text/javascript" }));
@@ -18,11 +18,11 @@ async function addressOfWorker() {
 const answerOfWorker = (worker, file) =>
   new Promise((resolve, reject) => {
     worker.onmessage = ({ data: { dump, problem } }) => (problem ? reject(new Problem(problem.key, problem.values)) : resolve(dump));
-    worker.onerror = () => resolve(dumpOf(file)); // this browser allows the page no worker
+    worker.onerror = () => resolve(dumpOf(file)); // this browser does not allow the worker
     worker.postMessage(file);
   });
 
-/** @param {File} file @returns {Promise<import("./textrun.js").TextRun | null>} null: something else @throws {Problem} */
+/** @param {File} file @returns {Promise<import("./textrun.js").TextRun | null>} null: not a file of maps @throws {Problem} */
 export async function readDump(file) {
   const address = await addressOfWorker();
   if (address === null) return dumpOf(file);

@@ -1,8 +1,8 @@
 /**
- * textrun.js: one text through one model: asks the server for its maps, and for what comes of them.
+ * textrun.js: one text through one model: fetches its maps, scores and predictions.
  *
- * Maps of all heads come at once, each reduced to what a thumbnail shows. A map of up to 64 tokens is whole then. Of a
- * longer one, the head that is looked at is fetched whole, once.
+ * The maps of all heads come in one answer, pooled to the size of thumbnails, which leaves maps of up to 64 tokens as
+ * they are. For longer texts, the full map of a head is fetched once, when the head is opened.
  *
  * @typedef {import("../request/tensor.js").Tensor} Tensor
  * @typedef {import("../request/tensor.js").Matrix} Matrix
@@ -29,13 +29,13 @@
  * @property {number} layers
  * @property {number} heads
  * @property {Tensor} maps (layers, heads, rows, cols)
- * @property {boolean} isExact maps are whole, and as the model computed them
- * @property {boolean} isCausal a later key is masked
- * @property {Thumbs} [thumbs] of large maps that are whole
+ * @property {boolean} isExact maps are neither pooled nor rounded to float16
+ * @property {boolean} isCausal later keys are masked
+ * @property {Thumbs} [thumbs] of dumps with large maps
  * @property {Record<string, Tensor>} scores (layers, heads)
- * @property {Map<string, any>} kept what has been fetched since
+ * @property {Map<string, any>} kept what has been fetched later, by key
  *
- * @typedef {{whole: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads, rows, cols): behind the heads their mean and maximum
+ * @typedef {{whole: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
  */
 import { ask } from "../exchange/server.js";
 import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
@@ -44,7 +44,7 @@ import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
 
 const POOLED_SIDE = 64;
-/** From about this many cells on, half the bytes are enough for pictures. */
+/** From about this many cells on, thumbnails are fetched as float16. */
 const HALF_FROM = 1 << 18;
 
 /** @returns {Promise<Facts[]>} */
@@ -64,7 +64,7 @@ function inputsOf(facts, text, target) {
   return { text, ...(isTwoSided(facts) && target !== "" ? { target } : {}) };
 }
 
-/** Options of a request of this run: the same heads are off. */
+/** Adds the heads that this run switches off. */
 const optionsOf = ({ ablate }, options) => (ablate.length > 0 ? { ...options, ablate } : options);
 
 /** @returns {Promise<{tensors: Record<string, any>, metadata: any}>} */
@@ -74,7 +74,7 @@ export async function askForTensors(run, options, signal) {
   return safetensorsFrom(await response.arrayBuffer());
 }
 
-/** The only text of a batch. */
+/** Removes the batch dimension, which is 1. */
 const ofOneText = ({ shape, data }) => ({ shape: [shape[0], ...shape.slice(2)], data });
 
 function sidesOf(tokens, part) {
@@ -82,7 +82,7 @@ function sidesOf(tokens, part) {
   return { queries: tokens[queries] ?? tokens, keys: tokens[keys] ?? tokens };
 }
 
-/** What a reader should see, and ids where nobody knows it. */
+/** Tokens as readers should see them; ids for tokens without a text. */
 const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(ids[0][at])) ?? ids[0].map(String);
 
 /**
@@ -131,7 +131,7 @@ function scoresIn(tensors) {
   return scores;
 }
 
-/** Fetched once; what failed is fetched again when it is wanted again. */
+/** Fetches once per key. After a failure, the next call fetches again. */
 function keptIn(run, key, fetchIt) {
   if (!run.kept.has(key))
     run.kept.set(
@@ -147,7 +147,7 @@ function keptIn(run, key, fetchIt) {
   return run.kept.get(key);
 }
 
-/** @param {TextRun} run @returns {Matrix | Promise<Matrix>} the map of a head, whole */
+/** @param {TextRun} run @returns {Matrix | Promise<Matrix>} the full map of a head */
 export function headOf(run, layer, head) {
   if (run.isExact) return matrixOf(run.maps, layer, head);
   return keptIn(run, `head ${layer} ${head}`, async () => {
@@ -157,7 +157,7 @@ export function headOf(run, layer, head) {
   });
 }
 
-/** @param {TextRun} run @returns {Tensor | Promise<Tensor>} the maps of a layer, whole: (heads, rows, cols) */
+/** @param {TextRun} run @returns {Tensor | Promise<Tensor>} the full maps of a layer: (heads, rows, cols) */
 export function layerOf(run, layer) {
   if (run.isExact) return { shape: run.maps.shape.slice(1), data: partOf(run.maps, layer) };
   return keptIn(run, `layer ${layer}`, async () => {
@@ -167,7 +167,7 @@ export function layerOf(run, layer) {
   });
 }
 
-/** Whether a head opens in the laboratory: a file, and a map of a model with two sides, has no queries and keys. @param {TextRun} run */
+/** Whether the Lab can open a head. Dumps and encoder-decoders have no queries and keys. @param {TextRun} run */
 export const hasSteps = ({ facts, part }) => facts !== null && part === "attention";
 
 const partOf = ({ shape, data }, at) => data.subarray((at * data.length) / shape[0], ((at + 1) * data.length) / shape[0]);

@@ -1,19 +1,19 @@
 /**
- * wish.js: what is asked of a model and how its heads are looked at: a part of the view, so that addresses have it.
+ * wish.js: the view of the Models mode: model, texts, and how the heads are shown. It is a part of the view in URLs.
  *
  * @typedef {[number, number]} Head a layer and a head of it
  * @typedef {object} Wish
  * @property {string} model
- * @property {string[]} texts one, or two beside each other
- * @property {string} target of encoder-decoders
- * @property {string} part of encoder-decoders: which of their three kinds of maps
- * @property {number} layer of the head that is open
- * @property {number} head from the number of heads on: mean, maximum, rollout
- * @property {number} row the query that is looked at; −1: the one that the text suggests
+ * @property {string[]} texts one, or two to compare
+ * @property {string} target the decoder's text, for encoder-decoders
+ * @property {string} part which of the three kinds of maps, for encoder-decoders
+ * @property {number} layer of the open head
+ * @property {number} head after the last head: mean, maximum, rollout
+ * @property {number} row the chosen query; −1: the one that the text suggests
  * @property {string} measure of heads
- * @property {boolean} isSorted by it
- * @property {number} least 0…1: the share of heads with the smallest values that is left out
- * @property {boolean} hidesFirst the column of the first token, where heads rest
+ * @property {boolean} isSorted by the measure
+ * @property {number} least 0…1: the share of heads, from the end of the order, that the filter removes
+ * @property {boolean} hidesFirst hides the column of the first token, which often is an attention sink
  * @property {string} range of all colours
  * @property {string} tab
  * @property {Head[]} linked heads whose links are drawn together
@@ -22,7 +22,7 @@
 
 import { VIEW_CHOICES } from "../store.js";
 
-/** What docs/demo_model.md names: sentences in which the heads of "demo" do what they learned. */
+/** Sentences in which heads of "demo" show what they have learned (docs/demo_model.md). */
 export const SENTENCES = {
   en: [
     "The animal did not cross the street because it was too tired",
@@ -44,7 +44,7 @@ export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention
 export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
 export const HEAD_TABS = ["map", "links"];
 
-/** @returns {Wish} the head that finds what "it" means */
+/** @returns {Wish} opens the head that finds what "it" refers to */
 const usualWish = (language) => ({
   model: "demo",
   texts: [SENTENCES[language][0]],
@@ -85,7 +85,7 @@ const IS_POSSIBLE = {
   ablate: (value) => Array.isArray(value) && value.length <= 4096 && value.every(isHead),
 };
 
-/** @param {any} given of an address perhaps: what is not possible is as usual @returns {Wish} */
+/** @param {any} given may come from a URL; invalid members take their default @returns {Wish} */
 export function wishFrom(given, language) {
   const wish = usualWish(language);
   for (const [name, isPossibleValue] of Object.entries(IS_POSSIBLE))
@@ -95,6 +95,6 @@ export function wishFrom(given, language) {
 
 export const hasHead = (list, layer, head) => list.some(([l, n]) => l === layer && n === head);
 
-/** The list with the head where it was without it, and the other way round. */
+/** Adds the head to the list, or removes it. */
 export const toggledHead = (list, layer, head) =>
   hasHead(list, layer, head) ? list.filter(([l, n]) => l !== layer || n !== head) : [...list, [layer, head]];
