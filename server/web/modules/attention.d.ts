@@ -1,6 +1,6 @@
-/** The map, the links and the grid of heads, for any page. docs/modules.md says more. */
+/** Draws attention as a map, as links, and as a grid of heads, in any page. See docs/modules.md. */
 
-/** Numbers by layers, heads, queries and keys; fewer dimensions leave out layers, then heads. */
+/** Numbers by layer, head, query and key. With fewer dimensions, there is one layer, then one head. */
 export type Numbers =
   | Rows
   | readonly Rows[]
@@ -11,13 +11,13 @@ export type Numbers =
 type Rows = readonly (readonly number[])[];
 type Words = readonly string[] | readonly (readonly string[])[];
 
-/** One list for queries and keys, or two; for a batch, a list of lists. */
+/** One list for queries and keys, or one for each. For a batch, each is a list of lists. */
 export type Tokens = Words | { readonly query: Words; readonly key?: Words | undefined };
 
-/** Which number the model has for each layer; of an encoder and a decoder, two lists. */
+/** The model's numbers of the layers that are given; two lists for an encoder and a decoder. */
 export type Layers = readonly number[] | { readonly encoder?: readonly number[] | undefined; readonly decoder?: readonly number[] | undefined };
 
-/** An answer of attnd, of a layer or of a model, as JSON or with arrays of numbers. */
+/** An answer of attnd, for a layer or a model, as JSON or with arrays of numbers. */
 export interface Answer {
   readonly outputs: object;
   readonly tokens?: object | undefined;
@@ -27,37 +27,37 @@ export interface Answer {
 export type Data = Answer | Numbers | { readonly numbers: Numbers; readonly tokens?: Tokens | undefined; readonly layers?: Layers | undefined };
 
 export interface Options {
-  /** Which output of an answer; "attention" unless told. */
+  /** Which output of an answer; by default "attention". */
   step?: string;
-  /** The number that the model has for it; the first one unless told. */
+  /** The model's number of the layer; by default the first one. */
   layer?: number;
   batch?: number;
   head?: number;
   palette?: "viridis" | "cividis" | "grey";
-  /** For screen readers: what this is. */
+  /** Accessible name. */
   label?: string;
-  /** Words in another language. */
+  /** Translations of the words that are shown. */
   words?: Partial<Record<"query" | "key" | "queries" | "masked" | "layer" | "head" | "heads", string>>;
 }
 
 export interface MapOptions extends Options {
-  /** Colours for 0 to 1, for 0 to the largest, or by powers of ten. */
+  /** The colours cover 0 to 1, 0 to the largest weight, or powers of ten. */
   range?: "full" | "max" | "log";
-  /** At most, in CSS pixels; unless told, down to the end of the window. */
+  /** Maximum in CSS pixels; by default down to the end of the window. */
   height?: number;
-  /** Sums of rows and columns of weights; true unless told. */
+  /** Whether sums of rows and columns of weights are shown; by default true. */
   totals?: boolean;
-  /** The cell that has the frame. */
+  /** The selected cell. */
   row?: number;
   col?: number;
 }
 
 export interface LinksOptions extends Options {
-  /** The largest weights of each query, or all from a threshold on. */
+  /** The largest weights of each query, or all weights from a threshold on. */
   mode?: "top" | "threshold";
   top?: number;
   threshold?: number;
-  /** The query whose links stand out; null: all do. */
+  /** The query whose links stand out; null: all links look the same. */
   row?: number | null;
 }
 
@@ -100,18 +100,18 @@ interface GridEvents {
 type Listen<Events> = <Type extends keyof Events>(type: Type, listener: (event: Events[Type]) => void) => void;
 
 export interface Drawing<Wanted, Events> {
-  /** Changes the options that are given, and the data where there is new data. On an error all stays as it was. */
+  /** Changes the given options, and the data if there is new data. After an error, the drawing is as it was. */
   update(options?: Wanted, data?: Data): void;
-  /** Takes it out of the page. */
+  /** Removes the drawing from the page. */
   destroy(): void;
   addEventListener: Listen<Events>;
   removeEventListener: Listen<Events>;
 }
 
-/** One head, cell by cell. Throws an Error that says which number or name is not there. */
+/** One head, cell by cell. Throws an Error that names what is missing. */
 export function drawMap(element: Element, data: Data, options?: MapOptions): Drawing<MapOptions, MapEvents>;
 
-/** One head: queries on the left, keys on the right, a curve for each of the large weights. */
+/** One head: queries on the left, keys on the right, and a curve for each large weight. */
 export function drawLinks(element: Element, data: Data, options?: LinksOptions): Drawing<LinksOptions, LinksEvents>;
 
 /** Every head as a small picture: layers down, heads across. */

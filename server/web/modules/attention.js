@@ -1,7 +1,7 @@
 /**
- * attention.js: the map, the links and the grid of heads for pages of others, as docs/modules.md says.
+ * attention.js: draws the map, the links and the grid of heads in other pages (docs/modules.md).
  *
- * Each is drawn in a shadow tree, so that its style and the page's stay apart. attention.d.ts has the types.
+ * Each is drawn in a shadow tree, so that its style and that of the page stay apart. attention.d.ts has the types.
  */
 import { cssColour, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
@@ -45,7 +45,7 @@ function styleOfAll() {
   return style;
 }
 
-/** What the three have in common: a place in the page, what is given, options, events. */
+/** What the three have in common: an element of the page, data, options, events. */
 class Drawing extends EventTarget {
   /** @param {(drawing: Drawing) => {element: HTMLElement, show: (changed?: any) => void}} make */
   constructor(element, data, options, make) {
@@ -98,7 +98,7 @@ class Drawing extends EventTarget {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
-  /** The head that is open, with its labels. */
+  /** The shown head, with its labels. */
   get seen() {
     const { given, options } = this,
       { layer, batch, head } = options,
@@ -114,7 +114,7 @@ class Drawing extends EventTarget {
   scaleFor(matrix, range) {
     const extent = extentOf(matrix.data),
       isWeight = extent.low >= 0 && extent.high <= 1 + 1e-3;
-    // Light ink stands on a dark ground.
+    // Light text means a dark background.
     const isDark = Number(/\d+/.exec(cssColour("ink", this.spoken))?.[0]) > 127;
     return { extent, isWeight, scale: scaleOf({ palette: this.options.palette, range, isDark }, extent, isWeight) };
   }

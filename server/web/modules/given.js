@@ -1,26 +1,26 @@
 /**
- * given.js: what a page of others gives to draw: an answer of attnd, or numbers with a shape, and names of tokens.
+ * given.js: the data that another page gives: an answer of attnd, or numbers with a shape, and names of tokens.
  */
 import { matrixOf, tensorFrom } from "../request/tensor.js";
 
-/** Which dimensions stand before queries and keys, by their number. */
+/** The dimensions before queries and keys, by their number. */
 const LEADING = {
   numbers: [[], ["heads"], ["layers", "heads"], ["layers", "batch", "heads"]],
   layer: [[], ["batch"], ["batch", "heads"]],
   model: [[], ["batch"], ["layers", "batch"], ["layers", "batch", "heads"]],
 };
 
-/** Of the maps of an encoder–decoder: whose tokens are the queries, and whose are the keys. */
+/** For maps of an encoder-decoder: whose tokens are the queries, and whose are the keys. */
 const SIDES = {
   encoder_attention: { query: "encoder", key: "encoder" },
   decoder_attention: { query: "decoder", key: "decoder" },
   cross_attention: { query: "decoder", key: "encoder" },
 };
 
-/** The name of the mask beside a step: of cross_attention, cross_mask. */
+/** Name of the mask for a step: cross_mask for cross_attention. */
 const maskOf = (step) => `${/^(encoder|decoder|cross)_/.exec(step)?.[0] ?? ""}mask`;
 
-/** The tensor with all five dimensions: layers, batch, heads, queries, keys. */
+/** The tensor with all dimensions: layers times batch, heads, queries, keys. */
 function withAll(json, kind, name) {
   const { shape, data } = tensorFrom(json),
     leading = LEADING[kind][shape.length - 2];
@@ -53,21 +53,21 @@ export class Given {
     this.tensor = tensor;
     const mask = isAnswer ? data.outputs[maskOf(step)] : undefined;
     this.mask = mask ? withAll(mask, kind, maskOf(step)).tensor : null;
-    const listed = data.layers?.[SIDES[step]?.query] ?? data.layers; // of an encoder-decoder, two lists
+    const listed = data.layers?.[SIDES[step]?.query] ?? data.layers; // an encoder-decoder has two lists
     /** @type {number[]} */
     this.layerNumbers = listed ?? Array.from({ length: layers }, (_, at) => at);
     this.tokens = data.tokens;
     this.step = step;
   }
 
-  /** @returns {number} where a layer of this number stands */
+  /** @returns {number} index of the layer with this number */
   placeOf(layer) {
     const at = this.layerNumbers.indexOf(layer);
     if (at < 0) throw new Error(`there is no layer ${layer}: there are ${this.layerNumbers.join(", ")}`);
     return at;
   }
 
-  /** @returns {number} where an item stands in the tensor, whose first dimension is layers times batch */
+  /** @returns {number} index of an item in the tensor, whose first dimension is layers times batch */
   itemOf(layer, batch) {
     return this.placeOf(layer) * this.batch + batch;
   }
@@ -79,7 +79,7 @@ export class Given {
     return matrixOf(this.tensor, this.itemOf(layer, batch), head);
   }
 
-  /** Whether a mask hides a cell: by the answer's own mask, else where a score is −∞. */
+  /** Whether a mask hides a cell: by the answer's mask, else if the score is −∞. */
   hiddenIn(matrix, layer, batch, head) {
     const { data } = this.mask ? matrixOf(this.mask, this.itemOf(layer, batch), head) : matrix,
       sign = this.mask ? 0 : -Infinity;
