@@ -1,16 +1,16 @@
 /**
- * explain.js: how one number came about: its dot product, its softmax, its norm, with the numbers put in.
+ * explain.js: explains one number: its dot product, its softmax or its norm, with the numbers filled in.
  *
- * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked is a line or -1
+ * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked: index of a line, or -1
  * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null, column?: string,
- *            worked?: (write: (value: number) => string) => string}} Explanation worked: the same with numbers; column: the
- *          letter of the cell's column in the formula, where it is not j; its row is i
+ *            worked?: (write: (value: number) => string) => string}} Explanation worked: the formula with numbers
+ *          column: letter of the cell's column in the formula, if it is not j; the row is i
  */
 import { rowMoments } from "../request/linear.js";
 
 const feature = (c) => "d" + c;
 
-/** What formulas call a cell of these steps; of others it is what the step is called. */
+/** Names of cells in formulas; other steps go by their label. */
 const CELL_NAMES = { scores: "score", scaled: "scaled", masked: "masked", attention: "weight", dropped: "dropped", context: "context", projected: "projected", residual: "residual" };
 
 /** "weight[home, go]": a cell in words. @param {import("../request/steps.js").Step} step @param {{i: string, j: string}} names */
@@ -18,7 +18,7 @@ export const cellName = ({ id, label }, { i, j }) => `${CELL_NAMES[id] ?? label}
 
 const TERMS_WORKED = 3;
 
-/** A sum of products, written out. */
+/** Explains a sum of products. */
 function products(formula, names, a, b, labels, start = 0) {
   const lines = labels.map((label, n) => [label, a(n), b(n), a(n) * b(n)]);
   const sum = lines.reduce((total, line) => total + line[3], start);
@@ -32,7 +32,7 @@ function products(formula, names, a, b, labels, start = 0) {
   };
 }
 
-/** The beginning of a sum, and what it comes to. */
+/** The first terms of a sum, and its result. */
 function workedSum(lines, sum, write) {
   const some = lines.slice(0, TERMS_WORKED).map(([, a, b]) => `${write(a)} · ${write(b)}`);
   return [...some, ...(lines.length > TERMS_WORKED ? ["…"] : [])].join(" + ") + ` = ${write(sum)}`;
@@ -46,7 +46,7 @@ const row = (tensor, b, i) => {
   return tensor.data.subarray(from, from + width);
 };
 
-/** q, k or v of a layer: the input's row times a column of the weight. */
+/** Explains q, k or v of a layer: a row of the input times a column of the weight. */
 function explainProjection(model, name, at) {
   const { batch, i, h, j } = at;
   if (!model.isLayer) return { formula: name + " = input", terms: null, notes: [["givenAsIs"]], value: null };
@@ -131,7 +131,7 @@ function explainMasked(model, at, line) {
   };
 }
 
-/** The whole row: a weight means nothing without the others. */
+/** Explains the whole row, because a weight depends on all scores of its row. */
 function explainWeight(model, at, line, keyName) {
   const { top, sum, sink } = line;
   const lines = [],
@@ -258,11 +258,11 @@ function explainOutput(model, at, options) {
 /**
  * @param {import("../request/reference.js").Model} model
  * @param {string} id of the step
- * @param {{batch: number, h: number, i: number, j: number}} at cell; h is the head of keys and values where those are
- * @param {(i: number) => object} lineOf row i of the map, by rowOf
+ * @param {{batch: number, h: number, i: number, j: number}} at cell; in steps of keys and values, h is their head
+ * @param {(i: number) => object} lineOf computes row i of the map, as rowOf does
  * @param {(j: number) => string} keyName
  * @param {object} options of the request
- * @returns {Explanation | null} null: an input, or something that the page has no equation for
+ * @returns {Explanation | null} null: an input, or a step that the page has no equation for
  */
 export function explainCell(model, id, at, lineOf, keyName, options) {
   const line = ["scores", "scaled", "masked", "attention", "dropped", "context"].includes(id) ? lineOf(at.i) : null;

@@ -1,5 +1,5 @@
 /**
- * exporting.js: what is on the screen, as files and as commands.
+ * exporting.js: writes what is shown as files and as commands.
  */
 import { cssAt } from "../maps/colour.js";
 import { h } from "../dom.js";
@@ -12,7 +12,7 @@ import { tableOfTexts } from "../texts.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** Cells of an SVG: above it a picture is the better file. */
+/** Most cells of an SVG. For more, PNG is the better format. */
 export const SVG_CELLS = 1 << 16;
 
 /** @param {import("../maps/map.js").Sheet} sheet */
@@ -54,7 +54,7 @@ export function svgOf(sheet, colours) {
   return parts.join("\n") + "\n</svg>\n";
 }
 
-/** The cells as they are on the screen, below their title. @returns {HTMLCanvasElement} */
+/** The cells as they are on the screen, with their title above. @returns {HTMLCanvasElement} */
 export function pictureOf(cells, { fileTitle }, colours) {
   const size = Math.round(14 * (window.devicePixelRatio || 1)),
     top = 2 * size;
@@ -69,7 +69,7 @@ export function pictureOf(cells, { fileTitle }, colours) {
   return canvas;
 }
 
-/** A run as one file, which this page opens again. */
+/** A run as a JSON file, which this page can open. */
 export function jsonOf({ given, answer }) {
   const { endpoint, request } = given;
   const word = (value) => (Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
@@ -78,13 +78,13 @@ export function jsonOf({ given, answer }) {
   return JSON.stringify({ endpoint, request, ...originOf(given), outputs: Object.fromEntries(outputs) });
 }
 
-/** A field that a spreadsheet would take for a formula gets an apostrophe in front. */
+/** The apostrophe keeps spreadsheets from reading the field as a formula. */
 function csvField(text) {
   const safe = /^[=+@\t]|^-(?![\d.])/.test(text) ? "'" + text : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
 
-/** Masked cells are empty: they are no zeros. */
+/** Masked cells are empty, because they are not zeros. */
 export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, corner }) {
   const names = Array.from({ length: matrix.cols }, (_, j) => csvField(colLabels ? colLabels[j] : colPrefix + j));
   const lines = [[corner, ...names].join(",")];
@@ -98,8 +98,8 @@ export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPr
 }
 
 /**
- * NumPy's file format, version 1.0: float32, as the server computes, or float64 where the request had it compute in that;
- * not the type in which the numbers happened to travel here.
+ * NumPy's file format, version 1.0. The type is the one in which the server computed, float32 or float64. The type in
+ * which the numbers were sent does not matter.
  */
 export function npyOf({ shape, data: numbers }, isDouble) {
   const data = isDouble ? Float64Array.from(numbers) : Float32Array.from(numbers);
@@ -116,7 +116,7 @@ const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
 export const urlOf = (given) => new URL(pathOf(given), location.href).href;
 
-/** A key is named, never written out. @param {import("../request/presets.js").Case} given */
+/** The command reads an API key from a variable. @param {import("../request/presets.js").Case} given */
 export function curlOf(given, head) {
   const key = hasKey() ? ' -H "Authorization: Bearer $ATTND_KEY"' : "";
   return (
@@ -125,7 +125,7 @@ export function curlOf(given, head) {
   );
 }
 
-/** Python's standard library only. JSON has no need for the quote that a raw string cannot hold. */
+/** Needs only Python's standard library. Quotes are escaped, because a raw string cannot contain its own. */
 export function pythonOf(given, head) {
   const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
   const key = hasKey() ? ', "Authorization": "Bearer " + os.environ["ATTND_KEY"]' : "";
@@ -144,12 +144,12 @@ export function pythonOf(given, head) {
   ].join("\n");
 }
 
-/** Text that cannot end the element it stands in. */
+/** JSON that cannot close its script element. */
 const inert = (json) => json.replace(/</g, "\\u003c");
 
 /**
- * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, the texts of
- * one language, the parts by name, and the state with a lesson, where there is one.
+ * This page as one file: its style and script to the byte, so that the hashes of the policy hold; the texts of one
+ * language; the parts by name; and the state, with the lesson if there is one.
  */
 export function pageWith({ given, view, language, parts, lesson }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");

@@ -1,5 +1,5 @@
 /**
- * giving.js: what the menus "Copy" and "Export" give away: the run that is looked at.
+ * giving.js: the actions of the menus "Copy" and "Export", for the shown run.
  */
 import { cssColour, download } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
@@ -7,7 +7,7 @@ import { fetchParts } from "../exchange/files.js";
 import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
 
-/** The request to give away: A's where A is looked at, else the one that the panel changes. */
+/** The request to copy or save: A's if only A is shown, else the one that the panel changes. */
 const toGive = ({ given, kept, view }) => (view.compare === "kept" && kept?.given) || given;
 
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
@@ -23,7 +23,7 @@ export function copiesOf(app) {
   ];
 }
 
-/** A file says which of two runs it holds. */
+/** The file name contains the name of the run if there are two. */
 function fileName(app, ending) {
   const { name, step } = app.seen();
   return `attention${name && "-" + name.replace(" − ", "-minus-")}-${step.id.replace(/\W/g, "-")}.${ending}`;
@@ -36,7 +36,7 @@ function runFile(app, ending) {
 
 const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map((name) => [name, cssColour(name)]));
 
-/** This page with all that it needs on a disk. @param {import("../main.js").App} app @param {object} [more] of the state */
+/** Saves this page with all its parts. @param {import("../main.js").App} app @param {object} [more] state */
 export async function savePage(app, more = {}) {
   const { store, language } = app;
   try {

@@ -1,5 +1,5 @@
 /**
- * header.js: the bar: what to start from, undo, share, copy, export, language and theme.
+ * header.js: the bar at the top: modes, examples, undo, share, copy, export, language and theme.
  */
 import { choice, h } from "../dom.js";
 import { EXAMPLES } from "../models/examples.js";
@@ -10,7 +10,7 @@ import { oneTabStop } from "../focus.js";
 import { hasTexts, LANGUAGES } from "../texts.js";
 import { copiesOf, exportsOf } from "./giving.js";
 
-/** A button that opens a list; Escape and a click elsewhere close it. */
+/** A button that opens a list. Escape closes it, and so does the focus when it leaves. */
 function menu(label, items) {
   const details = h("details.menu", {}, h("summary", {}, label));
   const choose = (action) => () => {
@@ -36,7 +36,7 @@ function menu(label, items) {
   return details;
 }
 
-/** @param {import("../main.js").App} app @param {boolean} isOpen on a narrow screen: whether all of it is shown */
+/** @param {import("../main.js").App} app @param {boolean} isOpen whether a narrow screen shows all of the bar */
 export function createHeader(app, isOpen) {
   const { t, store } = app;
   const options = (ids) => ids.map((id) => h("option", { value: id }, t("preset." + id)));

@@ -1,5 +1,5 @@
 /**
- * importing.js: what people paste or drop, made a request of the interface.
+ * importing.js: makes requests of data that people paste or drop.
  */
 import { originFrom } from "../models/case.js";
 import { BARE, LAYER } from "../request/presets.js";
@@ -11,7 +11,7 @@ import { Problem } from "../texts.js";
 
 const caseOf = (endpoint, request) => ({ id: "", endpoint, request });
 
-/** From so many numbers on a tensor is not written out as nested lists. */
+/** From this many numbers on, a tensor is written as base64 and not as nested lists. */
 const NESTED_MAX = 1 << 16;
 
 const word = (value) => (Number.isFinite(value) ? value : String(value));
@@ -24,8 +24,8 @@ export function jsonOfTensor({ shape, data }) {
 }
 
 /**
- * A map alone has no queries and keys: scores as queries and an identity as keys give it back through the softmax, and
- * logarithms are the scores of weights. NaN and −∞ are masked, and so is a weight of 0.
+ * Makes a request whose attention is a given map. The scores become queries and an identity matrix the keys, so that
+ * the softmax gives the map back. The scores of weights are their logarithms. NaN, −∞ and a weight of 0 are masked.
  */
 export function caseOfMap({ shape, data }, areWeights, tokens) {
   const lead = shape.slice(0, -2),
@@ -53,7 +53,7 @@ export function caseOfMap({ shape, data }, areWeights, tokens) {
   });
 }
 
-/** Rows that sum to 1, or to 0 where every key is masked; others a softmax cannot give back. */
+/** Whether rows sum to 1, or to 0 if every key is masked. A softmax cannot give others back. */
 function areWeights({ shape, data }) {
   const cols = shape.at(-1);
   for (let from = 0; from < data.length; from += cols) {
@@ -80,7 +80,7 @@ function caseOfJson(json) {
 
 const SCORES = ["scores", "scaled", "masked"];
 
-/** A table with gaps is a map, as this page exports one; what is no map is one row of features for each token. */
+/** A table with gaps is a map, as this page exports one. Other tables have one row of features per token. */
 function caseOfTable(tensor, { step, rows, columns, hasGaps: hasEmpty }) {
   const hasGaps = tensor.data.some(Number.isNaN);
   const isPlain = step === undefined && !hasGaps;
@@ -109,7 +109,7 @@ function caseOfSafetensors(buffer) {
   return caseOf(request.weights ? LAYER : BARE, request);
 }
 
-/** @returns {import("../request/presets.js").Case} or throws what is wrong with it */
+/** @returns {import("../request/presets.js").Case} @throws {Problem} */
 export function caseOfText(text) {
   const { json, found } = readText(text);
   if (found.length === 0) return caseOfJson(json);

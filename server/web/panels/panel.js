@@ -1,5 +1,5 @@
 /**
- * panel.js: the request: text, options, masks, and a place to bring one's own.
+ * panel.js: the panel of the request: text, options, kept layers, and data of one's own.
  */
 import { choice, field, h, numberField, numberOf, sayOnce } from "../dom.js";
 import { createUses } from "../expected/expecting.js";
@@ -11,7 +11,7 @@ import { getIn, VIEW_CHOICES } from "../store.js";
 
 const OPTION = (name) => ["options", name];
 
-/** A number field bound to a place in the request; empty removes it. */
+/** A number field for a member of the request. Emptying the field removes the member. */
 function number(app, path, attributes) {
   const stroke = path.join("/");
   const { element, update } = numberField((value) => app.store.editRequest(path, value, stroke), attributes);
@@ -126,7 +126,7 @@ function optionFields(app) {
   return { element, update };
 }
 
-/** So long after the last key a sentence is computed. */
+/** Delay between the last key and the computation of a sentence. */
 const TYPED_MS = 350;
 
 function textFields(app) {
@@ -163,7 +163,7 @@ function textFields(app) {
     note = h("p.note", { role: "status" });
   const element = h("section", {}, h("h2", {}, t("text")), field(t("text.label"), text), row, make, note);
 
-  /** What becomes of the words. */
+  /** Says how the words become numbers. */
   function sayNote({ given: { source, layer, random } }) {
     const model = source?.model;
     if (isEmptied) sayOnce(note, t("text.empty"));
@@ -189,13 +189,13 @@ function textFields(app) {
   return { element, update };
 }
 
-/** Characters of a paste that a field still takes in without delay. */
+/** Most characters that a text field accepts without delay. */
 const PASTED_MAX = 1 << 16;
 
 function ownFields(app) {
   const { t } = app,
     uses = createUses(app);
-  /** A field of megabytes holds up the page: what is pasted whole opens at once, and does not stand in the field. */
+  /** A large paste is opened at once and does not enter the field, because megabytes of text make a field slow. */
   const paste = (event) => {
     const pasted = event.clipboardData.getData("text/plain");
     if (pasted.length < PASTED_MAX || text.value !== "") return;
@@ -230,10 +230,10 @@ function ownFields(app) {
   return { element, update() {} };
 }
 
-/** More names than this are looked for by a part of them. */
+/** More names than this get a search field. */
 const NAMES_SHOWN = 50;
 
-/** Layers that the server keeps, when it keeps any. */
+/** The choice of a layer that the server keeps. It is hidden if there are none. */
 function layerFields(app) {
   const { t } = app;
   const select = h("select", { onchange: () => select.value && app.openLayer(select.value) });

@@ -1,5 +1,5 @@
 /**
- * rail.js: beside the map: how the chosen number came about, and what the page has checked.
+ * rail.js: the sections beside the map: how the chosen number was computed, and what the page has checked.
  */
 import { explainCell } from "./explain.js";
 import { bdi, h, numberField, sayOnce, symbol } from "../dom.js";
@@ -8,10 +8,10 @@ import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn } from ".
 import { getIn } from "../store.js";
 import { fixed, scientific, short } from "../request/tensor.js";
 
-/** Lines of a sum that are written out; the rest is added up in one. */
+/** Most lines of a sum. The other terms are added up in one line. */
 const LINES = 14;
 
-/** Most lines as they come, the marked one always. */
+/** The largest lines, in their order, and always the marked one. */
 function chosenLines({ lines, marked }) {
   if (lines.length <= LINES) return { shown: lines.map((line, at) => [line, at]), rest: [] };
   const size = (line) => Math.abs(Number(line.at(-1)) || 0);
@@ -25,14 +25,14 @@ function chosenLines({ lines, marked }) {
   };
 }
 
-/** Narrow enough for three columns of them. */
+/** Formats a number so that three columns of numbers fit. */
 export function written(value) {
   if (typeof value !== "number") return value;
   const isSmall = value !== 0 && Math.abs(value) < 1e-3;
   return isSmall ? scientific(value, 2) : short(value, 4);
 }
 
-/** "score[i, j]" with what the row and the column of the cell are called. */
+/** "score[i, j]" with the names of the cell's row and column. */
 export function formulaOf({ formula, column = "j" }, { i, j }) {
   const names = { i, [column]: j },
     named = (part) => part.split(/\b([a-z])\b/).map((one) => (names[one] ? bdi(names[one]) : one));
@@ -76,7 +76,7 @@ function termsTable(terms, t) {
   return h("table.terms", {}, head, h("tbody", {}, body));
 }
 
-/** How the number of a cell came about, by the page's own computation; null: it does not know. */
+/** How the number of a cell was computed, by the page's own computation; null: not known. */
 export function explanationOf({ run, view, step }, row, col, lineOf = rowOf) {
   const { answer, given, check } = run;
   if (!check?.model || (!check.model.steps.context && !["scores", "scaled", "masked", "attention"].includes(step.id)))
@@ -108,7 +108,7 @@ export function createCell(app) {
     isNeeded: true,
     "aria-label": t("edit"),
   });
-  /** The one cell of the grid takes the focus back. */
+  /** Enter and Escape return the focus to the map. */
   const leave = (event) => {
     if (event.key === "Enter" || event.key === "Escape") app.stage.map.cell.focus({ preventScroll: true });
   };
@@ -119,7 +119,7 @@ export function createCell(app) {
     field.element.select();
   };
 
-  /** Rows of the map are computed once for as long as the model is the same. */
+  /** Computes a row of the map once while neither the model nor the row changes. */
   function lineOf(model, batch, head, i) {
     const key = [model, batch, head, i];
     if (!lastRow || key.some((part, at) => part !== lastRow.key[at]))
@@ -127,7 +127,7 @@ export function createCell(app) {
     return lastRow.line;
   }
 
-  /** The place of the number in the request that the panel changes; A and a difference are not changed. */
+  /** Path of the number in the request; null if it is not editable, as in A and in a difference. */
   function pathIn({ mode, step, view }, row, col) {
     const { request } = store.state.given;
     if (mode !== "now" || !isEditable(step, request)) return null;
@@ -135,7 +135,7 @@ export function createCell(app) {
     return typeof getIn(request, path) === "number" ? path : null;
   }
 
-  /** What was being typed for another place is not taken over. */
+  /** Text typed for another place is discarded. */
   function showEditor(found) {
     if (String(found) !== String(path)) field.update(undefined);
     path = found;
@@ -167,7 +167,7 @@ export function createCell(app) {
     body.replaceChildren(...(before ? subtraction(seen, row, col) : found ? writtenOut(found, names, value, run.answer) : []));
   }
 
-  /** B − A with its two numbers. */
+  /** The two numbers of B − A. */
   function subtraction({ run, before, step, view }, row, col) {
     const [b, a] = [run, before].map((one) => {
       const { cols, data } = matrixIn(step, one, view);
@@ -203,7 +203,7 @@ export function createCell(app) {
   return { element, update };
 }
 
-/** Float32 has 24 bits; sums and exponentials of a layer lose a few of them. */
+/** Tolerance. Float32 has 24 bits, and the sums and exponentials of a layer lose a few of them. */
 const bound = (answer) => (answer.effective?.compute === "float64" ? 1e-9 : 1e-4);
 
 function scaleOfWorst(answer, worst) {
@@ -215,7 +215,7 @@ function scaleOfWorst(answer, worst) {
   return most;
 }
 
-/** What the page has checked of each run that is looked at: of B and A where the difference is. */
+/** What the page has checked of each shown run. A difference shows two. */
 export function createChecks(app) {
   const { t } = app,
     title = h("h2", {}, t("checks")),
@@ -249,7 +249,7 @@ function createCheck({ t, wordsOf: why }) {
     return worst ? t(isClose ? "check.good" : "check.bad") : t("check.nothing");
   }
 
-  /** @param {import("../request/runs.js").Run} run @param {string} name "" where it is the only one */
+  /** @param {import("../request/runs.js").Run} run @param {string} name "" if it is the only one */
   function update(run, name, isStale) {
     title.hidden = name === "";
     title.textContent = name;
