@@ -1,8 +1,8 @@
 /**
- * linear.js: what a layer does besides attending, in double: projections, heads, norm.
+ * linear.js: what a layer computes around attention, in float64: projections, split and joined heads, norms.
  *
  * @typedef {import("./tensor.js").Tensor} Tensor
- * @typedef {{width: number, rows: number, cols: number[][], bias: number[] | null}} Linear one list for each output
+ * @typedef {{width: number, rows: number, cols: number[][], bias: number[] | null}} Linear cols: one list per output
  */
 import { tensorFrom, zeros } from "./tensor.js";
 
@@ -29,7 +29,7 @@ export function joinHeads(x) {
   return out;
 }
 
-/** Requests are never changed in place: what has been read of one is kept. */
+/** Weights that have been read, by the member of the request, which never changes. */
 const linears = new WeakMap();
 
 export function linearFrom(json, isOutIn, isOutput) {
@@ -40,8 +40,8 @@ export function linearFrom(json, isOutIn, isOutput) {
 }
 
 /**
- * A weight matrix as columns, whichever layout and rank it has: of rank 3 the heads stand side by side, for the output
- * projection one below the other.
+ * A weight matrix as columns, from either layout. If it has rank 3, the heads are side by side; those of the output
+ * projection are one below the other.
  * @returns {Linear}
  */
 function readLinear(json, isOutIn, isOutput) {
@@ -101,7 +101,7 @@ export function project(x, linear) {
   return out;
 }
 
-/** Mean and standard deviation that the norm of a row divides by. */
+/** The mean that the norm of a row subtracts, and the deviation by which it divides. */
 export function rowMoments(data, from, width, norm) {
   let mean = 0,
     square = 0;
@@ -113,7 +113,7 @@ export function rowMoments(data, from, width, norm) {
   return { mean, deviation: Math.sqrt(square / width + (norm.eps ?? 1e-5)) };
 }
 
-/** Gain and shift of a norm; ones and zeros when not given. */
+/** Gain and shift of a norm; by default 1 and 0. */
 export function affineFrom(json, width) {
   const read = (value, usual) =>
     value === undefined ? Array.from({ length: width }, () => usual) : Array.from(tensorFrom(value).data);

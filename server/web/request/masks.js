@@ -1,5 +1,5 @@
 /**
- * masks.js: whether a query may attend to a key, and which mask says no.
+ * masks.js: whether a query may attend to a key, and which mask hides the key.
  */
 import { tensorFrom } from "./tensor.js";
 
@@ -14,7 +14,7 @@ function lookUp(tensor, index) {
   return data[at];
 }
 
-/** The narrower of window and sliding_window on either side; null is open. */
+/** The narrower of window and sliding_window on each side; null means no limit. */
 function windowOf(masks) {
   let [left, right] = masks.window ?? [null, null];
   if (masks.sliding_window !== undefined && masks.sliding_window !== null) {
@@ -83,7 +83,7 @@ export class Masks {
     return this.masks.blocks && !this.#blocksAllow(b, h, i, j) ? "blocks" : null;
   }
 
-  /** A matrix counts queries from 0; patterns count positions, in blocks. What bigbird draws is not known here. */
+  /** blocks.attend counts queries from 0; patterns count positions. The random pattern bigbird is not computed here. */
   #blocksAllow(b, h, i, j) {
     const rule = this.masks.blocks,
       position = i + this.offset(b);

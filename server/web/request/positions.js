@@ -3,7 +3,7 @@
  */
 import { tensorFrom } from "./tensor.js";
 
-/** Press, Smith and Lewis (2022): a geometric series, and every other one of the next for what is left. */
+/** Press, Smith and Lewis (2022): a geometric series for 2ⁿ heads; every other term of the next one for the rest. */
 function slopesFor(heads) {
   const power = 2 ** Math.floor(Math.log2(heads));
   const series = Array.from({ length: power }, (_, h) => 2 ** ((-8 * (h + 1)) / power));
@@ -17,13 +17,13 @@ export class PositionBias {
     this.table = relative ? tensorFrom(relative.table) : null;
   }
 
-  /** @param {number} distance position of the key less that of the query */
+  /** @param {number} distance position of the key minus that of the query */
   bias(h, distance) {
     const slope = this.slopes ? -this.slopes[h] * Math.abs(distance) : 0;
     return slope + (this.table ? this.table.data[this.#bucket(distance) * this.table.shape[1] + h] : 0);
   }
 
-  /** Near distances have a bucket each, far ones share, in powers. */
+  /** Near distances have a bucket each. Far ones share buckets, whose widths grow in powers. */
   #bucket(distance) {
     let [count] = this.table.shape,
       first = 0,

@@ -1,12 +1,12 @@
 /**
- * presets.js: requests to begin with, each one a whole request of the HTTP interface.
+ * presets.js: the built-in examples. Each one is a whole request of the HTTP API.
  *
  * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
  *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs", seed?: number,
  *            source?: import("../models/case.js").Source & {inputs: object}, copyOf?: string}} Case
- *          random: drawn from the seed: inputs and weights, or inputs alone over weights that are not
- *          source: what the inputs are, as long as they are the same object
- *          copyOf: the kept layer that the weights of an opened file are of
+ *          random: what is drawn from the seed: inputs and weights, or only the inputs of given weights
+ *          source: where the inputs come from; valid while they are the same object
+ *          copyOf: the kept layer whose weights an opened file has
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
@@ -150,7 +150,7 @@ function twelve(seed) {
   };
 }
 
-/** Smooth walks through a few dimensions: neighbours are alike, places passed again attend to each other. */
+/** Smooth curves through a few dimensions: neighbours are similar, and places passed again attend to each other. */
 function walk(length, width, seed) {
   const random = randomFrom(seed),
     data = new Float32Array(length * width);
@@ -168,14 +168,14 @@ function large(seed) {
   };
 }
 
-/** Direct attention of given vectors, of different lengths and widths. */
+/** Attention of given vectors, whose lengths and widths differ. */
 function bare(seed) {
   return {
     inputs: { query: randomMatrix(5, 4, seed, 1.4), key: randomMatrix(7, 4, seed + 1, 1.4), value: randomMatrix(7, 3, seed + 2, 1) },
   };
 }
 
-/** What the numbers of an example are drawn from. */
+/** Seeds of the random numbers of each preset. */
 const SEEDS = {
   sentence: 7,
   causal: 11,
@@ -205,7 +205,7 @@ const MAKERS = {
   large: [BARE, large],
 };
 
-/** What shows the point: the shorter sentence; small weights where there are many. */
+/** What shows the point of a preset: the shorter sentence; a colour range for small weights. */
 const VIEWS = { padding: { batch: 1 }, twelve: { range: "robust" }, large: { range: "log" } };
 
 export const PRESETS = Object.keys(MAKERS);

@@ -1,11 +1,12 @@
 /**
- * reading.js: numbers as people have them: JSON, CSV, what numpy and torch print, columns of a terminal, NPY.
+ * reading.js: parses numbers in the forms that people have: JSON, CSV, printed NumPy and PyTorch tensors, columns of a
+ * terminal, NPY.
  *
- * @typedef {object} Found one tensor, as it was written
- * @property {string} name "" where it has none
+ * @typedef {object} Found one parsed tensor
+ * @property {string} name "" if it has none
  * @property {import("./tensor.js").Tensor} tensor
- * @property {number} digits after the point, where a program has rounded to so many; else 0
- * @property {Table} [table] what a table says beside its numbers
+ * @property {number} digits number of decimals, if a program has rounded to it; else 0
+ * @property {Table} [table] labels of a table
  *
  * @typedef {{step: string | undefined, rows: string[] | null, columns: string[] | null, hasGaps: boolean}} Table hasGaps: a
  *          field is empty
@@ -16,7 +17,7 @@ import { countOf, numbersOfBytes } from "./tensor.js";
 
 const NUMBER_WORDS = { nan: NaN, inf: Infinity, infinity: Infinity, "∞": Infinity, true: 1, false: 0, none: NaN };
 
-/** @param {string} text @returns {number | undefined} undefined: it is none */
+/** @param {string} text @returns {number | undefined} undefined: not a number */
 export function writtenNumber(text) {
   const value = numberOf(text);
   if (!Number.isNaN(value)) return value;
@@ -26,15 +27,15 @@ export function writtenNumber(text) {
 }
 
 /**
- * Fewer digits than the first are the numbers themselves, such as 0.5: a program that rounds prints at least so many. More
- * than the second are all that a number has.
+ * Decimals of rounded numbers. Fewer than least are exact numbers such as 0.5, because a program that rounds prints at
+ * least so many. More than most are all that a number has.
  */
 const ROUNDED_DIGITS = { least: 3, most: 8 };
 
-/** Digits after the point that the longest number has; numbers with an exponent have digits enough. */
+/** Number of decimals. Numbers with an exponent count as not rounded. */
 const digitsOf = (text) => /\.(\d+)$/.exec(text)?.[1].length ?? 0;
 
-/** @param {Iterable<string>} numbers @returns {number} to how many digits after the point they are rounded; 0: they are not */
+/** @param {Iterable<string>} numbers @returns {number} number of decimals to which they are rounded, or 0 */
 export function roundedDigits(numbers) {
   let digits = 0;
   for (const text of numbers) digits = Math.max(digits, digitsOf(text));
@@ -43,7 +44,7 @@ export function roundedDigits(numbers) {
 
 // ---- tables --------------------------------------------------------------------------------------------------------
 
-/** Rows of fields; a quoted one may hold separators, quotes and ends of lines. */
+/** Lines of fields. A quoted field may hold separators, quotes and line breaks. */
 function linesOf(text, separator) {
   const lines = [[]],
     field = new RegExp(
@@ -52,14 +53,14 @@ function linesOf(text, separator) {
     );
   for (const [, quoted, plain, end] of text.matchAll(field)) {
     const found = quoted === undefined ? plain.trim() : quoted.replace(/""/g, '"');
-    lines.at(-1).push(found.replace(/^'(?=[=+@\t-])/, "")); // put there against spreadsheets
+    lines.at(-1).push(found.replace(/^'(?=[=+@\t-])/, "")); // csvField adds it
     if (end === "") break;
     if (end !== separator) lines.push([]);
   }
   return lines.filter((line) => line.some((found) => found !== ""));
 }
 
-/** Numbers of a terminal: nothing but numbers, with spaces between them, as in no CSV. */
+/** Columns of a terminal: only numbers, separated by spaces. null: another form. */
 function spacedLines(text) {
   if (/[\t;]|, /.test(text.trim())) return null;
   const lines = text.split(/\r\n?|\n/).map((line) => line.split(/\s+/).filter(Boolean)).filter((line) => line.length > 0);
@@ -69,10 +70,10 @@ function spacedLines(text) {
   return lines;
 }
 
-/** What this page writes into the first field of a map: then its names may be numbers, and an empty field is masked. */
+/** First field of a map that this page has exported. Names in it may be numbers; empty fields are masked cells. */
 const MAP_CORNER = /^(.+): query\\key$/;
 
-/** Rows of numbers; a first line and a first column without numbers are names. @returns {Found} */
+/** Parses lines of numbers. A first line or column that is not numeric holds names. @returns {Found} */
 function tableFrom(text) {
   let lines = spacedLines(text) ?? linesOf(text, text.includes("\t") ? "\t" : text.includes(";") ? ";" : ",");
   if (lines.length === 0) throw new Problem("own.empty");
@@ -110,7 +111,7 @@ const PRINTED_HEAD = /\s*(?:(\w[\w.]*)\s*[=:]\s*)?(?:Parameter containing:\s*)?(
 const PRINTED_TAIL = /(?:,\s*\w+=(?:<[^>]*>|'[^']*'|\([^)]*\)|[^\s,()]*))*\s*\)*>?[\s;,]*/y;
 const PRINTED_PART = /[\s,]*([[\]]|[^\s,[\]]+)/y;
 
-/** A list of lists from its first bracket to its last. @returns {{tensor: object, digits: number, end: number}} */
+/** Parses nested brackets; end is the index after them. @returns {{tensor: object, digits: number, end: number}} */
 function listFrom(text, start) {
   const shape = [],
     open = [],
@@ -141,7 +142,7 @@ function listFrom(text, start) {
   throw new Problem("expected.brackets");
 }
 
-/** One tensor after the other, each with or without a name before it: "q = tensor([[…]])". @returns {Found[]} */
+/** Parses tensors that follow each other, each with an optional name: "q = tensor([[…]])". @returns {Found[]} */
 function printedTensors(text) {
   if (/\.\.\.|…/.test(text)) throw new Problem("expected.dots");
   const plain = text.replace(/\b(?:np|numpy)\.\w+\(([^()[\]]*)\)/g, "$1"),
@@ -159,16 +160,16 @@ function printedTensors(text) {
   return found;
 }
 
-/** So much of a text is quoted where it cannot be read. */
+/** Length of the text that an error quotes. */
 const QUOTED = 24;
 
-/** @returns {Problem} that quotes the place where the text stops being JSON, as far as the browser tells it */
+/** @returns {Problem} that quotes the text before the error, if the browser says where that is */
 function notJson(text, { message }) {
   const at = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
   return new Problem("own.json", { text: text.slice(Math.max(0, at - QUOTED), at + 1).trim() });
 }
 
-/** A list may be one of Python's, or a line of a table that begins with "[CLS]". */
+/** A text that begins with "[" may also be a list of Python, or a table that begins with "[CLS]". */
 function jsonFrom(text, isList) {
   try {
     return JSON.parse(text);
@@ -178,13 +179,13 @@ function jsonFrom(text, isList) {
   }
 }
 
-/** Numbers with a point and without an exponent, as a text in JSON has them. */
+/** Numbers of a JSON text that have decimals and no exponent. */
 export const fractionsIn = (text) => text.match(/\d\.\d+(?![\de])/gi) ?? [];
 
 /**
- * Any text with numbers in it.
+ * Parses any text with numbers in it.
  * @param {string} text
- * @returns {{json?: any, found: Found[]}} either JSON, or at least one tensor
+ * @returns {{json?: any, found: Found[]}} JSON, or at least one tensor
  */
 export function readText(text) {
   const [start] = text.trimStart(),
@@ -217,13 +218,13 @@ export function npyFrom(buffer) {
   return { shape, data };
 }
 
-/** @param {Uint8Array | ArrayBuffer} bytes @param {string} name said where it is no text */
+/** @param {Uint8Array | ArrayBuffer} bytes @param {string} name for the error if they are not text */
 export function textOfBytes(bytes, name) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (!text.includes("\0")) return text;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Problem("own.binary", { name });
 }

@@ -1,22 +1,22 @@
 /**
- * reference.js: the computation of a request in float64, written from the equations: what the page checks the server by
- * and takes the numbers of its explanations from.
+ * reference.js: computes a request in float64, from the equations. The page checks the server with it, and takes the
+ * numbers of explanations from it.
  *
  * @typedef {import("./tensor.js").Tensor} Tensor
- * @typedef {object} Model what a request means, normalised: a batch always, weights as columns
+ * @typedef {object} Model a request in normal form: always a batch, weights as columns
  * @property {boolean} isLayer
  * @property {{batch: number, heads: number, kvHeads: number, qLen: number, kvLen: number, dK: number, dV: number}} size
  * @property {{query: Tensor, key: Tensor, value: Tensor}} inputs (batch, len, dim) or (batch, heads, len, dim)
- * @property {{query?: Tensor}} [normed] the inputs after a norm in front
+ * @property {{query?: Tensor}} [normed] the query after a norm in position "pre"
  * @property {Record<string, import("./linear.js").Linear>} linear q, k, v, output: see linear.js
  * @property {{gain: number[], shift: number[]}} [affine] of the norm
  * @property {Masks} masks
  * @property {number} scale
- * @property {Tensor} [scaled] the context times the factors of heads
+ * @property {Tensor} [scaled] the context times head_scale
  * @property {number} [softcap]
  * @property {number[]} [sinks]
  * @property {PositionBias} positions
- * @property {{q: Tensor, k: Tensor, v: Tensor}} [sources] what each projection is of
+ * @property {{q: Tensor, k: Tensor, v: Tensor}} [sources] the inputs of the projections
  * @property {Record<string, Tensor>} steps
  * @property {string[]} unknown members of the request that this page cannot recompute
  */
@@ -55,7 +55,7 @@ const KNOWN_OPTIONS = [
 ];
 const KNOWN_ROPE = ["layout", "theta", "dim", "positions"];
 
-/** Members that change the numbers in a way this page has no equation for. */
+/** Members that change the result, and that this page cannot compute. */
 function unknownMembers(request) {
   const options = request.options ?? {};
   const names = Object.keys(options).filter(
@@ -148,7 +148,7 @@ function rotate(x, rope, offset) {
 }
 
 /**
- * One query of one head: its scores on the way to weights.
+ * Scores and weights of one query in one head.
  * @param {Model} model with q and k
  * @returns {{scores: Float64Array, scaled: Float64Array, added: Float64Array, masked: Float64Array,
  *            weights: Float64Array, top: number, sum: number, sink: number | undefined, lse: number, entropy: number}}
@@ -173,7 +173,7 @@ export function rowOf(model, b, h, i) {
   return softmaxRow(row);
 }
 
-/** Subtracting the largest score leaves the weights as they are and keeps the exponentials in range. */
+/** Subtracting the largest score leaves the weights unchanged and keeps exp in range. */
 function softmaxRow(row) {
   const { masked, weights, sink } = row;
   const most = masked.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -210,7 +210,7 @@ function attend(model) {
   }
 }
 
-/** Weights after dropout: which of them stay is the server's choice by its seed, seen in its own result. */
+/** Weights after dropout. The server draws the dropped weights by its seed, so they are taken from its result. */
 function drop(model, options, given) {
   const { p = 0 } = options.dropout ?? {};
   if (!options.training || p === 0 || (options.dropout.where && !options.dropout.where.includes("attention"))) return;
@@ -242,7 +242,7 @@ function mix(model) {
   steps.concat = joinHeads(model.scaled);
 }
 
-/** The context times the factor of its head; a factor 0 gives 0. */
+/** The context times the factor of each head. A factor of 0 gives 0, even for NaN. */
 function scaleHeads(context, factors) {
   if (!factors) return context;
   const [, heads, qLen, dV] = context.shape;
@@ -273,8 +273,8 @@ function finish(model, request) {
 /**
  * @param {object} request
  * @param {boolean} isLayer multi-head-attention rather than attention
- * @param {Record<string, Tensor>} [given] what the server answered, for what only it can know
- * @param {boolean} [isSparse] up to q and k only; rows of the map are then asked for one by one
+ * @param {Record<string, Tensor>} [given] the server's outputs, which tell the dropped weights
+ * @param {boolean} [isSparse] stops after q, k and v; rowOf then computes single rows of the map
  * @returns {Model}
  */
 export function modelOf(request, isLayer, given, isSparse = false) {
@@ -309,10 +309,10 @@ export function modelOf(request, isLayer, given, isSparse = false) {
 }
 
 /**
- * What follows from q, k and v.
- * @param {Model} model with steps up to q and k
- * @param {{attention?: (model: Model) => void, context?: (model: Model) => void}} [change] what puts other numbers in the
- *        place of those of the equation, as soon as they are there
+ * Computes what follows from q, k and v.
+ * @param {Model} model with the steps up to q, k and v
+ * @param {{attention?: (model: Model) => void, context?: (model: Model) => void}} [change] called after a step, to
+ *        replace its numbers
  * @returns {Model} the same
  */
 export function completeModel(model, request, given, change = {}) {
@@ -326,7 +326,7 @@ export function completeModel(model, request, given, change = {}) {
 }
 
 /**
- * The largest difference between two tensors. Infinite only where one says "masked" and the other does not.
+ * The largest difference between two tensors. It is infinite if only one of two numbers is −∞.
  * @returns {{difference: number, at: number}}
  */
 export function largestDifference(a, b) {

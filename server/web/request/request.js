@@ -1,5 +1,5 @@
 /**
- * request.js: whether something from outside can be handled as a request. Whether it can be computed says the server.
+ * request.js: checks whether the page can handle data from outside as a request. The server checks the rest.
  */
 import { Problem } from "../texts.js";
 import { tensorFrom } from "./tensor.js";
@@ -20,8 +20,8 @@ function isTensor(json) {
 
 /**
  * @param {any} given
- * @returns {any} the same without members that are null, which mean "not given"
- * @throws {Problem} where the page could not show it
+ * @returns {any} the request without members that are null, which means "not given"
+ * @throws {Problem} if the page could not show it
  */
 export function checkedRequest(given) {
   if (!isObject(given)) throw new Problem("request.member", { name: "request" });

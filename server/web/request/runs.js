@@ -1,17 +1,17 @@
 /**
- * runs.js: which run is looked at: B, which the panel changes; A, which was kept; or what lies between them.
+ * runs.js: which run is shown: B, which the panel changes; A, which was kept; or their difference.
  *
- * Whatever says something about a run (map, table, rail, exports) takes it from here, so that no part of the page shows
- * the numbers of one run beside the mask of the other.
+ * All that describes a run (map, table, rail, exports) takes it from here, so that the page never mixes the numbers of
+ * one run with the mask of the other.
  *
  * @typedef {{given: import("./presets.js").Case, answer: import("../exchange/api.js").Answer, check: object | null}} Run
  * @typedef {object} Seen
  * @property {"now" | "kept" | "difference"} mode
- * @property {string} name "A", "B" or "B − A"; "" where there is nothing to compare with
- * @property {Run} run A where A alone is looked at, else B
- * @property {Run | null} before A where the difference is looked at
+ * @property {string} name "A", "B" or "B − A"; "" without a run A
+ * @property {Run} run A if only A is shown, else B
+ * @property {Run | null} before A if the difference is shown
  * @property {import("./steps.js").Step} step
- * @property {object} view with a head and a batch item that the run has
+ * @property {object} view with a head and a batch item of the run
  */
 import { Masks } from "./masks.js";
 import { matrixIn, stepsIn, tensorIn } from "./steps.js";
@@ -19,7 +19,7 @@ import { matrixOf } from "./tensor.js";
 
 const mapsOf = ({ outputs, thumbs }) => thumbs ?? outputs.attention;
 
-/** Of a large run only one head is here, whichever is asked for. */
+/** A large run has only one head, whichever is selected. */
 function viewOf({ answer }, view) {
   const [batches, heads] = mapsOf(answer)?.shape ?? [Infinity, Infinity];
   const head = answer.onlyHead ?? Math.min(view.head, heads - 1),
@@ -30,12 +30,12 @@ function viewOf({ answer }, view) {
   return { ...view, head, batch, ...cell };
 }
 
-/** Of larger maps every n-th row speaks for all. */
+/** Of a map with more cells, a sample of rows is used. */
 const CELLS_SEEN = 1 << 20;
 
 const worthCells = new WeakMap();
 
-/** The weight that says most: the one that is farthest above an equal share of its row, a word's own aside. */
+/** The most telling weight: the largest one relative to an equal share of its row, except on the diagonal. */
 function cellWorth(map) {
   if (!worthCells.has(map)) worthCells.set(map, findCellWorth(map));
   return worthCells.get(map);
@@ -62,7 +62,7 @@ function stepOf(run, view) {
   return steps.find(({ id }) => id === view.step) ?? steps.find(({ id }) => id === "attention") ?? steps[0];
 }
 
-/** Whether B − A exists: both have the step, in one shape, of one head. */
+/** Whether B − A is defined: both have the step, in one shape, and for one head. */
 function isComparable(now, kept, step) {
   if (now.answer.onlyHead !== kept.answer.onlyHead || !stepsIn(kept).some(({ id }) => id === step.id)) return false;
   return String(tensorIn(step, now).shape) === String(tensorIn(step, kept).shape);
@@ -81,7 +81,7 @@ export function seenIn({ shown, answer, check, kept, view }) {
 
 const differences = new WeakMap();
 
-/** NaN where one of the two is no finite number, as a masked score is. */
+/** NaN if one of the two is not finite, such as a masked score. */
 function differenceOf(now, kept) {
   if (differences.get(now)?.kept !== kept) {
     const data = now.data.map((value, at) => {
@@ -93,7 +93,7 @@ function differenceOf(now, kept) {
   return differences.get(now).tensor;
 }
 
-/** @param {Seen} seen @returns {import("./tensor.js").Tensor} the step whole, every head and batch item */
+/** @param {Seen} seen @returns {import("./tensor.js").Tensor} the step for all heads and batch items */
 export function tensorSeen({ run, before, step }) {
   return before ? differenceOf(tensorIn(step, run), tensorIn(step, before)) : tensorIn(step, run);
 }
@@ -101,11 +101,11 @@ export function tensorSeen({ run, before, step }) {
 /** @param {Seen} seen */
 export const matrixSeen = (seen) => matrixIn(seen.step, seen.run, seen.view, tensorSeen(seen));
 
-/** Rules are made once for each answer: cells are asked for by the thousand. */
+/** Masks are made once per answer, because thousands of cells ask for them. */
 const rules = new WeakMap();
 
 /**
- * Whether a mask hides a key from a query in a run: by what the server says of it, else by the request.
+ * Whether a mask hides a key from a query: by the mask of the answer, else by the request.
  * @returns {(i: number, j: number) => boolean}
  */
 export function hiddenIn({ given, answer }, { batch }, head) {
@@ -121,7 +121,7 @@ export function hiddenIn({ given, answer }, { batch }, head) {
   return by.get(key);
 }
 
-/** The same for what is looked at; a weight is hidden from a difference only where both runs hide it. */
+/** The same for the shown step. In a difference, a weight is hidden only if both runs hide it. */
 export function hiddenSeen({ run, before, step, view }, matrix) {
   if (step.isWeight) {
     const now = hiddenIn(run, view, view.head),

@@ -1,5 +1,5 @@
 /**
- * safetensors.js: files of tensors, and the requests that they hold.
+ * safetensors.js: reads files of tensors, and the requests that they hold.
  */
 import { Problem } from "../texts.js";
 import { countOf, numbersOfBytes } from "./tensor.js";
@@ -42,7 +42,7 @@ function tensorsIn(buffer) {
 }
 
 /**
- * Tensors stand at their place in a request, "weights.query.weight"; the rest of it is JSON in the metadata.
+ * The name of a tensor is its path in the request, "weights.query.weight". The metadata has the rest as JSON.
  * @param {{tensors: object, metadata: any}} file
  * @param {(tensor: import("./tensor.js").Tensor) => any} write
  */

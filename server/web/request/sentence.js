@@ -1,5 +1,5 @@
 /**
- * sentence.js: another sentence in the place of the one that a case has; all else of the case stays as it is.
+ * sentence.js: replaces the sentence of a case, and keeps the rest of it.
  */
 import { LAYER } from "./presets.js";
 import { tensorFrom } from "./tensor.js";
@@ -9,24 +9,24 @@ export const USUAL_SEED = 7;
 
 const PAD = "[PAD]";
 
-/** Longer ones are not shown as text. */
+/** Longer sentences are not shown as text. */
 const WORDS_WRITTEN = 64;
 
-/** The lists of words of all batch items, without what fills them up. */
+/** The words of all batch items, without padding. */
 function listsOf({ tokens }) {
   const query = tokens?.query ?? [],
     lists = Array.isArray(query[0]) ? query : [query];
   return lists.map((list) => list.filter((word) => word !== PAD));
 }
 
-/** @returns {string} the words of the batch item that is looked at */
+/** @returns {string} the words of the shown batch item */
 export function sentenceOf({ request }, { batch }) {
   const lists = listsOf(request),
     words = lists[Math.min(batch, lists.length - 1)];
   return words.length <= WORDS_WRITTEN ? words.join(" ") : "";
 }
 
-/** Masks that are written for a number of tokens hold for no other. */
+/** Masks written for a number of tokens are dropped if the number changes. */
 function masksFor({ lengths, isSameLength }, masks = {}) {
   const { attend, bias, padding, documents, blocks, ...free } = masks,
     kept = isSameLength ? masks : free;
@@ -39,7 +39,7 @@ function masksFor({ lengths, isSameLength }, masks = {}) {
 
 const widthOf = (tensor) => tensorFrom(tensor).shape.at(-1);
 
-/** Whether the weights that are there fit; else new ones are drawn, of the same parts. */
+/** Draws new weights for those that the request has. */
 function weightsFor({ weights, inputs, options }, { width, heads, seed }) {
   const drawn = randomWeights({
     width,
@@ -52,7 +52,7 @@ function weightsFor({ weights, inputs, options }, { width, heads, seed }) {
   return Object.fromEntries(Object.keys(weights).map((name) => [name, drawn[name]]));
 }
 
-/** Words by hand keep their numbers; new ones are drawn. */
+/** Words that were typed with their numbers keep them. Other words get random ones. */
 function rowsOf(words, request, width, seed, isDrawn) {
   const drawn = embed(words, width, seed);
   if (isDrawn || !Array.isArray(request.inputs.query)) return drawn;
@@ -63,7 +63,7 @@ function rowsOf(words, request, width, seed, isDrawn) {
 /**
  * @param {import("./presets.js").Case} given
  * @param {string} text
- * @param {{batch: number}} view whose sentence of a batch it is
+ * @param {{batch: number}} view with the batch item that gets the sentence
  * @param {{width: number, heads: number, seed: number}} numbers
  * @returns {import("./presets.js").Case}
  */

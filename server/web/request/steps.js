@@ -1,15 +1,15 @@
 /**
- * steps.js: the matrices of a computation in the order in which they arise, and what their rows and columns are.
+ * steps.js: the matrices of a computation, in their order, and what their rows and columns are.
  *
  * @typedef {object} Step
  * @property {string} id name of the output, or "in.query", "w.query", …
  * @property {string} label as in the papers
  * @property {string} group
- * @property {string[]} path where in the request it stands, when it does: then it can be edited
+ * @property {string[]} path in the request, if it is a tensor of it: then it can be edited
  * @property {"query" | "key" | "feature"} rows
  * @property {"query" | "key" | "feature"} cols
  * @property {boolean} isWeight values from 0 to 1
- * @property {"kv" | "q" | ""} perHead whether there is one for each head, of which kind
+ * @property {"kv" | "q" | ""} perHead heads that have one each: of keys, of queries, or none
  */
 import { matrixOf, tensorFrom } from "./tensor.js";
 
@@ -60,7 +60,7 @@ const WEIGHTS = [
 
 /**
  * @param {{given: object, answer: object}} run
- * @returns {Step[]} only those that there are
+ * @returns {Step[]} those of the run
  */
 export function stepsIn({ given, answer }) {
   const { inputs, weights = {} } = given.request;
@@ -78,11 +78,11 @@ export function stepsIn({ given, answer }) {
   return found;
 }
 
-/** Whether its cells can be typed into: plain nested arrays only. */
+/** Whether its cells can be edited: only those of nested arrays can. */
 export const isEditable = (one, request) =>
   one.path !== null && Array.isArray(one.path.reduce((inner, name) => inner?.[name], request));
 
-/** Tensors of the request, which is never changed in place, are read once. */
+/** Tensors of a request are parsed once, because requests never change. */
 const read = new WeakMap();
 
 /** @param {Step} one */
@@ -93,14 +93,14 @@ export function tensorIn(one, { given, answer }) {
   return read.get(json);
 }
 
-/** Heads of queries that share one head of keys. */
+/** Number of query heads that share one key head. */
 export function groupSize(outputs) {
   const heads = outputs.attention?.shape[1] ?? 1;
   return heads / (outputs.k?.shape[1] ?? heads);
 }
 
 /**
- * The matrix of a step that a head and a batch item see.
+ * The matrix of a step for the head and the batch item of a view.
  * @param {Step} one
  * @returns {import("./tensor.js").Matrix}
  */
@@ -110,7 +110,7 @@ export function matrixIn(one, run, view, tensor = tensorIn(one, run)) {
   return matrixOf(tensor, view.batch, head);
 }
 
-/** Path of one number of an editable tensor of rank 2 to 4, in the request. */
+/** Path of one number in the request, for an editable tensor of rank 2 to 4. */
 export function cellPath(one, request, view, row, col) {
   const json = one.path.reduce((inner, name) => inner[name], request);
   const rank = Array.isArray(json[0]?.[0]) ? (Array.isArray(json[0][0][0]) ? 4 : 3) : 2;
@@ -126,7 +126,7 @@ export function cellPath(one, request, view, row, col) {
 const listFor = (tokens, batch) => (Array.isArray(tokens?.[0]) ? tokens[Math.min(batch, tokens.length - 1)] : tokens);
 
 /**
- * What a row or column is called: its token, else its number.
+ * The names of rows or columns: their tokens, if there are as many.
  * @param {"query" | "key" | "feature"} kind
  * @returns {string[] | null} null: numbers
  */

@@ -1,5 +1,5 @@
 /**
- * tensor.js: numbers with a shape, and the three ways in which the interface writes them as JSON.
+ * tensor.js: numbers with a shape, and the three forms in which the API writes them as JSON.
  *
  * @typedef {{shape: number[], data: Float32Array | Float64Array}} Tensor
  * @typedef {{rows: number, cols: number, data: Float32Array | Float64Array}} Matrix
@@ -18,7 +18,7 @@ export const zeros = (shape) => ({ shape, data: new Float64Array(countOf(shape))
 
 const WORDS = { Infinity: Infinity, "-Infinity": -Infinity, NaN: NaN };
 
-/** What JSON has at a number's place; null is a masked score. */
+/** A JSON value as a number; null is a masked score. */
 function numberFrom(value) {
   if (typeof value === "number") return value;
   if (value === null) return -Infinity;
@@ -44,7 +44,7 @@ function fillNested(value, shape, depth, into, at) {
   return at;
 }
 
-/** @type {any} newer browsers have base64 of their own */
+/** @type {any} newer browsers have fromBase64 and toBase64 */
 const Bytes = Uint8Array;
 
 /** @param {string} text in base64 */
@@ -73,14 +73,14 @@ function halfFrom(bits, exponentBits, mantissaBits) {
   return exponent === 0 ? sign * mantissa * 2 ** (1 - bias) : sign * (1 + mantissa) * 2 ** (exponent - bias);
 }
 
-/** Of a type of two bytes there are 65,536 numbers: each is worked out once. */
+/** A type of two bytes has 65,536 values. A table of them is made at first use. */
 function tableOfHalves(exponentBits, mantissaBits) {
   let table = null;
   return (bytes) => {
     table ??= Float32Array.from({ length: 65536 }, (_, bits) => halfFrom(bits, exponentBits, mantissaBits));
     const halves = new Uint16Array(bytes),
       numbers = new Float32Array(halves.length);
-    for (let at = 0; at < halves.length; at++) numbers[at] = table[halves[at]]; // from() takes ten times as long
+    for (let at = 0; at < halves.length; at++) numbers[at] = table[halves[at]]; // from() is ten times slower
     return numbers;
   };
 }
@@ -108,7 +108,7 @@ export function numbersOfBytes(bytes, dtype) {
 }
 
 /**
- * Any form of a tensor in JSON.
+ * Parses any form of a tensor in JSON.
  * @returns {Tensor}
  */
 export function tensorFrom(json) {
@@ -141,11 +141,11 @@ export function nestedOf(tensor, write = (value) => value) {
   return level(0);
 }
 
-/** Matrices are made once, so that who draws them knows them again. */
+/** Each matrix is made once, because others cache by its identity. */
 const matrices = new WeakMap();
 
 /**
- * The last two dimensions at the given leading indices, which are cut to what the tensor has.
+ * The last two dimensions at the given leading indices. Indices that are too large are reduced to the last one.
  * @param {Tensor} tensor
  * @param {number} b
  * @param {number} h
@@ -169,20 +169,20 @@ export function matrixOf(tensor, b, h) {
 
 let decimalMark = ".";
 
-/** @param {string} mark between the whole part of a number and the rest, wherever people read it */
+/** @param {string} mark decimal mark of the language, for all numbers that people read */
 export const useDecimalMark = (mark) => {
   decimalMark = mark;
 };
 
 export const withDecimalMark = (text) => text.replace(".", decimalMark);
 
-/** A number for people with so many decimals. */
+/** Formats a number with a fixed number of decimals. */
 export const fixed = (value, decimals) => withDecimalMark(value.toFixed(decimals).replace("-", "−"));
 
-/** A number for people in scientific notation. */
+/** Formats a number in scientific notation. */
 export const scientific = (value, decimals) => withDecimalMark(value.toExponential(decimals).replace(/-/g, "−"));
 
-/** A number for people: four significant digits, no trailing zeros, a true minus. */
+/** Formats a number with four significant digits, no trailing zeros, and a true minus. */
 export function short(value, digits = 4) {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";

@@ -1,8 +1,8 @@
 /**
- * tokens.js: a text split into tokens, and seeded random numbers in the place of a trained model.
+ * tokens.js: splits a text into tokens, and makes the seeded random numbers that stand in for a trained model.
  */
 
-/** A generator of numbers in [0, 1) that is the same everywhere (mulberry32). */
+/** Random numbers in [0, 1) that are the same in every browser (mulberry32). */
 export function randomFrom(seed) {
   let state = seed >>> 0;
   return () => {
@@ -13,7 +13,7 @@ export function randomFrom(seed) {
   };
 }
 
-/** Normally distributed (Box and Muller). */
+/** Normally distributed numbers, by the Box-Muller transform. */
 export function normalFrom(random) {
   return () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
@@ -24,7 +24,7 @@ function seedOf(text, seed) {
   return hash >>> 0;
 }
 
-/** Words and punctuation, by the rules of the text's own script. */
+/** Words and punctuation, split by the rules of the text's script. */
 export function splitText(text) {
   const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment.trim()).filter((word) => word !== "");
@@ -32,7 +32,7 @@ export function splitText(text) {
 
 const round = (value) => Math.round(value * 1000) / 1000;
 
-/** The same word has the same numbers wherever it stands; a little of its position is added, as in the paper. */
+/** A word has the same vector everywhere, plus a small sinusoidal position encoding (Vaswani et al., 2017). */
 export function embed(tokens, width, seed) {
   return tokens.map((token, position) => {
     const normal = normalFrom(randomFrom(seedOf(token.toLowerCase(), seed)));
@@ -49,8 +49,8 @@ export function randomMatrix(rows, cols, seed, spread = 1 / Math.sqrt(rows)) {
 }
 
 /**
- * The weights of a layer. Keys begin as a blend of the queries' weights, so that a word tends to attend to words like
- * it: random heads alone would show nothing but noise.
+ * Random weights of a layer. The weights of keys are a blend with those of queries, so that a word tends to attend to
+ * words like it. Independent weights would show nothing but noise.
  */
 export function randomWeights({ width, keyWidth = width, heads, kvHeads = heads, d, seed }) {
   const query = randomMatrix(width, heads * d, seed, 1.5 / Math.sqrt(width));

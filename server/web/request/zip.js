@@ -1,5 +1,5 @@
 /**
- * zip.js: the files in a zip, as NumPy writes them.
+ * zip.js: reads zip files, as NumPy writes them.
  */
 import { Problem } from "../texts.js";
 
