@@ -1,7 +1,7 @@
 /**
- * lesson.js: a lesson is a file: a request, and pages, each a sentence and a view (docs/lessons.md).
+ * lesson.js: checks lessons. A lesson is a file: a request, and pages of a sentence and a view (docs/lessons.md).
  *
- * @typedef {string | Record<string, string>} Words in every language, or by language
+ * @typedef {string | Record<string, string>} Words one text for all languages, or one per language
  * @typedef {{say: Words, step: string, head?: number, row?: number, col?: number, scale?: boolean,
  *            inputs?: object, masks?: object, options?: object, tokens?: object}} Page
  * @typedef {{title: Words, endpoint?: string, request: object, pages: Page[]}} Lesson
@@ -10,12 +10,12 @@ import { BARE, LAYER } from "../request/presets.js";
 import { checkedRequest, isCount, isObject } from "../request/request.js";
 import { Problem } from "../texts.js";
 
-/** Those that come along. */
+/** The lessons that the server has. */
 export const LESSONS = ["hand", "masks", "cross"];
 
 const PAGES_MOST = 60;
 
-/** @param {any} words @param {string} language @returns {any} in that language, else in the first that there is */
+/** @param {any} words @param {string} language @returns {any} the text in that language, else the first one */
 export const inLanguage = (words, language) => (isObject(words) ? (words[language] ?? Object.values(words)[0]) : words);
 
 const isWording = (value) =>
@@ -23,7 +23,7 @@ const isWording = (value) =>
 
 export const isLesson = (json) => isObject(json) && Array.isArray(json.pages);
 
-/** @param {any} json @returns {Lesson} @throws {Problem} that says which page is wrong */
+/** @param {any} json @returns {Lesson} @throws {Problem} that names the wrong page */
 export function checkedLesson(json) {
   if (!isLesson(json) || !isObject(json.request) || !isWording(json.title)) throw new Problem("lesson.parts");
   if (json.pages.length === 0 || json.pages.length > PAGES_MOST) throw new Problem("lesson.pages", { most: PAGES_MOST });
@@ -37,7 +37,7 @@ export function checkedLesson(json) {
   return json;
 }
 
-/** Members of a request to which a page adds its own. */
+/** Members of a request that a page extends. */
 const OWN_OF_PAGE = ["inputs", "masks", "options", "tokens"];
 
 function requestOfPage({ request, pages }, at, language) {
@@ -52,7 +52,7 @@ export function caseOfPage(lesson, at, language) {
   return { id: "", endpoint: lesson.endpoint === BARE ? BARE : LAYER, request: requestOfPage(lesson, at, language) };
 }
 
-/** What of a view the page sets; row −1 is where the heads differ. @param {Lesson} lesson @param {number} at */
+/** Members of a view that a page sets. Row −1 is where the heads differ. @param {Lesson} lesson @param {number} at */
 export function viewOfPage(lesson, at) {
   const { step, head = 0, row = step === "heads" ? -1 : 0, col = 0 } = lesson.pages[at];
   return { page: at, step: step === "heads" ? "attention" : step, head, row, col, batch: 0 };

@@ -1,8 +1,8 @@
 /**
- * scene.js: one step of a computation as a picture: what goes in, what comes out, and the lines between.
+ * scene.js: draws one step of a computation as a picture: operands, result, and lines between them.
  *
- * A product stands as people write it on a board: left matrix, upper matrix, and the result where they meet, so that a
- * cell lies at the end of its row and of its column.
+ * A product is laid out as on a blackboard: the left matrix, the upper matrix, and the result where they meet. A cell
+ * of the result lies at the end of its row and of its column.
  */
 import { cssAt, extentOf, scaleOf } from "../maps/colour.js";
 import { cellText } from "../maps/map.js";
@@ -37,7 +37,7 @@ export const transposedOfScene = ({ rows, cols, at }) => ({ rows: cols, cols: ro
 
 const numbersOf = ({ rows, cols, at }) => upTo(rows * cols).map((n) => at(Math.floor(n / cols), n % cols));
 
-/** "W_Q" with a real index. */
+/** "W_Q" with Q as a subscript. */
 function named(text, x, y, attributes = {}) {
   const parts = text.split(/(_\w+)/).map((part) =>
     part[0] === "_" ? svg("tspan", { "font-size": "70%", dy: 3 }, part.slice(1)) : svg("tspan", {}, part),
@@ -48,7 +48,7 @@ function named(text, x, y, attributes = {}) {
 const clipped = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
 /**
- * One matrix, its names, and what is lit in it.
+ * Draws one matrix with its labels and highlights.
  * @param {Plate} plate
  * @param {{x: number, y: number, cell: number}} place of its first cell
  * @param {{look: object, lit?: Partial<Place>, choose?: (row: number, col: number) => void}} more
@@ -93,7 +93,7 @@ function drawPlate({ grid, name, rowNames, colNames, isWeight }, { x, y, cell },
 const frame = (x, y, width, height, kind = "") => svg("rect", { x: x - 2, y: y - 2, width: width + 3, height: height + 3, rx: 4, class: "frame " + kind });
 
 /**
- * left · upper = result, with the row and the column that make the chosen cell, and lines from both to it.
+ * Draws left · upper = result, with frames around the row and the column of the chosen cell, and lines from both to it.
  * @param {{left: Plate, upper: Plate, result: Plate}} plates
  * @param {Place} place of the chosen cell
  * @param {{width: number, height: number}} room
@@ -121,7 +121,7 @@ export function drawProduct({ left, upper, result }, { row, col }, room, more) {
   return picture(parts, rightX + result.grid.cols * cell + 4, lowerY + result.grid.rows * cell + NAME_BELOW);
 }
 
-/** before → after, the same row lit in both. */
+/** Draws before → after, with the same row highlighted in both. */
 export function drawChange({ before, after, sign }, { row, col }, room, more) {
   const { rows, cols } = after.grid;
   const cell = Math.min(CELL_MOST, (room.width - LABEL - ARROW) / (2 * cols), (room.height - ABOVE - NAME_BELOW) / rows);
@@ -141,7 +141,7 @@ export function drawChange({ before, after, sign }, { row, col }, room, more) {
   return picture(parts, rightX + cols * cell + 4, y + rows * cell + NAME_BELOW);
 }
 
-/** One matrix alone, one row of it lit. */
+/** Draws one matrix, with one row highlighted. */
 export function drawAlone(plate, { row, col }, room, more) {
   const { rows, cols } = plate.grid;
   const cell = Math.min(CELL_MOST, (room.width - LABEL - 8) / cols, (room.height - ABOVE - NAME_BELOW) / rows);
@@ -153,7 +153,7 @@ export function drawAlone(plate, { row, col }, room, more) {
   return picture(parts, LABEL + cols * cell + 4, ABOVE + rows * cell + NAME_BELOW);
 }
 
-/** The maps of all heads side by side. */
+/** Draws the maps of all heads side by side. */
 export function drawHeads(plates, { row, col, head }, room, more) {
   const { rows, cols } = plates[0].grid,
     count = plates.length;

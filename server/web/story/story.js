@@ -1,5 +1,5 @@
 /**
- * story.js: a lesson, page by page: one sentence, one view, one cell, and how that cell came about.
+ * story.js: plays a lesson page by page: a sentence, a picture of the step, and the arithmetic of one cell.
  */
 import { h, sayOnce } from "../dom.js";
 import { fileOfPage } from "../exchange/files.js";
@@ -16,7 +16,7 @@ import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScen
 
 const OWN_LESSON = "own";
 
-/** @type {Map<string, Promise<import("./lesson.js").Lesson>>} fetched once */
+/** @type {Map<string, Promise<import("./lesson.js").Lesson>>} each is fetched once */
 const lessons = new Map();
 
 /** @returns {Promise<import("./lesson.js").Lesson>} */
@@ -43,7 +43,7 @@ async function openPage(app, wish) {
   }
 }
 
-/** A lesson that was dropped or opened. @param {import("../main.js").App} app @param {File} file */
+/** Opens a lesson from a file. @param {import("../main.js").App} app @param {File} file */
 export async function openLessonFile(app, file) {
   const json = await file.text().then(JSON.parse).catch(() => null);
   if (!isLesson(json)) return false;
@@ -56,7 +56,7 @@ export async function openLessonFile(app, file) {
   return true;
 }
 
-/** What a page shows of a run, as plates for the scene. */
+/** The matrices of a run, as scene.js draws them. */
 function platesOf(seen, t) {
   const { run, view } = seen,
     { request } = run.given,
@@ -78,7 +78,7 @@ function platesOf(seen, t) {
       isWeight: step.isWeight,
     };
   };
-  /** The columns of a weight that a head has, of the output all. */
+  /** The columns of a weight that belong to the head; all columns of the output weight. */
   const weightOf = (name, label) => {
     const { cols } = model.linear[name],
       width = name === "output" ? cols.length : model.size[name === "v" ? "dV" : "dK"],
@@ -120,7 +120,7 @@ function sceneOf(seen, id, place, room, more, t) {
   }
 }
 
-/** Where the head that is looked at is farthest from what the heads do on average. */
+/** The cell where the shown head is farthest above the mean of the heads. */
 function cellApart({ run, view }) {
   const { attention } = run.answer.outputs,
     maps = Array.from({ length: attention.shape[1] }, (_, head) => matrixOf(attention, view.batch, head).data),
@@ -300,7 +300,7 @@ export function createStory(app) {
     if (document.activeElement !== scale) scale.value = String(now);
   }
 
-  /** What is left of the window. */
+  /** Fills the rest of the window. */
   function fit() {
     const top = element.getBoundingClientRect().top + window.scrollY;
     element.style.height = Math.max(360, window.innerHeight - top - 24) + "px";
@@ -322,8 +322,8 @@ export function createStory(app) {
   return { element, update, focus: () => scene.focus() };
 }
 
-/** Begins at the button that turns the page, so that keys turn it. @param {import("../main.js").App} app */
+/** Focuses the button for the next page, so that keys turn pages. @param {import("../main.js").App} app */
 export async function openStory(app) {
   await openPage(app, {});
-  requestAnimationFrame(() => app.startStory?.()); // the mode may be of a part that has just come
+  requestAnimationFrame(() => app.startStory?.()); // createStory sets it, after the part has loaded
 }
