@@ -1,13 +1,13 @@
 /**
- * computing.js: whatever changes the request has it computed; an answer that was overtaken is dropped.
+ * computing.js: computes every new request, and drops answers that a newer request has overtaken.
  */
 import { compute, firstPicture } from "./exchange/api.js";
 import { checkRun, isQuickToCheck } from "./exchange/checks.js";
 
-/** Edits that come faster than this are computed together. */
+/** Edits within this time are computed as one. */
 const DEBOUNCE_MS = 30;
 const BUSY_AFTER_MS = 200;
-/** A large check begins once the picture is there. */
+/** A large check starts after the map is drawn. */
 const CHECK_AFTER_MS = 50;
 
 /** @param {import("./store.js").Store} store @param {import("./main.js").App} app */
@@ -18,11 +18,11 @@ export function computeOn(store, app) {
     running = null,
     isFirst = true;
 
-  /** Of a large request only one head is here: looking at another one asks for it. */
+  /** The answer to a large request has one head. Selecting another head fetches that one. */
   const isNew = ({ given, view, answer }) =>
     given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
 
-  /** The run may have been kept as A in the meantime. */
+  /** Checks a large answer. It may have become run A in the meantime. */
   const checkLate = (given, answer) => {
     const { answer: now, kept } = store.state;
     if (now !== answer && kept?.answer !== answer) return;
@@ -38,7 +38,7 @@ export function computeOn(store, app) {
     let isHere = false;
     firstPicture(given, head, mine.signal).then(
       (matrix) => matrix && !isHere && !mine.signal.aborted && app.stage?.showFirst(matrix),
-      () => {}, // the answer itself says what is wrong
+      () => {}, // compute() below reports the error
     );
     try {
       const answer = await compute(given, head, mine.signal);
@@ -54,7 +54,7 @@ export function computeOn(store, app) {
         check: isQuickToCheck(given) ? checkRun({ given, answer }) : null,
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
-      if (!isFirst) app.notify(""); // what the start has to say stays
+      if (!isFirst) app.notify(""); // keeps the notice that was shown at start
       app.waiting.stop("request");
       if (!store.state.check) setTimeout(checkLate, CHECK_AFTER_MS, given, answer);
     } catch (problem) {

@@ -1,13 +1,13 @@
 /**
- * dom.js: elements in one line, and nothing that would read a text as HTML.
+ * dom.js: makes elements. Text is always inserted as text and never parsed as HTML.
  */
 import { withDecimalMark } from "./request/tensor.js";
 
 /**
  * @param {string} what tag, then .class and #id
- * @param {Record<string, any>} [attributes] onX is a listener; true is an empty attribute; false and null leave it out
+ * @param {Record<string, any>} [attributes] onX adds a listener; true sets an empty attribute; false and null set none
  * @param {...any} children nodes, texts and lists of them; null, undefined and false are left out
- * @returns {any} the element, of the class that its tag says
+ * @returns {any} the element
  */
 export function h(what, attributes = {}, ...children) {
   const [tag, ...marks] = what.split(/(?=[.#])/);
@@ -25,15 +25,15 @@ export function h(what, attributes = {}, ...children) {
   return element;
 }
 
-/** A token: its direction is its own, whatever stands around it. */
+/** A token in <bdi>, so that right-to-left tokens do not reorder their neighbours. */
 export const bdi = (text) => h("bdi", {}, text === "" ? "∅" : text);
 
-/** "W_Q" with its index below the line; as text it stays what it was. */
+/** "W_Q" with Q as a subscript. Its text content is still "W_Q". */
 export function symbol(text) {
   return text.split(/(_\w+)/).map((part) => (part[0] === "_" ? h("sub", {}, h("span.under", {}, "_"), part.slice(1)) : part));
 }
 
-/** What is in a live region already is not said again. */
+/** Sets the text of a live region only if it differs, so that screen readers do not repeat it. */
 export function sayOnce(region, text) {
   if (region.textContent !== text) region.textContent = text;
 }
@@ -51,7 +51,7 @@ export function choice(options, value, change, attributes = {}) {
   return select;
 }
 
-/** A number as people write it: a comma is a decimal point, "−" is a minus. @returns {number} NaN: it is none */
+/** Parses a number. A comma is a decimal point and "−" a minus. @returns {number} NaN for other text */
 export function numberOf(text) {
   const plain = text.trim().replace("−", "-").replace(",", ".");
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
@@ -59,11 +59,12 @@ export function numberOf(text) {
 }
 
 /**
- * A field for one number. It holds text, because a field of the type "number" reads "1,5" as 15. What a person is typing
- * stays as it is; a value that comes from elsewhere replaces it; text that is no number is marked, and goes on leaving.
+ * A field for one number. It is a text field, because a field of the type "number" reads "1,5" as 15. While it has the
+ * focus, its text changes only if the value changes elsewhere. Text that is not a number is marked as invalid, and is
+ * replaced by the last value when the focus leaves.
  *
- * @param {(value: number | undefined) => void} commit takes what was typed; undefined: the field was emptied
- * @param {{step?: number, min?: number, isNeeded?: boolean, [name: string]: any}} [options] isNeeded: never empty
+ * @param {(value: number | undefined) => void} commit receives the typed number; undefined: the field was emptied
+ * @param {{step?: number, min?: number, isNeeded?: boolean, [name: string]: any}} [options] isNeeded: empty is invalid
  */
 export function numberField(commit, { step = 1, min = -Infinity, isNeeded = false, ...attributes } = {}) {
   let known;
@@ -109,7 +110,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
   return { element: input, update };
 }
 
-/** Canvas of so many CSS pixels, sharp on this screen. */
+/** Sizes a canvas in CSS pixels, at the resolution of the screen, and clears it. */
 export function sizeCanvas(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
   const [w, t] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
@@ -125,10 +126,10 @@ export function sizeCanvas(canvas, width, height) {
   return context;
 }
 
-/** An element without content, to ask the browser for colours by. */
+/** Invisible element that resolves custom properties to colours. */
 let probe = null;
 
-/** The colour that a custom property has now at an element of a document or of a shadow tree. */
+/** Current value of a colour property, in the document or in the shadow tree of near. */
 export function cssColour(name, near = document.body) {
   const root = near.getRootNode(),
     place = root instanceof ShadowRoot ? root : document.body;
@@ -138,7 +139,7 @@ export function cssColour(name, near = document.body) {
   return getComputedStyle(probe).color;
 }
 
-/** Where an element has more to either side, that side fades. @returns {() => void} looks again after a change */
+/** Fades the edges towards which an element scrolls. @returns {() => void} call it after the content has changed */
 export function fadeEdges(element) {
   const mark = () => {
     const { scrollLeft, clientWidth, scrollWidth } = element;

@@ -1,5 +1,5 @@
 /**
- * focus.js: the keyboard's way through the page: bars of buttons that are one Tab stop, and a focus that is never lost.
+ * focus.js: keyboard navigation: toolbars that are one Tab stop, and a focus that survives changes of the page.
  */
 
 const FOCUSABLE = "button, summary, select, input, textarea, a[href], [tabindex]";
@@ -8,10 +8,10 @@ const FOCUSABLE = "button, summary, select, input, textarea, a[href], [tabindex]
 const isUsable = (element) => element.isConnected && !element.disabled && element.checkVisibility({ visibilityProperty: true });
 
 /**
- * Makes the buttons of a bar one Tab stop: the one with the focus, else the one that is chosen, else the first. Arrow
- * keys, Home and End go from one to another.
+ * Makes the buttons of a bar one Tab stop: the focused button, else the pressed or selected one, else the first. Arrow
+ * keys, Home and End move between them.
  * @param {HTMLElement} bar
- * @returns {() => void} to be called when its buttons have changed
+ * @returns {() => void} call it after the buttons have changed
  */
 export function oneTabStop(bar) {
   /** @returns {any[]} */
@@ -34,7 +34,7 @@ export function oneTabStop(bar) {
   return settle;
 }
 
-/** What is nearest to an element that has gone: a button of the same name, else the first thing beside it. */
+/** Nearest element to one that is gone: in the nearest ancestor, a button of the same name, else the first one. */
 function nearestTo({ name, above }, mode) {
   for (const element of above) {
     if (element.contains(mode)) break;
@@ -45,8 +45,8 @@ function nearestTo({ name, above }, mode) {
 }
 
 /**
- * When what has the focus is hidden, disabled, or made anew, the focus goes to what is nearest; else to the map.
- * @param {HTMLElement} mode holds the mode that is open
+ * When the focused element is hidden, disabled or replaced, the focus moves to the nearest element, else to the map.
+ * @param {HTMLElement} mode the container of the open mode
  * @param {() => void} toMap
  */
 export function keepFocus(mode, toMap) {
@@ -58,7 +58,7 @@ export function keepFocus(mode, toMap) {
     for (let one = element.parentElement; one; one = one.parentElement) above.push(one);
     held = { element, name: element.textContent, above };
   });
-  // An element that is being taken out loses the focus first: a moment later it is known to have gone.
+  // An element that is being removed loses the focus while it is still connected, so the check waits for a microtask.
   document.addEventListener("focusout", ({ target }) =>
     queueMicrotask(() => {
       if (held?.element === target && isUsable(target)) held = null;

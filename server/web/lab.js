@@ -1,5 +1,5 @@
 /**
- * lab.js: the laboratory: one computation with all its steps, what is asked of it, and what can be said of it.
+ * lab.js: the Lab mode: one computation with all its steps, its request, and explanations of its numbers.
  */
 import { h } from "./dom.js";
 import { createExpected } from "./expected/results.js";
@@ -8,10 +8,10 @@ import { createHeads, createStrip } from "./maps/strip.js";
 import { createPanel } from "./panels/panel.js";
 import { createCell, createChecks } from "./panels/rail.js";
 
-/** The sections beside the map, from the top. */
+/** The sections beside the map, from top to bottom. */
 const RAIL = [createExpected, createHeads, createCell, createChecks];
 
-/** The map comes before the panel, for those who go by Tab. @param {import("./main.js").App} app */
+/** The map comes before the request panel in Tab order. @param {import("./main.js").App} app */
 export function createLab(app) {
   app.stage = createStage(app);
   const strip = createStrip(app),

@@ -1,7 +1,7 @@
 /**
- * main.js: the page: what it is made of, and what its buttons do.
+ * main.js: builds the page, and defines what its buttons do.
  *
- * The body is made here whole, so that a copy of the page for the disk is this script, the style, and the state.
+ * The script makes the whole body. A copy saved to disk therefore holds only the style, this script, and data.
  *
  * @typedef {ReturnType<typeof createApp>} App
  */
@@ -26,12 +26,12 @@ import { useDecimalMark } from "./request/tensor.js";
 import { createWaiting } from "./waiting.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
-/** A held arrow key passes over many cells: only the one where it ends is read out. */
+/** A held arrow key passes over many cells. Only the last one is announced. */
 const SAY_AFTER_MS = 150;
-/** How long it is said that something has worked. */
+/** How long a success message is shown. */
 const TOAST_MS = 5000;
 
-/** What a browser keeps for this page; one that keeps nothing is as good. */
+/** Settings in localStorage. The page also works when the browser stores nothing. */
 const memory = {
   get(name) {
     try {
@@ -44,7 +44,7 @@ const memory = {
     try {
       localStorage.setItem("attnd." + name, value);
     } catch {
-      // Nothing is lost but the choice.
+      // Without storage, the setting lasts until the page is closed.
     }
   },
 };
@@ -57,7 +57,7 @@ function createApp(store, language) {
     isAsking: false,
     /** @type {import("./exchange/layers.js").Facts[]} */
     layers: [],
-    /** Expected values have come: what is said of them comes into sight. */
+    /** New expected values have come. Their section is scrolled into view at the next update. */
     hasNewValues: false,
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -74,7 +74,10 @@ function createApp(store, language) {
   app.t = (key, values) => textsOf(app.language)(key, values);
   let unsaid = {},
     saying = 0;
-  /** To screen readers, once things are at rest: what is said about the same subject later replaces what was not said yet. */
+  /**
+   * Announces text to screen readers after SAY_AFTER_MS without changes. A newer text on a subject replaces an
+   * unannounced one.
+   */
   app.say = (text, subject = "cell") => {
     unsaid[subject] = text;
     clearTimeout(saying);
@@ -85,15 +88,15 @@ function createApp(store, language) {
   };
   app.look = () => ({ ...store.state.view, isDark: app.theme === "dark" || (app.theme === "auto" && dark.matches) });
 
-  /** @returns {ReturnType<typeof seenIn>} what is looked at, once there is an answer */
+  /** @returns {ReturnType<typeof seenIn>} the run, step and view that are shown; needs an answer */
   app.seen = () => seenIn(store.state);
 
   // ---- what buttons do -------------------------------------------------------------------------------------------
 
-  /** The sentence that was typed last. */
+  /** Number of the sentence typed last. Answers to earlier ones are dropped. */
   let typing = 0;
 
-  /** Another example is an entry of the browser's history; a page that is turned in a lesson is not. */
+  /** Opening an example adds a history entry; turning a page of a lesson does not. */
   app.openCase = (given, isSameEntry = false) => {
     const { palette, models } = store.state.view;
     if (!isSameEntry) app.beforeEntry?.();
@@ -108,7 +111,7 @@ function createApp(store, language) {
     const { shown, answer, check } = store.state;
     store.change({ kept: { given: shown, answer, check } });
   };
-  /** A of a link, computed again. */
+  /** Computes run A of a shared link again. */
   app.keepAnew = async ({ keptGiven, view }) => {
     if (!keptGiven) {
       store.set({ kept: null });
@@ -125,7 +128,7 @@ function createApp(store, language) {
     store.change({ kept: null, view: { ...store.state.view, compare: "now" } });
     app.notify("");
   };
-  /** A is only looked at: painting ends with B. */
+  /** Run A and the difference are read-only, so painting is turned off while they are shown. */
   app.compare = (mode) => {
     store.look({ compare: mode, paint: mode === "now" && store.state.view.paint });
     app.notify("");
@@ -142,9 +145,9 @@ function createApp(store, language) {
       }
     };
   const openExample = opened((id) => exampleCase(id, app.language));
-  /** A text in another layer of its model, looked at as before. */
+  /** Opens the same text in another layer of its model. */
   app.openSourceAt = (source, view) => opened(async () => ({ ...exampleOf(await caseOfModel(source)), view }))();
-  /** Of a real layer's many keys none gets much: colours up to what nearly all weights are below show more. */
+  /** A layer with many keys has small weights, so the colour scale ends at the 99th percentile ("robust"). */
   app.openLayer = async (name, view = { range: "robust" }) => {
     try {
       const layer = await fetchLayer(name);
@@ -155,7 +158,10 @@ function createApp(store, language) {
       app.failed(problem, "case", () => app.openLayer(name, view));
     }
   };
-  /** The same with another sentence, as it is typed: what is looked at stays, and what was overtaken is dropped. */
+  /**
+   * Computes the case again for the typed sentence. Keeps the view, and in a model selects the same word again. Drops
+   * answers that arrive after a newer keystroke.
+   */
   app.openSentence = async (text, numbers) => {
     const mine = ++typing,
       { given, view } = store.state;
@@ -185,7 +191,7 @@ function createApp(store, language) {
     await openRequest(file);
   };
 
-  /** What went wrong, for people: what a browser says of an error is for nobody else. */
+  /** Message of an error. Errors of the browser get a general message, because their own says nothing to a visitor. */
   app.wordsOf = (problem) => {
     if (problem instanceof Problem) return app.t(problem.key, problem.values);
     if (!(problem instanceof Refusal)) return app.t("own.form");
@@ -199,7 +205,7 @@ function createApp(store, language) {
     app.notify(h("b", {}, app.t("refused")), " ", ...where, message);
   }
 
-  /** @param {unknown} what cannot be had @param {() => void} again asks for it, until the server answers */
+  /** @param {unknown} what key of the retry @param {() => void} again repeats what has failed */
   app.failed = (problem, what, again) => {
     if (problem.key === "gone") {
       app.waiting.wait(what, again);
@@ -218,7 +224,7 @@ function createApp(store, language) {
   };
 
   let fading = 0;
-  /** What has worked is said for a moment, in nobody's way. */
+  /** Shows a success message for TOAST_MS. */
   app.toast = (text) => {
     toast.textContent = text;
     toast.hidden = false;
@@ -226,7 +232,7 @@ function createApp(store, language) {
     fading = setTimeout(() => (toast.hidden = true), TOAST_MS);
   };
 
-  /** A server with keys wants one: asked for here, and what was refused is asked for again then. */
+  /** Asks for an API key after a 401, then repeats the refused request. */
   app.askForKey = (why, again) => {
     const input = h("input", { type: "password", autocomplete: "off", required: true });
     const send = async (event) => {
@@ -242,8 +248,8 @@ function createApp(store, language) {
   let stroke = { number: 0, value: false };
 
   /**
-   * Paints a cell of the mask "attend", or a range of them: the first cell of a stroke decides whether it opens or closes.
-   * @param {{from: number, to: number, first: number, last: number}} [range] rows and columns, the last ones included
+   * Paints a cell of the mask "attend", or a range. The first cell decides whether the stroke shows or hides cells.
+   * @param {{from: number, to: number, first: number, last: number}} [range] rows and columns, both ends included
    */
   app.paint = (row, col, isFirst, range = { from: row, to: row, first: col, last: col }) => {
     const { given, answer } = store.state,
@@ -265,7 +271,7 @@ function createApp(store, language) {
     );
   };
 
-  /** Keys of the focused cell beyond those that move. @returns {boolean} whether the key means something */
+  /** Handles keys of the focused cell that do not move the focus. @returns {boolean} whether it was such a key */
   app.cellKey = (key, row, col, range) => {
     const { step, mode } = app.seen();
     const paints = (key === "m" || key === " ") && step.cols === "key",
@@ -311,7 +317,7 @@ function createApp(store, language) {
   dark.addEventListener("change", () => app.update(store.state));
 
   const toMap = () => modes[store.state.view.mode].focus();
-  /** The address holds the state of the page: the link leaves it alone. */
+  /** The hash of the URL holds the state of the page, so this link must not change it. */
   const skip = (event) => {
     event.preventDefault();
     toMap();
@@ -332,7 +338,7 @@ function createApp(store, language) {
     app.update(store.state);
   };
 
-  /** Said to assistive technology at once; the picture pales only when it takes long. */
+  /** Sets aria-busy at once. CSS fades the map later, when the class "busy" is set. */
   app.setAsking = (isAsking) => {
     app.isAsking = isAsking;
     app.stage?.element.setAttribute("aria-busy", String(isAsking));
@@ -350,7 +356,7 @@ function createApp(store, language) {
   return app;
 }
 
-/** A file may be dropped anywhere. */
+/** Files and text can be dropped anywhere on the page. */
 function takeDrops(app) {
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
@@ -362,7 +368,7 @@ function takeDrops(app) {
   });
 }
 
-/** Fields of text have an undo of their own. */
+/** Text fields have an undo of their own. */
 const isField = (element) => element instanceof Element && element.matches("textarea, form input");
 
 function takeKeys(store) {

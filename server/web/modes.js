@@ -1,20 +1,21 @@
 /**
- * modes.js: what the page can be: one of these is open at a time.
+ * modes.js: the modes of the page. One of them is open at a time.
  *
- * A mode is named by "mode.NAME" in the texts, and by "mode" in the view, so that the address and the history have it. It
- * is made when the page is built, and told of every change of the state while it is open.
+ * The text "mode.NAME" is the label of a mode. The member "mode" of the view holds its name, so that the URL and the
+ * undo history include it. A mode is made when the page is built. While it is open, every change of the state updates
+ * it.
  *
- * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void}} Mode focus: to the map
+ * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void}} Mode
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
 import { createLab } from "./lab.js";
 
-/** Parts of the page that a first visitor does not wait for. */
+/** Parts of the page that load when they are first needed. */
 const storyPart = () => withPart("story", () => import("./story/story.js"));
 const modelsPart = () => withPart("models", () => import("./models/models.js"));
 
-/** A mode of a part: empty until the part is here. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
+/** A mode in a part. It is empty until the part has loaded. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
 const modeOfPart = (load) => (app) => {
   const element = h("div", {});
   let mode = null,
@@ -38,14 +39,14 @@ const modeOfPart = (load) => (app) => {
   return { element, update, focus: () => mode?.focus() };
 };
 
-/** @type {Record<string, (app: import("./main.js").App) => Mode>} in the order of the bar; the names are also in store.js */
+/** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */
 export const MODES = {
   story: modeOfPart(async () => (await storyPart()).createStory),
   lab: createLab,
   models: modeOfPart(async () => (await modelsPart()).createModels),
 };
 
-/** What opens a mode that needs more than to be looked at. @type {Record<string, (app: import("./main.js").App) => void>} */
+/** Modes that do more than change the view when they open. @type {Record<string, (app: import("./main.js").App) => void>} */
 export const ENTRANCES = {
   story: async function enter(app) {
     try {
@@ -57,12 +58,12 @@ export const ENTRANCES = {
   },
 };
 
-/** A larger file is no lesson: it is not parsed here. */
+/** A larger file is not parsed as a lesson. */
 const LESSON_MOST = 1 << 22;
 const mayBeLesson = ({ name, size }) => /\.json$/i.test(name) && size <= LESSON_MOST;
 
 /**
- * What takes a dropped or opened file that is no request: true where it did.
+ * Open dropped or chosen files that are not requests. Each returns whether it has opened the file.
  * @type {((app: import("./main.js").App, file: File) => Promise<boolean>)[]}
  */
 export const OPENERS = [

@@ -1,5 +1,5 @@
 /**
- * remembering.js: the state in the address and in the browser's history, so that reloading loses nothing and Back goes back.
+ * remembering.js: keeps the state in the URL and in the browser's history, so that Reload and Back restore it.
  */
 import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
 import { hasServer } from "./exchange/server.js";
@@ -7,7 +7,7 @@ import { exampleCase } from "./models/examples.js";
 import { presetCase } from "./request/presets.js";
 import { USUAL_VIEW } from "./store.js";
 
-/** How long the address may lag behind; browsers allow about two hundred changes of it in thirty seconds. */
+/** Delay of an update of the URL. Browsers allow about 200 updates in 30 seconds. */
 const REMEMBER_MS = 300;
 const REMEMBERED = "attnd";
 const REMEMBERED_MOST = 1 << 23;
@@ -16,8 +16,8 @@ const FIRST = "demo.referent",
   WITHOUT_MODEL = "sentence";
 
 /**
- * The fragment for a state; where that is too long, of the request and the view alone.
- * @typedef {{text: string, hash: string | null, isWhole: boolean}} Address hash: null where even those are too long
+ * The URL fragment of a state. If the state is too long, the fragment leaves out run A and the expected values.
+ * @typedef {{text: string, hash: string | null, isWhole: boolean}} Address hash: null if it is still too long
  * @returns {Promise<Address>}
  */
 async function addressOf(state) {
@@ -30,18 +30,18 @@ async function addressOf(state) {
 
 const isKept = ({ text, isWhole }) => isWhole || text.length <= REMEMBERED_MOST;
 
-/** What an address does not hold is kept beside it by the browser, for this entry of its history. */
+/** Writes the URL. The state of the history entry holds what the URL leaves out. */
 function put(address, isNew) {
   const { text, hash, isWhole } = address,
     beside = isWhole || !isKept(address) ? null : { [REMEMBERED]: text };
   history[isNew ? "pushState" : "replaceState"](beside, "", hash || location.pathname + location.search);
 }
 
-/** @returns {string} key of what is said of an address that does not hold everything */
+/** @returns {string} key of the text that says what the URL leaves out */
 const lackOf = (address) => (!isKept(address) ? "share.long" : address.hash ? "share.part" : "share.beside");
 
 /**
- * The address follows every change.
+ * Updates the URL after every change.
  * @param {import("./store.js").Store} store
  * @param {import("./main.js").App} app
  */
@@ -51,7 +51,7 @@ export function rememberOn(store, app) {
     left = null,
     wasWhole = true;
 
-  /** One at a time: an entry is not put before the one that it follows. */
+  /** Updates run one after another, so that history entries keep their order. */
   let saving = Promise.resolve();
   const save = () => {
     timer = 0;
@@ -94,7 +94,7 @@ export function rememberOn(store, app) {
   });
 }
 
-/** The address goes to the clipboard. @param {import("./main.js").App} app */
+/** Copies the URL to the clipboard. @param {import("./main.js").App} app */
 export async function shareOf(app) {
   const address = await addressOf(app.store.state);
   put(address, false);
@@ -102,13 +102,13 @@ export async function shareOf(app) {
   else await app.copyText(location.href, address.isWhole ? "share.done" : "share.part");
 }
 
-/** What came too late for the address: kept by the tab, until the page is there again. */
+/** sessionStorage keeps changes that the URL did not receive before the page was left. */
 const lastMoment = {
   set(text) {
     try {
       sessionStorage.setItem(REMEMBERED, text);
     } catch {
-      // The address is as it was a moment ago.
+      // Only the changes of the last REMEMBER_MS are lost.
     }
   },
   take() {
@@ -133,7 +133,7 @@ function rememberedState() {
 }
 
 /**
- * What the page shows where nothing else is asked for: a head that has learned something, where the server has it.
+ * The start page: a trained head of the demo model if the server has it, else a preset.
  * @returns {Promise<Awaited<ReturnType<typeof stateOf>>>}
  */
 async function usualState(language) {

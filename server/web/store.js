@@ -1,23 +1,23 @@
 /**
- * store.js: the one state of the page, and the history of what undo covers.
+ * store.js: the state of the page, and its undo history.
  *
- * Requests are never changed in place: an edit makes a new one that shares what it left alone, so that the history
- * holds references and an undo is an assignment.
+ * Requests are immutable: an edit makes a new one that shares the unchanged parts. The history therefore holds
+ * references, and undo is an assignment.
  *
  * @typedef {object} State
- * @property {import("./request/presets.js").Case} given what is to be computed
- * @property {import("./exchange/api.js").Answer | null} answer of shown, which given has moved on from while computing
+ * @property {import("./request/presets.js").Case} given the case to compute
+ * @property {import("./exchange/api.js").Answer | null} answer the answer to shown
  * @property {ReturnType<typeof import("./exchange/checks.js").checkRun> | null} check of the answer
- * @property {import("./request/presets.js").Case} shown
+ * @property {import("./request/presets.js").Case} shown the case computed last; given may be newer
  * @property {boolean} isBusy
- * @property {boolean} isRefused what is shown is not what given asks for
+ * @property {boolean} isRefused the server has refused given, so that shown is an older case
  * @property {{given: object, answer: object} | null} kept run A of a comparison
  * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} expected
- * @property {import("./story/lesson.js").Lesson | null} lesson one that a teacher has opened
+ * @property {import("./story/lesson.js").Lesson | null} lesson one that was opened from a file
  * @property {object} view
  */
 
-/** What is looked at; only what differs from here is shared in a link. */
+/** The default view. A link contains only the members that differ from it. */
 export const USUAL_VIEW = {
   mode: "lab",
   lesson: "hand",
@@ -27,7 +27,7 @@ export const USUAL_VIEW = {
   head: 0,
   step: "attention",
   tab: "map",
-  /** −1: a cell that is worth a look (runs.js). */
+  /** −1: the page selects a cell (runs.js). */
   row: -1,
   col: -1,
   palette: "viridis",
@@ -38,11 +38,11 @@ export const USUAL_VIEW = {
   linkThreshold: 0.1,
   compare: "now",
   paint: false,
-  /** @type {object | null} what is asked of a model, in models/wish.js; null: as usual */
+  /** @type {object | null} view of the Models mode (models/wish.js); null: the default */
   models: null,
 };
 
-/** The values of a view that are one of a few. */
+/** Members of a view that have a fixed set of values. */
 export const VIEW_CHOICES = {
   mode: ["story", "lab", "models"],
   lesson: ["hand", "masks", "cross", "own"],
@@ -55,7 +55,7 @@ export const VIEW_CHOICES = {
   compare: ["now", "kept", "difference"],
 };
 
-/** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */
+/** Copies value with item at path. undefined removes the member, and any object that becomes empty. */
 export function setIn(value, path, item) {
   if (path.length === 0) return item;
   const [name, ...rest] = path;
@@ -70,7 +70,7 @@ export const getIn = (value, path) => path.reduce((inner, name) => inner?.[name]
 
 const HISTORY = 200;
 
-/** What undo brings back, and what of a view is no step of its own. */
+/** State that undo restores, and view members whose change adds no undo step. */
 const COVERED = ["given", "view", "kept", "expected", "lesson"],
   UNCOUNTED = ["row", "col", "paint"];
 
@@ -85,7 +85,7 @@ export class Store {
     this.stroke = 0;
   }
 
-  /** Changes without history; listeners hear of all changes of one frame at once. */
+  /** Changes the state without an undo step. Listeners run in a microtask, once for all changes until then. */
   set(patch) {
     this.state = { ...this.state, ...patch };
     if (this.isWaiting) return;
@@ -96,7 +96,7 @@ export class Store {
     });
   }
 
-  /** Another view. The chosen cell and the pen come back with a step of the history, and are none themselves. */
+  /** Changes the view. Undo restores the selected cell and the paint mode, but changing them adds no undo step. */
   look(patch, stroke = 0) {
     const { view } = this.state,
       changed = Object.keys(patch).filter((name) => patch[name] !== view[name]);
@@ -104,16 +104,16 @@ export class Store {
     this.set({ view: { ...view, ...patch } });
   }
 
-  /** Changes that undo takes back. Those of one stroke (a slider drawn, cells painted) are one step of the history. */
+  /** Changes the state with an undo step. The changes of one stroke (a dragged slider, painted cells) share a step. */
   change(patch, stroke = 0) {
     this.#remember(stroke);
     this.set(patch);
   }
 
   /**
-   * A new request. Where A alone is looked at, a change shows B: nothing changes unseen.
+   * Replaces the request. While run A is shown, an edit switches to run B, so that its effect is visible.
    * @param {import("./request/presets.js").Case} given
-   * @param {Partial<State>} [more] what changes with it
+   * @param {Partial<State>} [more] other changes of the same undo step
    */
   edit(given, stroke = 0, more = {}) {
     const { view } = this.state;
@@ -130,7 +130,7 @@ export class Store {
     return Object.fromEntries(COVERED.map((name) => [name, this.state[name]]));
   }
 
-  /** What is taken out is a kept layer's own again, where it has any. */
+  /** Removing a member restores the kept layer's own value, if it has one. */
   editRequest(path, item, stroke) {
     const { given } = this.state,
       usual = getIn(given.layer?.base, path);

@@ -1,13 +1,13 @@
 /**
- * texts.js: every word on the page, in one language at a time. {name} stands for a value.
+ * texts.js: the texts of the page in the chosen language. {name} stands for a value.
  *
- * texts/ has a table for each language. The page comes with one of them, in its element "texts"; the others are fetched
- * when they are chosen.
+ * texts/ has one table per language. The element "texts" of the page holds one of them. The others are fetched when
+ * they are chosen.
  */
 
-/** What a person is told in the words of a table. */
+/** An error whose message is a text of the table. */
 export class Problem extends Error {
-  /** @param {string} key @param {Record<string, unknown>} [values] @param {string} [message] for those without a table */
+  /** @param {string} key @param {Record<string, unknown>} [values] @param {string} [message] for code without a table */
   constructor(key, values, message = key) {
     super(message);
     this.key = key;
@@ -21,7 +21,7 @@ export const LANGUAGES = [
   ["ru", "Русский"],
 ];
 
-/** @type {Map<string, Record<string, string>>} the first one came with the page */
+/** @type {Map<string, Record<string, string>>} the first one is embedded in the page */
 const textTables = new Map();
 
 function textsHere() {
@@ -32,13 +32,13 @@ function textsHere() {
 
 export const hasTexts = (language) => textsHere().has(language);
 
-/** The one that the page came with. @returns {string} */
+/** Language of the embedded table. @returns {string} */
 export const ownLanguage = () => textsHere().keys().next().value;
 
 /** @param {string} language @param {Record<string, string>} table */
 export const addTexts = (language, table) => textsHere().set(language, table);
 
-/** @returns {Record<string, string>} those of the page itself where the language is not here */
+/** @returns {Record<string, string>} the embedded table if this language is not loaded */
 export const tableOfTexts = (language) => textsHere().get(language) ?? textTables.get(ownLanguage());
 
 /** @param {string} wanted such as "tr-TR" */

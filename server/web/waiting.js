@@ -1,15 +1,15 @@
 /**
- * waiting.js: what cannot be had because the server is gone is asked for again, less and less often, until it is here.
+ * waiting.js: repeats what failed because the server did not answer, with growing delays.
  */
 import { h } from "./dom.js";
 
-/** A server that does not answer is asked again after this, then twice that, up to the most. */
+/** The first delay. It doubles with every try, up to RETRY_MOST_MS. */
 const RETRY_MS = 2000;
 const RETRY_MOST_MS = 30000;
 
 /** @param {import("./main.js").App} app */
 export function createWaiting(app) {
-  /** What asks again, by what it is for. @type {Map<unknown, () => void>} */
+  /** Functions that try again, by key. @type {Map<unknown, () => void>} */
   const waiting = new Map();
   let retry = null,
     tries = 0,
@@ -26,14 +26,14 @@ export function createWaiting(app) {
     app.notify(h("b", {}, app.t("gone")), " ", app.t("gone.again"), " ", retry);
   }
 
-  /** Said once; the newest wish of a kind takes the place of the one before. */
+  /** Adds a retry, and shows the notice if it is not shown yet. A newer retry replaces an older one of the same key. */
   function wait(what, again) {
     if (!waiting.has(what) && !retry?.isConnected) say();
     waiting.set(what, again);
     timer ||= setTimeout(askAgain, Math.min(RETRY_MOST_MS, RETRY_MS * 2 ** tries++));
   }
 
-  /** Nobody wants it any more. @returns {boolean} whether it was the last that was waited for */
+  /** Cancels a retry. @returns {boolean} whether it was the last one */
   function drop(what) {
     if (!waiting.delete(what) || waiting.size > 0) return false;
     clearTimeout(timer);
@@ -42,7 +42,7 @@ export function createWaiting(app) {
     return true;
   }
 
-  /** The server has answered. */
+  /** A retry succeeded. After the last one, the layers are listed again. */
   function stop(what) {
     if (drop(what)) app.findLayers();
   }
