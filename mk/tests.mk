@@ -110,7 +110,7 @@ examples: all ## run the programs of examples/, the C one against an installed l
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ATTN_SHARED; skipped without)
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
 
-conformance: $(BUILD)/attnd ## the same and models, and write docs/conformance.md from what came of it
+conformance: $(BUILD)/attnd ## run vectors and models, and write the results to docs/conformance.md
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 	$(Q)python3 tests/others/models/run.py --attnd $(BUILD)/attnd --report docs/conformance.md
 

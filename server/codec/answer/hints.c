@@ -85,7 +85,7 @@ static bool is_strict_upper(const uint8_t *flags, size_t q_len, size_t kv_len)
     return memchr(flags, 1, q_len * kv_len) != NULL;
 }
 
-/* A causal mask of other systems hides where it is true: the first flag of a map tells nearly always that it is none. */
+/* A causal mask of other systems hides where it is true. The first flag rules out most masks, so the check is cheap. */
 static bool hint_inverted(const attn_tensor *attend, const attn_plan *plan, char message[MESSAGE_MAX])
 {
     const size_t q_len = plan->dims.q_len, kv_len = plan->dims.kv_len;

@@ -126,7 +126,7 @@ static json_t *rope_value(const json_t *config, size_t n)
         return NULL;
     const bool is_local = type != NULL && strcmp(type, "sliding_attention") == 0 &&
                           json_is_number(json_object_get(config, "rope_local_base_freq"));
-    if (!is_there(given) && !is_local) /* a theta of its own for layers with a window comes without scaling */
+    if (!is_there(given) && !is_local) /* rope_local_base_freq applies without rope_scaling */
         given = json_object_get(config, "rope_scaling");
     if (type != NULL && json_is_object(json_object_get(given, type)))
         given = json_object_get(given, type);

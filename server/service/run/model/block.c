@@ -25,7 +25,10 @@ bool model_part_reads_maps(const struct model_part *part)
 
 /* ---- what a block computes ---- */
 
-/* Leaves out the elements from length on. Without any the selection is empty, and stands for all. */
+/*
+ * Leaves out the elements from length on. If none remains, choice->is_empty is set, because an empty attn_selection
+ * would select everything.
+ */
 static attn_status clip(struct model_job *job, const attn_selection *given, size_t length, struct model_choice *choice)
 {
     *choice = (struct model_choice){.is_empty = false};

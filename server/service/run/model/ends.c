@@ -32,7 +32,7 @@ static attn_status convert_numbers(struct model_job *job, const attn_tensor *fro
         status =
             attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
                          (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, some, job->err);
-        if (status != ATTN_OK) /* once more, because the message counts elements from the first */
+        if (status != ATTN_OK) /* from the start again, so that the error names the index in the whole tensor */
             status = attn_convert(to->data, to->dtype, from->data, from->dtype, first + some, job->err);
     }
     return status;
