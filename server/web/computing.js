@@ -12,7 +12,7 @@ const CHECK_AFTER_MS = 50;
 
 /** @param {import("./store.js").Store} store @param {import("./main.js").App} app */
 export function computeOn(store, app) {
-  const wish = ({ given, view }) => ({ given, head: view.head });
+  const requestedIn = ({ given, view }) => ({ given, head: view.head });
   let asked = null,
     timer = 0,
     running = null,
@@ -73,12 +73,12 @@ export function computeOn(store, app) {
     const { kept } = state;
     if (kept && !kept.check && kept.answer !== state.answer) store.set({ kept: { ...kept, check: checkRun(kept) } });
     if (!isNew(state)) return;
-    asked = wish(state);
+    asked = requestedIn(state);
     app.setAsking(true);
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
-  asked = wish(store.state);
+  asked = requestedIn(store.state);
   app.setAsking(true);
   run(asked);
 }

@@ -3,10 +3,10 @@
  */
 import { h } from "./dom.js";
 import { createExpected } from "./expected/results.js";
-import { createStage } from "./maps/stage.js";
-import { createHeads, createStrip } from "./maps/strip.js";
-import { createPanel } from "./panels/panel.js";
-import { createCell, createChecks } from "./panels/rail.js";
+import { createStage } from "./maps/main_view.js";
+import { createHeads, createStrip } from "./maps/pickers.js";
+import { createPanel } from "./panels/request.js";
+import { createCell, createChecks } from "./panels/sidebar.js";
 
 /** The sections beside the map, from top to bottom. */
 const RAIL = [createExpected, createHeads, createCell, createChecks];

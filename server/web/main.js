@@ -18,12 +18,12 @@ import { caseOfModel } from "./models/case.js";
 import { caseOfSentence, EXAMPLES, exampleCase, exampleOf } from "./models/examples.js";
 import { ENTRANCES, MODES, OPENERS } from "./modes.js";
 import { presetCase } from "./request/presets.js";
-import { firstState, rememberOn, shareOf } from "./remembering.js";
+import { firstState, rememberOn, shareOf } from "./history.js";
 import { hiddenIn, seenIn } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { useDecimalMark } from "./request/tensor.js";
-import { createWaiting } from "./waiting.js";
+import { createWaiting } from "./retries.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
 /** A held arrow key passes over many cells. Only the last one is announced. */

@@ -12,8 +12,8 @@ import { withPart } from "./exchange/files.js";
 import { createLab } from "./lab.js";
 
 /** Parts of the page that load when they are first needed. */
-const storyPart = () => withPart("story", () => import("./story/story.js"));
-const modelsPart = () => withPart("models", () => import("./models/models.js"));
+const storyPart = () => withPart("player", () => import("./story/player.js"));
+const modelsPart = () => withPart("explorer", () => import("./models/explorer.js"));
 
 /** A mode in a part. It is empty until the part has loaded. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
 const modeOfPart = (load) => (app) => {

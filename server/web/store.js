@@ -38,7 +38,7 @@ export const USUAL_VIEW = {
   linkThreshold: 0.1,
   compare: "now",
   paint: false,
-  /** @type {object | null} view of the Models mode (models/wish.js); null: the default */
+  /** @type {object | null} view of the Models mode (models/view_state.js); null: the default */
   models: null,
 };
 

@@ -38,7 +38,7 @@ export const useKey = (key) => {
 
 /**
  * @param {string} path relative to the page
- * @param {{accept?: string, body?: object, signal?: AbortSignal}} [wish] with a body, the method is POST
+ * @param {{accept?: string, body?: object, signal?: AbortSignal}} [options] with a body, the method is POST
  * @returns {Promise<Response>} or throws a Refusal
  */
 export async function ask(path, { accept = "application/json", body, signal } = {}) {

@@ -6,7 +6,7 @@ import { caseOver, fetchLayer, ownRequest } from "./layers.js";
 import { caseOfModel, originFrom, originOf } from "../models/case.js";
 import { exampleOf } from "../models/examples.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
-import { checkedRequest, isCount } from "../request/request.js";
+import { checkedRequest, isCount } from "../request/validation.js";
 import { checkedLesson } from "../story/lesson.js";
 import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";

@@ -12,7 +12,7 @@ import { LAYER } from "../request/presets.js";
 import { tensorIn } from "../request/steps.js";
 import { apart, roundingOf } from "./differences.js";
 import { placingOf } from "./matching.js";
-import { suspectsFor } from "./suspects.js";
+import { suspectsFor } from "./mistakes.js";
 
 /** A cause leaves at most this share of the difference, and at most the square of this share of the values. */
 const CLEARLY = 0.1;

@@ -64,7 +64,7 @@ function cellOfWord(map, tokens, word) {
 
 /**
  * @param {Source} source
- * @param {{head?: number, word?: string, id?: string, layer?: import("../exchange/layers.js").Layer, masks?: object, options?: object}} [wish] masks and options
+ * @param {{head?: number, word?: string, id?: string, layer?: import("../exchange/layers.js").Layer, masks?: object, options?: object}} [more] masks and options
  *        are added to the layer's own
  * @returns {Promise<import("../request/presets.js").Case>}
  */

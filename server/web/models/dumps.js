@@ -5,7 +5,7 @@
  * @typedef {import("./textrun.js").TextRun} TextRun
  */
 import { over, pooled } from "../maps/stats.js";
-import { npyFrom } from "../request/reading.js";
+import { npyFrom } from "../request/parsing.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { countOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";

@@ -2,10 +2,10 @@
  * form.js: the form of the Models mode, and the controls for the order of the heads.
  */
 import { choice, field, h } from "../dom.js";
-import { MEASURES, PARTS, SENTENCES } from "./wish.js";
+import { MEASURES, PARTS, SENTENCES } from "./view_state.js";
 
 /** Fields for the model, a sentence, and a second one to compare. Enter submits. */
-export function createForm(app, { change, wish }) {
+export function createForm(app, { change, viewState }) {
   const { t } = app;
   const model = choice([], "", (value) => {
     change({ model: value, ablate: [], linked: [], row: -1 });
@@ -21,7 +21,7 @@ export function createForm(app, { change, wish }) {
   const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
   const send = (event) => {
     event?.preventDefault();
-    const { texts } = wish();
+    const { texts } = viewState();
     change({ texts: [text.value, ...(texts.length > 1 ? [second.value] : [])], target: target.value, row: -1 });
   };
   const take = (sentence) => {
@@ -29,7 +29,7 @@ export function createForm(app, { change, wish }) {
     send();
   };
   const both = () => {
-    const { texts } = wish(),
+    const { texts } = viewState(),
       isOne = texts.length === 1;
     change({ texts: isOne ? [texts[0], otherOf(texts[0])] : [texts[0]] });
   };

@@ -7,7 +7,7 @@ import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { drawThumb } from "../maps/thumb.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
-import { hasHead } from "./wish.js";
+import { hasHead } from "./view_state.js";
 
 /** Colours of heads whose links are drawn together: similar in lightness, and distinct for colour-blind readers. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#16876b", "#b3358f", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
@@ -37,8 +37,8 @@ export class HeadGrid {
     this.thumbs = new Map();
     /** @type {import("./textrun.js").TextRun | null} */
     this.run = null;
-    /** @type {import("./wish.js").Wish | null} */
-    this.wish = null;
+    /** @type {import("./view_state.js").ViewState | null} */
+    this.viewState = null;
     this.maps = null;
     /** @type {import("../maps/colour.js").Scale | null} shared by all pictures */
     this.scale = null;
@@ -49,15 +49,15 @@ export class HeadGrid {
 
   /**
    * @param {import("./textrun.js").TextRun} run
-   * @param {import("./wish.js").Wish} wish
+   * @param {import("./view_state.js").ViewState} viewState
    * @param {import("../request/tensor.js").Tensor} maps of all heads; pooled maps lack a hidden first key
    */
-  show(run, wish, maps) {
-    Object.assign(this, { run, wish, maps, made: 0, scale: scaleOf({ ...this.app.look(), range: wish.range }, extentOfRun(run, maps, wish.hidesFirst), true) });
+  show(run, viewState, maps) {
+    Object.assign(this, { run, viewState, maps, made: 0, scale: scaleOf({ ...this.app.look(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
     const { t } = this.app,
-      isFlow = wish.isSorted && wish.measure !== "none",
+      isFlow = viewState.isSorted && viewState.measure !== "none",
       extras = this.#extras,
-      left = wish.measure === "none" ? null : new Set(this.#left()),
+      left = viewState.measure === "none" ? null : new Set(this.#left()),
       numbers = (length) => Array.from({ length }, (_, at) => String(at));
     this.places = isFlow ? this.#sorted() : this.#layered();
     this.pictures.show({
@@ -66,8 +66,8 @@ export class HeadGrid {
       across: isFlow ? run.heads : run.heads + extras.length,
       rowNames: isFlow ? null : numbers(run.layers),
       colNames: [...numbers(run.heads), ...extras.map((name) => t("models." + name))],
-      hasCaptions: wish.measure !== "none",
-      open: this.places.findIndex(({ layer, head }) => layer === wish.layer && head === wish.head),
+      hasCaptions: viewState.measure !== "none",
+      open: this.places.findIndex(({ layer, head }) => layer === viewState.layer && head === viewState.head),
     });
   }
 
@@ -82,10 +82,10 @@ export class HeadGrid {
   }
 
   #order() {
-    const { run, wish } = this;
-    if (wish.measure === "none") return [];
-    const values = measuresOf(run, wish.measure),
-      sign = wish.measure === "entropy" ? 1 : -1;
+    const { run, viewState } = this;
+    if (viewState.measure === "none") return [];
+    const values = measuresOf(run, viewState.measure),
+      sign = viewState.measure === "entropy" ? 1 : -1;
     return Array.from(values.keys())
       .filter((at) => !Number.isNaN(values[at]))
       .sort((a, b) => sign * (values[a] - values[b]) || a - b);
@@ -94,7 +94,7 @@ export class HeadGrid {
   /** The heads that pass the filter, sorted. */
   #left() {
     const order = this.#order();
-    return order.slice(0, Math.max(1, Math.round(order.length * (1 - this.wish.least))));
+    return order.slice(0, Math.max(1, Math.round(order.length * (1 - this.viewState.least))));
   }
 
   #sorted() {
@@ -104,38 +104,38 @@ export class HeadGrid {
 
   /** @returns {import("../maps/grid.js").Picture} */
   #picture({ layer, head }, left, isFlow) {
-    const { run, wish } = this,
-      isOff = hasHead(wish.ablate, layer, head),
+    const { run, viewState } = this,
+      isOff = hasHead(viewState.ablate, layer, head),
       isOut = left !== null && head < run.heads && !left.has(layer * run.heads + head);
     return {
       canvas: () => this.#thumb(layer, head),
       label: () => this.#describe(layer, head),
       caption: this.#caption(layer, head, isFlow),
-      colour: headColour(wish.linked, layer, head),
+      colour: headColour(viewState.linked, layer, head),
       isFaint: isOff || isOut,
       isCrossed: isOff,
     };
   }
 
   #caption(layer, head, isFlow) {
-    const { run, wish } = this;
-    if (wish.measure === "none" || head >= run.heads) return "";
-    const value = measuresOf(run, wish.measure)[layer * run.heads + head],
+    const { run, viewState } = this;
+    if (viewState.measure === "none" || head >= run.heads) return "";
+    const value = measuresOf(run, viewState.measure)[layer * run.heads + head],
       text = Number.isNaN(value) ? "–" : short(value, 2);
     return isFlow ? `${layer}·${head}  ${text}` : text;
   }
 
   /** Draws each thumbnail once per colour scale. All share the range of the open map. */
   #thumb(layer, head) {
-    const { maps, run, wish, scale } = this,
-      key = [layer, head, scale.name, scale.low, scale.high, wish.hidesFirst].join(" ");
+    const { maps, run, viewState, scale } = this,
+      key = [layer, head, scale.name, scale.low, scale.high, viewState.hidesFirst].join(" ");
     if (this.thumbsOf !== maps) this.thumbs.clear();
     this.thumbsOf = maps;
     if (!this.thumbs.has(key)) {
       const matrix = this.#mayMake() && this.#matrix(layer, head);
       if (!matrix) return null;
       const canvas = h("canvas"),
-        isWhole = wish.hidesFirst && run.isExact;
+        isWhole = viewState.hidesFirst && run.isExact;
       drawThumb(canvas, matrix, scale, THUMB_PIXELS, (i, j) => (run.isCausal && j > i) || (isWhole && j === 0));
       this.thumbs.set(key, canvas);
     }
@@ -154,27 +154,27 @@ export class HeadGrid {
 
   /** The rollout of a long text is made when it is opened. */
   #matrix(layer, head) {
-    const { run, maps, wish } = this,
+    const { run, maps, viewState } = this,
       name = this.#extras[head - run.heads];
-    if (run.thumbs && name !== "rollout") return matrixOf(wish.hidesFirst ? run.thumbs.withoutFirst : run.thumbs.whole, layer, head);
+    if (run.thumbs && name !== "rollout") return matrixOf(viewState.hidesFirst ? run.thumbs.withoutFirst : run.thumbs.whole, layer, head);
     if (name === undefined) {
       const matrix = matrixOf(maps, layer, head);
-      return wish.hidesFirst && run.isExact ? withoutFirst(matrix) : matrix;
+      return viewState.hidesFirst && run.isExact ? withoutFirst(matrix) : matrix;
     }
     if (!run.isExact) return name === "rollout" ? null : extraOfThumbs(maps, layer, name);
     const matrix = /** @type {import("../request/tensor.js").Matrix} */ (extraOf(run, layer, name));
-    return wish.hidesFirst ? withoutFirst(matrix) : matrix;
+    return viewState.hidesFirst ? withoutFirst(matrix) : matrix;
   }
 
   /** Accessible name and tooltip. */
   #describe(layer, head) {
-    const { run, wish, app } = this,
+    const { run, viewState, app } = this,
       extra = EXTRAS[head - run.heads];
     const parts = [extra ? app.t("models.extraAt", { layer, name: app.t("models." + extra) }) : app.t("models.headAt", { layer, head })];
-    if (!extra && wish.measure !== "none")
-      parts.push(`${app.t("models.measure." + wish.measure)} ${short(measuresOf(run, wish.measure)[layer * run.heads + head], 3)}`);
-    if (hasHead(wish.ablate, layer, head)) parts.push(app.t("models.off"));
-    if (hasHead(wish.linked, layer, head)) parts.push(app.t("models.inLinks"));
+    if (!extra && viewState.measure !== "none")
+      parts.push(`${app.t("models.measure." + viewState.measure)} ${short(measuresOf(run, viewState.measure)[layer * run.heads + head], 3)}`);
+    if (hasHead(viewState.ablate, layer, head)) parts.push(app.t("models.off"));
+    if (hasHead(viewState.linked, layer, head)) parts.push(app.t("models.inLinks"));
     return parts.join(", ");
   }
 }

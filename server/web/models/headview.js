@@ -4,17 +4,17 @@
 import { bdi, h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
 import { LinksView } from "../maps/links.js";
-import { MapView } from "../maps/map.js";
+import { MapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
 import { hasSteps, headOf } from "./textrun.js";
-import { HEAD_TABS, hasHead, toggledHead } from "./wish.js";
+import { HEAD_TABS, hasHead, toggledHead } from "./view_state.js";
 
 /** Weights below this draw no line. */
 const LINK_LEAST = 0.04;
 
-/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
+/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./view_state.js").ViewState} ViewState */
 
 /** @param {TextRun} run @returns {any} a matrix, or a promise of one */
 export function mapOf(run, layer, head) {
@@ -24,13 +24,13 @@ export function mapOf(run, layer, head) {
 
 /**
  * @param {import("../main.js").App} app
- * @param {{change: (patch: object) => void, open: (run: TextRun, wish: Wish) => void}} hooks
+ * @param {{change: (patch: object) => void, open: (run: TextRun, viewState: ViewState) => void}} hooks
  */
 export function createHeadView(app, { change, open }) {
   const { t } = app;
   const valueAt = (row, col) => {
     const { matrix, isHidden } = map.sheet;
-    if (seen.wish.hidesFirst && col === 0) return t("models.leftOut");
+    if (seen.viewState.hidesFirst && col === 0) return t("models.leftOut");
     return isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
   };
   const describe = (row, col) => `${map.rowName(row)} → ${map.colName(col)}, ${valueAt(row, col)}`;
@@ -56,7 +56,7 @@ export function createHeadView(app, { change, open }) {
     legend = h("p.head-legend", {}),
     note = h("p.note", {});
   const tabs = HEAD_TABS.map((id) => h("button", { type: "button", onclick: () => change({ tab: id }) }, t("tab." + id)));
-  const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.wish) }, t("models.open"));
+  const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.viewState) }, t("models.open"));
   const link = h("button", { type: "button", onclick: () => toggle("linked") }, t("models.link"));
   const off = h("button", { type: "button", onclick: () => toggle("ablate") }, t("models.ablate"));
   const element = h(
@@ -69,25 +69,25 @@ export function createHeadView(app, { change, open }) {
     h("div", {}, map.element, links.element),
     note,
   );
-  let seen = { run: null, wish: null, extent: null },
+  let seen = { run: null, viewState: null, extent: null },
     drawn = "";
 
   const toggle = (name) => {
-    const { wish } = seen;
-    change({ [name]: toggledHead(wish[name], wish.layer, wish.head) });
+    const { viewState } = seen;
+    change({ [name]: toggledHead(viewState[name], viewState.layer, viewState.head) });
   };
 
-  function sheetOfMap(run, wish, whole) {
+  function sheetOfMap(run, viewState, whole) {
     return {
-      matrix: wish.hidesFirst ? withoutFirst(whole) : whole,
-      isHidden: (i, j) => (wish.hidesFirst && j === 0) || (run.isCausal && j > i),
+      matrix: viewState.hidesFirst ? withoutFirst(whole) : whole,
+      isHidden: (i, j) => (viewState.hidesFirst && j === 0) || (run.isCausal && j > i),
       rowLabels: run.queries,
       colLabels: run.keys,
       rowPrefix: "",
       colPrefix: "",
       isWeight: true,
       extent: seen.extent,
-      scale: scaleOf({ ...app.look(), range: wish.range }, seen.extent, true),
+      scale: scaleOf({ ...app.look(), range: viewState.range }, seen.extent, true),
       hasTotals: false,
       title: title.textContent,
       fileTitle: title.textContent,
@@ -103,8 +103,8 @@ export function createHeadView(app, { change, open }) {
   }
 
   /** Keeps the old picture until the maps have come. Maps that come too late are dropped. */
-  async function withMaps(run, wish, heads, draw) {
-    const key = (drawn = JSON.stringify([wish.layer, wish.head, wish.tab, wish.hidesFirst, heads]) + run.text);
+  async function withMaps(run, viewState, heads, draw) {
+    const key = (drawn = JSON.stringify([viewState.layer, viewState.head, viewState.tab, viewState.hidesFirst, heads]) + run.text);
     try {
       const found = heads.map(([layer, head]) => mapOf(run, layer, head));
       const maps = found.some((one) => one instanceof Promise) ? await Promise.all(found) : found;
@@ -116,25 +116,25 @@ export function createHeadView(app, { change, open }) {
       if (key !== drawn) return;
       element.classList.add("stale");
       note.textContent = app.wordsOf(problem);
-      if (problem.key === "gone") app.waiting.wait(element, () => key === drawn && withMaps(run, wish, heads, draw));
+      if (problem.key === "gone") app.waiting.wait(element, () => key === drawn && withMaps(run, viewState, heads, draw));
     }
   }
 
-  function drawMap(run, wish) {
-    withMaps(run, wish, [[wish.layer, wish.head]], ([whole]) => {
-      const sheet = sheetOfMap(run, wish, whole);
-      const row = Math.min(wish.row, sheet.matrix.rows - 1);
+  function drawMap(run, viewState) {
+    withMaps(run, viewState, [[viewState.layer, viewState.head]], ([whole]) => {
+      const sheet = sheetOfMap(run, viewState, whole);
+      const row = Math.min(viewState.row, sheet.matrix.rows - 1);
       if (map.focus.row !== row || !map.sheet) map.focus = { row, col: strongest(sheet.matrix, row) };
       map.show(sheet);
       showReadout(null);
     });
   }
 
-  function drawLinks(run, wish) {
-    const heads = wish.linked.filter(([layer, head]) => layer < run.layers && head < run.heads);
-    const shown = heads.length > 0 ? heads : [[wish.layer, wish.head]];
-    withMaps(run, wish, shown, (maps) => {
-      const sheets = maps.map((whole) => (wish.hidesFirst ? withoutFirst(whole) : whole));
+  function drawLinks(run, viewState) {
+    const heads = viewState.linked.filter(([layer, head]) => layer < run.layers && head < run.heads);
+    const shown = heads.length > 0 ? heads : [[viewState.layer, viewState.head]];
+    withMaps(run, viewState, shown, (maps) => {
+      const sheets = maps.map((whole) => (viewState.hidesFirst ? withoutFirst(whole) : whole));
       links.show({
         matrix: sheets[0],
         heads:
@@ -143,7 +143,7 @@ export function createHeadView(app, { change, open }) {
             : sheets.map((matrix, at) => ({ matrix, colour: headColour(heads, ...heads[at]), name: heads[at].join("·") })),
         rowLabels: run.queries,
         colLabels: run.keys,
-        row: wish.row,
+        row: viewState.row,
         queriesName: t("queries"),
         mode: "threshold",
         top: 3,
@@ -154,7 +154,7 @@ export function createHeadView(app, { change, open }) {
       ...heads.map(([layer, head]) =>
         h(
           "button.chip",
-          { type: "button", title: t("models.unlink"), onclick: () => change({ linked: toggledHead(wish.linked, layer, head) }) },
+          { type: "button", title: t("models.unlink"), onclick: () => change({ linked: toggledHead(viewState.linked, layer, head) }) },
           swatchOf(headColour(heads, layer, head)),
           `${layer}·${head} ×`,
         ),
@@ -169,22 +169,22 @@ export function createHeadView(app, { change, open }) {
   };
 
   /** @param {{low: number, high: number}} extent of the heads that are shown */
-  function update(run, wish, extent) {
-    seen = { run, wish, extent };
-    const { layer, head, tab } = wish,
+  function update(run, viewState, extent) {
+    seen = { run, viewState, extent };
+    const { layer, head, tab } = viewState,
       extra = EXTRAS[head - run.heads];
     title.textContent = extra ? t("models.extraAt", { layer, name: t("models." + extra) }) : t("models.headAt", { layer, head });
-    note.textContent = tab === "links" && wish.linked.length === 0 ? t("models.linkHow") : "";
+    note.textContent = tab === "links" && viewState.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
     openIt.disabled = link.disabled = off.disabled = Boolean(extra);
     openIt.hidden = !hasSteps(run);
     off.disabled ||= run.facts === null || run.part !== "attention";
-    link.setAttribute("aria-pressed", String(hasHead(wish.linked, layer, head)));
-    off.setAttribute("aria-pressed", String(hasHead(wish.ablate, layer, head)));
+    link.setAttribute("aria-pressed", String(hasHead(viewState.linked, layer, head)));
+    off.setAttribute("aria-pressed", String(hasHead(viewState.ablate, layer, head)));
     map.element.hidden = readout.hidden = tab !== "map";
     links.element.hidden = legend.hidden = tab !== "links";
-    if (tab === "map") drawMap(run, wish);
-    else drawLinks(run, wish);
+    if (tab === "map") drawMap(run, viewState);
+    else drawLinks(run, viewState);
   }
   return { element, update };
 }

@@ -21,7 +21,7 @@
  * @property {Facts | null} facts null: a dump
  * @property {string} text
  * @property {object} inputs
- * @property {import("./wish.js").Head[]} ablate
+ * @property {import("./view_state.js").Head[]} ablate
  * @property {string} part
  * @property {string[]} queries
  * @property {string[]} keys
@@ -87,7 +87,7 @@ const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(
 
 /**
  * @param {Facts} facts
- * @param {{text: string, target: string, part: string, ablate: import("./wish.js").Head[]}} wanted
+ * @param {{text: string, target: string, part: string, ablate: import("./view_state.js").Head[]}} wanted
  * @returns {Promise<TextRun>} or throws a Refusal
  */
 export async function runText(facts, { text, target, part, ablate }, signal) {

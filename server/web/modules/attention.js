@@ -7,11 +7,11 @@ import { cssColour, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { chosenLinks, LinksView } from "../maps/links.js";
-import { MapView } from "../maps/map.js";
+import { MapView } from "../maps/heatmap.js";
 import { drawThumb } from "../maps/thumb.js";
 import { labelAt } from "../request/steps.js";
 import { short } from "../request/tensor.js";
-import { Given } from "./given.js";
+import { Given } from "./drawing_data.js";
 
 /** The build puts maps/style.css here. */
 const MAPS_STYLE = "";

@@ -8,7 +8,7 @@ import { hasServer } from "../exchange/server.js";
 import { VIEW_CHOICES } from "../store.js";
 import { oneTabStop } from "../focus.js";
 import { hasTexts, LANGUAGES } from "../texts.js";
-import { copiesOf, exportsOf } from "./giving.js";
+import { copiesOf, exportsOf } from "./export_actions.js";
 
 /** A button that opens a list. Escape closes it, and so does the focus when it leaves. */
 function menu(label, items) {

@@ -3,8 +3,8 @@
  */
 import { originFrom } from "../models/case.js";
 import { BARE, LAYER } from "../request/presets.js";
-import { checkedRequest } from "../request/request.js";
-import { isNpy, npyFrom, readText, textOfBytes } from "../request/reading.js";
+import { checkedRequest } from "../request/validation.js";
+import { isNpy, npyFrom, readText, textOfBytes } from "../request/parsing.js";
 import { requestFrom, safetensorsFrom } from "../request/safetensors.js";
 import { base64OfBytes, nestedOf, tensorFrom } from "../request/tensor.js";
 import { Problem } from "../texts.js";

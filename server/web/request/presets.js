@@ -16,7 +16,7 @@ export const BARE = "attention";
 
 /**
  * A layer over the tokens of a text, with seeded numbers.
- * @param {{text: string, width?: number, heads?: number, seed?: number, masks?: object, options?: any}} wish
+ * @param {{text: string, width?: number, heads?: number, seed?: number, masks?: object, options?: any}} settings
  */
 export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {}, options = {} }) {
   const tokens = splitText(text);

@@ -7,7 +7,7 @@
  * @typedef {{title: Words, endpoint?: string, request: object, pages: Page[]}} Lesson
  */
 import { BARE, LAYER } from "../request/presets.js";
-import { checkedRequest, isCount, isObject } from "../request/request.js";
+import { checkedRequest, isCount, isObject } from "../request/validation.js";
 import { Problem } from "../texts.js";
 
 /** The lessons that the server has. */

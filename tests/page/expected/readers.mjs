@@ -3,8 +3,8 @@
  * refused.
  */
 import assert from "node:assert/strict";
-import { readText, writtenNumber } from "../../../server/web/request/reading.js";
-import { foundInText } from "../../../server/web/expected/expecting.js";
+import { readText, writtenNumber } from "../../../server/web/request/parsing.js";
+import { foundInText } from "../../../server/web/expected/own_data.js";
 
 /** What every form below says. */
 const MATRIX = { shape: [2, 3], data: [0.1, -0.25, 3, 0, 1e-5, -Infinity] };

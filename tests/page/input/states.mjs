@@ -4,7 +4,7 @@
  * walk() opens state after state on one page, and gives the name of each when it is there. Nothing is found by its words.
  */
 import { presetCase } from "../../../server/web/request/presets.js";
-import { SENTENCES } from "../../../server/web/models/wish.js";
+import { SENTENCES } from "../../../server/web/models/view_state.js";
 import { computed } from "../models/opened.mjs";
 import { addressOf, dropFile, settled } from "../support.mjs";
 

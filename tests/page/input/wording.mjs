@@ -3,7 +3,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { PRESETS, presetCase } from "../../../server/web/request/presets.js";
-import { SENTENCES } from "../../../server/web/models/wish.js";
+import { SENTENCES } from "../../../server/web/models/view_state.js";
 
 const WEB = new URL("../../../server/web/", import.meta.url);
 const json = (path) => JSON.parse(readFileSync(new URL(path, WEB), "utf8"));

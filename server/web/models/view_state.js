@@ -1,8 +1,8 @@
 /**
- * wish.js: the view of the Models mode: model, texts, and how the heads are shown. It is a part of the view in URLs.
+ * view_state.js: the view of the Models mode: model, texts, and how the heads are shown. It is a part of the view in URLs.
  *
  * @typedef {[number, number]} Head a layer and a head of it
- * @typedef {object} Wish
+ * @typedef {object} ViewState
  * @property {string} model
  * @property {string[]} texts one, or two to compare
  * @property {string} target the decoder's text, for encoder-decoders
@@ -44,8 +44,8 @@ export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention
 export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
 export const HEAD_TABS = ["map", "links"];
 
-/** @returns {Wish} opens the head that finds what "it" refers to */
-const usualWish = (language) => ({
+/** @returns {ViewState} opens the head that finds what "it" refers to */
+const defaultViewState = (language) => ({
   model: "demo",
   texts: [SENTENCES[language][0]],
   target: "",
@@ -85,12 +85,12 @@ const IS_POSSIBLE = {
   ablate: (value) => Array.isArray(value) && value.length <= 4096 && value.every(isHead),
 };
 
-/** @param {any} given may come from a URL; invalid members take their default @returns {Wish} */
-export function wishFrom(given, language) {
-  const wish = usualWish(language);
+/** @param {any} given may come from a URL; invalid members take their default @returns {ViewState} */
+export function viewStateFrom(given, language) {
+  const viewState = defaultViewState(language);
   for (const [name, isPossibleValue] of Object.entries(IS_POSSIBLE))
-    if (given && Object.hasOwn(given, name) && isPossibleValue(given[name])) wish[name] = given[name];
-  return wish;
+    if (given && Object.hasOwn(given, name) && isPossibleValue(given[name])) viewState[name] = given[name];
+  return viewState;
 }
 
 export const hasHead = (list, layer, head) => list.some(([l, n]) => l === layer && n === head);

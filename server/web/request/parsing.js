@@ -1,5 +1,5 @@
 /**
- * reading.js: parses numbers in the forms that people have: JSON, CSV, printed NumPy and PyTorch tensors, columns of a
+ * parsing.js: parses numbers in the forms that people have: JSON, CSV, printed NumPy and PyTorch tensors, columns of a
  * terminal, NPY.
  *
  * @typedef {object} Found one parsed tensor

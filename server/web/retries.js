@@ -1,5 +1,5 @@
 /**
- * waiting.js: repeats what failed because the server did not answer, with growing delays.
+ * retries.js: repeats what failed because the server did not answer, with growing delays.
  */
 import { h } from "./dom.js";
 

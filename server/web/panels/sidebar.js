@@ -1,5 +1,5 @@
 /**
- * rail.js: the sections beside the map: how the chosen number was computed, and what the page has checked.
+ * sidebar.js: the sections beside the map: how the chosen number was computed, and what the page has checked.
  */
 import { explainCell } from "./explain.js";
 import { bdi, h, numberField, sayOnce, symbol } from "../dom.js";

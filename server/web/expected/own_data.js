@@ -1,13 +1,13 @@
 /**
- * expecting.js: uses data of one's own as a request, as a part of the present request, or as the expected values of a
+ * own_data.js: uses data of one's own as a request, as a part of the present request, or as the expected values of a
  * step.
  *
- * @typedef {import("../request/reading.js").Found} Found
+ * @typedef {import("../request/parsing.js").Found} Found
  */
 import { choice, field } from "../dom.js";
 import { jsonOfTensor } from "../panels/importing.js";
 import { LAYER } from "../request/presets.js";
-import { fractionsIn, isNpy, npyFrom, readText, roundedDigits, textOfBytes } from "../request/reading.js";
+import { fractionsIn, isNpy, npyFrom, readText, roundedDigits, textOfBytes } from "../request/parsing.js";
 import { safetensorsFrom } from "../request/safetensors.js";
 import { nestedOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";

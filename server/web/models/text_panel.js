@@ -1,33 +1,33 @@
 /**
- * column.js: what is shown of one text: all heads, the open head, and the predictions of the model.
+ * text_panel.js: what is shown of one text: all heads, the open head, and the predictions of the model.
  */
 import { bdi, h } from "../dom.js";
 import { createLegend } from "../maps/legend.js";
-import { createGuesses } from "./guesses.js";
+import { createGuesses } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
 import { hasSteps, mapsWithoutFirst } from "./textrun.js";
-import { toggledHead } from "./wish.js";
+import { toggledHead } from "./view_state.js";
 
-/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./wish.js").Wish} Wish */
+/** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./view_state.js").ViewState} ViewState */
 
 /**
  * @param {import("../main.js").App} app
- * @param {{change: (patch: object) => void, open: (run: TextRun, wish: Wish) => void}} hooks
+ * @param {{change: (patch: object) => void, open: (run: TextRun, viewState: ViewState) => void}} hooks
  */
 export function createColumn(app, hooks) {
   const { t } = app;
-  let seen = { run: null, wish: null };
+  let seen = { run: null, viewState: null };
   const keys = { l: "linked", a: "ablate" };
   const grid = new HeadGrid(app, {
     onselect: (layer, head) => hooks.change({ layer, head }),
-    onopen: () => hasSteps(seen.run) && seen.wish.head < seen.run.heads && hooks.open(seen.run, seen.wish),
+    onopen: () => hasSteps(seen.run) && seen.viewState.head < seen.run.heads && hooks.open(seen.run, seen.viewState),
     onkey: (key) => {
-      const { run, wish } = seen,
+      const { run, viewState } = seen,
         name = keys[key];
-      if (!name || wish.head >= run.heads || (name === "ablate" && !hasSteps(run))) return false;
-      hooks.change({ [name]: toggledHead(wish[name], wish.layer, wish.head) });
+      if (!name || viewState.head >= run.heads || (name === "ablate" && !hasSteps(run))) return false;
+      hooks.change({ [name]: toggledHead(viewState[name], viewState.layer, viewState.head) });
       return true;
     },
   });
@@ -55,33 +55,33 @@ export function createColumn(app, hooks) {
   }
 
   /** Grid and open map share one colour range. Thumbnails of long texts without the first token are fetched first. */
-  async function showMaps(run, wish) {
-    const isSeen = () => seen.run === run && seen.wish === wish;
+  async function showMaps(run, viewState) {
+    const isSeen = () => seen.run === run && seen.viewState === viewState;
     const failed = (problem) => {
       element.classList.add("stale");
-      app.failed(problem, element, () => isSeen() && showMaps(run, wish));
+      app.failed(problem, element, () => isSeen() && showMaps(run, viewState));
       return null;
     };
-    const maps = wish.hidesFirst && !run.isExact && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps,
+    const maps = viewState.hidesFirst && !run.isExact && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps,
       found = maps instanceof Promise ? await maps.catch(failed) : maps;
     if (!found || !isSeen()) return;
     app.waiting.stop(element);
     element.classList.remove("stale");
-    grid.show(run, wish, found);
-    view.update(run, wish, extentOfRun(run, found, wish.hidesFirst));
-    legend.update({ scale: grid.scale, range: wish.range, isWeight: true, isMasked: run.isCausal });
+    grid.show(run, viewState, found);
+    view.update(run, viewState, extentOfRun(run, found, viewState.hidesFirst));
+    legend.update({ scale: grid.scale, range: viewState.range, isWeight: true, isMasked: run.isCausal });
   }
 
-  /** @param {TextRun} run @param {TextRun} base the same text with every head on @param {Wish} wish @param {boolean} isAlone */
-  function update(run, base, wish, isAlone) {
+  /** @param {TextRun} run @param {TextRun} base the same text with every head on @param {ViewState} viewState @param {boolean} isAlone */
+  function update(run, base, viewState, isAlone) {
     const own = {
-      ...wish,
-      row: rowOfRun(run, wish),
-      layer: Math.min(wish.layer, run.layers - 1),
-      head: Math.min(wish.head, run.heads + 1),
+      ...viewState,
+      row: rowOfRun(run, viewState),
+      layer: Math.min(viewState.layer, run.layers - 1),
+      head: Math.min(viewState.head, run.heads + 1),
     };
-    if (wish.head === run.heads + 2) own.head = wish.head;
-    seen = { run, wish: own };
+    if (viewState.head === run.heads + 2) own.head = viewState.head;
+    seen = { run, viewState: own };
     title.replaceChildren(bdi(run.text));
     title.hidden = isAlone;
     facts.textContent = t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length });

@@ -1,8 +1,8 @@
 /**
- * panel.js: the panel of the request: text, options, kept layers, and data of one's own.
+ * validation.js: the panel of the request: text, options, kept layers, and data of one's own.
  */
 import { choice, field, h, numberField, numberOf, sayOnce } from "../dom.js";
-import { createUses } from "../expected/expecting.js";
+import { createUses } from "../expected/own_data.js";
 import { shapeOf } from "../exchange/api.js";
 import { LAYER } from "../request/presets.js";
 import { sentenceOf, USUAL_SEED } from "../request/sentence.js";

@@ -1,5 +1,5 @@
 /**
- * given.js: the data that another page gives: an answer of attnd, or numbers with a shape, and names of tokens.
+ * drawing_data.js: the data that another page gives: an answer of attnd, or numbers with a shape, and names of tokens.
  */
 import { matrixOf, tensorFrom } from "../request/tensor.js";
 

@@ -1,5 +1,5 @@
 /**
- * suspects.js: common mistakes in implementations of attention, each computed as such an implementation would.
+ * mistakes.js: common mistakes in implementations of attention, each computed as such an implementation would.
  *
  * @typedef {import("../request/reference.js").Model} Model
  * @typedef {{id: string, of?: string, make: () => Model}} Suspect of: the part that is wrong, if several parts can be

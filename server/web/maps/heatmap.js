@@ -1,5 +1,5 @@
 /**
- * map.js: one large matrix: cells, labels, totals, hatched masked cells, and marks of the hovered and the focused cell.
+ * heatmap.js: one large matrix: cells, labels, totals, hatched masked cells, and marks of the hovered and the focused cell.
  *
  * Two canvases lie on each other: the cells, and the marks above them, so that hovering draws only a few lines. An ARIA
  * grid lies above both, for keyboards and screen readers. Only its focused cell is an element.

@@ -1,18 +1,18 @@
 /**
- * story.js: plays a lesson page by page: a sentence, a picture of the step, and the arithmetic of one cell.
+ * player.js: plays a lesson page by page: a sentence, a picture of the step, and the arithmetic of one cell.
  */
 import { h, sayOnce } from "../dom.js";
 import { fileOfPage } from "../exchange/files.js";
 import { hasServer } from "../exchange/server.js";
 import { createRowBars } from "../maps/bars.js";
-import { savePage } from "../panels/giving.js";
+import { savePage } from "../panels/export_actions.js";
 import { cellName } from "../panels/explain.js";
-import { explanationOf, formulaOf, written } from "../panels/rail.js";
+import { explanationOf, formulaOf, written } from "../panels/sidebar.js";
 import { hiddenIn } from "../request/runs.js";
 import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { caseOfPage, checkedLesson, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
-import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScene } from "./scene.js";
+import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScene } from "./diagram.js";
 
 const OWN_LESSON = "own";
 
@@ -28,9 +28,9 @@ function lessonOf({ view, lesson }) {
 }
 
 /** Opens a page of a lesson: its request, and its view. @param {import("../main.js").App} app */
-async function openPage(app, wish) {
+async function openPage(app, target) {
   const { state } = app.store,
-    view = { ...state.view, ...wish };
+    view = { ...state.view, ...target };
   try {
     const lesson = await lessonOf({ ...state, view });
     const page = Math.max(0, Math.min(lesson.pages.length - 1, view.page));
@@ -39,7 +39,7 @@ async function openPage(app, wish) {
     app.waiting.stop("lesson");
   } catch (problem) {
     lessons.clear();
-    app.failed(problem, "lesson", () => openPage(app, wish));
+    app.failed(problem, "lesson", () => openPage(app, target));
   }
 }
 
@@ -56,7 +56,7 @@ export async function openLessonFile(app, file) {
   return true;
 }
 
-/** The matrices of a run, as scene.js draws them. */
+/** The matrices of a run, as diagram.js draws them. */
 function platesOf(seen, t) {
   const { run, view } = seen,
     { request } = run.given,

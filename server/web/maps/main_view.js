@@ -1,5 +1,5 @@
 /**
- * stage.js: the large view of the Lab: a matrix as a map, as links, as a table, or beside those of other layers.
+ * main_view.js: the large view of the Lab: a matrix as a map, as links, as a table, or beside those of other layers.
  */
 import { createRowBars } from "./bars.js";
 import { extentOf, scaleOf } from "./colour.js";
@@ -9,10 +9,10 @@ import { roleOf, swapOf } from "../models/examples.js";
 import { createLegend } from "./legend.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
-import { MapView } from "./map.js";
+import { MapView } from "./heatmap.js";
 import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor } from "../request/steps.js";
-import { extentOfStep } from "./strip.js";
+import { extentOfStep } from "./pickers.js";
 import { VIEW_CHOICES } from "../store.js";
 import { fixed, short } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
@@ -111,7 +111,7 @@ export function createStage(app) {
     );
   }
 
-  /** @returns {import("./map.js").Sheet | null} */
+  /** @returns {import("./heatmap.js").Sheet | null} */
   function sheetOf(seen) {
     const { mode, name, run, step, view } = seen;
     if (!step) return null;

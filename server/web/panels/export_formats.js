@@ -1,5 +1,5 @@
 /**
- * exporting.js: writes what is shown as files and as commands.
+ * export_formats.js: writes what is shown as files and as commands.
  */
 import { cssAt } from "../maps/colour.js";
 import { h } from "../dom.js";
@@ -15,7 +15,7 @@ const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)
 /** Most cells of an SVG. For more, PNG is the better format. */
 export const SVG_CELLS = 1 << 16;
 
-/** @param {import("../maps/map.js").Sheet} sheet */
+/** @param {import("../maps/heatmap.js").Sheet} sheet */
 export function svgOf(sheet, colours) {
   const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, fileTitle } = sheet;
   const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))),

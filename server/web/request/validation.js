@@ -1,5 +1,5 @@
 /**
- * request.js: checks whether the page can handle data from outside as a request. The server checks the rest.
+ * validation.js: checks whether the page can handle data from outside as a request. The server checks the rest.
  */
 import { Problem } from "../texts.js";
 import { tensorFrom } from "./tensor.js";

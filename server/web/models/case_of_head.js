@@ -1,5 +1,5 @@
 /**
- * headcase.js: makes a case for the Lab from one layer of a run of a model.
+ * case_of_head.js: makes a case for the Lab from one layer of a run of a model.
  */
 import { BARE } from "../request/presets.js";
 import { base64OfBytes } from "../request/tensor.js";
@@ -62,7 +62,7 @@ async function requestOfLayer(run, layer) {
   };
 }
 
-/** @param {import("./textrun.js").TextRun} run @param {import("./wish.js").Wish} wish @returns {Promise<import("../request/presets.js").Case>} */
+/** @param {import("./textrun.js").TextRun} run @param {import("./view_state.js").ViewState} viewState @returns {Promise<import("../request/presets.js").Case>} */
 export async function caseOfHead(run, { layer, head, row, range }) {
   const tokens = { query: run.queries, key: run.keys },
     col = strongest(await headOf(run, layer, head), row),

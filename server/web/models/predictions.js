@@ -1,5 +1,5 @@
 /**
- * guesses.js: predictions of the model at one token, after the last and after each layer, with all heads, and without
+ * predictions.js: predictions of the model at one token, after the last and after each layer, with all heads, and without
  * those that are switched off.
  */
 import { bdi, h } from "../dom.js";

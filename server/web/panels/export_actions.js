@@ -1,11 +1,11 @@
 /**
- * giving.js: the actions of the menus "Copy" and "Export", for the shown run.
+ * export_actions.js: the actions of the menus "Copy" and "Export", for the shown run.
  */
 import { cssColour, download } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
 import { fetchParts } from "../exchange/files.js";
 import { tensorSeen } from "../request/runs.js";
-import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
+import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
 
 /** The request to copy or save: A's if only A is shown, else the one that the panel changes. */
 const toGive = ({ given, kept, view }) => (view.compare === "kept" && kept?.given) || given;

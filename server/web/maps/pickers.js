@@ -1,5 +1,5 @@
 /**
- * strip.js: thumbnails of all steps, from the input to the output, and of all heads.
+ * pickers.js: thumbnails of all steps, from the input to the output, and of all heads.
  */
 import { extentOf, scaleOf } from "./colour.js";
 import { fadeEdges, h, symbol } from "../dom.js";

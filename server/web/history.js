@@ -1,5 +1,5 @@
 /**
- * remembering.js: keeps the state in the URL and in the browser's history, so that Reload and Back restore it.
+ * history.js: keeps the state in the URL and in the browser's history, so that Reload and Back restore it.
  */
 import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
 import { hasServer } from "./exchange/server.js";

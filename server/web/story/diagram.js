@@ -1,11 +1,11 @@
 /**
- * scene.js: draws one step of a computation as a picture: operands, result, and lines between them.
+ * diagram.js: draws one step of a computation as a picture: operands, result, and lines between them.
  *
  * A product is laid out as on a blackboard: the left matrix, the upper matrix, and the result where they meet. A cell
  * of the result lies at the end of its row and of its column.
  */
 import { cssAt, extentOf, scaleOf } from "../maps/colour.js";
-import { cellText } from "../maps/map.js";
+import { cellText } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
 
 /**

@@ -1,14 +1,14 @@
 /**
- * models.js: the Models mode: runs sentences through a whole model, and shows every head.
+ * explorer.js: the Models mode: runs sentences through a whole model, and shows every head.
  */
 import { h, sayOnce } from "../dom.js";
 import { hasServer } from "../exchange/server.js";
-import { createColumn } from "./column.js";
+import { createColumn } from "./text_panel.js";
 import { readDump } from "./reader.js";
 import { createForm, createTools } from "./form.js";
-import { caseOfHead } from "./headcase.js";
+import { caseOfHead } from "./case_of_head.js";
 import { listModels, runText } from "./textrun.js";
-import { toggledHead, wishFrom } from "./wish.js";
+import { toggledHead, viewStateFrom } from "./view_state.js";
 
 /** Most runs of texts that are kept, so that going back sends no request. */
 const RUNS_KEPT = 12;
@@ -34,12 +34,12 @@ export function createModels(app) {
     running = null,
     shown = [];
 
-  const wish = () => wishFrom(store.state.view.models, app.language);
+  const viewState = () => viewStateFrom(store.state.view.models, app.language);
   /** Moves between heads, moves between words, and drags of the slider are one undo step each. */
   const MOVES = ["layer,head", "row", "least"];
   const change = (patch) => {
     const names = String(Object.keys(patch));
-    store.look({ models: { ...wish(), ...patch } }, MOVES.includes(names) && "models " + names);
+    store.look({ models: { ...viewState(), ...patch } }, MOVES.includes(names) && "models " + names);
   };
   const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
 
@@ -55,7 +55,7 @@ export function createModels(app) {
 
   // ---- what is asked ---------------------------------------------------------------------------------------------
 
-  const form = createForm(app, { change, wish }),
+  const form = createForm(app, { change, viewState }),
     tools = createTools(app, { change }),
     columns = [createColumn(app, { change, open }), createColumn(app, { change, open })],
     off = h("p.off", { hidden: true }),
@@ -122,7 +122,7 @@ export function createModels(app) {
       app.failed(problem, "models", findModels);
     }
     const names = facts.map(({ name }) => name);
-    if (names.length > 0 && !names.includes(wish().model)) change({ model: names[0] });
+    if (names.length > 0 && !names.includes(viewState().model)) change({ model: names[0] });
     else update(store.state);
   }
 
@@ -153,14 +153,14 @@ export function createModels(app) {
     off.replaceChildren(
       t("models.offNow"),
       ...ablate.map(([layer, head]) =>
-        h("button.chip", { type: "button", onclick: () => change({ ablate: toggledHead(wish().ablate, layer, head) }) }, `${layer}·${head} ×`),
+        h("button.chip", { type: "button", onclick: () => change({ ablate: toggledHead(viewState().ablate, layer, head) }) }, `${layer}·${head} ×`),
       ),
       h("button.link", { type: "button", onclick: () => change({ ablate: [] }) }, t("models.allOn")),
     );
   }
 
   function update(state) {
-    const now = wishFrom(state.view.models, app.language),
+    const now = viewStateFrom(state.view.models, app.language),
       dump = app.dump;
     if (facts === null) {
       facts = [];
