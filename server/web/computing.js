@@ -24,11 +24,11 @@ export function computeOn(store, app) {
 
   /** Checks a large answer. It may have become run A in the meantime. */
   const checkLate = (given, answer) => {
-    const { answer: now, kept } = store.state;
-    if (now !== answer && kept?.answer !== answer) return;
+    const { answer: now, baseline } = store.state;
+    if (now !== answer && baseline?.answer !== answer) return;
     const check = checkRun({ given, answer });
     if (now === answer) store.set({ check });
-    if (kept?.answer === answer) store.set({ kept: { ...kept, check } });
+    if (baseline?.answer === answer) store.set({ baseline: { ...baseline, check } });
   };
 
   async function run({ given, head }) {
@@ -55,7 +55,7 @@ export function computeOn(store, app) {
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
       if (!isFirst) app.notify(""); // keeps the notice that was shown at start
-      app.waiting.stop("request");
+      app.retries.done("request");
       if (!store.state.check) setTimeout(checkLate, CHECK_AFTER_MS, given, answer);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
@@ -70,8 +70,8 @@ export function computeOn(store, app) {
 
   store.listen((state) => {
     app.update(state);
-    const { kept } = state;
-    if (kept && !kept.check && kept.answer !== state.answer) store.set({ kept: { ...kept, check: checkRun(kept) } });
+    const { baseline } = state;
+    if (baseline && !baseline.check && baseline.answer !== state.answer) store.set({ baseline: { ...baseline, check: checkRun(baseline) } });
     if (!isNew(state)) return;
     asked = requestedIn(state);
     app.setAsking(true);

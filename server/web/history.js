@@ -24,7 +24,7 @@ async function addressOf(state) {
   const text = textOfState(state),
     whole = await hashOf(text);
   if (whole !== null) return { text, hash: whole, isWhole: true };
-  const hash = state.kept || state.expected ? await hashOf(textOfState({ ...state, kept: null, expected: null })) : null;
+  const hash = state.baseline || state.expected ? await hashOf(textOfState({ ...state, baseline: null, expected: null })) : null;
   return { text, hash, isWhole: false };
 }
 
@@ -82,11 +82,11 @@ export function rememberOn(store, app) {
     try {
       const text = state?.[REMEMBERED],
         before = text ? await stateOf(JSON.parse(text)) : await stateOfHash(location.hash);
-      const { given, view, expected = null, lesson, keptGiven } = before ?? (await usualState(app.language));
+      const { given, view, expected = null, lesson, baselineCase } = before ?? (await usualState(app.language));
       store.edit(given, 0, { view, expected, lesson: lesson ?? store.state.lesson });
       left = null;
       last = textOfState(store.state);
-      await app.keepAnew({ keptGiven, view });
+      await app.computeBaseline({ baselineCase, view });
     } catch (problem) {
       app.cannotUse(problem);
       put(await addressOf(store.state), false);
@@ -139,7 +139,7 @@ function rememberedState() {
 async function usualState(language) {
   const plain = presetCase(WITHOUT_MODEL);
   const given = hasServer() ? await exampleCase(FIRST, language).catch(() => plain) : plain;
-  return { given, view: { ...USUAL_VIEW, ...given.view }, keptGiven: null, expected: null, lesson: null };
+  return { given, view: { ...USUAL_VIEW, ...given.view }, baselineCase: null, expected: null, lesson: null };
 }
 
 /** @returns {Promise<Awaited<ReturnType<typeof stateOf>> & {problem?: Error}>} */

@@ -23,7 +23,7 @@ import { hiddenIn, seenIn } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { useDecimalMark } from "./request/tensor.js";
-import { createWaiting } from "./retries.js";
+import { createRetries } from "./retries.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
 /** A held arrow key passes over many cells. Only the last one is announced. */
@@ -70,7 +70,7 @@ function createApp(store, language) {
   let header = null,
     modes = {};
 
-  app.waiting = createWaiting(app);
+  app.retries = createRetries(app);
   app.t = (key, values) => textsOf(app.language)(key, values);
   let unsaid = {},
     saying = 0;
@@ -86,7 +86,7 @@ function createApp(store, language) {
       unsaid = {};
     }, SAY_AFTER_MS);
   };
-  app.look = () => ({ ...store.state.view, isDark: app.theme === "dark" || (app.theme === "auto" && dark.matches) });
+  app.appearance = () => ({ ...store.state.view, isDark: app.theme === "dark" || (app.theme === "auto" && dark.matches) });
 
   /** @returns {ReturnType<typeof seenIn>} the run, step and view that are shown; needs an answer */
   app.seen = () => seenIn(store.state);
@@ -101,36 +101,36 @@ function createApp(store, language) {
     const { palette, models } = store.state.view;
     if (!isSameEntry) app.beforeEntry?.();
     typing++;
-    app.waiting.drop("sentence");
+    app.retries.cancel("sentence");
     store.edit(given, 0, { view: { ...USUAL_VIEW, palette, models, ...given.view }, expected: null });
   };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
-  app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.look({ mode }));
-  app.openStep = (step) => store.look({ step });
-  app.keep = () => {
+  app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.setView({ mode }));
+  app.openStep = (step) => store.setView({ step });
+  app.keepBaseline = () => {
     const { shown, answer, check } = store.state;
-    store.change({ kept: { given: shown, answer, check } });
+    store.change({ baseline: { given: shown, answer, check } });
   };
   /** Computes run A of a shared link again. */
-  app.keepAnew = async ({ keptGiven, view }) => {
-    if (!keptGiven) {
-      store.set({ kept: null });
+  app.computeBaseline = async ({ baselineCase, view }) => {
+    if (!baselineCase) {
+      store.set({ baseline: null });
       return;
     }
-    const answer = await compute(keptGiven, view.head);
-    store.set({ kept: { given: keptGiven, answer, check: checkRun({ given: keptGiven, answer }) } });
+    const answer = await compute(baselineCase, view.head);
+    store.set({ baseline: { given: baselineCase, answer, check: checkRun({ given: baselineCase, answer }) } });
   };
   app.findLayers = async () => {
     if (hasServer()) app.layers = await listLayers();
     app.update(store.state);
   };
-  app.dropKept = () => {
-    store.change({ kept: null, view: { ...store.state.view, compare: "now" } });
+  app.dropBaseline = () => {
+    store.change({ baseline: null, view: { ...store.state.view, compare: "now" } });
     app.notify("");
   };
   /** Run A and the difference are read-only, so painting is turned off while they are shown. */
   app.compare = (mode) => {
-    store.look({ compare: mode, paint: mode === "now" && store.state.view.paint });
+    store.setView({ compare: mode, paint: mode === "now" && store.state.view.paint });
     app.notify("");
   };
 
@@ -139,7 +139,7 @@ function createApp(store, language) {
       try {
         app.openCase(await make(source));
         app.notify("");
-        app.waiting.stop("case");
+        app.retries.done("case");
       } catch (problem) {
         app.failed(problem, "case", () => open(source));
       }
@@ -153,7 +153,7 @@ function createApp(store, language) {
       const layer = await fetchLayer(name);
       app.openCase({ ...caseOver(layer, inputsFor(layer, store.state.given)), view });
       app.notify("");
-      app.waiting.stop("case");
+      app.retries.done("case");
     } catch (problem) {
       app.failed(problem, "case", () => app.openLayer(name, view));
     }
@@ -171,7 +171,7 @@ function createApp(store, language) {
       const { row = view.row, col = view.col } = made.view ?? {};
       store.edit(made, "sentence", { view: { ...store.state.view, row, col } });
       app.notify("");
-      app.waiting.stop("sentence");
+      app.retries.done("sentence");
     } catch (problem) {
       if (mine !== typing) return;
       store.set({ isRefused: true });
@@ -208,10 +208,10 @@ function createApp(store, language) {
   /** @param {unknown} what key of the retry @param {() => void} again repeats what has failed */
   app.failed = (problem, what, again) => {
     if (problem.key === "gone") {
-      app.waiting.wait(what, again);
+      app.retries.add(what, again);
       return;
     }
-    app.waiting.stop(what);
+    app.retries.done(what);
     if (problem.status === 401) app.askForKey(problem.message, again);
     else if (problem instanceof Refusal && !problem.tokens) refused(problem);
     else app.cannotUse(problem);
@@ -385,13 +385,13 @@ function takeKeys(store) {
 async function start() {
   const language = languageFrom(memory.get("language") ?? navigator.language);
   const texts = fetchTexts(language);
-  const { given, view, keptGiven, expected, lesson, problem } = await firstState(language);
+  const { given, view, baselineCase, expected, lesson, problem } = await firstState(language);
   const store = new Store({
     given,
     shown: given,
     answer: null,
     check: null,
-    kept: null,
+    baseline: null,
     expected,
     lesson,
     isBusy: false,
@@ -405,7 +405,7 @@ async function start() {
   if (problem) app.cannotUse(problem);
   takeDrops(app);
   takeKeys(store);
-  if (keptGiven) await app.keepAnew({ keptGiven, view }).catch(app.cannotUse);
+  if (baselineCase) await app.computeBaseline({ baselineCase, view }).catch(app.cannotUse);
   rememberOn(store, app);
   await app.findLayers();
 }

@@ -24,7 +24,7 @@ const modeOfPart = (load) => (app) => {
     isAsked = true;
     try {
       mode = (await load())(app);
-      app.waiting.stop(load);
+      app.retries.done(load);
       element.replaceChildren(mode.element);
       mode.update(app.store.state);
     } catch (problem) {
@@ -51,7 +51,7 @@ export const ENTRANCES = {
   story: async function enter(app) {
     try {
       await (await storyPart()).openStory(app);
-      app.waiting.stop(enter);
+      app.retries.done(enter);
     } catch (problem) {
       app.failed(problem, enter, () => enter(app));
     }

@@ -8,7 +8,7 @@ const RETRY_MS = 2000;
 const RETRY_MOST_MS = 30000;
 
 /** @param {import("./main.js").App} app */
-export function createWaiting(app) {
+export function createRetries(app) {
   /** Functions that try again, by key. @type {Map<unknown, () => void>} */
   const waiting = new Map();
   let retry = null,
@@ -27,14 +27,14 @@ export function createWaiting(app) {
   }
 
   /** Adds a retry, and shows the notice if it is not shown yet. A newer retry replaces an older one of the same key. */
-  function wait(what, again) {
+  function add(what, again) {
     if (!waiting.has(what) && !retry?.isConnected) say();
     waiting.set(what, again);
     timer ||= setTimeout(askAgain, Math.min(RETRY_MOST_MS, RETRY_MS * 2 ** tries++));
   }
 
   /** Cancels a retry. @returns {boolean} whether it was the last one */
-  function drop(what) {
+  function cancel(what) {
     if (!waiting.delete(what) || waiting.size > 0) return false;
     clearTimeout(timer);
     timer = tries = 0;
@@ -43,10 +43,10 @@ export function createWaiting(app) {
   }
 
   /** A retry succeeded. After the last one, the layers are listed again. */
-  function stop(what) {
-    if (drop(what)) app.findLayers();
+  function done(what) {
+    if (cancel(what)) app.findLayers();
   }
 
   window.addEventListener("online", askAgain);
-  return { wait, drop, stop };
+  return { add, cancel, done };
 }

@@ -11,7 +11,7 @@
  * @property {import("./request/presets.js").Case} shown the case computed last; given may be newer
  * @property {boolean} isBusy
  * @property {boolean} isRefused the server has refused given, so that shown is an older case
- * @property {{given: object, answer: object} | null} kept run A of a comparison
+ * @property {{given: object, answer: object} | null} baseline run A of a comparison
  * @property {{values: import("./expected/differences.js").Expected[], rtol: number, atol: number} | null} expected
  * @property {import("./story/lesson.js").Lesson | null} lesson one that was opened from a file
  * @property {object} view
@@ -71,7 +71,7 @@ export const getIn = (value, path) => path.reduce((inner, name) => inner?.[name]
 const HISTORY = 200;
 
 /** State that undo restores, and view members whose change adds no undo step. */
-const COVERED = ["given", "view", "kept", "expected", "lesson"],
+const COVERED = ["given", "view", "baseline", "expected", "lesson"],
   UNCOUNTED = ["row", "col", "paint"];
 
 export class Store {
@@ -97,7 +97,7 @@ export class Store {
   }
 
   /** Changes the view. Undo restores the selected cell and the paint mode, but changing them adds no undo step. */
-  look(patch, stroke = 0) {
+  setView(patch, stroke = 0) {
     const { view } = this.state,
       changed = Object.keys(patch).filter((name) => patch[name] !== view[name]);
     if (changed.some((name) => !UNCOUNTED.includes(name))) this.#remember(stroke);

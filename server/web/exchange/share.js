@@ -80,10 +80,10 @@ function textOfExpected({ values, rtol, atol }) {
 }
 
 /** @returns {string} the state as JSON, which stateOf reads */
-export function textOfState({ given, kept, expected, lesson, view }) {
+export function textOfState({ given, baseline, expected, lesson, view }) {
   const members = {
     view: JSON.stringify(viewToShare(view)),
-    kept: kept && textOfCase(kept.given),
+    kept: baseline && textOfCase(baseline.given),
     expected: expected && textOfExpected(expected),
     lesson: lesson && JSON.stringify(lesson),
   };
@@ -143,13 +143,13 @@ function expectedOf({ values, rtol, atol }) {
 
 /**
  * @param {any} content as textOfState and pageWith write it
- * @returns {Promise<{given: object, view: object, keptGiven: object | null, expected: any, lesson: any}>} keptGiven is to be computed, too
+ * @returns {Promise<{given: object, view: object, baselineCase: object | null, expected: any, lesson: any}>} baselineCase is to be computed, too
  */
 export async function stateOf(content) {
   const given = await caseOfContent(content),
-    keptGiven = content.kept ? await caseOfContent(content.kept) : null;
+    baselineCase = content.kept ? await caseOfContent(content.kept) : null;
   const view = viewFromShared({ ...given.view, ...content.view });
   const lesson = content.lesson ? checkedLesson(content.lesson) : null,
     expected = content.expected ? expectedOf(content.expected) : null;
-  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven, expected, lesson };
+  return { given, view: baselineCase ? view : { ...view, compare: "now" }, baselineCase, expected, lesson };
 }

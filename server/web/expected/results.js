@@ -63,7 +63,7 @@ export function createExpected(app) {
     const { row, col, head, batch, hasHead } = cellAt(line, run),
       { view } = store.state;
     const compare = view.compare === "difference" ? "now" : view.compare;
-    store.look({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
+    store.setView({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
   };
 
   /** If the name does not decide, a choice offers all steps that fit. */

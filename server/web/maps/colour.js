@@ -105,20 +105,20 @@ function usualMost({ data, high }) {
 }
 
 /**
- * @param {{palette: string, range: string, isDark: boolean}} look
+ * @param {{palette: string, range: string, isDark: boolean}} appearance
  * @param {{low: number, high: number, data?: Float32Array | Float64Array}} extent of what is shown
  * @param {boolean} isWeight in 0…1; else of either sign
  * @returns {Scale}
  */
-export function scaleOf(look, extent, isWeight) {
+export function scaleOf(appearance, extent, isWeight) {
   if (!isWeight) {
     const most = Math.max(Math.abs(extent.low), Math.abs(extent.high)) || 1;
-    const name = look.isDark ? "signedDark" : "signed";
+    const name = appearance.isDark ? "signedDark" : "signed";
     return { table: tableOf(name), low: -most, high: most, isLog: false, name };
   }
-  const name = look.palette === "grey" && look.isDark ? "greyDark" : look.palette;
-  const high = look.range === "full" ? 1 : (look.range === "robust" ? usualMost(extent) : extent.high) || 1;
-  if (look.range === "log")
+  const name = appearance.palette === "grey" && appearance.isDark ? "greyDark" : appearance.palette;
+  const high = appearance.range === "full" ? 1 : (appearance.range === "robust" ? usualMost(extent) : extent.high) || 1;
+  if (appearance.range === "log")
     return { table: tableOf(name), low: Math.log10(high) - DECADES, high: Math.log10(high), isLog: true, name };
   return { table: tableOf(name), low: 0, high, isLog: false, name };
 }

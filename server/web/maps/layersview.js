@@ -92,14 +92,14 @@ export class LayersView {
     const { signal } = (this.running = new AbortController());
     try {
       await (shown.source ? this.#askModel(shown, signal) : this.#askLayers(shown, signal));
-      this.app.waiting.stop(this);
+      this.app.retries.done(this);
       if (!signal.aborted) this.pictures.grid.setAttribute("aria-busy", "false");
     } catch (problem) {
       if (signal.aborted) return;
       this.app.failed(problem, this, () => {
         this.asked = null;
         if (this.element.isConnected) this.app.update(this.app.store.state);
-        else this.app.waiting.drop(this);
+        else this.app.retries.cancel(this);
       });
     }
   }
@@ -147,7 +147,7 @@ export class LayersView {
     const { layers, across, focus, open } = this;
     if (layers.length === 0) return;
     const there = layers.flatMap(({ name }) => this.answers.get(name) ?? []);
-    this.scale = scaleOf(this.app.look(), extentOfAll(there.map(({ maps }) => maps)), true);
+    this.scale = scaleOf(this.app.appearance(), extentOfAll(there.map(({ maps }) => maps)), true);
     this.onscale(this.scale, Object.keys(this.asked.request.masks ?? {}).length > 0);
     this.pictures.show({
       label: this.app.t("tab.layers"),

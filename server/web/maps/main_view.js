@@ -33,7 +33,7 @@ export function createStage(app) {
     describe: (row, col) => describe(row, col),
     onhover: (cell) => showReadout(cell),
     onselect: (row, col) => {
-      store.look({ row, col });
+      store.setView({ row, col });
       app.say(map.anchor ? t("table.window", map.range) : describe(row, col));
       showReadout(null);
     },
@@ -42,13 +42,13 @@ export function createStage(app) {
     onlayout: (used) => bars.place(used, map.element.clientWidth),
   });
   const bars = createBars(app, (col) => map.moveTo(map.focus.row, col));
-  const links = new LinksView({ onselect: (row) => row !== null && store.look({ row }) });
+  const links = new LinksView({ onselect: (row) => row !== null && store.setView({ row }) });
   const layers = new LayersView(app, (scale, isMasked) => legend.update({ scale, range: store.state.view.range, isWeight: true, isMasked }));
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
   const markTable = fadeEdges(table);
   const linkTools = createLinkTools(app),
     mapTools = createMapTools(app, map),
-    legend = createLegend(t, (range) => store.look({ range }));
+    legend = createLegend(t, (range) => store.setView({ range }));
   const tabs = createTabs(app),
     compare = createCompare(app);
   const title = h("h2", {}),
@@ -70,7 +70,7 @@ export function createStage(app) {
 
   /** Shows a small preview while the full map is on its way. @param {import("../request/tensor.js").Matrix} matrix */
   function showFirst(matrix) {
-    drawThumb(first, matrix, scaleOf(app.look(), extentOf(matrix.data), true), 1024);
+    drawThumb(first, matrix, scaleOf(app.appearance(), extentOf(matrix.data), true), 1024);
     map.element.hidden = links.element.hidden = table.hidden = legend.element.hidden = true;
     first.hidden = false;
   }
@@ -133,7 +133,7 @@ export function createStage(app) {
       beside: isWeight && matrix.cols <= BARS_SHOWN ? BARS_LEAST : 0,
       isWeight,
       extent,
-      scale: scaleOf(app.look(), extent, isWeight),
+      scale: scaleOf(app.appearance(), extent, isWeight),
       hasTotals: isWeight,
       title,
       fileTitle: title + (run.given.random === "inputs" ? ` · ${t("random.short")}` : ""),
@@ -312,7 +312,7 @@ function createTabs(app) {
         type: "button",
         role: "tab",
         "aria-controls": "stage-body",
-        onclick: () => app.store.look({ tab: id }),
+        onclick: () => app.store.setView({ tab: id }),
         onkeydown: (event) => {
           const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
           if (!way) return;
@@ -339,15 +339,15 @@ function createTabs(app) {
 function createCompare(app) {
   const { t } = app,
     ids = ["now", "kept", "difference"];
-  const keep = h("button.link", { type: "button", onclick: app.keep }, t("compare.keep"));
-  const drop = h("button.link", { type: "button", onclick: app.dropKept }, t("compare.drop"));
+  const keep = h("button.link", { type: "button", onclick: app.keepBaseline }, t("compare.keep"));
+  const drop = h("button.link", { type: "button", onclick: app.dropBaseline }, t("compare.drop"));
   const buttons = ids.map((id) =>
     h("button", { type: "button", onclick: () => app.compare(id) }, t("compare." + id)),
   );
   const segments = h("span.segments", { role: "group", "aria-label": t("compare") }, buttons);
-  const update = ({ kept }, { mode, canSubtract }) => {
-    segments.hidden = drop.hidden = kept === null;
-    keep.textContent = kept === null ? t("compare.keep") : t("compare.again");
+  const update = ({ baseline }, { mode, canSubtract }) => {
+    segments.hidden = drop.hidden = baseline === null;
+    keep.textContent = baseline === null ? t("compare.keep") : t("compare.again");
     ids.forEach((id, at) => buttons[at].setAttribute("aria-pressed", String(id === mode)));
     buttons[2].disabled = !canSubtract;
   };
@@ -362,7 +362,7 @@ function createMapTools(app, map) {
   const toggle = () => {
     const wanted = !isPainting;
     app.compare("now");
-    store.look({ paint: wanted });
+    store.setView({ paint: wanted });
   };
   const paint = h(
     "button.icon",
@@ -391,10 +391,10 @@ function createLinkTools(app) {
   const mode = choice(
     VIEW_CHOICES.linkMode.map((id) => [id, t("links." + id)]),
     "top",
-    (linkMode) => store.look({ linkMode }),
+    (linkMode) => store.setView({ linkMode }),
     { "aria-label": t("links.mode") },
   );
-  const top = numberField((value) => store.look({ linkTop: Math.max(1, Math.round(value)) }, "linkTop"), {
+  const top = numberField((value) => store.setView({ linkTop: Math.max(1, Math.round(value)) }, "linkTop"), {
     min: 1,
     isNeeded: true,
     "aria-label": t("links.top"),
@@ -405,7 +405,7 @@ function createLinkTools(app) {
     max: 1,
     step: 0.01,
     "aria-label": t("links.threshold"),
-    oninput: () => store.look({ linkThreshold: Number(threshold.value) }, "linkThreshold"),
+    oninput: () => store.setView({ linkThreshold: Number(threshold.value) }, "linkThreshold"),
   });
   const value = h("output", {}),
     element = h("span.pair", {}, mode, top.element, threshold, value);

@@ -110,7 +110,7 @@ export function createStrip(app) {
       const size = thumbSize(matrix, 44, 56);
       canvas.style.width = size.width + "px";
       canvas.style.height = size.height + "px";
-      const scale = scaleOf(app.look(), extentOfStep(one, run, tensor), one.isWeight);
+      const scale = scaleOf(app.appearance(), extentOfStep(one, run, tensor), one.isWeight);
       drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
     }
     settle();
@@ -130,12 +130,12 @@ export function createHeads(app) {
     unit = h("p.note", {});
   const sort = h(
     "select",
-    { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
+    { "aria-label": t("sort"), onchange: () => app.store.setView({ sort: sort.value }) },
     VIEW_CHOICES.sort.map((id) => h("option", { value: id }, t("sort." + id))),
   );
   const batch = h("select", {
     "aria-label": t("batch"),
-    onchange: () => app.store.look({ batch: Number(batch.value) }),
+    onchange: () => app.store.setView({ batch: Number(batch.value) }),
   });
   const element = h("section", {}, h("div.head", {}, h("h2", {}, t("heads")), batch, sort), grid, unit);
   const stats = new WeakMap(),
@@ -148,7 +148,7 @@ export function createHeads(app) {
       const canvas = h("canvas", { "aria-hidden": "true" }),
         caption = h("span", {});
       const button = h("button", { type: "button" }, canvas, caption);
-      button.onclick = () => app.store.look({ head: Number(button.dataset.head) });
+      button.onclick = () => app.store.setView({ head: Number(button.dataset.head) });
       shown.push({ button, canvas, caption });
     }
     grid.replaceChildren(...shown.slice(0, count).map(({ button }) => button));
@@ -175,7 +175,7 @@ export function createHeads(app) {
     sort.value = view.sort;
     unit.hidden = view.sort === "order";
     unit.textContent = unit.hidden ? "" : t("unit." + view.sort);
-    const scale = scaleOf(app.look(), extentOfTensor(tensor), true);
+    const scale = scaleOf(app.appearance(), extentOfTensor(tensor), true);
     order.forEach((head, at) => {
       const { button, canvas, caption } = shown[at],
         { [view.sort]: value } = statsOf(maps[head]);

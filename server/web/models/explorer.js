@@ -39,7 +39,7 @@ export function createModels(app) {
   const MOVES = ["layer,head", "row", "least"];
   const change = (patch) => {
     const names = String(Object.keys(patch));
-    store.look({ models: { ...viewState(), ...patch } }, MOVES.includes(names) && "models " + names);
+    store.setView({ models: { ...viewState(), ...patch } }, MOVES.includes(names) && "models " + names);
   };
   const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
 
@@ -47,7 +47,7 @@ export function createModels(app) {
     try {
       app.openCase(await caseOfHead(run, head));
       app.notify("");
-      app.waiting.stop("case");
+      app.retries.done("case");
     } catch (problem) {
       app.failed(problem, "case", () => open(run, head));
     }
@@ -92,7 +92,7 @@ export function createModels(app) {
       );
       if (signal.aborted) return;
       app.notify("");
-      app.waiting.stop("texts");
+      app.retries.done("texts");
       markOld(false);
       update(store.state);
       for (const { run } of shown) app.say(t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length }), run.text);
@@ -117,7 +117,7 @@ export function createModels(app) {
     try {
       if (hasServer()) facts = await listModels();
       isListed = true;
-      app.waiting.stop("models");
+      app.retries.done("models");
     } catch (problem) {
       app.failed(problem, "models", findModels);
     }
@@ -187,7 +187,7 @@ export function createModels(app) {
     shown = [{ base: dump, run: dump }];
     asked = "";
     running?.abort();
-    app.waiting.drop("texts");
+    app.retries.cancel("texts");
     markOld(false);
   }
 
@@ -230,7 +230,7 @@ export async function openDump(app, file) {
   if (mine !== readings) return true;
   app.dump = dump;
   const { models } = app.store.state.view;
-  app.store.look({ mode: "models", models: { ...models, layer: 0, head: 0, row: -1, linked: [] } });
+  app.store.setView({ mode: "models", models: { ...models, layer: 0, head: 0, row: -1, linked: [] } });
   app.notify("");
   return true;
 }

@@ -53,7 +53,7 @@ export class HeadGrid {
    * @param {import("../request/tensor.js").Tensor} maps of all heads; pooled maps lack a hidden first key
    */
   show(run, viewState, maps) {
-    Object.assign(this, { run, viewState, maps, made: 0, scale: scaleOf({ ...this.app.look(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
+    Object.assign(this, { run, viewState, maps, made: 0, scale: scaleOf({ ...this.app.appearance(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
     const { t } = this.app,
       isFlow = viewState.isSorted && viewState.measure !== "none",
       extras = this.#extras,

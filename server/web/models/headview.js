@@ -87,7 +87,7 @@ export function createHeadView(app, { change, open }) {
       colPrefix: "",
       isWeight: true,
       extent: seen.extent,
-      scale: scaleOf({ ...app.look(), range: viewState.range }, seen.extent, true),
+      scale: scaleOf({ ...app.appearance(), range: viewState.range }, seen.extent, true),
       hasTotals: false,
       title: title.textContent,
       fileTitle: title.textContent,
@@ -108,7 +108,7 @@ export function createHeadView(app, { change, open }) {
     try {
       const found = heads.map(([layer, head]) => mapOf(run, layer, head));
       const maps = found.some((one) => one instanceof Promise) ? await Promise.all(found) : found;
-      app.waiting.stop(element);
+      app.retries.done(element);
       if (key !== drawn || seen.run !== run) return;
       element.classList.remove("stale");
       draw(maps);
@@ -116,7 +116,7 @@ export function createHeadView(app, { change, open }) {
       if (key !== drawn) return;
       element.classList.add("stale");
       note.textContent = app.wordsOf(problem);
-      if (problem.key === "gone") app.waiting.wait(element, () => key === drawn && withMaps(run, viewState, heads, draw));
+      if (problem.key === "gone") app.retries.add(element, () => key === drawn && withMaps(run, viewState, heads, draw));
     }
   }
 

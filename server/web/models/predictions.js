@@ -87,11 +87,11 @@ export function createGuesses(app, choose) {
       body.replaceChildren(lastOf(before, after, name), before.layers.length > 0 ? lensOf(before, after) : "");
       const [best] = (after ?? before).last;
       app.say(`${name}: “${best.word}”, ${percent(best.probability)}`, "prediction");
-      app.waiting.stop(words);
+      app.retries.done(words);
     } catch (problem) {
       if (wanted !== mine) return;
       body.replaceChildren(h("p.note", {}, app.wordsOf(problem)));
-      if (problem.key === "gone") app.waiting.wait(words, () => wanted === mine && fill(run, base, row));
+      if (problem.key === "gone") app.retries.add(words, () => wanted === mine && fill(run, base, row));
     }
     if (wanted === mine) body.setAttribute("aria-busy", "false");
   }
@@ -101,7 +101,7 @@ export function createGuesses(app, choose) {
     const key = [run, base, row];
     if (key.every((part, at) => part === drawn[at])) return;
     drawn = key;
-    app.waiting.drop(words);
+    app.retries.cancel(words);
     wanted = null;
     makeWords(run, row);
     body.setAttribute("aria-busy", "false");

@@ -65,7 +65,7 @@ export function createColumn(app, hooks) {
     const maps = viewState.hidesFirst && !run.isExact && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps,
       found = maps instanceof Promise ? await maps.catch(failed) : maps;
     if (!found || !isSeen()) return;
-    app.waiting.stop(element);
+    app.retries.done(element);
     element.classList.remove("stale");
     grid.show(run, viewState, found);
     view.update(run, viewState, extentOfRun(run, found, viewState.hidesFirst));

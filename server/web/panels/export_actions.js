@@ -8,7 +8,7 @@ import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
 
 /** The request to copy or save: A's if only A is shown, else the one that the panel changes. */
-const toGive = ({ given, kept, view }) => (view.compare === "kept" && kept?.given) || given;
+const toGive = ({ given, baseline, view }) => (view.compare === "kept" && baseline?.given) || given;
 
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function copiesOf(app) {

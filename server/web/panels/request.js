@@ -102,7 +102,7 @@ function optionFields(app) {
   const palette = choice(
     VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
     "viridis",
-    (value) => app.store.look({ palette: value }),
+    (value) => app.store.setView({ palette: value }),
   );
   const layerOnly = h("div", {}, residual.element, norm.element);
   const element = h(

@@ -63,32 +63,32 @@ function stepOf(run, view) {
 }
 
 /** Whether B − A is defined: both have the step, in one shape, and for one head. */
-function isComparable(now, kept, step) {
-  if (now.answer.onlyHead !== kept.answer.onlyHead || !stepsIn(kept).some(({ id }) => id === step.id)) return false;
-  return String(tensorIn(step, now).shape) === String(tensorIn(step, kept).shape);
+function isComparable(now, baseline, step) {
+  if (now.answer.onlyHead !== baseline.answer.onlyHead || !stepsIn(baseline).some(({ id }) => id === step.id)) return false;
+  return String(tensorIn(step, now).shape) === String(tensorIn(step, baseline).shape);
 }
 
 /** @param {any} state of the store, with an answer @returns {Seen & {canSubtract: boolean}} */
-export function seenIn({ shown, answer, check, kept, view }) {
+export function seenIn({ shown, answer, check, baseline, view }) {
   const now = { given: shown, answer, check },
-    run = kept && view.compare === "kept" ? kept : now;
+    run = baseline && view.compare === "kept" ? baseline : now;
   const step = stepOf(run, view),
-    canSubtract = kept !== null && step !== undefined && isComparable(now, kept, step);
-  const mode = run === kept ? "kept" : canSubtract && view.compare === "difference" ? "difference" : "now";
-  const name = kept === null ? "" : { now: "B", kept: "A", difference: "B − A" }[mode];
-  return { mode, name, run, before: mode === "difference" ? kept : null, step, view: viewOf(run, view), canSubtract };
+    canSubtract = baseline !== null && step !== undefined && isComparable(now, baseline, step);
+  const mode = run === baseline ? "kept" : canSubtract && view.compare === "difference" ? "difference" : "now";
+  const name = baseline === null ? "" : { now: "B", kept: "A", difference: "B − A" }[mode];
+  return { mode, name, run, before: mode === "difference" ? baseline : null, step, view: viewOf(run, view), canSubtract };
 }
 
 const differences = new WeakMap();
 
 /** NaN if one of the two is not finite, such as a masked score. */
-function differenceOf(now, kept) {
-  if (differences.get(now)?.kept !== kept) {
+function differenceOf(now, baseline) {
+  if (differences.get(now)?.baseline !== baseline) {
     const data = now.data.map((value, at) => {
-      const difference = value - kept.data[at];
+      const difference = value - baseline.data[at];
       return difference - difference === 0 ? difference : NaN;
     });
-    differences.set(now, { kept, tensor: { shape: now.shape, data } });
+    differences.set(now, { baseline, tensor: { shape: now.shape, data } });
   }
   return differences.get(now).tensor;
 }
@@ -125,8 +125,8 @@ export function hiddenIn({ given, answer }, { batch }, head) {
 export function hiddenSeen({ run, before, step, view }, matrix) {
   if (step.isWeight) {
     const now = hiddenIn(run, view, view.head),
-      kept = before && hiddenIn(before, view, view.head);
-    return kept ? (i, j) => now(i, j) && kept(i, j) : now;
+      baseline = before && hiddenIn(before, view, view.head);
+    return baseline ? (i, j) => now(i, j) && baseline(i, j) : now;
   }
   const gap = before ? Number.isNaN : (value) => value === -Infinity;
   return (i, j) => gap(matrix.data[i * matrix.cols + j]);

@@ -51,10 +51,10 @@ const clipped = (text, most) => (text.length > most ? text.slice(0, most - 1) + 
  * Draws one matrix with its labels and highlights.
  * @param {Plate} plate
  * @param {{x: number, y: number, cell: number}} place of its first cell
- * @param {{look: object, lit?: Partial<Place>, choose?: (row: number, col: number) => void}} more
+ * @param {{appearance: object, lit?: Partial<Place>, choose?: (row: number, col: number) => void}} more
  */
-function drawPlate({ grid, name, rowNames, colNames, isWeight }, { x, y, cell }, { look, lit = {}, choose }) {
-  const scale = scaleOf(look, extentOf(numbersOf(grid)), Boolean(isWeight)),
+function drawPlate({ grid, name, rowNames, colNames, isWeight }, { x, y, cell }, { appearance, lit = {}, choose }) {
+  const scale = scaleOf(appearance, extentOf(numbersOf(grid)), Boolean(isWeight)),
     group = svg("g", { class: choose ? "plate result" : "plate" });
   for (const i of upTo(grid.rows))
     for (const j of upTo(grid.cols)) {

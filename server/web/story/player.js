@@ -36,7 +36,7 @@ async function openPage(app, target) {
     const page = Math.max(0, Math.min(lesson.pages.length - 1, view.page));
     app.openCase({ ...caseOfPage(lesson, page, app.language), view: { mode: "story", lesson: view.lesson, present: view.present, ...viewOfPage(lesson, page) } }, state.view.mode === "story");
     app.notify("");
-    app.waiting.stop("lesson");
+    app.retries.done("lesson");
   } catch (problem) {
     lessons.clear();
     app.failed(problem, "lesson", () => openPage(app, target));
@@ -153,12 +153,12 @@ export function createStory(app) {
     h(kind, { type: "button", title: label, "aria-label": label, onclick: action }, text);
   const choose = h("select", { "aria-label": t("story.lesson"), onchange: () => openPage(app, { lesson: choose.value, page: 0 }) });
   const present = h("button", { type: "button", onclick: () => presentNow(store.state.view.present !== "on") }, t("story.present"));
-  const toLab = h("button", { type: "button", onclick: () => store.look({ mode: "lab" }) }, t("story.lab"));
+  const toLab = h("button", { type: "button", onclick: () => store.setView({ mode: "lab" }) }, t("story.lab"));
   const say = h("p.say", { "aria-live": "polite" }),
     where = h("p.worked", {}),
     formula = h("p.formula", {}),
     scene = h("div.scene", { tabindex: "0", role: "group", "aria-label": t("story.cell"), onkeydown: (event) => moveCell(event) }),
-    bars = createRowBars((col) => store.look({ col })),
+    bars = createRowBars((col) => store.setView({ col })),
     scale = h("input", { type: "range", min: 0, max: 2, step: 0.01, oninput: () => store.editRequest(["options", "scale"], Number(scale.value), "scale") }),
     scaleValue = h("output", {}),
     scaleField = h("label.scale", {}, t("scale"), scale, scaleValue),
@@ -182,7 +182,7 @@ export function createStory(app) {
     drawn = null;
 
   function presentNow(isOn) {
-    store.look({ present: isOn ? "on" : "off" });
+    store.setView({ present: isOn ? "on" : "off" });
     const { fullscreenElement } = document;
     if (isOn && !fullscreenElement) document.documentElement.requestFullscreen?.().catch(() => {});
     if (!isOn && fullscreenElement) document.exitFullscreen();
@@ -199,7 +199,7 @@ export function createStory(app) {
   }
 
   const place = (i, j, head = store.state.view.head) => {
-    store.look({ row: i, col: j, head });
+    store.setView({ row: i, col: j, head });
   };
 
   function onKey(event) {
@@ -260,7 +260,7 @@ export function createStory(app) {
       at = { row: Math.min(i, matrix.rows - 1), col: Math.min(j, matrix.cols - 1) };
     shown = { place: at, rows: matrix.rows, cols: matrix.cols };
     const room = { width: scene.clientWidth - 8, height: scene.clientHeight - 8 },
-      more = { look: { ...app.look(), palette: "viridis", range: "full" }, choose: place };
+      more = { appearance: { ...app.appearance(), palette: "viridis", range: "full" }, choose: place };
     if (room.width > 40 && room.height > 40)
       scene.replaceChildren(page.step === "heads" ? headsScene(seen, at, room, more, t) : sceneOf(seen, step.id, at, room, more, t));
     showArithmetic({ ...seen, step }, at, matrix);
