@@ -11,7 +11,7 @@ const BUSY_AFTER_MS = 200;
 const CHECK_AFTER_MS = 50;
 
 /** @param {import("./store.js").Store} store @param {import("./main.js").App} app */
-export function computeOn(store, app) {
+export function computeOnChange(store, app) {
   const requestedIn = ({ given, view }) => ({ given, head: view.head });
   let asked = null,
     timer = 0,
@@ -37,7 +37,7 @@ export function computeOn(store, app) {
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
     let isHere = false;
     firstPicture(given, head, mine.signal).then(
-      (matrix) => matrix && !isHere && !mine.signal.aborted && app.stage?.showFirst(matrix),
+      (matrix) => matrix && !isHere && !mine.signal.aborted && app.mainView?.showFirst(matrix),
       () => {}, // compute() below reports the error
     );
     try {

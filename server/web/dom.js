@@ -75,7 +75,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
     input.value = value === undefined ? "" : withDecimalMark(String(value));
     mark();
   };
-  const take = () => {
+  const accept = () => {
     const value = read();
     mark();
     if (Number.isNaN(value) || value === known) return;
@@ -84,7 +84,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
   };
   const move = (way) => {
     input.value = withDecimalMark(String(Math.max(min, Number(((numberOf(input.value) || 0) + way * step).toPrecision(12)))));
-    take();
+    accept();
   };
   const key = (event) => {
     const way = { ArrowUp: 1, ArrowDown: -1 }[event.key],
@@ -100,7 +100,7 @@ export function numberField(commit, { step = 1, min = -Infinity, isNeeded = fals
     inputmode: "decimal",
     autocomplete: "off",
     ...attributes,
-    oninput: take,
+    oninput: accept,
     onblur: () => show(known),
     onkeydown: key,
   });

@@ -16,13 +16,13 @@ const isUsable = (element) => element.isConnected && !element.disabled && elemen
 export function oneTabStop(bar) {
   /** @returns {any[]} */
   const buttons = () => Array.from(bar.querySelectorAll("button:enabled, summary")).filter((one) => !one.closest("[hidden], .menu > div"));
-  const settle = () => {
+  const updateTabStop = () => {
     const all = buttons(),
       isChosen = (one) => one.matches("[aria-pressed=true], [aria-selected=true]");
     const stop = all.find((one) => one === document.activeElement) ?? all.find(isChosen) ?? all[0];
     for (const one of all) one.tabIndex = one === stop ? 0 : -1;
   };
-  bar.addEventListener("focusin", settle);
+  bar.addEventListener("focusin", updateTabStop);
   bar.addEventListener("keydown", (event) => {
     const all = buttons(),
       at = all.indexOf(event.target);
@@ -31,7 +31,7 @@ export function oneTabStop(bar) {
     event.preventDefault();
     all[(to + all.length) % all.length].focus();
   });
-  return settle;
+  return updateTabStop;
 }
 
 /** Nearest element to one that is gone: in the nearest ancestor, a button of the same name, else the first one. */

@@ -5,7 +5,7 @@ import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
 import { hasServer } from "./exchange/server.js";
 import { exampleCase } from "./models/examples.js";
 import { presetCase } from "./request/presets.js";
-import { USUAL_VIEW } from "./store.js";
+import { DEFAULT_VIEW } from "./store.js";
 
 /** Delay of an update of the URL. Browsers allow about 200 updates in 30 seconds. */
 const REMEMBER_MS = 300;
@@ -17,39 +17,39 @@ const FIRST = "demo.referent",
 
 /**
  * The URL fragment of a state. If the state is too long, the fragment leaves out run A and the expected values.
- * @typedef {{text: string, hash: string | null, isWhole: boolean}} Address hash: null if it is still too long
+ * @typedef {{text: string, hash: string | null, isComplete: boolean}} Address hash: null if it is still too long
  * @returns {Promise<Address>}
  */
 async function addressOf(state) {
   const text = textOfState(state),
-    whole = await hashOf(text);
-  if (whole !== null) return { text, hash: whole, isWhole: true };
+    completeHash = await hashOf(text);
+  if (completeHash !== null) return { text, hash: completeHash, isComplete: true };
   const hash = state.baseline || state.expected ? await hashOf(textOfState({ ...state, baseline: null, expected: null })) : null;
-  return { text, hash, isWhole: false };
+  return { text, hash, isComplete: false };
 }
 
-const isKept = ({ text, isWhole }) => isWhole || text.length <= REMEMBERED_MOST;
+const isStored = ({ text, isComplete }) => isComplete || text.length <= REMEMBERED_MOST;
 
 /** Writes the URL. The state of the history entry holds what the URL leaves out. */
 function put(address, isNew) {
-  const { text, hash, isWhole } = address,
-    beside = isWhole || !isKept(address) ? null : { [REMEMBERED]: text };
-  history[isNew ? "pushState" : "replaceState"](beside, "", hash || location.pathname + location.search);
+  const { text, hash, isComplete } = address,
+    entryState = isComplete || !isStored(address) ? null : { [REMEMBERED]: text };
+  history[isNew ? "pushState" : "replaceState"](entryState, "", hash || location.pathname + location.search);
 }
 
 /** @returns {string} key of the text that says what the URL leaves out */
-const lackOf = (address) => (!isKept(address) ? "share.long" : address.hash ? "share.part" : "share.beside");
+const omissionOf = (address) => (!isStored(address) ? "share.long" : address.hash ? "share.part" : "share.beside");
 
 /**
  * Updates the URL after every change.
  * @param {import("./store.js").Store} store
  * @param {import("./main.js").App} app
  */
-export function rememberOn(store, app) {
+export function keepHistory(store, app) {
   let timer = 0,
     last = textOfState(store.state),
     left = null,
-    wasWhole = true;
+    wasComplete = true;
 
   /** Updates run one after another, so that history entries keep their order. */
   let saving = Promise.resolve();
@@ -65,8 +65,8 @@ export function rememberOn(store, app) {
     const address = await addressOf(store.state);
     last = address.text;
     put(address, before !== null && before.text !== address.text);
-    if (wasWhole && !address.isWhole) app.toast(app.t(lackOf(address)));
-    wasWhole = address.isWhole;
+    if (wasComplete && !address.isComplete) app.toast(app.t(omissionOf(address)));
+    wasComplete = address.isComplete;
   }
   app.beforeEntry = () => {
     left ??= store.state;
@@ -76,13 +76,13 @@ export function rememberOn(store, app) {
   });
   window.addEventListener("pagehide", () => {
     const text = textOfState(store.state);
-    if (text !== last) lastMoment.set(text);
+    if (text !== last) unsavedState.set(text);
   });
   window.addEventListener("popstate", async ({ state }) => {
     try {
       const text = state?.[REMEMBERED],
         before = text ? await stateOf(JSON.parse(text)) : await stateOfHash(location.hash);
-      const { given, view, expected = null, lesson, baselineCase } = before ?? (await usualState(app.language));
+      const { given, view, expected = null, lesson, baselineCase } = before ?? (await defaultState(app.language));
       store.edit(given, 0, { view, expected, lesson: lesson ?? store.state.lesson });
       left = null;
       last = textOfState(store.state);
@@ -95,15 +95,15 @@ export function rememberOn(store, app) {
 }
 
 /** Copies the URL to the clipboard. @param {import("./main.js").App} app */
-export async function shareOf(app) {
+export async function shareState(app) {
   const address = await addressOf(app.store.state);
   put(address, false);
   if (address.hash === null) app.notify(app.t("share.long"));
-  else await app.copyText(location.href, address.isWhole ? "share.done" : "share.part");
+  else await app.copyText(location.href, address.isComplete ? "share.done" : "share.part");
 }
 
 /** sessionStorage keeps changes that the URL did not receive before the page was left. */
-const lastMoment = {
+const unsavedState = {
   set(text) {
     try {
       sessionStorage.setItem(REMEMBERED, text);
@@ -111,7 +111,7 @@ const lastMoment = {
       // Only the changes of the last REMEMBER_MS are lost.
     }
   },
-  take() {
+  restore() {
     try {
       const text = sessionStorage.getItem(REMEMBERED);
       sessionStorage.removeItem(REMEMBERED);
@@ -128,7 +128,7 @@ function embeddedState() {
 }
 
 function rememberedState() {
-  const text = lastMoment.take() ?? history.state?.[REMEMBERED];
+  const text = unsavedState.restore() ?? history.state?.[REMEMBERED];
   return typeof text === "string" ? stateOf(JSON.parse(text)) : null;
 }
 
@@ -136,18 +136,18 @@ function rememberedState() {
  * The start page: a trained head of the demo model if the server has it, else a preset.
  * @returns {Promise<Awaited<ReturnType<typeof stateOf>>>}
  */
-async function usualState(language) {
+async function defaultState(language) {
   const plain = presetCase(WITHOUT_MODEL);
   const given = hasServer() ? await exampleCase(FIRST, language).catch(() => plain) : plain;
-  return { given, view: { ...USUAL_VIEW, ...given.view }, baselineCase: null, expected: null, lesson: null };
+  return { given, view: { ...DEFAULT_VIEW, ...given.view }, baselineCase: null, expected: null, lesson: null };
 }
 
 /** @returns {Promise<Awaited<ReturnType<typeof stateOf>> & {problem?: Error}>} */
-export async function firstState(language) {
+export async function initialState(language) {
   try {
     const before = (await rememberedState()) ?? (await stateOfHash(location.hash));
-    return before ?? (await embeddedState()) ?? (await usualState(language));
+    return before ?? (await embeddedState()) ?? (await defaultState(language));
   } catch (problem) {
-    return { ...(await usualState(language)), problem };
+    return { ...(await defaultState(language)), problem };
   }
 }

@@ -3,26 +3,26 @@
  */
 import { h } from "./dom.js";
 import { createExpected } from "./expected/results.js";
-import { createStage } from "./maps/main_view.js";
-import { createHeads, createStrip } from "./maps/pickers.js";
-import { createPanel } from "./panels/request.js";
+import { createMainView } from "./maps/main_view.js";
+import { createHeadPicker, createStepPicker } from "./maps/pickers.js";
+import { createRequestPanel } from "./panels/request.js";
 import { createCell, createChecks } from "./panels/sidebar.js";
 
 /** The sections beside the map, from top to bottom. */
-const RAIL = [createExpected, createHeads, createCell, createChecks];
+const SIDEBAR = [createExpected, createHeadPicker, createCell, createChecks];
 
 /** The map comes before the request panel in Tab order. @param {import("./main.js").App} app */
 export function createLab(app) {
-  app.stage = createStage(app);
-  const strip = createStrip(app),
-    panel = createPanel(app),
-    rail = RAIL.map((create) => create(app));
-  const parts = [strip, app.stage, ...rail];
+  app.mainView = createMainView(app);
+  const stepPicker = createStepPicker(app),
+    panel = createRequestPanel(app),
+    sections = SIDEBAR.map((create) => create(app));
+  const parts = [stepPicker, app.mainView, ...sections];
   const element = h(
     "div.lab",
     {},
-    strip.element,
-    h("div.work", {}, app.stage.element, h("div.rail", {}, rail.map((section) => section.element))),
+    stepPicker.element,
+    h("div.work", {}, app.mainView.element, h("div.rail", {}, sections.map((section) => section.element))),
     panel.element,
   );
   function update(state) {
@@ -32,5 +32,5 @@ export function createLab(app) {
     element.classList.toggle("stale", state.isRefused && app.seen().mode !== "kept");
     for (const part of parts) part.update(state);
   }
-  return { element, update, focus: app.stage.focus };
+  return { element, update, focus: app.mainView.focus };
 }

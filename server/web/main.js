@@ -5,7 +5,7 @@
  *
  * @typedef {ReturnType<typeof createApp>} App
  */
-import { computeOn } from "./computing.js";
+import { computeOnChange } from "./computing.js";
 import { compute } from "./exchange/api.js";
 import { checkRun } from "./exchange/checks.js";
 import { field, h } from "./dom.js";
@@ -18,10 +18,10 @@ import { caseOfModel } from "./models/case.js";
 import { caseOfSentence, EXAMPLES, exampleCase, exampleOf } from "./models/examples.js";
 import { ENTRANCES, MODES, OPENERS } from "./modes.js";
 import { presetCase } from "./request/presets.js";
-import { firstState, rememberOn, shareOf } from "./history.js";
+import { initialState, keepHistory, shareState } from "./history.js";
 import { hiddenIn, seenIn } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
-import { Store, USUAL_VIEW } from "./store.js";
+import { Store, DEFAULT_VIEW } from "./store.js";
 import { useDecimalMark } from "./request/tensor.js";
 import { createRetries } from "./retries.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
@@ -102,7 +102,7 @@ function createApp(store, language) {
     if (!isSameEntry) app.beforeEntry?.();
     typing++;
     app.retries.cancel("sentence");
-    store.edit(given, 0, { view: { ...USUAL_VIEW, palette, models, ...given.view }, expected: null });
+    store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, ...given.view }, expected: null });
   };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
   app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.setView({ mode }));
@@ -295,7 +295,7 @@ function createApp(store, language) {
       area.select();
     }
   };
-  app.share = () => shareOf(app);
+  app.share = () => shareState(app);
 
   // ---- the page --------------------------------------------------------------------------------------------------
 
@@ -341,7 +341,7 @@ function createApp(store, language) {
   /** Sets aria-busy at once. CSS fades the map later, when the class "busy" is set. */
   app.setAsking = (isAsking) => {
     app.isAsking = isAsking;
-    app.stage?.element.setAttribute("aria-busy", String(isAsking));
+    app.mainView?.element.setAttribute("aria-busy", String(isAsking));
   };
 
   app.update = (state) => {
@@ -357,7 +357,7 @@ function createApp(store, language) {
 }
 
 /** Files and text can be dropped anywhere on the page. */
-function takeDrops(app) {
+function listenForDrops(app) {
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
@@ -371,7 +371,7 @@ function takeDrops(app) {
 /** Text fields have an undo of their own. */
 const isField = (element) => element instanceof Element && element.matches("textarea, form input");
 
-function takeKeys(store) {
+function listenForKeys(store) {
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || isField(event.target)) return;
     const key = event.key.toLowerCase();
@@ -385,7 +385,7 @@ function takeKeys(store) {
 async function start() {
   const language = languageFrom(memory.get("language") ?? navigator.language);
   const texts = fetchTexts(language);
-  const { given, view, baselineCase, expected, lesson, problem } = await firstState(language);
+  const { given, view, baselineCase, expected, lesson, problem } = await initialState(language);
   const store = new Store({
     given,
     shown: given,
@@ -399,14 +399,14 @@ async function start() {
     view,
   });
   const app = createApp(store, language);
-  computeOn(store, app); // the server works while the page is built
+  computeOnChange(store, app); // the server works while the page is built
   if (!(await texts)) app.language = ownLanguage();
   app.build();
   if (problem) app.cannotUse(problem);
-  takeDrops(app);
-  takeKeys(store);
+  listenForDrops(app);
+  listenForKeys(store);
   if (baselineCase) await app.computeBaseline({ baselineCase, view }).catch(app.cannotUse);
-  rememberOn(store, app);
+  keepHistory(store, app);
   await app.findLayers();
 }
 

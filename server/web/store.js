@@ -18,7 +18,7 @@
  */
 
 /** The default view. A link contains only the members that differ from it. */
-export const USUAL_VIEW = {
+export const DEFAULT_VIEW = {
   mode: "lab",
   lesson: "hand",
   page: 0,

@@ -144,11 +144,11 @@ function answerHere(given) {
 /** For large requests: maps fetched so far per head, and thumbnails of all heads. */
 const fetchedHeads = new WeakMap();
 /** Most map cells kept per request for going back to a head: 256 MiB. */
-const CELLS_KEPT = 1 << 26;
+const CELLS_CACHED = 1 << 26;
 
-function keepHead(given, head, answer) {
+function cacheHead(given, head, answer) {
   const heads = fetchedHeads.get(given) ?? fetchedHeads.set(given, new Map()).get(given),
-    most = Math.max(1, Math.floor(CELLS_KEPT / (mapCells(given) / headCount(given))));
+    most = Math.max(1, Math.floor(CELLS_CACHED / (mapCells(given) / headCount(given))));
   heads.set(head, answer);
   if (heads.size > most) heads.delete(heads.keys().next().value);
 }
@@ -165,13 +165,13 @@ export async function compute(given, head, signal) {
   if (!hasServer()) return { ...answerHere(given), isLocal: true, elapsed: since(), timing: "", skipped: [] };
   const heads = fetchedHeads.get(given);
   if (heads?.has(head)) return heads.get(head);
-  const whole = isOneHead(given) ? (heads?.values().next().value.thumbs ?? thumbsOf(given, signal)) : null;
+  const thumbnails = isOneHead(given) ? (heads?.values().next().value.thumbs ?? thumbsOf(given, signal)) : null;
   const { response, skipped } = await postAllowed(given, head, signal);
   const answer = await readAnswer(response);
   const timing = response.headers.get("Server-Timing") ?? "";
-  const part = whole ? { thumbs: await whole, onlyHead: head } : {};
+  const part = thumbnails ? { thumbs: await thumbnails, onlyHead: head } : {};
   const found = { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
-  if (whole) keepHead(given, head, found);
+  if (thumbnails) cacheHead(given, head, found);
   return found;
 }
 

@@ -8,7 +8,7 @@ import { LAYER } from "../request/presets.js";
 import { countOf } from "../request/tensor.js";
 
 /** Above this many cells, a sample of rows is checked. */
-const WHOLE = 1 << 17;
+const SAMPLED_FROM = 1 << 17;
 const SAMPLED_ROWS = 8;
 
 /** Above this many multiplications, the check starts after the map is drawn. */
@@ -82,7 +82,7 @@ export function checkRun({ given, answer }) {
   const { outputs } = answer;
   /** @type {any} */
   const result = { model: null, masks: null, worst: null, compared: [], unknown: [], failed: null };
-  result.isSampled = mapCells(given) > WHOLE;
+  result.isSampled = mapCells(given) > SAMPLED_FROM;
   result.sums = outputs.attention ? rowSums(outputs.attention) : null;
   try {
     const model = modelOf(given.request, given.endpoint === LAYER, outputs, result.isSampled);

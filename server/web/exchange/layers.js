@@ -36,7 +36,7 @@ export async function listLayers() {
 }
 
 /** A tensor whose base64 is made only when the case is written as JSON. */
-const keptTensor = ({ shape, data }) => ({
+const lazyTensor = ({ shape, data }) => ({
   shape,
   data,
   toJSON: () => ({
@@ -54,7 +54,7 @@ export async function fetchLayer(name) {
     ask(path).then((response) => response.json()),
     ask(path, { accept: SAFETENSORS }).then((response) => response.arrayBuffer()),
   ]);
-  const base = requestFrom(safetensorsFrom(file), keptTensor),
+  const base = requestFrom(safetensorsFrom(file), lazyTensor),
     { num_heads, kv_num_heads } = facts;
   return { ...facts, base: { ...base, options: { num_heads, kv_num_heads, ...base.options } } };
 }

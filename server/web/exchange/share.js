@@ -8,7 +8,7 @@ import { exampleOf } from "../models/examples.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
 import { checkedRequest, isCount } from "../request/validation.js";
 import { checkedLesson } from "../story/lesson.js";
-import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
+import { DEFAULT_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";
 
 /** Mail programs and proxies cut longer URLs. */
@@ -30,7 +30,7 @@ const fromUrl = (text) =>
 export function viewToShare(view) {
   return Object.fromEntries(
     Object.entries(view).filter(
-      ([name, value]) => value !== USUAL_VIEW[name] && name !== "paint",
+      ([name, value]) => value !== DEFAULT_VIEW[name] && name !== "paint",
     ),
   );
 }
@@ -39,15 +39,15 @@ function isPossible(name, value) {
   if (VIEW_CHOICES[name]) return VIEW_CHOICES[name].includes(value);
   if (name === "linkThreshold") return value >= 0 && value <= 1;
   if (name === "models") return typeof value === "object";
-  if (typeof USUAL_VIEW[name] === "number") return isCount(value);
+  if (typeof DEFAULT_VIEW[name] === "number") return isCount(value);
   return name === "step" && typeof value === "string";
 }
 
 /** Ignores unknown names and invalid values. */
 export function viewFromShared(given) {
-  const view = { ...USUAL_VIEW };
+  const view = { ...DEFAULT_VIEW };
   for (const [name, value] of Object.entries(given ?? {}))
-    if (Object.hasOwn(USUAL_VIEW, name) && isPossible(name, value)) view[name] = value;
+    if (Object.hasOwn(DEFAULT_VIEW, name) && isPossible(name, value)) view[name] = value;
   return view;
 }
 

@@ -12,7 +12,7 @@ import { LAYER } from "../request/presets.js";
 import { tensorIn } from "../request/steps.js";
 import { apart, roundingOf } from "./differences.js";
 import { placingOf } from "./matching.js";
-import { suspectsFor } from "./mistakes.js";
+import { mistakesFor } from "./mistakes.js";
 
 /** A cause leaves at most this share of the difference, and at most the square of this share of the values. */
 const CLEARLY = 0.1;
@@ -61,7 +61,7 @@ export async function causeOf(lines, run, isOld = () => false) {
   const before = residualOf(modelOf(given.request, given.endpoint === LAYER, answer.outputs), computed, run);
   let best = null,
     least = Infinity;
-  for (const { id, of = "", make } of suspectsFor(given, answer.outputs)) {
+  for (const { id, of = "", make } of mistakesFor(given, answer.outputs)) {
     await pause();
     if (isOld()) return null;
     const { part, most } = residualOf(make(), computed, run);

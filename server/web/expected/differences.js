@@ -18,7 +18,7 @@
 import { groupSize, stepsIn, tensorIn } from "../request/steps.js";
 import { placingOf } from "./matching.js";
 
-export const USUAL_TOLERANCE = { rtol: 1e-3, atol: 1e-5 };
+export const DEFAULT_TOLERANCE = { rtol: 1e-3, atol: 1e-5 };
 
 /** Other programs write a masked score as a large negative number. */
 const MASKED_BELOW = -9000;

@@ -61,8 +61,8 @@ export function placingOf(found, step, run, view) {
     count = countOf(shape);
   if (squeezed(shape) === squeezed(own)) return { at: (n) => n, count };
   const [batch, heads, length, d] = own;
-  const beside = [[batch, length, heads, d], [batch, length, heads * d]].map(squeezed);
-  if (own.length === 4 && beside.includes(squeezed(shape)))
+  const headsLast = [[batch, length, heads, d], [batch, length, heads * d]].map(squeezed);
+  if (own.length === 4 && headsLast.includes(squeezed(shape)))
     return {
       at: (n) => {
         const b = Math.floor(n / (length * heads * d)),
@@ -77,7 +77,7 @@ export function placingOf(found, step, run, view) {
   return { at: (n) => start + n, count };
 }
 
-function looksLikeWeights({ shape, data }) {
+function rowsSumToOne({ shape, data }) {
   const cols = shape.at(-1) ?? 1;
   for (let from = 0; from < data.length; from += cols) {
     let sum = 0;
@@ -121,7 +121,7 @@ export function guessedStep(found, run, view) {
   const computed = steps.filter(({ path }) => !path),
     ofId = (id) => computed.find((step) => step.id === id);
   if (found.tensor.data.includes(-Infinity) && ofId("masked")) return ofId("masked");
-  if (ofId("attention") && looksLikeWeights(found.tensor)) return ofId("attention");
+  if (ofId("attention") && rowsSumToOne(found.tensor)) return ofId("attention");
   const apart = new Map(computed.map((step) => [step, distance(found, placingOf(found, step, run, view), tensorIn(step, run))]));
   const output = ofId("output"),
     [nearest] = computed.sort((a, b) => apart.get(a) - apart.get(b) || Number(b === output) - Number(a === output));

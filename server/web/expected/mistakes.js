@@ -2,7 +2,7 @@
  * mistakes.js: common mistakes in implementations of attention, each computed as such an implementation would.
  *
  * @typedef {import("../request/reference.js").Model} Model
- * @typedef {{id: string, of?: string, make: () => Model}} Suspect of: the part that is wrong, if several parts can be
+ * @typedef {{id: string, of?: string, make: () => Model}} Mistake of: the part that is wrong, if several parts can be
  */
 import { joinHeads } from "../request/linear.js";
 import { Masks } from "../request/masks.js";
@@ -23,12 +23,12 @@ class Case {
   #begin = (request) => modelOf(request, this.isLayer, undefined, true);
 
   /** Computes another request. */
-  asked = (patch) => () => {
+  withRequest = (patch) => () => {
     const request = { ...this.request, ...patch };
     return completeModel(this.#begin(request), request, this.outputs);
   };
   /** Computes the same request in another way. */
-  worked = (prepare, change) => () => {
+  withComputation = (prepare, change) => () => {
     const model = this.#begin(this.request);
     prepare(model);
     return completeModel(model, this.request, this.outputs, change);
@@ -37,7 +37,7 @@ class Case {
 
 // ---- scale ---------------------------------------------------------------------------------------------------------
 
-function scales({ request, model, asked }) {
+function scales({ request, model, withRequest }) {
   const { dK, heads } = model.size,
     usual = 1 / Math.sqrt(dK);
   /** @type {[string, number][]} */
@@ -48,7 +48,7 @@ function scales({ request, model, asked }) {
     ["scaleTwice", usual * model.scale],
   ];
   const different = found.filter(([, scale], n) => scale !== model.scale && found.findIndex(([, one]) => one === scale) === n);
-  return different.map(([id, scale]) => ({ id, make: asked({ options: { ...request.options, scale } }) }));
+  return different.map(([id, scale]) => ({ id, make: withRequest({ options: { ...request.options, scale } }) }));
 }
 
 // ---- masks ---------------------------------------------------------------------------------------------------------
@@ -95,26 +95,26 @@ const flipped = (json) => {
   return { shape, data: data.map((value) => Number(!value)) };
 };
 
-function masks({ request, model, asked, worked }) {
+function masks({ request, model, withRequest, withComputation }) {
   const rules = model.masks,
     given = request.masks ?? {},
     { qLen, kvLen } = model.size,
     hidden = hiddenCells(model, rules);
   const found = [],
-    withMasks = (more) => asked({ masks: { ...given, ...more } });
+    withMasks = (more) => withRequest({ masks: { ...given, ...more } });
   if (hidden.includes(true)) {
     const zeroed = closeAfter("masked", hidden);
     const invert = (one) => {
       one.masks = withHidden(rules, (...at) => (rules.hiddenBy(...at) === null ? "attend" : null));
     };
-    found.push({ id: "maskAfter", make: worked(openMasks, { attention: closeAfter("attention", hidden) }) });
-    found.push({ id: "maskInverted", make: worked(invert) });
-    found.push({ id: "maskNone", make: worked(openMasks) });
-    found.push({ id: "maskNaN", make: worked(() => {}, { attention: emptyRowsNaN }) });
+    found.push({ id: "maskAfter", make: withComputation(openMasks, { attention: closeAfter("attention", hidden) }) });
+    found.push({ id: "maskInverted", make: withComputation(invert) });
+    found.push({ id: "maskNone", make: withComputation(openMasks) });
+    found.push({ id: "maskNaN", make: withComputation(() => {}, { attention: emptyRowsNaN }) });
     if (!model.sinks)
       found.push({
         id: "maskZero",
-        make: worked(openMasks, {
+        make: withComputation(openMasks, {
           attention: (one) => {
             zeroed(one);
             softmaxOf(one, "key");
@@ -134,7 +134,7 @@ function masks({ request, model, asked, worked }) {
 }
 
 /** A causal mask off by one: it hides the token itself, or shows the next one. */
-function shiftedCausal({ request, model, worked }) {
+function shiftedCausal({ request, model, withComputation }) {
   if (!request.masks?.causal) return [];
   const rules = model.masks,
     ruled = (hiddenBy) => (one) => {
@@ -143,9 +143,9 @@ function shiftedCausal({ request, model, worked }) {
   const strict = ruled((b, h, i, j) => (j === i + rules.offset(b) ? "causal" : rules.hiddenBy(b, h, i, j))),
     loose = ruled((b, h, i, j) => (j === i + 1 + rules.offset(b) ? null : rules.hiddenBy(b, h, i, j)));
   return [
-    { id: "causalStrict", make: worked(strict) },
-    { id: "causalStrict", make: worked(strict, { attention: emptyRowsNaN }) },
-    { id: "causalLoose", make: worked(loose) },
+    { id: "causalStrict", make: withComputation(strict) },
+    { id: "causalStrict", make: withComputation(strict, { attention: emptyRowsNaN }) },
+    { id: "causalLoose", make: withComputation(loose) },
   ];
 }
 
@@ -181,23 +181,23 @@ const softmaxOverHeads = (empty) => ({ steps, size: { batch, heads, qLen, kvLen 
     }
 };
 
-function softmaxes({ model, worked }) {
+function softmaxes({ model, withComputation }) {
   if (model.sinks) return [];
-  const over = (id, attention) => ({ id, make: worked(() => {}, { attention }) }),
+  const over = (id, attention) => ({ id, make: withComputation(() => {}, { attention }) }),
     { heads } = model.size;
   const overHeads = heads > 1 ? [0, 1 / heads].map((empty) => over("softmaxHeads", softmaxOverHeads(empty))) : [];
   return [over("softmaxQueries", (one) => softmaxOf(one, "query")), ...overHeads];
 }
 
 /** Weights scaled as in training with dropout, with none of them dropped. */
-function keptScaling({ request, worked }) {
+function dropoutScaling({ request, withComputation }) {
   const { training, dropout } = request.options ?? {};
   if (training) return [];
   const scaled = (p) => (one) => one.steps.attention.data.forEach((weight, at, data) => (data[at] = weight / (1 - p)));
   return Array.from(new Set([0.1, 0.2, 0.5, dropout?.p ?? 0.1]), (p) => ({
     id: "dropoutScaled",
     of: `p = ${p}`,
-    make: worked(() => {}, { attention: scaled(p) }),
+    make: withComputation(() => {}, { attention: scaled(p) }),
   }));
 }
 
@@ -213,11 +213,11 @@ function keysAsTheyLie({ shape, data }) {
   return { shape, data: out };
 }
 
-function keys({ model, worked }) {
+function keys({ model, withComputation }) {
   const { kvLen, dK } = model.size;
   if (kvLen === 1 || dK === 1) return [];
   const before = model.steps.k_rotated;
-  const make = worked((one) => {
+  const make = withComputation((one) => {
     one.steps.k_rotated = keysAsTheyLie(one.steps.k_rotated ?? one.steps.k);
   });
   const put = () => {
@@ -241,11 +241,11 @@ function tiled({ shape: [batch, kvHeads, length, d], data }, heads) {
   return { shape: [batch, heads, length, d], data: out };
 }
 
-function groups({ model, worked }) {
+function groups({ model, withComputation }) {
   const { heads, kvHeads } = model.size;
   if (kvHeads === 1 || kvHeads === heads) return [];
   const names = ["k", "v", "k_rotated"].filter((name) => model.steps[name]);
-  const make = worked((one) => {
+  const make = withComputation((one) => {
     one.size = { ...one.size, kvHeads: heads };
     for (const name of names) one.steps[name] = tiled(one.steps[name], heads);
   });
@@ -278,7 +278,7 @@ const joinedAt = (data, [, heads, length, d], b, i, feature) =>
 
 const HEADS = ["q", "k", "v"];
 
-function headSplits({ model, request, worked }) {
+function headSplits({ model, request, withComputation }) {
   const isGiven = model.inputs.query.shape.length === 4;
   if (model.size.heads === 1 || isGiven) return [];
   const join = (write) => ({
@@ -290,13 +290,13 @@ function headSplits({ model, request, worked }) {
     for (const name of HEADS) one.steps[name] = { shape: one.steps[name].shape, data: read(one.steps[name]) };
   };
   const asItLies = join(({ data }) => data.slice());
-  const found = [{ id: "headsJoined", make: worked(() => {}, asItLies) }];
+  const found = [{ id: "headsJoined", make: withComputation(() => {}, asItLies) }];
   if (request.options?.rope) return found;
   return [
     ...found,
-    { id: "headsInterleaved", make: worked(split((one) => interleaved(one, false)), join((one) => interleaved(one, true))) },
-    { id: "headsReshaped", make: worked(split((one) => joinHeads(one).data), asItLies) },
-    { id: "headsReshaped", make: worked(split((one) => joinHeads(one).data)) },
+    { id: "headsInterleaved", make: withComputation(split((one) => interleaved(one, false)), join((one) => interleaved(one, true))) },
+    { id: "headsReshaped", make: withComputation(split((one) => joinHeads(one).data), asItLies) },
+    { id: "headsReshaped", make: withComputation(split((one) => joinHeads(one).data)) },
   ];
 }
 
@@ -304,43 +304,43 @@ function headSplits({ model, request, worked }) {
 
 const WEIGHT_LABELS = { query: "W_Q", key: "W_K", value: "W_V", output: "W_O" };
 
-function turned(json) {
+function transposedWeight(json) {
   const { shape, data } = tensorFrom(json.weight),
     [size] = shape;
   return { ...json, weight: { shape, data: data.map((_, at) => data[(at % size) * size + Math.floor(at / size)]) } };
 }
 
-function transposed({ request, asked }) {
+function transposed({ request, withRequest }) {
   const { weights = {} } = request;
   const square = Object.keys(WEIGHT_LABELS).filter((name) => {
     const shape = weights[name]?.weight ? tensorFrom(weights[name].weight).shape : [];
     return shape.length === 2 && shape[0] === shape[1];
   });
-  const suspect = (names) => ({
+  const mistake = (names) => ({
     id: "transposed",
     of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
-    make: asked({ weights: { ...weights, ...Object.fromEntries(names.map((name) => [name, turned(weights[name])])) } }),
+    make: withRequest({ weights: { ...weights, ...Object.fromEntries(names.map((name) => [name, transposedWeight(weights[name])])) } }),
   });
-  return [...square.map((name) => suspect([name])), ...(square.length > 1 ? [suspect(square)] : [])];
+  return [...square.map((name) => mistake([name])), ...(square.length > 1 ? [mistake(square)] : [])];
 }
 
 /** Computes the request with other weights. */
-const withWeights = ({ request, asked }, replaced) => asked({ weights: { ...request.weights, ...replaced } });
+const withWeights = ({ request, withRequest }, replaced) => withRequest({ weights: { ...request.weights, ...replaced } });
 
 function biases(one) {
   const { weights = {} } = one.request,
     biased = Object.keys(WEIGHT_LABELS).filter((name) => weights[name]?.bias);
-  const suspect = (names) => ({
+  const mistake = (names) => ({
     id: "biasNone",
     of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
     make: withWeights(one, Object.fromEntries(names.map((name) => [name, { ...weights[name], bias: undefined }]))),
   });
-  return [...biased.map((name) => suspect([name])), ...(biased.length > 1 ? [suspect(biased)] : [])];
+  return [...biased.map((name) => mistake([name])), ...(biased.length > 1 ? [mistake(biased)] : [])];
 }
 
 /** Swaps two of Q, K and V: their weights, or the inputs themselves if there are no weights. */
 function swaps(one) {
-  const { request, isLayer, asked } = one,
+  const { request, isLayer, withRequest } = one,
     owner = (isLayer ? request.weights : request.inputs) ?? {};
   const shapeAt = (name) => {
     const json = isLayer ? owner[name]?.weight : owner[name];
@@ -352,18 +352,18 @@ function swaps(one) {
     return {
       id: "swapped",
       of: [a, b].map((name) => name[0].toUpperCase()).join(", "),
-      make: isLayer ? withWeights(one, replaced) : asked({ inputs: { ...owner, ...replaced } }),
+      make: isLayer ? withWeights(one, replaced) : withRequest({ inputs: { ...owner, ...replaced } }),
     };
   });
 }
 
-function rotations({ request, asked }) {
+function rotations({ request, withRequest }) {
   const { rope } = request.options ?? {};
   if (!rope) return [];
   const layout = (rope.layout ?? "half").startsWith("interleaved") ? "half" : "interleaved";
   return [
-    { id: "rope", make: asked({ options: { ...request.options, rope: { ...rope, layout } } }) },
-    { id: "ropeNone", make: asked({ options: { ...request.options, rope: undefined } }) },
+    { id: "rope", make: withRequest({ options: { ...request.options, rope: { ...rope, layout } } }) },
+    { id: "ropeNone", make: withRequest({ options: { ...request.options, rope: undefined } }) },
   ];
 }
 
@@ -379,8 +379,8 @@ function roundedModel({ request, isLayer, outputs }, round) {
   const weights = Object.fromEntries(
     Object.entries(request.weights ?? {}).map(([name, one]) => [name, typeof one === "object" ? ofTensors(one, ofJson) : one]),
   );
-  const asked = { ...request, inputs: ofTensors(request.inputs, ofJson), ...(request.weights ? { weights } : {}) },
-    model = modelOf(asked, isLayer, undefined, true);
+  const roundedRequest = { ...request, inputs: ofTensors(request.inputs, ofJson), ...(request.weights ? { weights } : {}) },
+    model = modelOf(roundedRequest, isLayer, undefined, true);
   const roundSteps = (names) => {
     for (const name of names) if (model.steps[name]) model.steps[name] = ofTensor(model.steps[name]);
   };
@@ -399,17 +399,17 @@ function roundedModel({ request, isLayer, outputs }, round) {
     roundSteps(["context", "concat"]);
     model.scaled = ofTensor(model.scaled);
   };
-  completeModel(model, asked, outputs, { attention, context });
+  completeModel(model, roundedRequest, outputs, { attention, context });
   roundSteps(["projected", "residual", "output"]);
   return model;
 }
 
 const roundings = (one) => roundersOf().map(({ id, round }) => ({ id, make: () => roundedModel(one, round) }));
 
-/** @returns {Suspect[]} the mistakes that are possible in this request */
-export function suspectsFor(given, outputs) {
+/** @returns {Mistake[]} the mistakes that are possible in this request */
+export function mistakesFor(given, outputs) {
   const one = new Case(given, outputs);
   if (one.model.unknown.length > 0) return [];
-  const kinds = [scales, masks, shiftedCausal, softmaxes, keptScaling, keys, groups, headSplits, transposed, biases, swaps, rotations, roundings];
+  const kinds = [scales, masks, shiftedCausal, softmaxes, dropoutScaling, keys, groups, headSplits, transposed, biases, swaps, rotations, roundings];
   return kinds.flatMap((make) => make(one));
 }

@@ -13,7 +13,7 @@ import { nestedOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";
 import { setIn } from "../store.js";
 import { Problem } from "../texts.js";
-import { USUAL_TOLERANCE } from "./differences.js";
+import { DEFAULT_TOLERANCE } from "./differences.js";
 import { guessedStep, stepNamed } from "./matching.js";
 import { stepsIn } from "../request/steps.js";
 
@@ -75,9 +75,9 @@ export function expectValues(app, found) {
   });
   if (values.length === 0)
     throw new Problem("expected.fits", { shape: found.map(({ tensor }) => tensor.shape.join(" × ")).join(", ") });
-  const kept = (before?.values ?? []).filter((one) => !values.some(({ step }) => step === one.step));
+  const others = (before?.values ?? []).filter((one) => !values.some(({ step }) => step === one.step));
   app.hasNewValues = true;
-  app.store.change({ expected: { ...USUAL_TOLERANCE, ...before, values: [...kept, ...values] } });
+  app.store.change({ expected: { ...DEFAULT_TOLERANCE, ...before, values: [...others, ...values] } });
 }
 
 /** Zeros and ones are the mask "attend". Other numbers are a bias. */
@@ -104,8 +104,8 @@ export function createUses(app) {
     ["mask", t("expected.mask")],
   ];
   const select = choice(uses, "request", () => {});
-  const used = (whole, read) => async (source) => {
-    if (select.value === "request") return whole(source);
+  const used = (asRequest, read) => async (source) => {
+    if (select.value === "request") return asRequest(source);
     try {
       const found = await read(source);
       if (select.value === "values") expectValues(app, found);
@@ -117,7 +117,7 @@ export function createUses(app) {
   };
   return {
     element: field(t("expected.as"), select),
-    takeText: used((text) => app.openText(text), foundInText),
-    takeFile: used((file) => app.openFile(file), foundInFile),
+    useText: used((text) => app.openText(text), foundInText),
+    useFile: used((file) => app.openFile(file), foundInFile),
   };
 }

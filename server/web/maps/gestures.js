@@ -7,7 +7,7 @@ import { TILE } from "./tiles.js";
 const STILL = 4;
 
 export class Gestures {
-  /** @param {import("./heatmap.js").MapView} map */
+  /** @param {import("./heatmap.js").HeatmapView} map */
   constructor(map) {
     this.map = map;
     this.pointers = new Map();

@@ -38,7 +38,7 @@ const BELOW = 14;
  * @property {string} rowAxis name of the rows
  * @property {string} colAxis
  * @property {number} [height] maximum, in CSS pixels
- * @property {number} beside width to leave free beside the map, if the map is wide enough
+ * @property {number} reservedWidth width to leave free beside the map, if the map is wide enough
  * @property {boolean} hasTotals
  * @property {boolean} hasHidden whether a mask hides cells
  * @property {(i: number, j: number) => boolean} isHidden
@@ -52,7 +52,7 @@ const BELOW = 14;
  * @property {{low: number, high: number}} extent
  */
 
-export class MapView {
+export class HeatmapView {
   /**
    * @param {{onhover: Function, onselect: Function, onpaint: Function, onkey: Function, describe: Function,
    *          onlayout?: (used: {width: number, top: number}) => void}} hooks
@@ -180,7 +180,7 @@ export class MapView {
     const right = Math.max(sheet.hasTotals ? TOTAL_WIDTH : 8, Math.min(slanted, 60));
     const bottom = sheet.hasTotals ? TOTAL_HEIGHT : 8;
     this.view.place(
-      Math.max(40, width - this.origin.x - right - (width > ROOMY ? sheet.beside : 0)),
+      Math.max(40, width - this.origin.x - right - (width > ROOMY ? sheet.reservedWidth : 0)),
       this.#mostHeight() - this.origin.y - bottom,
       matrix.rows,
       matrix.cols,

@@ -9,7 +9,7 @@ import { roleOf, swapOf } from "../models/examples.js";
 import { createLegend } from "./legend.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
-import { MapView } from "./heatmap.js";
+import { HeatmapView } from "./heatmap.js";
 import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor } from "../request/steps.js";
 import { extentOfStep } from "./pickers.js";
@@ -26,10 +26,10 @@ const windowAt = (chosen, length, most) => (chosen < most ? 0 : Math.max(0, Math
 const PREFIX = { query: "", key: "", feature: "d" };
 
 /** @param {import("../main.js").App} app */
-export function createStage(app) {
+export function createMainView(app) {
   const { t, store } = app;
   const readout = h("p.readout", {});
-  const map = new MapView({
+  const map = new HeatmapView({
     describe: (row, col) => describe(row, col),
     onhover: (cell) => showReadout(cell),
     onselect: (row, col) => {
@@ -130,7 +130,7 @@ export function createStage(app) {
       colPrefix: PREFIX[step.cols],
       rowAxis: t("axis." + step.rows),
       colAxis: t("axis." + step.cols),
-      beside: isWeight && matrix.cols <= BARS_SHOWN ? BARS_LEAST : 0,
+      reservedWidth: isWeight && matrix.cols <= BARS_SHOWN ? BARS_LEAST : 0,
       isWeight,
       extent,
       scale: scaleOf(app.appearance(), extent, isWeight),
@@ -276,11 +276,11 @@ function createBars({ t }, moveTo) {
     element.hidden = !isWanted || !hasRoom;
   };
 
-  function place({ width, top }, whole) {
-    hasRoom = whole - width >= BARS_LEAST;
+  function place({ width, top }, fullWidth) {
+    hasRoom = fullWidth - width >= BARS_LEAST;
     element.style.left = width + "px";
     element.style.top = top - 28 + "px";
-    element.style.width = Math.min(BARS_MOST, whole - width) + "px";
+    element.style.width = Math.min(BARS_MOST, fullWidth - width) + "px";
     show();
   }
 

@@ -48,10 +48,10 @@ const SIGNS = {
 };
 
 /** @param {import("../main.js").App} app */
-export function createStrip(app) {
+export function createStepPicker(app) {
   const list = h("ol", {}),
     element = h("div.strip", { role: "toolbar", "aria-label": app.t("steps") }, list),
-    settle = oneTabStop(element);
+    updateTabStop = oneTabStop(element);
   let made = "",
     shownStep = null;
   const buttons = new Map();
@@ -113,7 +113,7 @@ export function createStrip(app) {
       const scale = scaleOf(app.appearance(), extentOfStep(one, run, tensor), one.isWeight);
       drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
     }
-    settle();
+    updateTabStop();
   }
   return { element, update };
 }
@@ -124,7 +124,7 @@ const HEADS_SHOWN = 96;
 const SHARES = ["first", "diagonal"];
 
 /** @param {import("../main.js").App} app */
-export function createHeads(app) {
+export function createHeadPicker(app) {
   const { t } = app,
     grid = h("div.heads", {}),
     unit = h("p.note", {});

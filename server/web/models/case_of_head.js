@@ -8,7 +8,7 @@ import { askForTensors, headOf } from "./textrun.js";
 
 const STEPS_OF_LAYER = ["scores", "scaled", "masked", "v"];
 /** In a layer that rotates queries and keys, the scores are products of these. */
-const TURNED = ["q_rotated", "k_rotated"],
+const ROTATED = ["q_rotated", "k_rotated"],
   PLAIN = ["q", "k"];
 
 const tensorInJson = (shape, data, dtype = "float32") => ({
@@ -53,7 +53,7 @@ function isMadeOf({ q, k, scores }) {
 
 async function requestOfLayer(run, layer) {
   const plain = await stepsOfLayer(run, layer, PLAIN),
-    found = isMadeOf(plain) ? plain : await stepsOfLayer(run, layer, TURNED);
+    found = isMadeOf(plain) ? plain : await stepsOfLayer(run, layer, ROTATED);
   const tensor = (one) => tensorInJson(one.shape.slice(1), one.data);
   return {
     inputs: { query: tensor(found.q_rotated ?? found.q), key: tensor(found.k_rotated ?? found.k), value: tensor(found.v) },

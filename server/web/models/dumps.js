@@ -56,22 +56,22 @@ function cutFirst({ rows, cols, data }) {
 function smallMapsOf({ shape: [layers, heads, rows, cols], data }) {
   if (Math.max(rows, cols) <= THUMB_MOST) return undefined;
   const size = rows * cols,
-    small = { whole: [], withoutFirst: [] };
+    small = { full: [], withoutFirst: [] };
   for (let l = 0; l < layers; l++) {
     const layer = { shape: [heads, rows, cols], data: data.subarray(l * heads * size, (l + 1) * heads * size) },
       maps = Array.from({ length: heads }, (_, head) => ({ rows, cols, data: layer.data.subarray(head * size, (head + 1) * size) }));
     for (const map of [...maps, over(layer, "mean"), over(layer, "max")]) {
-      small.whole.push(pooled(map, THUMB_MOST));
+      small.full.push(pooled(map, THUMB_MOST));
       small.withoutFirst.push(pooled(cutFirst(map), THUMB_MOST));
     }
   }
-  const [{ rows: down, cols: across }] = small.whole;
+  const [{ rows: down, cols: across }] = small.full;
   const joined = (maps) => {
     const out = new Float32Array(maps.length * down * across);
     maps.forEach((map, at) => out.set(map.data, at * down * across));
     return { shape: [layers, heads + 2, down, across], data: out };
   };
-  return { whole: joined(small.whole), withoutFirst: joined(small.withoutFirst) };
+  return { full: joined(small.full), withoutFirst: joined(small.withoutFirst) };
 }
 
 /** A file has no mask. A run is causal if every weight to the right of the diagonal is 0 in all heads. */
@@ -116,7 +116,7 @@ function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
     isCausal: isCausalIn(maps),
     thumbs: smallMapsOf(maps),
     scores: {},
-    kept: new Map(),
+    cache: new Map(),
   };
 }
 

@@ -5,7 +5,7 @@ import { dumpOf } from "./dumps.js";
 
 /** Buffers that are transferred to the page, not copied. @param {import("./textrun.js").TextRun | null} dump */
 function buffersOf(dump) {
-  const tensors = dump ? [dump.maps, dump.thumbs?.whole, dump.thumbs?.withoutFirst] : [];
+  const tensors = dump ? [dump.maps, dump.thumbs?.full, dump.thumbs?.withoutFirst] : [];
   return tensors.flatMap((tensor) => (tensor ? [tensor.data.buffer] : []));
 }
 

@@ -3,7 +3,7 @@
  */
 import { h, sayOnce } from "../dom.js";
 import { hasServer } from "../exchange/server.js";
-import { createColumn } from "./text_panel.js";
+import { createTextPanel } from "./text_panel.js";
 import { readDump } from "./reader.js";
 import { createForm, createTools } from "./form.js";
 import { caseOfHead } from "./case_of_head.js";
@@ -57,12 +57,12 @@ export function createModels(app) {
 
   const form = createForm(app, { change, viewState }),
     tools = createTools(app, { change }),
-    columns = [createColumn(app, { change, open }), createColumn(app, { change, open })],
+    textPanels = [createTextPanel(app, { change, open }), createTextPanel(app, { change, open })],
     off = h("p.off", { hidden: true }),
     said = h("p.note", {}),
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
-    texts = h("div.columns", {}, columns[0].element),
+    texts = h("div.columns", {}, textPanels[0].element),
     element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
 
   /** Each text runs once per set of switched-off heads. */
@@ -177,9 +177,9 @@ export function createModels(app) {
     if (shown.length === 0) return;
     tools.update(now);
     texts.classList.toggle("two", shown.length > 1);
-    if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => columns[at].element));
+    if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => textPanels[at].element));
     const seen = dump ? { ...now, ablate: [] } : now;
-    shown.forEach(({ run, base }, at) => columns[at].update(run, base, seen, shown.length === 1));
+    shown.forEach(({ run, base }, at) => textPanels[at].update(run, base, seen, shown.length === 1));
   }
 
   /** A dump cancels sentences that are being computed. */
@@ -198,7 +198,7 @@ export function createModels(app) {
     asked = key;
     ask(now);
   }
-  return { element, update, focus: columns[0].focus };
+  return { element, update, focus: textPanels[0].focus };
 }
 
 /** How to write maps of other programs to a file. */

@@ -135,8 +135,8 @@ export class HeadGrid {
       const matrix = this.#mayMake() && this.#matrix(layer, head);
       if (!matrix) return null;
       const canvas = h("canvas"),
-        isWhole = viewState.hidesFirst && run.isExact;
-      drawThumb(canvas, matrix, scale, THUMB_PIXELS, (i, j) => (run.isCausal && j > i) || (isWhole && j === 0));
+        hidesColumn = viewState.hidesFirst && run.isExact;
+      drawThumb(canvas, matrix, scale, THUMB_PIXELS, (i, j) => (run.isCausal && j > i) || (hidesColumn && j === 0));
       this.thumbs.set(key, canvas);
     }
     return this.thumbs.get(key);
@@ -156,7 +156,7 @@ export class HeadGrid {
   #matrix(layer, head) {
     const { run, maps, viewState } = this,
       name = this.#extras[head - run.heads];
-    if (run.thumbs && name !== "rollout") return matrixOf(viewState.hidesFirst ? run.thumbs.withoutFirst : run.thumbs.whole, layer, head);
+    if (run.thumbs && name !== "rollout") return matrixOf(viewState.hidesFirst ? run.thumbs.withoutFirst : run.thumbs.full, layer, head);
     if (name === undefined) {
       const matrix = matrixOf(maps, layer, head);
       return viewState.hidesFirst && run.isExact ? withoutFirst(matrix) : matrix;

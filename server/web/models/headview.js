@@ -4,7 +4,7 @@
 import { bdi, h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
 import { LinksView } from "../maps/links.js";
-import { MapView } from "../maps/heatmap.js";
+import { HeatmapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
@@ -39,7 +39,7 @@ export function createHeadView(app, { change, open }) {
     if (!map.sheet) return;
     readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, valueAt(row, col)));
   };
-  const map = new MapView({
+  const map = new HeatmapView({
     describe,
     onhover: showReadout,
     onselect: (row, col) => {
@@ -77,9 +77,9 @@ export function createHeadView(app, { change, open }) {
     change({ [name]: toggledHead(viewState[name], viewState.layer, viewState.head) });
   };
 
-  function sheetOfMap(run, viewState, whole) {
+  function sheetOfMap(run, viewState, full) {
     return {
-      matrix: viewState.hidesFirst ? withoutFirst(whole) : whole,
+      matrix: viewState.hidesFirst ? withoutFirst(full) : full,
       isHidden: (i, j) => (viewState.hidesFirst && j === 0) || (run.isCausal && j > i),
       rowLabels: run.queries,
       colLabels: run.keys,
@@ -96,7 +96,7 @@ export function createHeadView(app, { change, open }) {
       step: null,
       rowAxis: t("axis.query"),
       colAxis: t("axis.key"),
-      beside: 0,
+      reservedWidth: 0,
       hasHidden: false,
       isPainting: false,
     };
@@ -121,8 +121,8 @@ export function createHeadView(app, { change, open }) {
   }
 
   function drawMap(run, viewState) {
-    withMaps(run, viewState, [[viewState.layer, viewState.head]], ([whole]) => {
-      const sheet = sheetOfMap(run, viewState, whole);
+    withMaps(run, viewState, [[viewState.layer, viewState.head]], ([full]) => {
+      const sheet = sheetOfMap(run, viewState, full);
       const row = Math.min(viewState.row, sheet.matrix.rows - 1);
       if (map.focus.row !== row || !map.sheet) map.focus = { row, col: strongest(sheet.matrix, row) };
       map.show(sheet);
@@ -134,7 +134,7 @@ export function createHeadView(app, { change, open }) {
     const heads = viewState.linked.filter(([layer, head]) => layer < run.layers && head < run.heads);
     const shown = heads.length > 0 ? heads : [[viewState.layer, viewState.head]];
     withMaps(run, viewState, shown, (maps) => {
-      const sheets = maps.map((whole) => (viewState.hidesFirst ? withoutFirst(whole) : whole));
+      const sheets = maps.map((full) => (viewState.hidesFirst ? withoutFirst(full) : full));
       links.show({
         matrix: sheets[0],
         heads:

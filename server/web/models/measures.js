@@ -107,13 +107,13 @@ export function extraOf(run, layer, name) {
     key = `${name} ${layer}`;
   if (made[key]) return made[key];
   if (name === "rollout" && !run.isExact) return rolloutOfServer(run, layer);
-  const whole = layerOf(run, layer);
+  const layerMaps = layerOf(run, layer);
   const make = (maps) => {
     const before = () => /** @type {Matrix} */ (extraOf(run, layer - 1, "rollout"));
     return name === "rollout" ? rolledOut(over(maps, "mean"), layer > 0 ? before() : null) : over(maps, name);
   };
   const keep = (maps) => (made[key] = make(maps));
-  return whole instanceof Promise ? whole.then(keep) : keep(whole);
+  return layerMaps instanceof Promise ? layerMaps.then(keep) : keep(layerMaps);
 }
 
 /** Combines the thumbnails of the heads, if the full maps are not here. */
@@ -143,7 +143,7 @@ const extentsOfRuns = new WeakMap();
  * @param {import("../request/tensor.js").Tensor} maps those of the thumbnails
  */
 export function extentOfRun(run, maps, hidesFirst) {
-  const shown = run.thumbs ? run.thumbs[hidesFirst ? "withoutFirst" : "whole"] : maps,
+  const shown = run.thumbs ? run.thumbs[hidesFirst ? "withoutFirst" : "full"] : maps,
     isCut = hidesFirst && run.isExact && !run.thumbs;
   if (!isCut) return extentsOfRuns.get(shown) ?? extentsOfRuns.set(shown, extentOf(shown.data)).get(shown);
   const { data } = withoutFirst({ rows: 0, cols: shown.shape.at(-1), data: shown.data });

@@ -18,7 +18,7 @@ function percent(probability) {
 }
 
 /** @param {import("../main.js").App} app @param {(row: number) => void} choose a token */
-export function createGuesses(app, choose) {
+export function createPredictions(app, choose) {
   const { t } = app,
     words = h("div.words", { role: "group", "aria-label": t("models.at") }),
     body = h("div.guesses", {}),
@@ -41,7 +41,7 @@ export function createGuesses(app, choose) {
     return h("span.bar-of", {}, h("span", { "aria-hidden": "true" }, part), percent(probability));
   };
 
-  const wordOf = (guess) => h("th", { scope: "row" }, bdi(guess.word));
+  const wordOf = (prediction) => h("th", { scope: "row" }, bdi(prediction.word));
 
   /** More than three columns compare two runs. */
   function table(name, head, lines) {
@@ -55,12 +55,12 @@ export function createGuesses(app, choose) {
   }
 
   function lastOf(before, after, name) {
-    const line = (guess, at) =>
+    const line = (prediction, at) =>
       h(
         "tr",
         {},
-        wordOf(guess),
-        h("td", {}, bar(guess)),
+        wordOf(prediction),
+        h("td", {}, bar(prediction)),
         after && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
       );
     const head = [t("models.word"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
@@ -69,8 +69,8 @@ export function createGuesses(app, choose) {
 
   function lensOf(before, after) {
     const cell = ([best]) => h("td", {}, bdi(best.word), h("small", {}, " ", percent(best.probability)));
-    const lines = before.layers.map((guesses, layer) =>
-      h("tr", {}, h("th", { scope: "row" }, String(layer)), cell(guesses), after && cell(after.layers[layer])),
+    const lines = before.layers.map((predictions, layer) =>
+      h("tr", {}, h("th", { scope: "row" }, String(layer)), cell(predictions), after && cell(after.layers[layer])),
     );
     return table(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.without")] : [])], lines);
   }

@@ -3,7 +3,7 @@
  */
 import { bdi, h } from "../dom.js";
 import { createLegend } from "../maps/legend.js";
-import { createGuesses } from "./predictions.js";
+import { createPredictions } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
@@ -16,7 +16,7 @@ import { toggledHead } from "./view_state.js";
  * @param {import("../main.js").App} app
  * @param {{change: (patch: object) => void, open: (run: TextRun, viewState: ViewState) => void}} hooks
  */
-export function createColumn(app, hooks) {
+export function createTextPanel(app, hooks) {
   const { t } = app;
   let seen = { run: null, viewState: null };
   const keys = { l: "linked", a: "ablate" };
@@ -32,7 +32,7 @@ export function createColumn(app, hooks) {
     },
   });
   const view = createHeadView(app, hooks),
-    guesses = createGuesses(app, (row) => hooks.change({ row })),
+    predictions = createPredictions(app, (row) => hooks.change({ row })),
     legend = createLegend(t, (range) => hooks.change({ range })),
     title = h("h2", {}),
     facts = h("p.note", {}),
@@ -43,7 +43,7 @@ export function createColumn(app, hooks) {
     title,
     h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, legend.element, how),
     view.element,
-    guesses.element,
+    predictions.element,
   );
 
   /** Index of the chosen query; by default the masked word, else the last word. */
@@ -89,7 +89,7 @@ export function createColumn(app, hooks) {
     const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks"];
     how.textContent = hints.filter(Boolean).map((key) => t(key)).join(" ");
     showMaps(run, own);
-    guesses.update(run, base, own.row);
+    predictions.update(run, base, own.row);
   }
   return { element, update, focus: () => grid.pictures.cell.focus() };
 }

@@ -33,9 +33,9 @@
  * @property {boolean} isCausal later keys are masked
  * @property {Thumbs} [thumbs] of dumps with large maps
  * @property {Record<string, Tensor>} scores (layers, heads)
- * @property {Map<string, any>} kept what has been fetched later, by key
+ * @property {Map<string, any>} cache what has been fetched later, by key
  *
- * @typedef {{whole: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
+ * @typedef {{full: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
  */
 import { ask } from "../exchange/server.js";
 import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
@@ -91,7 +91,7 @@ const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(
  * @returns {Promise<TextRun>} or throws a Refusal
  */
 export async function runText(facts, { text, target, part, ablate }, signal) {
-  const run = { facts, text, ablate, inputs: inputsOf(facts, text, target), kept: new Map() };
+  const run = { facts, text, ablate, inputs: inputsOf(facts, text, target), cache: new Map() };
   const side = Math.min(POOLED_SIDE, text.length / 3),
     isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
   const { tensors, metadata } = await askForTensors(
@@ -132,25 +132,25 @@ function scoresIn(tensors) {
 }
 
 /** Fetches once per key. After a failure, the next call fetches again. */
-function keptIn(run, key, fetchIt) {
-  if (!run.kept.has(key))
-    run.kept.set(
+function cachedIn(run, key, fetchIt) {
+  if (!run.cache.has(key))
+    run.cache.set(
       key,
       fetchIt().then(
-        (value) => (run.kept.set(key, value), value),
+        (value) => (run.cache.set(key, value), value),
         (problem) => {
-          run.kept.delete(key);
+          run.cache.delete(key);
           throw problem;
         },
       ),
     );
-  return run.kept.get(key);
+  return run.cache.get(key);
 }
 
 /** @param {TextRun} run @returns {Matrix | Promise<Matrix>} the full map of a head */
 export function headOf(run, layer, head) {
   if (run.isExact) return matrixOf(run.maps, layer, head);
-  return keptIn(run, `head ${layer} ${head}`, async () => {
+  return cachedIn(run, `head ${layer} ${head}`, async () => {
     const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer], heads: [head] });
     const { shape, data } = tensors.attention ?? tensors[run.part];
     return { rows: shape.at(-2), cols: shape.at(-1), data };
@@ -160,7 +160,7 @@ export function headOf(run, layer, head) {
 /** @param {TextRun} run @returns {Tensor | Promise<Tensor>} the full maps of a layer: (heads, rows, cols) */
 export function layerOf(run, layer) {
   if (run.isExact) return { shape: run.maps.shape.slice(1), data: partOf(run.maps, layer) };
-  return keptIn(run, `layer ${layer}`, async () => {
+  return cachedIn(run, `layer ${layer}`, async () => {
     const { tensors } = await askForTensors(run, { return: ["attention"], layers: [layer] }),
       { shape, data } = tensors.attention ?? tensors[run.part];
     return { shape: shape.slice(2), data };
@@ -174,7 +174,7 @@ const partOf = ({ shape, data }, at) => data.subarray((at * data.length) / shape
 
 /** @param {TextRun} run @returns {Tensor | Promise<Tensor>} maps of all heads for thumbnails, without the first key */
 export function mapsWithoutFirst(run) {
-  return keptIn(run, "without first", async () => {
+  return cachedIn(run, "without first", async () => {
     const { tensors } = await askForTensors(run, {
       return: ["attention"],
       keys: { from: 1, to: -1 },
@@ -187,7 +187,7 @@ export function mapsWithoutFirst(run) {
 
 /** @param {TextRun} run @returns {Promise<Matrix>} */
 export function rolloutOfServer(run, layer) {
-  return keptIn(run, `rollout ${layer}`, async () => {
+  return cachedIn(run, `rollout ${layer}`, async () => {
     const { tensors } = await askForTensors(run, { return: ["rollout"], layers: [layer] }),
       { shape, data } = tensors.rollout;
     return { rows: shape.at(-2), cols: shape.at(-1), data };
@@ -202,15 +202,15 @@ export const canPredict = (run) => run.facts !== null && run.facts.returns.inclu
 /**
  * The most probable words at one token, at the end and after each layer.
  * @param {TextRun} run
- * @returns {Promise<{last: Guess[], layers: Guess[][]}>}
- * @typedef {{word: string, probability: number}} Guess
+ * @returns {Promise<{last: Prediction[], layers: Prediction[][]}>}
+ * @typedef {{word: string, probability: number}} Prediction
  */
 export function predictionsAt(run, row) {
-  return keptIn(run, `predictions ${row}`, async () => {
+  return cachedIn(run, `predictions ${row}`, async () => {
     const options = { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 };
     const body = { inputs: run.inputs, options: optionsOf(run, options) };
     const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
-    const guesses = ({ shown, ids, probabilities }) =>
+    const predictionsOf = ({ shown, ids, probabilities }) =>
       ids.map((id, at) => ({ word: shown?.[at] ?? String(id), probability: probabilities[at] }));
     const at = ({ shown, ids, probabilities }) => ({
       shown: shown?.[0][0],
@@ -220,8 +220,8 @@ export function predictionsAt(run, row) {
     const lens = outputs.logit_lens,
       ofLayer = (l) => at({ shown: lens.shown?.[l], ids: lens.ids?.[l], probabilities: lens.probabilities[l] });
     return {
-      last: guesses(at(outputs.predictions)),
-      layers: lens ? lens.probabilities.map((_, l) => guesses(ofLayer(l))) : [],
+      last: predictionsOf(at(outputs.predictions)),
+      layers: lens ? lens.probabilities.map((_, l) => predictionsOf(ofLayer(l))) : [],
     };
   });
 }

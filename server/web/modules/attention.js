@@ -7,11 +7,11 @@ import { cssColour, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { chosenLinks, LinksView } from "../maps/links.js";
-import { MapView } from "../maps/heatmap.js";
+import { HeatmapView } from "../maps/heatmap.js";
 import { drawThumb } from "../maps/thumb.js";
 import { labelAt } from "../request/steps.js";
 import { short } from "../request/tensor.js";
-import { Given } from "./drawing_data.js";
+import { DrawingData } from "./drawing_data.js";
 
 /** The build puts maps/style.css here. */
 const MAPS_STYLE = "";
@@ -24,7 +24,7 @@ p { margin: 0; }
 button { font: inherit; color: inherit; border-radius: 6px; cursor: pointer; }
 `;
 
-const USUAL = { step: "attention", batch: 0, head: 0, palette: "viridis" };
+const DRAWING_DEFAULTS = { step: "attention", batch: 0, head: 0, palette: "viridis" };
 
 const LIBRARY_WORDS = {
   query: "query",
@@ -53,7 +53,7 @@ class Drawing extends EventTarget {
     this.host = h("div.attnd", {});
     this.spoken = h("p.spoken", { "aria-live": "polite" });
     this.data = data;
-    this.options = { ...USUAL, ...options };
+    this.options = { ...DRAWING_DEFAULTS, ...options };
     this.#read();
     const { element: drawn, show } = make(this),
       root = this.host.attachShadow({ mode: "open" });
@@ -67,7 +67,7 @@ class Drawing extends EventTarget {
   }
 
   #read() {
-    this.given = new Given(this.data, this.options.step);
+    this.given = new DrawingData(this.data, this.options.step);
     this.options.layer ??= this.given.layerNumbers[0];
     this.words = { ...LIBRARY_WORDS, ...this.options.words };
   }
@@ -94,7 +94,7 @@ class Drawing extends EventTarget {
     this.spoken.textContent = text;
   }
 
-  tell(type, detail) {
+  emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
@@ -143,12 +143,12 @@ export function drawMap(element, data, options) {
       const { query, key, value, isMasked } = factsOf({ row, col });
       return `${query} → ${key}, ${isMasked ? drawing.words.masked : short(value, 6)}`;
     };
-    const map = new MapView({
+    const map = new HeatmapView({
       describe,
-      onhover: (cell) => drawing.tell("hover", cell && factsOf(cell)),
+      onhover: (cell) => drawing.emit("hover", cell && factsOf(cell)),
       onselect: (row, col) => {
         drawing.say(describe(row, col));
-        drawing.tell("select", factsOf({ row, col }));
+        drawing.emit("select", factsOf({ row, col }));
       },
       onpaint: () => {},
       onkey: () => false,
@@ -167,7 +167,7 @@ export function drawMap(element, data, options) {
         colPrefix: "",
         rowAxis: words.query,
         colAxis: words.key,
-        beside: 0,
+        reservedWidth: 0,
         height: wanted.height,
         hasTotals: isWeight && wanted.totals !== false,
         isPainting: false,
@@ -197,8 +197,8 @@ export function drawLinks(element, data, options) {
       };
     };
     const links = new LinksView({
-      onselect: (row) => drawing.tell("select", row === null ? null : factsOf(row)),
-      onhover: (row) => drawing.tell("hover", row === null ? null : factsOf(row)),
+      onselect: (row) => drawing.emit("select", row === null ? null : factsOf(row)),
+      onhover: (row) => drawing.emit("hover", row === null ? null : factsOf(row)),
     });
     const show = ({ row } = drawing.options) => {
       const { seen, words, options: wanted } = drawing,
@@ -217,13 +217,13 @@ export function drawGrid(element, data, options) {
     };
     const select = (at) => {
       drawing.update(placeOf(at));
-      drawing.tell("select", placeOf(at));
+      drawing.emit("select", placeOf(at));
     };
     const grid = new PictureGrid({
       onselect: select,
-      onopen: () => drawing.tell("open", placeOf(grid.board.open)),
+      onopen: () => drawing.emit("open", placeOf(grid.board.open)),
       onkey: () => false,
-      onhover: (at) => drawing.tell("hover", at === null ? null : placeOf(at)),
+      onhover: (at) => drawing.emit("hover", at === null ? null : placeOf(at)),
       say: (text) => drawing.say(text),
     });
     const thumbOf = ({ layer, head }) => {

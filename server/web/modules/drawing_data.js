@@ -37,7 +37,7 @@ function listOf(tokens, side, step) {
 }
 
 /** The maps of one step. */
-export class Given {
+export class DrawingData {
   /** @param {any} data @param {string} step */
   constructor(data, step) {
     const isAnswer = data?.outputs !== undefined,

@@ -49,9 +49,9 @@ export async function savePage(app, more = {}) {
 
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function exportsOf(app) {
-  const sheet = () => app.stage.map.sheet;
+  const sheet = () => app.mainView.map.sheet;
   const savePng = () =>
-    pictureOf(app.stage.map.cells, sheet(), colours()).toBlob((blob) => download(fileName(app, "png"), blob));
+    pictureOf(app.mainView.map.cells, sheet(), colours()).toBlob((blob) => download(fileName(app, "png"), blob));
   const saveSvg = () => {
     const { rows, cols } = sheet().matrix;
     if (rows * cols > SVG_CELLS) app.notify(app.t("export.large"));

@@ -74,8 +74,8 @@ export function createHeader(app, isOpen) {
     ofLab = [presets, copies, exports];
   const tabs = h("nav.segments", { role: "tablist", "aria-label": t("modes") }, modes),
     actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, h("button", { type: "button", onclick: app.share }, t("share")), copies, exports),
-    settleTabs = oneTabStop(tabs),
-    settleActions = oneTabStop(actions);
+    updateTabs = oneTabStop(tabs),
+    updateActions = oneTabStop(actions);
   const more = h("button.icon.more", { type: "button", "aria-label": t("more"), "aria-controls": "more", onclick: () => open(!isOpen) }, "⋯");
   const open = (wanted) => {
     isOpen = wanted;
@@ -102,8 +102,8 @@ export function createHeader(app, isOpen) {
       VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-selected", String(mode === state.view.mode)));
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
       history.hidden = state.view.mode === "story";
-      settleTabs();
-      settleActions();
+      updateTabs();
+      updateActions();
       presets.value = state.given.id;
       undo.disabled = store.past.length === 0;
       redo.disabled = store.future.length === 0;

@@ -5,7 +5,7 @@ import { choice, field, h, numberField, numberOf, sayOnce } from "../dom.js";
 import { createUses } from "../expected/own_data.js";
 import { shapeOf } from "../exchange/api.js";
 import { LAYER } from "../request/presets.js";
-import { sentenceOf, USUAL_SEED } from "../request/sentence.js";
+import { sentenceOf, DEFAULT_SEED } from "../request/sentence.js";
 import { hasServer } from "../exchange/server.js";
 import { getIn, VIEW_CHOICES } from "../store.js";
 
@@ -150,13 +150,13 @@ function textFields(app) {
     take();
   };
   const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto", oninput: typed, onkeydown: enter });
-  const whole = (min, most) => {
+  const integerField = (min, most) => {
     const { element, update } = numberField(() => typed(), { min, isNeeded: true });
     return { element, update, read: () => Math.max(min, Math.min(most, Math.round(numberOf(element.value)))) };
   };
-  const width = whole(1, 256),
-    heads = whole(1, 64),
-    seed = whole(0, 2 ** 31);
+  const width = integerField(1, 256),
+    heads = integerField(1, 64),
+    seed = integerField(0, 2 ** 31);
   const numbers = () => ({ width: width.read(), heads: heads.read(), seed: seed.read() });
   const row = h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element));
   const make = h("button", { type: "button", onclick: take }, t("text.make")),
@@ -184,7 +184,7 @@ function textFields(app) {
     if (document.activeElement?.closest(".row") === row) return;
     heads.update(given.request.options?.num_heads ?? 1);
     width.update(shapeOf(given.request.inputs.query).at(-1));
-    seed.update(given.seed ?? USUAL_SEED);
+    seed.update(given.seed ?? DEFAULT_SEED);
   };
   return { element, update };
 }
@@ -200,7 +200,7 @@ function ownFields(app) {
     const pasted = event.clipboardData.getData("text/plain");
     if (pasted.length < PASTED_MAX || text.value !== "") return;
     event.preventDefault();
-    uses.takeText(pasted);
+    uses.useText(pasted);
   };
   const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]", onpaste: paste });
   const file = h("input", {
@@ -209,7 +209,7 @@ function ownFields(app) {
     tabindex: "-1",
     "aria-hidden": "true",
     hidden: true,
-    onchange: () => file.files[0] && uses.takeFile(file.files[0]),
+    onchange: () => file.files[0] && uses.useFile(file.files[0]),
   });
   const open = h("button", { type: "button", onclick: () => file.click() }, t("own.file"));
   const element = h(
@@ -221,7 +221,7 @@ function ownFields(app) {
     h(
       "div.row",
       {},
-      h("button", { type: "button", onclick: () => uses.takeText(text.value) }, t("own.use")),
+      h("button", { type: "button", onclick: () => uses.useText(text.value) }, t("own.use")),
       open,
       file,
     ),
@@ -271,7 +271,7 @@ function layerFields(app) {
 }
 
 /** @param {import("../main.js").App} app */
-export function createPanel(app) {
+export function createRequestPanel(app) {
   const parts = [textFields(app), optionFields(app), layerFields(app), ownFields(app)];
   const element = h(
     "details.panel",

@@ -18,10 +18,10 @@ function chosenLines({ lines, marked }) {
   const order = lines
     .map((_, at) => at)
     .sort((a, b) => Number(b === marked) - Number(a === marked) || size(lines[b]) - size(lines[a]));
-  const kept = new Set(order.slice(0, LINES - 1));
+  const chosen = new Set(order.slice(0, LINES - 1));
   return {
-    shown: lines.map((line, at) => [line, at]).filter(([, at]) => kept.has(at)),
-    rest: lines.filter((_, at) => !kept.has(at)),
+    shown: lines.map((line, at) => [line, at]).filter(([, at]) => chosen.has(at)),
+    rest: lines.filter((_, at) => !chosen.has(at)),
   };
 }
 
@@ -110,7 +110,7 @@ export function createCell(app) {
   });
   /** Enter and Escape return the focus to the map. */
   const leave = (event) => {
-    if (event.key === "Enter" || event.key === "Escape") app.stage.map.cell.focus({ preventScroll: true });
+    if (event.key === "Enter" || event.key === "Escape") app.mainView.map.cell.focus({ preventScroll: true });
   };
   const editor = h("label.field", { onkeydown: leave }, h("span", {}, t("edit")), field.element);
   const element = h("section.explain", {}, h("h2", {}, t("cell")), pairing, note, editor, body);
@@ -146,7 +146,7 @@ export function createCell(app) {
   function update(state) {
     if (!state.answer) return;
     const seen = app.seen(),
-      { map } = app.stage,
+      { map } = app.mainView,
       { matrix, isHidden } = map.sheet,
       { row, col } = map.focus;
     showEditor(pathIn(seen, row, col));

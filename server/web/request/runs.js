@@ -1,8 +1,8 @@
 /**
  * runs.js: which run is shown: B, which the panel changes; A, which was kept; or their difference.
  *
- * All that describes a run (map, table, rail, exports) takes it from here, so that the page never mixes the numbers of
- * one run with the mask of the other.
+ * All that describes a run (map, table, sidebar, exports) takes it from here, so that the page never mixes the numbers
+ * of one run with the mask of the other.
  *
  * @typedef {{given: import("./presets.js").Case, answer: import("../exchange/api.js").Answer, check: object | null}} Run
  * @typedef {object} Seen

@@ -5,7 +5,7 @@ import { LAYER } from "./presets.js";
 import { tensorFrom } from "./tensor.js";
 import { embed, randomWeights, splitText } from "./tokens.js";
 
-export const USUAL_SEED = 7;
+export const DEFAULT_SEED = 7;
 
 const PAD = "[PAD]";
 
@@ -29,9 +29,9 @@ export function sentenceOf({ request }, { batch }) {
 /** Masks written for a number of tokens are dropped if the number changes. */
 function masksFor({ lengths, isSameLength }, masks = {}) {
   const { attend, bias, padding, documents, blocks, ...free } = masks,
-    kept = isSameLength ? masks : free;
+    remaining = isSameLength ? masks : free;
   return {
-    ...kept,
+    ...remaining,
     ...(masks.key_lengths ? { key_lengths: lengths } : {}),
     ...(masks.query_lengths ? { query_lengths: lengths } : {}),
   };

@@ -103,8 +103,8 @@ const READERS = {
 export function numbersOfBytes(bytes, dtype) {
   const read = READERS[dtype];
   if (!read) throw new Problem("own.dtype", { dtype }, "unknown dtype " + dtype);
-  const isWhole = bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
-  return read(isWhole ? bytes.buffer : bytes.slice().buffer);
+  const isOwnBuffer = bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
+  return read(isOwnBuffer ? bytes.buffer : bytes.slice().buffer);
 }
 
 /**

@@ -33,7 +33,7 @@ function svg(tag, attributes, ...children) {
 const upTo = (length) => Array.from({ length }, (_, at) => at);
 
 export const gridOf = ({ rows, cols, data }) => ({ rows, cols, at: (i, j) => data[i * cols + j] });
-export const transposedOfScene = ({ rows, cols, at }) => ({ rows: cols, cols: rows, at: (i, j) => at(j, i) });
+export const transposedGrid = ({ rows, cols, at }) => ({ rows: cols, cols: rows, at: (i, j) => at(j, i) });
 
 const numbersOf = ({ rows, cols, at }) => upTo(rows * cols).map((n) => at(Math.floor(n / cols), n % cols));
 

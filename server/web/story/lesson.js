@@ -42,9 +42,9 @@ const OWN_OF_PAGE = ["inputs", "masks", "options", "tokens"];
 
 function requestOfPage({ request, pages }, at, language) {
   const merged = OWN_OF_PAGE.map((name) => [name, { ...request[name], ...pages[at][name] }]),
-    whole = { ...request, ...Object.fromEntries(merged) };
-  const tokens = Object.entries(whole.tokens).map(([name, list]) => [name, inLanguage(list, language)]);
-  return checkedRequest({ ...whole, tokens: Object.fromEntries(tokens) });
+    extended = { ...request, ...Object.fromEntries(merged) };
+  const tokens = Object.entries(extended.tokens).map(([name, list]) => [name, inLanguage(list, language)]);
+  return checkedRequest({ ...extended, tokens: Object.fromEntries(tokens) });
 }
 
 /** @param {Lesson} lesson @param {number} at @returns {import("../request/presets.js").Case} */

@@ -12,7 +12,7 @@ import { hiddenIn } from "../request/runs.js";
 import { labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { caseOfPage, checkedLesson, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
-import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedOfScene } from "./diagram.js";
+import { drawAlone, drawChange, drawHeads, drawProduct, gridOf, transposedGrid } from "./diagram.js";
 
 const OWN_LESSON = "own";
 
@@ -88,10 +88,10 @@ function platesOf(seen, t) {
   return { has, plate, weightOf, model, names };
 }
 
-const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: transposedOfScene(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
+const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: transposedGrid(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
 
 /** @returns {SVGElement} the picture of a step */
-function sceneOf(seen, id, place, room, more, t) {
+function diagramOf(seen, id, place, room, more, t) {
   const { has, plate, weightOf, model } = platesOf(seen, t),
     projects = model?.isLayer && ["q", "k", "v"].includes(id) && model.linear[id];
   if (projects) {
@@ -136,7 +136,7 @@ function cellApart({ run, view }) {
   return { row: Math.floor(found / cols), col: found % cols };
 }
 
-function headsScene(seen, place, room, more, t) {
+function headsDiagram(seen, place, room, more, t) {
   const { outputs } = seen.run.answer,
     [, heads] = outputs.attention.shape;
   const plates = Array.from({ length: heads }, (_, head) => {
@@ -157,7 +157,7 @@ export function createStory(app) {
   const say = h("p.say", { "aria-live": "polite" }),
     where = h("p.worked", {}),
     formula = h("p.formula", {}),
-    scene = h("div.scene", { tabindex: "0", role: "group", "aria-label": t("story.cell"), onkeydown: (event) => moveCell(event) }),
+    diagram = h("div.scene", { tabindex: "0", role: "group", "aria-label": t("story.cell"), onkeydown: (event) => moveCell(event) }),
     bars = createRowBars((col) => store.setView({ col })),
     scale = h("input", { type: "range", min: 0, max: 2, step: 0.01, oninput: () => store.editRequest(["options", "scale"], Number(scale.value), "scale") }),
     scaleValue = h("output", {}),
@@ -174,7 +174,7 @@ export function createStory(app) {
     { "aria-label": t("mode.story") },
     h("div.story-head", {}, choose, h("span.gap"), save, toLab, present),
     say,
-    h("div.story-body", {}, scene, h("div.story-side", {}, where, formula, row)),
+    h("div.story-body", {}, diagram, h("div.story-side", {}, where, formula, row)),
     h("div.player", {}, back, dots, next, count),
   );
   let shown = null,
@@ -218,7 +218,7 @@ export function createStory(app) {
   app.storyKeys?.abort();
   app.storyKeys = new AbortController();
   document.addEventListener("keydown", onKey, { signal: app.storyKeys.signal });
-  new ResizeObserver(() => element.isConnected && shown && draw(store.state)).observe(scene);
+  new ResizeObserver(() => element.isConnected && shown && draw(store.state)).observe(diagram);
 
   function showLessons({ view, lesson: own }) {
     const known = [...(hasServer() ? LESSONS : []).map((id) => [id, t("lesson." + id)]), ...(own ? [[OWN_LESSON, inLanguage(own.title, app.language)]] : [])];
@@ -259,10 +259,10 @@ export function createStory(app) {
     const { row: i, col: j } = state.view.row < 0 ? cellApart(seen) : state.view,
       at = { row: Math.min(i, matrix.rows - 1), col: Math.min(j, matrix.cols - 1) };
     shown = { place: at, rows: matrix.rows, cols: matrix.cols };
-    const room = { width: scene.clientWidth - 8, height: scene.clientHeight - 8 },
+    const room = { width: diagram.clientWidth - 8, height: diagram.clientHeight - 8 },
       more = { appearance: { ...app.appearance(), palette: "viridis", range: "full" }, choose: place };
     if (room.width > 40 && room.height > 40)
-      scene.replaceChildren(page.step === "heads" ? headsScene(seen, at, room, more, t) : sceneOf(seen, step.id, at, room, more, t));
+      diagram.replaceChildren(page.step === "heads" ? headsDiagram(seen, at, room, more, t) : diagramOf(seen, step.id, at, room, more, t));
     showArithmetic({ ...seen, step }, at, matrix);
     showRow(seen, page, at);
   }
@@ -276,7 +276,7 @@ export function createStory(app) {
     where.textContent = `${cellName(step, names)} = ${found?.worked ? found.worked(written) : short(value, 4)}`;
     formula.hidden = !found;
     formula.replaceChildren(...(found ? formulaOf(found, names) : []));
-    scene.setAttribute("aria-label", `${t("story.cell")} ${where.textContent}`);
+    diagram.setAttribute("aria-label", `${t("story.cell")} ${where.textContent}`);
   }
 
   function showRow({ run, view }, page, { row: i, col }) {
@@ -319,7 +319,7 @@ export function createStory(app) {
     fit();
     if (now.answer) draw(now);
   }
-  return { element, update, focus: () => scene.focus() };
+  return { element, update, focus: () => diagram.focus() };
 }
 
 /** Focuses the button for the next page, so that keys turn pages. @param {import("../main.js").App} app */

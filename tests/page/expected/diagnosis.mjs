@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { causeOf } from "../../../server/web/expected/diagnosis.js";
-import { cellAt, linesFor, USUAL_TOLERANCE } from "../../../server/web/expected/differences.js";
+import { cellAt, linesFor, DEFAULT_TOLERANCE } from "../../../server/web/expected/differences.js";
 import { guessedStep } from "../../../server/web/expected/matching.js";
 import { modelOf } from "../../../server/web/request/reference.js";
 import { randomMatrix } from "../../../server/web/request/tokens.js";
@@ -93,7 +93,7 @@ const runOf = (request) => ({ given: { request, endpoint: "multi-head-attention"
 async function causeIn(request, values, digits = 0) {
     const run = runOf(request),
         expected = Object.entries(values).map(([step, json]) => ({ name: step, tensor: tensorOf(json), digits, step, view: VIEW }));
-    return causeOf(linesFor(expected, run, USUAL_TOLERANCE), run);
+    return causeOf(linesFor(expected, run, DEFAULT_TOLERANCE), run);
 }
 
 const toHalf = (value) => {
@@ -167,7 +167,7 @@ export const cases = {
                 run = runOf(request);
             for (const [step, json] of Object.entries(values)) {
                 const expected = { name: "", tensor: tensorOf(json), digits: 0, step, view: VIEW };
-                const [line] = linesFor([expected], run, USUAL_TOLERANCE);
+                const [line] = linesFor([expected], run, DEFAULT_TOLERANCE);
                 assert.equal(line.outside, 0, step);
                 assert.ok(line.absolute < 1e-12, step);
                 assert.equal(guessedStep(expected, run, VIEW).id === step || step === "output", true, step);
@@ -200,7 +200,7 @@ export const cases = {
             assert.equal((await causeIn(request, { output: rounded(layer(request, mistake).output) }, 4))?.id, id);
         const run = runOf(REQUEST),
             exact = { name: "", tensor: tensorOf(rounded(layer(REQUEST).output)), digits: 4, step: "output", view: VIEW };
-        assert.equal(linesFor([exact], run, USUAL_TOLERANCE)[0].outside, 0);
+        assert.equal(linesFor([exact], run, DEFAULT_TOLERANCE)[0].outside, 0);
         assert.ok(linesFor([{ ...exact, digits: 0 }], run, { rtol: 0, atol: 1e-6 })[0].outside > 0);
     },
     async "diagnosis: nothing is said of noise, of one wrong number, and of two mistakes at once"() {
@@ -225,7 +225,7 @@ export const cases = {
             part = { ...whole, tensor: tensorOf(attention[0][1]), view: { batch: 0, head: 1 } };
         for (const one of [whole, part]) {
             assert.equal(guessedStep(one, run, one.view).id, "attention");
-            const [line] = linesFor([one], run, USUAL_TOLERANCE);
+            const [line] = linesFor([one], run, DEFAULT_TOLERANCE);
             assert.equal(line.outside, 1);
             assert.ok(Math.abs(line.absolute - 0.25) < 1e-12);
             assert.deepEqual(cellAt(line, run), { row: 3, col: 2, head: 1, batch: 0, hasHead: true });
@@ -234,7 +234,7 @@ export const cases = {
         for (let i = 0; i < 5; i++)
             for (let c = 0; c < WIDTH; c++) flat.tensor.data[i * WIDTH + c] = q.data[(Math.floor(c / 4) * 5 + i) * 4 + (c % 4)];
         assert.equal(guessedStep(flat, run, VIEW).id, "q");
-        assert.equal(linesFor([flat], run, USUAL_TOLERANCE)[0].absolute, 0);
+        assert.equal(linesFor([flat], run, DEFAULT_TOLERANCE)[0].absolute, 0);
     },
     "differences: masked scores of −1e9 and scores that nobody reads agree; lines come in the order of the steps"() {
         const run = runOf(REQUEST),
