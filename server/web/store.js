@@ -133,8 +133,8 @@ export class Store {
   /** Removing a member restores the kept layer's own value, if it has one. */
   editRequest(path, item, stroke) {
     const { given } = this.state,
-      usual = getIn(given.layer?.base, path);
-    this.edit({ ...given, id: "", request: setIn(given.request, path, item ?? usual) }, stroke);
+      layerValue = getIn(given.layer?.base, path);
+    this.edit({ ...given, id: "", request: setIn(given.request, path, item ?? layerValue) }, stroke);
   }
 
   undo() {

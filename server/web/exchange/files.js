@@ -6,13 +6,13 @@ import { addTexts, hasTexts, Problem } from "../texts.js";
 import { ask, hasServer } from "./server.js";
 
 /** @param {string} path below /web/ @returns {Promise<any>} */
-export const fileOfPage = (path) => ask("web/" + path).then((response) => response.json());
+export const fetchFile = (path) => ask("web/" + path).then((response) => response.json());
 
 /** @param {string} language @returns {Promise<boolean>} whether its texts are loaded */
 export async function fetchTexts(language) {
   if (hasTexts(language)) return true;
   if (!hasServer()) return false;
-  const table = await fileOfPage(`texts/${language}.json`).catch(() => null);
+  const table = await fetchFile(`texts/${language}.json`).catch(() => null);
   if (table) addTexts(language, table);
   return table !== null;
 }
@@ -24,7 +24,7 @@ const parts = new Map();
 export function fetchPart(name) {
   const here = document.querySelector(`#part-${name}`);
   if (here) return Promise.resolve(JSON.parse(here.textContent));
-  if (!parts.has(name)) parts.set(name, fileOfPage(`parts/${name}.json`));
+  if (!parts.has(name)) parts.set(name, fetchFile(`parts/${name}.json`));
   parts.get(name).catch(() => parts.delete(name));
   return parts.get(name);
 }

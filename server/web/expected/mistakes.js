@@ -39,13 +39,13 @@ class Case {
 
 function scales({ request, model, withRequest }) {
   const { dK, heads } = model.size,
-    usual = 1 / Math.sqrt(dK);
+    standard = 1 / Math.sqrt(dK);
   /** @type {[string, number][]} */
   const found = [
     ["scaleNone", 1],
-    ["scaleUsual", usual],
+    ["scaleUsual", standard],
     ["scaleWidth", 1 / Math.sqrt(heads * dK)],
-    ["scaleTwice", usual * model.scale],
+    ["scaleTwice", standard * model.scale],
   ];
   const different = found.filter(([, scale], n) => scale !== model.scale && found.findIndex(([, one]) => one === scale) === n);
   return different.map(([id, scale]) => ({ id, make: withRequest({ options: { ...request.options, scale } }) }));

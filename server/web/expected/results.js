@@ -71,8 +71,8 @@ export function createExpected(app) {
     const { given, step } = line,
       fitting = given.isNamed ? [] : stepsThatFit(given, run, view);
     if (fitting.length < 2) return step.label;
-    const take = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id, isChosen: true } : one)) });
-    return choice(fitting.map(({ id, label }) => [id, label]), step.id, take, { "aria-label": t("expected.step") });
+    const chooseStep = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id, isChosen: true } : one)) });
+    return choice(fitting.map(({ id, label }) => [id, label]), step.id, chooseStep, { "aria-label": t("expected.step") });
   }
 
   function lineRow(line, run, view) {

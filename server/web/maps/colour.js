@@ -86,22 +86,22 @@ export function extentOfAll(tensors) {
 
 const SAMPLED = 1 << 14;
 
-/** Cache of usualMost. */
-const usualMosts = new WeakMap();
+/** Cache of robustMaximum. */
+const robustMaxima = new WeakMap();
 
 /**
  * The 99th percentile of positive weights, from a sample. A few large weights would otherwise make all others one
  * colour.
  * @param {{high: number, data?: Float32Array | Float64Array}} extent
  */
-function usualMost({ data, high }) {
+function robustMaximum({ data, high }) {
   if (!data?.length) return high;
-  if (!usualMosts.has(data)) {
+  if (!robustMaxima.has(data)) {
     const step = Math.ceil(data.length / SAMPLED),
       sample = new Float32Array(Math.floor((data.length - 1) / step) + 1).map((_, n) => data[n * step]).filter((value) => value > 0).sort();
-    usualMosts.set(data, sample[Math.floor(0.99 * (sample.length - 1))] ?? high);
+    robustMaxima.set(data, sample[Math.floor(0.99 * (sample.length - 1))] ?? high);
   }
-  return usualMosts.get(data);
+  return robustMaxima.get(data);
 }
 
 /**
@@ -117,7 +117,7 @@ export function scaleOf(appearance, extent, isWeight) {
     return { table: tableOf(name), low: -most, high: most, isLog: false, name };
   }
   const name = appearance.palette === "grey" && appearance.isDark ? "greyDark" : appearance.palette;
-  const high = appearance.range === "full" ? 1 : (appearance.range === "robust" ? usualMost(extent) : extent.high) || 1;
+  const high = appearance.range === "full" ? 1 : (appearance.range === "robust" ? robustMaximum(extent) : extent.high) || 1;
   if (appearance.range === "log")
     return { table: tableOf(name), low: Math.log10(high) - DECADES, high: Math.log10(high), isLog: true, name };
   return { table: tableOf(name), low: 0, high, isLog: false, name };

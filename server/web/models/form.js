@@ -17,14 +17,14 @@ export function createForm(app, { change, viewState }) {
     PARTS[0],
     (value) => change({ part: value, row: -1 }),
   );
-  const samples = h("select", { "aria-label": t("models.samples"), onchange: () => take(samples.value) });
+  const samples = h("select", { "aria-label": t("models.samples"), onchange: () => useSample(samples.value) });
   const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
   const send = (event) => {
     event?.preventDefault();
     const { texts } = viewState();
     change({ texts: [text.value, ...(texts.length > 1 ? [second.value] : [])], target: target.value, row: -1 });
   };
-  const take = (sentence) => {
+  const useSample = (sentence) => {
     text.value = sentence;
     send();
   };

@@ -55,16 +55,16 @@ export class HeadGrid {
   show(run, viewState, maps) {
     Object.assign(this, { run, viewState, maps, made: 0, scale: scaleOf({ ...this.app.appearance(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
     const { t } = this.app,
-      isFlow = viewState.isSorted && viewState.measure !== "none",
+      isList = viewState.isSorted && viewState.measure !== "none",
       extras = this.#extras,
-      left = viewState.measure === "none" ? null : new Set(this.#left()),
+      passing = viewState.measure === "none" ? null : new Set(this.#passing()),
       numbers = (length) => Array.from({ length }, (_, at) => String(at));
-    this.places = isFlow ? this.#sorted() : this.#layered();
+    this.places = isList ? this.#sorted() : this.#layered();
     this.pictures.show({
       label: t("models.grid"),
-      pictures: this.places.map((place) => this.#picture(place, left, isFlow)),
-      across: isFlow ? run.heads : run.heads + extras.length,
-      rowNames: isFlow ? null : numbers(run.layers),
+      pictures: this.places.map((place) => this.#picture(place, passing, isList)),
+      across: isList ? run.heads : run.heads + extras.length,
+      rowNames: isList ? null : numbers(run.layers),
       colNames: [...numbers(run.heads), ...extras.map((name) => t("models." + name))],
       hasCaptions: viewState.measure !== "none",
       open: this.places.findIndex(({ layer, head }) => layer === viewState.layer && head === viewState.head),
@@ -92,37 +92,37 @@ export class HeadGrid {
   }
 
   /** The heads that pass the filter, sorted. */
-  #left() {
+  #passing() {
     const order = this.#order();
     return order.slice(0, Math.max(1, Math.round(order.length * (1 - this.viewState.least))));
   }
 
   #sorted() {
     const { heads } = this.run;
-    return this.#left().map((at) => ({ layer: Math.floor(at / heads), head: at % heads }));
+    return this.#passing().map((at) => ({ layer: Math.floor(at / heads), head: at % heads }));
   }
 
   /** @returns {import("../maps/grid.js").Picture} */
-  #picture({ layer, head }, left, isFlow) {
+  #picture({ layer, head }, passing, isList) {
     const { run, viewState } = this,
       isOff = hasHead(viewState.ablate, layer, head),
-      isOut = left !== null && head < run.heads && !left.has(layer * run.heads + head);
+      isOut = passing !== null && head < run.heads && !passing.has(layer * run.heads + head);
     return {
       canvas: () => this.#thumb(layer, head),
       label: () => this.#describe(layer, head),
-      caption: this.#caption(layer, head, isFlow),
+      caption: this.#caption(layer, head, isList),
       colour: headColour(viewState.linked, layer, head),
       isFaint: isOff || isOut,
       isCrossed: isOff,
     };
   }
 
-  #caption(layer, head, isFlow) {
+  #caption(layer, head, isList) {
     const { run, viewState } = this;
     if (viewState.measure === "none" || head >= run.heads) return "";
     const value = measuresOf(run, viewState.measure)[layer * run.heads + head],
       text = Number.isNaN(value) ? "–" : short(value, 2);
-    return isFlow ? `${layer}·${head}  ${text}` : text;
+    return isList ? `${layer}·${head}  ${text}` : text;
   }
 
   /** Draws each thumbnail once per colour scale. All share the range of the open map. */

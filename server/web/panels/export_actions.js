@@ -8,13 +8,13 @@ import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
 
 /** The request to copy or save: A's if only A is shown, else the one that the panel changes. */
-const toGive = ({ given, baseline, view }) => (view.compare === "kept" && baseline?.given) || given;
+const caseToExport = ({ given, baseline, view }) => (view.compare === "kept" && baseline?.given) || given;
 
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function copiesOf(app) {
   const copy = (write) => () => {
     const { state } = app.store;
-    app.copyText(write(toGive(state), state.view.head));
+    app.copyText(write(caseToExport(state), state.view.head));
   };
   return [
     ["curl", copy(curlOf)],
@@ -41,7 +41,7 @@ export async function savePage(app, more = {}) {
   const { store, language } = app;
   try {
     const parts = await fetchParts();
-    download(runFile(app, "html"), pageWith({ given: toGive(store.state), view: store.state.view, language, parts, ...more }), "text/html");
+    download(runFile(app, "html"), pageWith({ given: caseToExport(store.state), view: store.state.view, language, parts, ...more }), "text/html");
   } catch (problem) {
     app.cannotUse(problem);
   }

@@ -28,8 +28,8 @@ function check(app, label, path) {
   const input = h("input", {
     type: "checkbox",
     onchange: () => {
-      const usual = getIn(app.store.state.given.layer?.base, path);
-      app.store.editRequest(path, input.checked ? usual || true : usual ? false : undefined);
+      const layerValue = getIn(app.store.state.given.layer?.base, path);
+      app.store.editRequest(path, input.checked ? layerValue || true : layerValue ? false : undefined);
     },
   });
   return {
@@ -134,7 +134,7 @@ function textFields(app) {
   let timer = 0,
     shown = null,
     isEmptied = false;
-  const take = () => {
+  const submitText = () => {
     clearTimeout(timer);
     isEmptied = text.value.trim() === "";
     if (isEmptied) sayNote(app.store.state);
@@ -142,12 +142,12 @@ function textFields(app) {
   };
   const typed = () => {
     clearTimeout(timer);
-    timer = setTimeout(take, TYPED_MS);
+    timer = setTimeout(submitText, TYPED_MS);
   };
   const enter = (event) => {
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
-    take();
+    submitText();
   };
   const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto", oninput: typed, onkeydown: enter });
   const integerField = (min, most) => {
@@ -159,7 +159,7 @@ function textFields(app) {
     seed = integerField(0, 2 ** 31);
   const numbers = () => ({ width: width.read(), heads: heads.read(), seed: seed.read() });
   const row = h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element));
-  const make = h("button", { type: "button", onclick: take }, t("text.make")),
+  const make = h("button", { type: "button", onclick: submitText }, t("text.make")),
     note = h("p.note", { role: "status" });
   const element = h("section", {}, h("h2", {}, t("text")), field(t("text.label"), text), row, make, note);
 

@@ -115,8 +115,8 @@ export function rowMoments(data, from, width, norm) {
 
 /** Gain and shift of a norm; by default 1 and 0. */
 export function affineFrom(json, width) {
-  const read = (value, usual) =>
-    value === undefined ? Array.from({ length: width }, () => usual) : Array.from(tensorFrom(value).data);
+  const read = (value, fallback) =>
+    value === undefined ? Array.from({ length: width }, () => fallback) : Array.from(tensorFrom(value).data);
   return { gain: read(json?.weight, 1), shift: read(json?.bias, 0) };
 }
 

@@ -128,14 +128,14 @@ function splitGiven(model, heads, kvHeads) {
 /** Rotates pairs of features by an angle that grows with the position. */
 function rotate(x, rope, offset) {
   const [, , length, d] = x.shape,
-    turned = rope.dim ?? d,
-    half = turned / 2;
+    rotatedWidth = rope.dim ?? d,
+    half = rotatedWidth / 2;
   const out = { shape: x.shape, data: Float64Array.from(x.data) };
   const isInterleaved = rope.layout === "interleaved" || rope.layout === "interleaved_to_half";
   for (let row = 0; row < x.data.length / d; row++) {
     const position = rope.positions ? rope.positions.flat()[row % length] : (row % length) + offset;
     for (let p = 0; p < half; p++) {
-      const angle = position * (rope.theta ?? 10000) ** ((-2 * p) / turned);
+      const angle = position * (rope.theta ?? 10000) ** ((-2 * p) / rotatedWidth);
       const a = row * d + (isInterleaved ? 2 * p : p),
         b = isInterleaved ? a + 1 : a + half;
       const toA = row * d + (rope.layout === "interleaved" ? 2 * p : p);

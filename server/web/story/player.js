@@ -2,7 +2,7 @@
  * player.js: plays a lesson page by page: a sentence, a picture of the step, and the arithmetic of one cell.
  */
 import { h, sayOnce } from "../dom.js";
-import { fileOfPage } from "../exchange/files.js";
+import { fetchFile } from "../exchange/files.js";
 import { hasServer } from "../exchange/server.js";
 import { createRowBars } from "../maps/bars.js";
 import { savePage } from "../panels/export_actions.js";
@@ -23,7 +23,7 @@ const lessons = new Map();
 function lessonOf({ view, lesson }) {
   if (view.lesson === OWN_LESSON && lesson) return Promise.resolve(lesson);
   const name = LESSONS.includes(view.lesson) ? view.lesson : LESSONS[0];
-  if (!lessons.has(name)) lessons.set(name, fileOfPage(`lessons/${name}.json`).then(checkedLesson));
+  if (!lessons.has(name)) lessons.set(name, fetchFile(`lessons/${name}.json`).then(checkedLesson));
   return lessons.get(name);
 }
 
@@ -88,7 +88,7 @@ function platesOf(seen, t) {
   return { has, plate, weightOf, model, names };
 }
 
-const turnedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: transposedGrid(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
+const transposedPlate = ({ grid, name, rowNames, colNames }) => ({ grid: transposedGrid(grid), name: name + "ᵀ", rowNames: colNames, colNames: rowNames });
 
 /** @returns {SVGElement} the picture of a step */
 function diagramOf(seen, id, place, room, more, t) {
@@ -101,7 +101,7 @@ function diagramOf(seen, id, place, room, more, t) {
   const inner = has("q_rotated") ? ["q_rotated", "k_rotated"] : ["q", "k"];
   switch (id) {
     case "scores":
-      return drawProduct({ left: plate(inner[0]), upper: turnedPlate(plate(inner[1])), result: plate(id) }, place, room, more);
+      return drawProduct({ left: plate(inner[0]), upper: transposedPlate(plate(inner[1])), result: plate(id) }, place, room, more);
     case "scaled":
       return drawChange({ before: plate("scores"), after: plate(id), sign: "· scale" }, place, room, more);
     case "masked":
