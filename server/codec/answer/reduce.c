@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "codec/answer/reduce_map.h"
+#include "codec/bytes/pace.h"
 #include "codec/tensor/tensor_gather.h"
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };
@@ -110,7 +111,7 @@ static void convert_task(void *argument, size_t index, size_t worker)
     const attn_tensor *from = conversion->from, *to = conversion->to;
     size_t at = index * TASK_ELEMENTS;
     size_t end = conversion->count - at < TASK_ELEMENTS ? conversion->count : at + TASK_ELEMENTS;
-    if (reduce_is_cancelled(conversion->runtime))
+    if (pace_is_cancelled(conversion->runtime))
         return;
     for (; at < end; at += BLOCK) {
         double block[BLOCK];
@@ -200,7 +201,7 @@ attn_status reduce_result(struct envelope *envelope, const attn_plan *plan, cons
         attn_dtype dtype = shown->step[step].dtype;
         if (status == ATTN_OK && result->step[step].dtype != dtype)
             status = convert_map((attn_step)step, dtype, &result->step[step], runtime, arena, err);
-        if (status == ATTN_OK && reduce_is_cancelled(runtime))
+        if (status == ATTN_OK && pace_is_cancelled(runtime))
             status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled");
     }
     return status;

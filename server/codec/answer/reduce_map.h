@@ -19,11 +19,6 @@ struct reduce_map {
     const attn_arena *arena; /* its watch is asked while a row is read */
 };
 
-static inline bool reduce_is_cancelled(const attn_runtime *runtime)
-{
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
 /* Loads an element of a map of float32, float64 or bool. */
 static inline double reduce_load(const attn_tensor *tensor, ptrdiff_t at)
 {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "codec/answer/reduce_map.h"
+#include "codec/bytes/pace.h"
 
 struct pooling {
     const struct reduce_map *map;
@@ -152,7 +153,7 @@ static void pool_row(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct pooling *pooling = argument;
-    if (reduce_is_cancelled(pooling->runtime))
+    if (pace_is_cancelled(pooling->runtime))
         return;
     const attn_tensor from = with_heads(&pooling->map->from), to = with_heads(&pooling->map->to);
     size_t heads = to.shape[1], rows = to.shape[2], cols = to.shape[3];

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "codec/answer/reduce_map.h"
+#include "codec/bytes/pace.h"
 
 struct candidate {
     double weight;
@@ -119,7 +120,7 @@ static void top_k_row(void *argument, size_t index, size_t worker)
     const struct reduce_map *map = selecting->map;
     size_t heads = map->to.shape[1], rows = map->to.shape[2], k = map->to.shape[3];
     struct candidate *heap = selecting->heaps + worker * k;
-    if (reduce_is_cancelled(selecting->runtime))
+    if (pace_is_cancelled(selecting->runtime))
         return;
     const size_t b = index / rows / heads, h = index / rows % heads, i = index % rows;
     const size_t at[3] = {b, attn_selected(&map->heads, h), attn_selected(&map->queries, i)};

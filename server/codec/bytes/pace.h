@@ -8,6 +8,7 @@
 #define CODEC_BYTES_PACE_H
 
 #include "attn/arena.h"
+#include "attn/runtime.h"
 
 enum { PACE_BYTES = 64 << 10 };
 
@@ -19,6 +20,12 @@ struct pace {
 static inline struct pace pace_begin(const attn_arena *arena)
 {
     return (struct pace){.arena = arena};
+}
+
+/* Whether work with that runtime must stop; NULL: it never stops. */
+static inline bool pace_is_cancelled(const attn_runtime *runtime)
+{
+    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
 /* Counts bytes of work. True: the work must stop. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attn/panels.h"
+#include "codec/bytes/pace.h"
 
 enum { BLOCK = 1 << 16 }; /* elements that one task widens */
 
@@ -138,12 +139,6 @@ static size_t blocks_of(const struct preparing *preparing, const struct envelope
     return is_widened(preparing, attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
 }
 
-static bool is_cancelled(const struct preparing *preparing)
-{
-    const attn_runtime *runtime = preparing->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
 /* Widens the block of that index, unless the request is cancelled. Blocks are counted through all tensors. */
 static void widen_block(void *argument, size_t index, size_t worker)
 {
@@ -151,7 +146,7 @@ static void widen_block(void *argument, size_t index, size_t worker)
     const struct envelope_attachment *attachment = preparing->base->attachments;
     char *to = preparing->data;
     (void)worker;
-    if (is_cancelled(preparing))
+    if (pace_is_cancelled(preparing->runtime))
         return;
     for (size_t blocks; index >= (blocks = blocks_of(preparing, attachment)); attachment++) {
         index -= blocks;
@@ -291,7 +286,7 @@ static struct prepared_weights *create_prepared(struct prepared_store *store, st
     preparing->data = weights->data;
     widen(preparing);
     pack(preparing);
-    if (!is_cancelled(preparing))
+    if (!pace_is_cancelled(preparing->runtime))
         return weights;
     destroy_all(weights); /* it is in no list yet */
     return NULL;

@@ -302,7 +302,7 @@ static void find_words(void *argument, size_t index, size_t worker)
     (void)worker;
     const struct words_run *run = argument;
     const size_t words = run->scores->shape[1], row = run->chosen->rows[index];
-    if (model_job_is_cancelled(run->job))
+    if (pace_is_cancelled(run->job->runtime))
         return;
     attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
                    run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k,
@@ -334,7 +334,7 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
     if (run.ids == NULL || run.probabilities == NULL)
         return fail_memory(job);
     job->runtime->run(job->runtime->context, rows, find_words, &run);
-    if (model_job_is_cancelled(job)) /* words of rows may be missing */
+    if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
         return model_job_fail_cancelled(job);
     for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
         memcpy(row_of(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);

@@ -61,11 +61,6 @@ ATTN_MUST_CHECK attn_status model_job_plan(struct model_job *job);
 /* Runs the model, item by item. Failures are those of attn_plan_run. */
 ATTN_MUST_CHECK attn_status model_job_run(struct model_job *job);
 
-static inline bool model_job_is_cancelled(const struct model_job *job)
-{
-    return job->runtime->is_cancelled != NULL && job->runtime->is_cancelled(job->runtime->cancel_context);
-}
-
 static inline attn_status model_job_fail_cancelled(const struct model_job *job)
 {
     return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "service/run/model/copy.h"
 
 static attn_status fail_memory(const struct model_job *job)
@@ -69,7 +70,7 @@ static attn_status read_roles(struct model_block_run *run, const attn_tensor *ma
     if (roles.scores == NULL)
         return fail_memory(job);
     job->runtime->run(job->runtime->context, heads, read_head, &roles);
-    if (model_job_is_cancelled(job)) /* a score may be wrong */
+    if (pace_is_cancelled(job->runtime)) /* a score may be wrong */
         return model_job_fail_cancelled(job);
     for (int role = 0; role < ATTN_ROLE_COUNT; role++)
         for (size_t h = 0; h < heads; h++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/answer/reduce.h"
+#include "codec/bytes/pace.h"
 #include "service/run/model/block.h"
 #include "service/run/model/ends.h"
 
@@ -325,8 +326,8 @@ static attn_status weigh_block(struct model_job *job, const struct model_block *
         struct model_block_run run = {
             .job = job, .block = block, .part = part, .place = model_part_place(part, block->layer), .item = i};
         if (q_len != q_before || kv_len != kv_before) {
-            if (model_job_is_cancelled(job))
-                return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+            if (pace_is_cancelled(job->runtime))
+                return model_job_fail_cancelled(job);
             const attn_arena_mark mark = attn_arena_mark_here(job->arena);
             status = model_block_plan(&run, q_len, kv_len, true);
             attn_arena_release(job->arena, mark);
