@@ -29,8 +29,8 @@ ORDER = """
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint server/codec/model
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer
-    server/service server/service/registry/files server/service/registry/prepared server/service/registry/layer/version
-    server/service/registry server/service/registry/layer server/service/metrics server/service/cache
+    server/service server/service/registry/files server/service/registry/prepared server/service/registry/version
+    server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
     server/service/run server/service/registry/model server/service/run/model
     server/service/infer server/service/import
     server/http/wire server/http/connections server/http server/program server/main

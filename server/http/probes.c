@@ -8,7 +8,6 @@
 #include "service/endpoints.h"
 #include "service/infer/model.h"
 #include "service/registry/layer/keeper.h"
-#include "service/registry/model/list.h"
 
 void probes_answer_live(struct request *request)
 {
@@ -59,20 +58,18 @@ void probes_answer_v2_ready(struct request *request)
 }
 
 /* Lists the built-in model, and the layers and whole models that had requests. NULL without memory. */
-static const struct layer_use *list_models(const struct request *request, size_t *count)
+static const struct registry_use *list_models(const struct request *request, size_t *count)
 {
     struct layer_keeper *layers = request->server->setup.layers;
-    struct layer_use *models = NULL;
+    struct registry_use *models = NULL;
     *count = 0;
     if (layers != NULL)
         models = attn_arena_take_zeroed(request->arena, METRICS_MODELS_MAX, sizeof *models);
     if (models == NULL)
         return NULL;
     text_copy(models[0].name, sizeof models[0].name, MODEL_BUILT_IN);
-    layer_store_built_in(layer_keeper_store(layers), &models[0].statistics);
-    *count = 1 + layer_store_used(layer_keeper_store(layers), METRICS_MODELS_MAX - 1, models + 1);
-    if (request->server->setup.models != NULL)
-        *count += models_used(request->server->setup.models, METRICS_MODELS_MAX - *count, models + *count);
+    registry_built_in(layer_keeper_registry(layers), &models[0].statistics);
+    *count = 1 + registry_used(layer_keeper_registry(layers), METRICS_MODELS_MAX - 1, models + 1);
     return models;
 }
 
@@ -89,12 +86,12 @@ void probes_answer_metrics(struct request *request)
     labels.reasons = problems_types(&labels.reason_count);
     size_t layers = 0, layer_bytes, prepared_bytes = 0;
     if (setup->layers != NULL) {
-        layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
+        registry_totals(layer_keeper_registry(setup->layers), KIND_LAYER, &layers, &layer_bytes);
         prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
     }
     attn_budget *models_budget = setup->models_budget;
     size_t model_count;
-    const struct layer_use *models = list_models(request, &model_count);
+    const struct registry_use *models = list_models(request, &model_count);
     const struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),

@@ -212,43 +212,16 @@ static bool open_layers(struct serving *serving, char *message, size_t message_s
     return serving->layers != NULL;
 }
 
-struct model_conflict {
-    struct layer_keeper *layers;
-    const char *why;
-};
-
-/* Whether the name means nothing else under /v2/models. */
-static bool is_free(void *context, const char *name)
-{
-    struct model_conflict *conflict = context;
-    struct layer_row row;
-    layer_store_look(layer_keeper_store(conflict->layers), name, &row);
-    layer_version_release(row.version);
-    conflict->why = row.state != LAYER_ABSENT ? "is a kept layer's" : "is a name of the server's own";
-    return row.state == LAYER_ABSENT && strcmp(name, "attention") != 0 && strcmp(name, "stats") != 0;
-}
-
-static bool is_model(void *models, const char *name)
-{
-    return models_has(models, name);
-}
-
 static bool open_models(struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;
     const struct models_settings settings = {.named = &config->models,
                                              .parent = config->models_directory,
-                                             .layers = serving->layers,
+                                             .registry = layer_keeper_registry(serving->layers),
                                              .budget = serving->models_budget,
                                              .look_ms = LAYERS_LOOK_MS};
-    struct model_conflict conflict = {.layers = serving->layers};
     serving->models = models_create(&settings, &serving->log, message, message_size);
-    const char *name = serving->models != NULL ? models_each(serving->models, is_free, &conflict) : NULL;
-    if (name != NULL)
-        snprintf(message, message_size, "model: the name %s %s; give the model another name", name, conflict.why);
-    if (serving->models != NULL)
-        layer_keeper_reserve(serving->layers, is_model, serving->models);
-    return serving->models != NULL && name == NULL;
+    return serving->models != NULL;
 }
 
 static bool create_budgets(struct serving *serving, char *message, size_t message_size)
@@ -292,7 +265,9 @@ static uint64_t other_descriptors(const struct serving *serving)
 {
     enum { PROCESS = 24, IO_THREAD = 3 };
     const struct config *config = serving->config;
-    return PROCESS + IO_THREAD * config->io_threads + config->compute_threads + models_count(serving->models);
+    size_t models, bytes;
+    registry_totals(layer_keeper_registry(serving->layers), KIND_MODEL, &models, &bytes);
+    return PROCESS + IO_THREAD * config->io_threads + config->compute_threads + models;
 }
 
 /*

@@ -200,17 +200,17 @@ static void write_process(struct chunks *out)
 
 /* ---- metrics under the names of Triton's dashboards ---- */
 
-static unsigned long long successes_of(const struct layer_statistics *of)
+static unsigned long long successes_of(const struct registry_statistics *of)
 {
     return of->successes;
 }
 
-static unsigned long long failures_of(const struct layer_statistics *of)
+static unsigned long long failures_of(const struct registry_statistics *of)
 {
     return of->failures;
 }
 
-static unsigned long long items_of(const struct layer_statistics *of)
+static unsigned long long items_of(const struct registry_statistics *of)
 {
     return of->items;
 }
@@ -220,27 +220,27 @@ static unsigned long long us(double ms)
     return (unsigned long long)(ms * 1e3);
 }
 
-static unsigned long long total_us(const struct layer_statistics *of)
+static unsigned long long total_us(const struct registry_statistics *of)
 {
     return us(of->success_ms + of->failure_ms);
 }
 
-static unsigned long long queue_us(const struct layer_statistics *of)
+static unsigned long long queue_us(const struct registry_statistics *of)
 {
     return us(of->queue_ms);
 }
 
-static unsigned long long parse_us(const struct layer_statistics *of)
+static unsigned long long parse_us(const struct registry_statistics *of)
 {
     return us(of->parse_ms);
 }
 
-static unsigned long long compute_us(const struct layer_statistics *of)
+static unsigned long long compute_us(const struct registry_statistics *of)
 {
     return us(of->compute_ms);
 }
 
-static unsigned long long write_us(const struct layer_statistics *of)
+static unsigned long long write_us(const struct registry_statistics *of)
 {
     return us(of->write_ms);
 }
@@ -250,7 +250,7 @@ static void write_models(const struct metrics_now *now, struct chunks *out)
 {
     static const struct {
         const char *name, *help;
-        unsigned long long (*value)(const struct layer_statistics *of);
+        unsigned long long (*value)(const struct registry_statistics *of);
     } series[] = {
         {"nv_inference_request_success", "Successful requests to a model.", successes_of},
         {"nv_inference_request_failure", "Failed requests to a model.", failures_of},

@@ -61,7 +61,7 @@ struct metrics_now {
     bool is_ready, has_layers;
     size_t layers, layers_prepared_bytes; /* if has_layers */
     const char *kernel, *http_library;
-    const struct layer_use *models; /* the built-in model, and layers and whole models that had requests */
+    const struct registry_use *models; /* the built-in model, and layers and whole models that had requests */
     size_t model_count;
 };
 

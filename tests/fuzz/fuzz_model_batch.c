@@ -20,7 +20,8 @@ static const char tokenizer_text[] =
 
 static char nothing[1];
 /* With a tokenizer; with two stacks; without a tokenizer; for images. */
-static struct model_version models[MODELS] = {{.name = "text"}, {.name = "two"}, {.name = "bare"}, {.name = "image"}};
+static struct model_version models[MODELS] = {
+    {.common.name = "text"}, {.common.name = "two"}, {.common.name = "bare"}, {.common.name = "image"}};
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/oip/oip.h"
 #include "service/infer/model.h"
 #include "service/registry/layer/keeper.h"
@@ -35,53 +36,30 @@ void infer_write_server(struct chunks *out)
 
 /* ---- all models ---- */
 
-/* A whole model as a row of layers: one that is still read has no answers yet. */
-static struct layer_row row_of_whole(const struct model_row *model)
-{
-    struct layer_row row = {.state = model->state == MODEL_READY ? LAYER_READY : LAYER_BROKEN,
-                            .statistics = model->statistics};
-    text_copy(row.name, sizeof row.name, model->name);
-    text_copy(row.reason, sizeof row.reason, model->state == MODEL_LOADING ? "loading" : model->reason);
-    return row;
-}
-
-static void write_whole(struct call *call, void (*write)(const struct layer_row *row, struct chunks *out))
-{
-    struct models *models = call->in.models;
-    const size_t limit = models != NULL ? models_count(models) : 0;
-    struct model_row *rows = attn_arena_take(call->out->arena, limit + 1, sizeof *rows);
-    call->out->is_ok = call->out->is_ok && rows != NULL;
-    const size_t count = rows != NULL && limit > 0 ? models_list(models, limit, rows) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct layer_row row = row_of_whole(&rows[i]);
-        chunks_text(call->out, ",");
-        write(&row, call->out);
-        model_version_release(rows[i].version);
-    }
-}
-
 /* Writes the built-in model, then the whole models, then every layer that exists. */
 static attn_status write_all(struct call *call, const char *before, const char *after,
-                             void (*write)(const struct layer_row *row, struct chunks *out))
+                             void (*write)(const struct registry_row *row, struct chunks *out))
 {
-    struct layer_store *store = layer_keeper_store(call->in.layers);
-    struct layer_row row = {.name = MODEL_BUILT_IN, .state = LAYER_READY};
-    layer_store_built_in(store, &row.statistics);
+    static const thing_kind kinds[] = {KIND_MODEL, KIND_LAYER};
+    struct registry *registry = layer_keeper_registry(call->in.layers);
+    struct registry_row row = {.kind = KIND_MODEL, .name = MODEL_BUILT_IN, .state = REGISTRY_READY};
+    registry_built_in(registry, &row.statistics);
     layer_keeper_rescan(call->in.layers);
     chunks_text(call->out, before);
     write(&row, call->out);
-    write_whole(call, write);
-    row.name[0] = '\0';
-    while (layer_store_page(store, row.name, 1, &row) == 1) {
-        chunks_text(call->out, ",");
-        write(&row, call->out);
-        layer_version_release(row.version);
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
+        row.name[0] = '\0';
+        while (registry_page(registry, kinds[i], row.name, 1, &row) == 1) {
+            chunks_text(call->out, ",");
+            write(&row, call->out);
+            version_release(row.version);
+        }
     }
     chunks_text(call->out, after);
     return call_finish(call);
 }
 
-static void write_name(const struct layer_row *row, struct chunks *out)
+static void write_name(const struct registry_row *row, struct chunks *out)
 {
     chunks_format(out, "\"%s\"", row->name);
 }
@@ -92,24 +70,27 @@ attn_status infer_models(struct call *call)
 }
 
 /* The digest of a layer if it is known already, because a list should not read every file. "" when it is unknown. */
-static const char *version_of(const struct layer_row *row, char digest[DIGEST_TEXT])
+static const char *version_of(const struct registry_row *row, char digest[DIGEST_TEXT])
 {
-    if (row->version != NULL)
-        return layer_version_known_digest(row->version, digest);
-    return row->state == LAYER_READY ? MODEL_BUILT_IN_VERSION : "";
+    if (row->kind == KIND_LAYER && row->layer != NULL)
+        return layer_version_known_digest(row->layer, digest);
+    return row->kind == KIND_MODEL && row->state == REGISTRY_READY ? MODEL_BUILT_IN_VERSION : "";
 }
 
-/* A layer that is not read yet counts as ready, because its first request reads it. */
-static void write_index_entry(const struct layer_row *row, struct chunks *out)
+/* A layer that is not read yet counts as ready, because its first request reads it. A model is being read by then. */
+static void write_index_entry(const struct registry_row *row, struct chunks *out)
 {
-    const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
+    const bool is_unread = row->state == REGISTRY_UNREAD, is_model = row->kind == KIND_MODEL;
+    const bool is_ready = row->state == REGISTRY_READY || (is_unread && !is_model);
     char digest[DIGEST_TEXT];
     chunks_format(out, "{\"name\":\"%s\"", row->name);
     const char *version = version_of(row, digest);
     if (version[0] != '\0')
         chunks_format(out, ",\"version\":\"%s\"", version);
     chunks_format(out, ",\"state\":\"%s\",\"reason\":", is_ready ? "READY" : "UNAVAILABLE");
-    chunks_json_string(out, row->state == LAYER_UNLOADED ? "unloaded" : row->reason);
+    chunks_json_string(out, row->state == REGISTRY_UNLOADED ? "unloaded"
+                            : is_unread && is_model         ? "loading"
+                                                            : row->reason);
     chunks_text(out, "}");
 }
 
@@ -120,7 +101,7 @@ attn_status infer_index(struct call *call)
     return status == ATTN_OK ? write_all(call, "[", "]", write_index_entry) : status;
 }
 
-static void write_row_statistics(const struct layer_row *row, struct chunks *out)
+static void write_row_statistics(const struct registry_row *row, struct chunks *out)
 {
     char digest[DIGEST_TEXT];
     model_write_statistics(row->name, version_of(row, digest), &row->statistics, out);
@@ -152,7 +133,7 @@ attn_status infer_metadata(struct call *call)
         status = layer_keeper_confirm(call, model_know_version(call, &model));
     if (status != ATTN_OK)
         return status;
-    model_write_metadata(&model, layer_keeper_store(call->in.layers), call->out);
+    model_write_metadata(&model, layer_keeper_registry(call->in.layers), call->out);
     model_release(&model);
     return call_finish(call);
 }
@@ -172,29 +153,19 @@ attn_status infer_config(struct call *call)
     return write_one(call, model_write_config);
 }
 
-static struct layer_statistics statistics_of_whole(const struct call *call, const char *name)
-{
-    struct model_row row;
-    models_look(call->in.models, text_span_of(name), &row);
-    model_version_release(row.version);
-    return row.statistics;
-}
-
 attn_status infer_statistics(struct call *call)
 {
     struct model model;
-    struct layer_row row = {.name = ""};
-    struct layer_store *store = layer_keeper_store(call->in.layers);
+    struct registry_row row = {.name = ""};
+    struct registry *registry = layer_keeper_registry(call->in.layers);
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
-    if (model.whole != NULL)
-        row.statistics = statistics_of_whole(call, model.name);
-    else if (model.layer != NULL)
-        layer_store_look(store, model.name, &row);
+    if (model.whole != NULL || model.layer != NULL)
+        registry_look(registry, model.whole != NULL ? KIND_MODEL : KIND_LAYER, model.name, &row);
     else
-        layer_store_built_in(store, &row.statistics);
-    layer_version_release(row.version);
+        registry_built_in(registry, &row.statistics);
+    version_release(row.version);
     chunks_text(call->out, "{\"model_stats\":[");
     model_write_statistics(model.name, model.version, &row.statistics, call->out);
     chunks_text(call->out, "]}");

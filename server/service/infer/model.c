@@ -29,15 +29,15 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
     if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
         return ATTN_OK;
     if (wanted.length != sizeof digest - 1) /* too short or too long for a digest, so it names no version */
-        return refuse_version(call, (*version)->name);
+        return refuse_version(call, (*version)->common.name);
     const char *present = layer_digest(*version, call);
     if (present == NULL || text_equal(wanted, present))
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     memcpy(digest, wanted.at, wanted.length);
     digest[wanted.length] = '\0';
-    older = layer_store_older(layer_keeper_store(call->in.layers), (*version)->name, digest);
+    older = registry_older(layer_keeper_registry(call->in.layers), (*version)->common.name, digest);
     if (older == NULL)
-        return refuse_version(call, (*version)->name);
+        return refuse_version(call, (*version)->common.name);
     layer_version_release(*version);
     *version = older;
     return ATTN_OK;
@@ -45,11 +45,11 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
 
 bool model_is_whole(const struct call *call, struct text_span name)
 {
-    struct model_row row = {.state = MODEL_ABSENT};
+    struct registry_row row = {.state = REGISTRY_ABSENT};
     if (call->in.models != NULL)
         models_look(call->in.models, name, &row);
-    model_version_release(row.version);
-    return row.state != MODEL_ABSENT;
+    version_release(row.version);
+    return row.state != REGISTRY_ABSENT;
 }
 
 static attn_status find_whole(struct call *call, struct model *model)
@@ -58,13 +58,13 @@ static attn_status find_whole(struct call *call, struct model *model)
     struct model_version *found;
     attn_status status = models_find(call->in.models, call->in.names[0], call, &found);
     if (status == ATTN_OK && version.length > 0 && !text_equal(version, MODEL_PRESENT_VERSION))
-        status = refuse_version(call, found->name);
+        status = refuse_version(call, found->common.name);
     if (status != ATTN_OK) {
         model_version_release(found);
         return status;
     }
     model->whole = found;
-    model->name = found->name;
+    model->name = found->common.name;
     return ATTN_OK;
 }
 
@@ -94,7 +94,7 @@ attn_status model_find(struct call *call, struct model *model)
     call->version = model->layer;
     if (status != ATTN_OK)
         return layer_keeper_confirm(call, status);
-    model->name = model->layer->name;
+    model->name = model->layer->common.name;
     model->version = layer_version_known_digest(model->layer, model->digest);
     return ATTN_OK;
 }
@@ -221,11 +221,11 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
 }
 
 /* Writes the present version first, even if the path names another one, then the replaced versions. */
-static void write_versions(const struct model *model, struct layer_store *store, struct chunks *out)
+static void write_versions(const struct model *model, struct registry *store, struct chunks *out)
 {
-    char digests[LAYER_OLDER_MAX + 1][DIGEST_TEXT];
+    char digests[REGISTRY_OLDER_MAX + 1][DIGEST_TEXT];
     const size_t count =
-        model->layer != NULL ? layer_store_digests(store, model->name, digests, LAYER_OLDER_MAX + 1) : 0;
+        model->layer != NULL ? registry_digests(store, model->name, digests, REGISTRY_OLDER_MAX + 1) : 0;
     bool is_listed = false;
     for (size_t i = 0; i < count; i++) {
         if (digests[i][0] == '\0')
@@ -237,7 +237,7 @@ static void write_versions(const struct model *model, struct layer_store *store,
         chunks_format(out, "\"%s\"", model->version);
 }
 
-void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out)
+void model_write_metadata(const struct model *model, struct registry *store, struct chunks *out)
 {
     const struct ports ports = ports_of(model);
     chunks_format(out, "{\"name\":\"%s\",\"versions\":[", model->name);
@@ -278,7 +278,7 @@ static void write_duration(const char *name, uint64_t count, double ms, struct c
     chunks_format(out, "\"%s\":{\"count\":%" PRIu64 ",\"ns\":%.0f}", name, count, ms * 1e6);
 }
 
-void model_write_statistics(const char *name, const char *version, const struct layer_statistics *statistics,
+void model_write_statistics(const char *name, const char *version, const struct registry_statistics *statistics,
                             struct chunks *out)
 {
     const uint64_t successes = statistics->successes;

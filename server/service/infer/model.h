@@ -43,11 +43,11 @@ ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *m
 ATTN_MUST_CHECK attn_status infer_whole_run(struct call *call, struct model *model);
 
 /* Each function appends one JSON object. */
-void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);
+void model_write_metadata(const struct model *model, struct registry *store, struct chunks *out);
 /* The object has the form of Triton's model configuration. */
 void model_write_config(const struct model *model, struct chunks *out);
 /* The object has the form of Triton's statistics extension: counts, and sums of nanoseconds. */
-void model_write_statistics(const char *name, const char *version, const struct layer_statistics *statistics,
+void model_write_statistics(const char *name, const char *version, const struct registry_statistics *statistics,
                             struct chunks *out);
 
 #endif

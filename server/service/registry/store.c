@@ -1,5 +1,5 @@
 /*
- * store.c: the table of layers in memory, by name.
+ * store.c: the table of named things in memory, by kind and name.
  */
 #include "service/registry/store.h"
 
@@ -7,50 +7,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct layer_entry {
+struct entry {
+    thing_kind kind;
     char name[LAYER_NAME_MAX + 1];
-    struct layer_version *current;                /* NULL: no file could be read yet */
-    struct layer_version *older[LAYER_OLDER_MAX]; /* newest first */
+    struct version *current;                   /* NULL: no file could be read yet */
+    struct version *older[REGISTRY_OLDER_MAX]; /* newest first */
     size_t older_count;
     struct layer_identity seen;
-    char reason[LAYER_REASON_MAX];
+    char reason[REGISTRY_REASON_MAX];
     bool is_unloaded;
-    struct layer_statistics statistics;
+    struct registry_statistics statistics;
 };
 
-struct layer_store {
+struct registry {
     size_t max_count, max_bytes, max_older;
-    pthread_mutex_t lock;         /* guards what follows */
-    struct layer_entry **entries; /* in the order of their names */
+    pthread_mutex_t change; /* held while names change */
+    pthread_mutex_t lock;   /* guards what follows */
+    struct entry **entries; /* in the order of their kinds, then of their names */
     size_t count, capacity;
-    size_t fixed;              /* of the entries, those that belong to models: they leave the room of others as it is */
-    size_t bytes, older_bytes; /* of present versions; of replaced versions; by layer_version_bytes */
-    size_t file_bytes;         /* of present versions, without the copies of their headers */
-    struct layer_statistics built_in;
+    size_t of_kind[KIND_COUNT]; /* how many of the entries */
+    size_t fixed;               /* of the layers, those that belong to models: they leave the room of others as it is */
+    size_t bytes, older_bytes;  /* of present versions; of replaced versions; those that count */
+    size_t file_bytes;          /* of present versions, without the copies of their headers */
+    struct registry_statistics built_in;
 };
+
+static struct layer_version *layer_of(struct version *version)
+{
+    return (struct layer_version *)version;
+}
 
 /* ---- the table; the lock is held ---- */
 
-struct layer_store *layer_store_create(size_t max_count, size_t max_bytes, size_t older)
+struct registry *registry_create(size_t max_count, size_t max_bytes, size_t older)
 {
-    struct layer_store *store = calloc(1, sizeof *store);
+    struct registry *store = calloc(1, sizeof *store);
     if (store == NULL)
         return NULL;
     store->max_count = max_count;
     store->max_bytes = max_bytes;
-    store->max_older = older < LAYER_OLDER_MAX ? older : LAYER_OLDER_MAX;
+    store->max_older = older < REGISTRY_OLDER_MAX ? older : REGISTRY_OLDER_MAX;
+    pthread_mutex_init(&store->change, NULL);
     pthread_mutex_init(&store->lock, NULL);
     return store;
 }
 
 /* The index of the name, or the index at which it would be inserted. */
-static size_t place_of(const struct layer_store *store, const char *name, bool *is_there)
+static size_t place_of(const struct registry *store, thing_kind kind, const char *name, bool *is_there)
 {
     size_t low = 0, high = store->count;
     *is_there = false;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = strcmp(store->entries[middle]->name, name);
+        const struct entry *entry = store->entries[middle];
+        const int order = entry->kind != kind ? (int)entry->kind - (int)kind : strcmp(entry->name, name);
         *is_there = *is_there || order == 0;
         if (order < 0)
             low = middle + 1;
@@ -60,20 +70,20 @@ static size_t place_of(const struct layer_store *store, const char *name, bool *
     return low;
 }
 
-static struct layer_entry *find(const struct layer_store *store, const char *name)
+static struct entry *find(const struct registry *store, thing_kind kind, const char *name)
 {
     bool is_there;
-    const size_t place = place_of(store, name, &is_there);
+    const size_t place = place_of(store, kind, name, &is_there);
     return is_there ? store->entries[place] : NULL;
 }
 
-static bool has_space(struct layer_store *store)
+static bool has_space(struct registry *store)
 {
     enum { FIRST = 64 };
     if (store->count < store->capacity)
         return true;
     const size_t capacity = store->capacity == 0 ? FIRST : 2 * store->capacity;
-    struct layer_entry **entries = realloc(store->entries, capacity * sizeof *entries);
+    struct entry **entries = realloc(store->entries, capacity * sizeof *entries);
     if (entries == NULL)
         return false;
     store->entries = entries;
@@ -82,94 +92,107 @@ static bool has_space(struct layer_store *store)
 }
 
 /* Returns NULL without memory. */
-static struct layer_entry *find_or_add(struct layer_store *store, const char *name)
+static struct entry *find_or_add(struct registry *store, thing_kind kind, const char *name)
 {
     bool is_there;
-    const size_t place = place_of(store, name, &is_there);
+    const size_t place = place_of(store, kind, name, &is_there);
     if (is_there)
         return store->entries[place];
-    struct layer_entry *entry = has_space(store) ? calloc(1, sizeof *entry) : NULL;
+    struct entry *entry = has_space(store) ? calloc(1, sizeof *entry) : NULL;
     if (entry == NULL)
         return NULL;
+    entry->kind = kind;
     snprintf(entry->name, sizeof entry->name, "%s", name);
-    memmove(&store->entries[place + 1], &store->entries[place], (store->count - place) * sizeof(struct layer_entry *));
+    memmove(&store->entries[place + 1], &store->entries[place], (store->count - place) * sizeof(struct entry *));
     store->entries[place] = entry;
     store->count++;
+    store->of_kind[kind]++;
     return entry;
 }
 
-static void drop_oldest(struct layer_store *store, struct layer_entry *entry)
+static void drop_oldest(struct registry *store, struct entry *entry)
 {
-    struct layer_version *oldest = entry->older[--entry->older_count];
-    store->older_bytes -= layer_version_bytes(oldest);
-    layer_version_release(oldest);
+    struct version *oldest = entry->older[--entry->older_count];
+    store->older_bytes -= oldest->kept_bytes;
+    version_release(oldest);
 }
 
 /* Drops replaced versions until the present ones fit. */
-static void drop_until_fits(struct layer_store *store)
+static void drop_until_fits(struct registry *store)
 {
     for (size_t i = 0; i < store->count && store->bytes + store->older_bytes > store->max_bytes; i++)
         while (store->entries[i]->older_count > 0 && store->bytes + store->older_bytes > store->max_bytes)
             drop_oldest(store, store->entries[i]);
 }
 
-static void push_older(struct layer_store *store, struct layer_entry *entry, struct layer_version *version)
+static void push_older(struct registry *store, struct entry *entry, struct version *version)
 {
     while (entry->older_count > 0 && entry->older_count >= store->max_older)
         drop_oldest(store, entry);
     if (store->max_older == 0) {
-        layer_version_release(version);
+        version_release(version);
         return;
     }
     memmove(&entry->older[1], &entry->older[0], entry->older_count * sizeof entry->older[0]);
     entry->older[0] = version;
     entry->older_count++;
-    store->older_bytes += layer_version_bytes(version);
+    store->older_bytes += version->kept_bytes;
 }
 
-static void count_in(struct layer_store *store, const struct layer_version *version)
+static void count_in(struct registry *store, const struct version *version)
 {
-    store->bytes += layer_version_bytes(version);
-    store->file_bytes += version->bytes.size;
-    store->fixed += version->is_fixed;
+    store->bytes += version->kept_bytes;
+    store->file_bytes += version->file_bytes;
+    store->fixed += version->kind == KIND_LAYER && version->is_fixed;
 }
 
-static void count_out(struct layer_store *store, const struct layer_version *version)
+static void count_out(struct registry *store, const struct version *version)
 {
-    store->bytes -= layer_version_bytes(version);
-    store->file_bytes -= version->bytes.size;
-    store->fixed -= version->is_fixed;
+    store->bytes -= version->kept_bytes;
+    store->file_bytes -= version->file_bytes;
+    store->fixed -= version->kind == KIND_LAYER && version->is_fixed;
 }
 
-static void free_entry(struct layer_store *store, struct layer_entry *entry)
+static void free_entry(struct registry *store, struct entry *entry)
 {
     while (entry->older_count > 0)
         drop_oldest(store, entry);
     if (entry->current != NULL)
         count_out(store, entry->current);
-    layer_version_release(entry->current);
+    version_release(entry->current);
     free(entry);
 }
 
-static void fill_row(const struct layer_entry *entry, struct layer_row *row)
+static void fill_row(const struct entry *entry, struct registry_row *row)
 {
     memset(row, 0, sizeof *row);
+    row->kind = entry->kind;
     memcpy(row->name, entry->name, sizeof row->name);
     memcpy(row->reason, entry->reason, sizeof row->reason);
     row->seen = entry->seen;
     row->statistics = entry->statistics;
     row->is_fixed = entry->current != NULL && entry->current->is_fixed;
-    row->state = entry->is_unloaded         ? LAYER_UNLOADED
-                 : entry->current != NULL   ? LAYER_READY
-                 : entry->reason[0] != '\0' ? LAYER_BROKEN
-                                            : LAYER_UNREAD;
-    if (row->state == LAYER_READY)
-        row->version = layer_version_keep(entry->current);
+    row->state = entry->is_unloaded         ? REGISTRY_UNLOADED
+                 : entry->current != NULL   ? REGISTRY_READY
+                 : entry->reason[0] != '\0' ? REGISTRY_BROKEN
+                                            : REGISTRY_UNREAD;
+    if (row->state == REGISTRY_READY)
+        row->version = version_keep(entry->current);
 }
 
 /* ---- the table ---- */
 
-void layer_store_destroy(struct layer_store *store)
+void registry_begin_change(struct registry *store)
+{
+    pthread_mutex_lock(&store->change);
+}
+
+void registry_end_change(struct registry *store)
+{
+    pthread_mutex_unlock(&store->change);
+}
+
+void registry_destroy(struct registry *store)
 {
     if (store == NULL)
         return;
@@ -177,91 +200,94 @@ void layer_store_destroy(struct layer_store *store)
         free_entry(store, store->entries[i]);
     free(store->entries);
     pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->change);
     free(store);
 }
 
-void layer_store_look(struct layer_store *store, const char *name, struct layer_row *row)
+void registry_look(struct registry *store, thing_kind kind, const char *name, struct registry_row *row)
 {
     pthread_mutex_lock(&store->lock);
-    const struct layer_entry *entry = find(store, name);
+    const struct entry *entry = find(store, kind, name);
     if (entry != NULL)
         fill_row(entry, row);
     pthread_mutex_unlock(&store->lock);
     if (entry == NULL) {
         memset(row, 0, sizeof *row);
+        row->kind = kind;
         snprintf(row->name, sizeof row->name, "%s", name);
     }
 }
 
-struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *wanted)
+struct layer_version *registry_older(struct registry *store, const char *name, const char *wanted)
 {
     struct layer_version *found = NULL;
     char text[DIGEST_TEXT];
     pthread_mutex_lock(&store->lock);
-    const struct layer_entry *entry = find(store, name);
+    const struct entry *entry = find(store, KIND_LAYER, name);
     for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++) {
-        (void)layer_version_known_digest(entry->older[i], text);
+        (void)layer_version_known_digest(layer_of(entry->older[i]), text);
         if (strcmp(text, wanted) == 0)
-            found = layer_version_keep(entry->older[i]);
+            found = layer_of(version_keep(entry->older[i]));
     }
     pthread_mutex_unlock(&store->lock);
     return found;
 }
 
-size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max)
+size_t registry_digests(struct registry *store, const char *name, char digests[][DIGEST_TEXT], size_t max)
 {
     size_t count = 0;
     pthread_mutex_lock(&store->lock);
-    const struct layer_entry *entry = find(store, name);
+    const struct entry *entry = find(store, KIND_LAYER, name);
     if (entry != NULL && entry->current != NULL && count < max)
-        (void)layer_version_known_digest(entry->current, digests[count++]);
+        (void)layer_version_known_digest(layer_of(entry->current), digests[count++]);
     for (size_t i = 0; entry != NULL && i < entry->older_count && count < max; i++)
-        (void)layer_version_known_digest(entry->older[i], digests[count++]);
+        (void)layer_version_known_digest(layer_of(entry->older[i]), digests[count++]);
     pthread_mutex_unlock(&store->lock);
     return count;
 }
 
-size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows)
+size_t registry_page(struct registry *store, thing_kind kind, const char *after, size_t limit,
+                     struct registry_row *rows)
 {
     bool is_there;
     size_t count = 0;
     pthread_mutex_lock(&store->lock);
-    size_t place = place_of(store, after, &is_there);
-    for (place += is_there; place < store->count && count < limit; place++)
+    size_t place = place_of(store, kind, after, &is_there);
+    for (place += is_there; place < store->count && store->entries[place]->kind == kind && count < limit; place++)
         fill_row(store->entries[place], &rows[count++]);
     pthread_mutex_unlock(&store->lock);
     return count;
 }
 
-void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes)
+void registry_totals(struct registry *store, thing_kind kind, size_t *count, size_t *bytes)
 {
     pthread_mutex_lock(&store->lock);
-    *count = store->count;
+    *count = store->of_kind[kind];
     *bytes = store->file_bytes;
     pthread_mutex_unlock(&store->lock);
 }
 
-bool layer_store_has_room(struct layer_store *store, const char *name, size_t bytes)
+bool registry_has_room(struct registry *store, const char *name, size_t bytes)
 {
     pthread_mutex_lock(&store->lock);
-    const struct layer_entry *entry = find(store, name);
-    const size_t own = entry != NULL && entry->current != NULL ? layer_version_bytes(entry->current) : 0;
+    const struct entry *entry = find(store, KIND_LAYER, name);
+    const size_t own = entry != NULL && entry->current != NULL ? entry->current->kept_bytes : 0;
     const size_t others = store->bytes - own;
-    const bool has_room = (entry != NULL || store->count - store->fixed < store->max_count) &&
+    const bool has_room = (entry != NULL || store->of_kind[KIND_LAYER] - store->fixed < store->max_count) &&
                           others <= store->max_bytes && bytes <= store->max_bytes - others;
     pthread_mutex_unlock(&store->lock);
     return has_room;
 }
 
-bool layer_store_install(struct layer_store *store, struct layer_version *version)
+bool registry_install(struct registry *store, struct version *version)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = find_or_add(store, version->name);
+    struct entry *entry = find_or_add(store, version->kind, version->name);
     if (entry != NULL) {
         if (entry->current != NULL) {
             count_out(store, entry->current);
             if (entry->current->is_fixed) /* the folder of its model has no older files */
-                layer_version_release(entry->current);
+                version_release(entry->current);
             else
                 push_older(store, entry, entry->current);
         }
@@ -275,11 +301,11 @@ bool layer_store_install(struct layer_store *store, struct layer_version *versio
     return entry != NULL;
 }
 
-bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
-                      const char *reason)
+bool registry_note(struct registry *store, thing_kind kind, const char *name, const struct layer_identity *seen,
+                   const char *reason)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = find_or_add(store, name);
+    struct entry *entry = find_or_add(store, kind, name);
     if (entry != NULL) {
         entry->seen = *seen;
         snprintf(entry->reason, sizeof entry->reason, "%s", reason != NULL ? reason : "");
@@ -289,77 +315,78 @@ bool layer_store_note(struct layer_store *store, const char *name, const struct 
 }
 
 /* A request that computes with the version learns it, too, whatever file has the name by then. */
-static bool is_spoiled(struct layer_version *version, const struct layer_identity *file)
+static bool is_spoiled(struct version *version, const struct layer_identity *file)
 {
     if (layer_identity_is_rewritten(&version->identity, file))
         atomic_store(&version->is_overwritten, true);
     return atomic_load(&version->is_overwritten);
 }
 
-void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file)
+void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct layer_identity *file)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = find(store, name);
+    struct entry *entry = find(store, kind, name);
     size_t left = 0;
     for (size_t i = 0; entry != NULL && i < entry->older_count; i++) {
-        struct layer_version *version = entry->older[i];
+        struct version *version = entry->older[i];
         if (!is_spoiled(version, file)) {
             entry->older[left++] = version;
             continue;
         }
-        store->older_bytes -= layer_version_bytes(version);
-        layer_version_release(version);
+        store->older_bytes -= version->kept_bytes;
+        version_release(version);
     }
     if (entry != NULL)
         entry->older_count = left;
     if (entry != NULL && entry->current != NULL && is_spoiled(entry->current, file)) {
         count_out(store, entry->current);
-        layer_version_release(entry->current);
+        version_release(entry->current);
         entry->current = NULL;
     }
     pthread_mutex_unlock(&store->lock);
 }
 
 /* The lock is held. */
-static void remove_at(struct layer_store *store, size_t place)
+static void remove_at(struct registry *store, size_t place)
 {
+    store->of_kind[store->entries[place]->kind]--;
     free_entry(store, store->entries[place]);
     store->count--;
-    memmove(&store->entries[place], &store->entries[place + 1], (store->count - place) * sizeof(struct layer_entry *));
+    memmove(&store->entries[place], &store->entries[place + 1], (store->count - place) * sizeof(struct entry *));
 }
 
-void layer_store_remove(struct layer_store *store, const char *name)
+void registry_remove(struct registry *store, thing_kind kind, const char *name)
 {
     bool is_there;
     pthread_mutex_lock(&store->lock);
-    const size_t place = place_of(store, name, &is_there);
+    const size_t place = place_of(store, kind, name, &is_there);
     if (is_there)
         remove_at(store, place);
     pthread_mutex_unlock(&store->lock);
 }
 
-void layer_store_remove_fixed(struct layer_store *store, const char *name, const void *owner)
+void registry_remove_fixed(struct registry *store, const char *name, const void *owner)
 {
     bool is_there;
     pthread_mutex_lock(&store->lock);
-    const size_t place = place_of(store, name, &is_there);
-    const struct layer_version *current = is_there ? store->entries[place]->current : NULL;
-    if (current != NULL && current->is_fixed && current->owner == owner)
+    const size_t place = place_of(store, KIND_LAYER, name, &is_there);
+    struct version *current = is_there ? store->entries[place]->current : NULL;
+    if (current != NULL && current->is_fixed && layer_of(current)->owner == owner)
         remove_at(store, place);
     pthread_mutex_unlock(&store->lock);
 }
 
-bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded)
+bool registry_set_loaded(struct registry *store, const char *name, bool is_loaded)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = find(store, name);
+    struct entry *entry = find(store, KIND_LAYER, name);
     if (entry != NULL)
         entry->is_unloaded = !is_loaded;
     pthread_mutex_unlock(&store->lock);
     return entry != NULL;
 }
 
-void layer_statistics_add(struct layer_statistics *to, const struct layer_statistics *more)
+void registry_statistics_add(struct registry_statistics *to, const struct registry_statistics *more)
 {
     to->successes += more->successes;
     to->failures += more->failures;
@@ -373,23 +400,23 @@ void layer_statistics_add(struct layer_statistics *to, const struct layer_statis
     to->last_ms = more->last_ms;
 }
 
-void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more)
+void registry_count(struct registry *store, thing_kind kind, const char *name, const struct registry_statistics *more)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = name != NULL ? find(store, name) : NULL;
+    struct entry *entry = name != NULL ? find(store, kind, name) : NULL;
     if (entry != NULL)
-        layer_statistics_add(&entry->statistics, more);
+        registry_statistics_add(&entry->statistics, more);
     else if (name == NULL)
-        layer_statistics_add(&store->built_in, more);
+        registry_statistics_add(&store->built_in, more);
     pthread_mutex_unlock(&store->lock);
 }
 
-size_t layer_store_used(struct layer_store *store, size_t limit, struct layer_use *uses)
+size_t registry_used(struct registry *store, size_t limit, struct registry_use *uses)
 {
     size_t count = 0;
     pthread_mutex_lock(&store->lock);
     for (size_t i = 0; i < store->count && count < limit; i++) {
-        const struct layer_entry *entry = store->entries[i];
+        const struct entry *entry = store->entries[i];
         if (entry->statistics.successes + entry->statistics.failures == 0)
             continue;
         memcpy(uses[count].name, entry->name, sizeof entry->name);
@@ -399,7 +426,7 @@ size_t layer_store_used(struct layer_store *store, size_t limit, struct layer_us
     return count;
 }
 
-void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics)
+void registry_built_in(struct registry *store, struct registry_statistics *statistics)
 {
     pthread_mutex_lock(&store->lock);
     *statistics = store->built_in;

@@ -16,7 +16,7 @@ attn_status kept_compute(struct call *call, struct layer_version *version, kept_
     }
     attn_status status = compute(call, version != NULL ? &layer : NULL, context, &batch);
     prepared_weights_release(prepared);
-    layer_keeper_count(call, version != NULL ? version->name : NULL, status, batch);
+    layer_keeper_count(call, version != NULL ? version->common.name : NULL, status, batch);
     return status;
 }
 

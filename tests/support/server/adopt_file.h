@@ -17,8 +17,11 @@ static inline attn_status adopt_file(struct layer_keeper *to, const char *name, 
     attn_status status = layer_version_read(name, bytes, NULL, &version, &ignored);
     if (status != ATTN_OK)
         return status;
-    version->is_fixed = true;
-    return layer_keeper_adopt(to, version) ? ATTN_OK : ATTN_ERR_NO_MEMORY;
+    version_fix(&version->common);
+    if (registry_install(layer_keeper_registry(to), &version->common))
+        return ATTN_OK;
+    layer_version_release(version);
+    return ATTN_ERR_NO_MEMORY;
 }
 
 #endif

@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
-
-/* ---- one file; the lock is held ---- */
+/* ---- one file; the caller changes names ---- */
 
 /* Logs a change by another program. attnd's own changes are in the store before the directory is scanned. */
 static void say_changed(const struct layer_directory *directory, const char *name, const char *what)
@@ -25,16 +23,16 @@ static void note_broken(struct layer_directory *directory, const char *name, con
                         const char *reason)
 {
     struct log_line line;
-    struct layer_row known;
-    layer_store_look(directory->store, name, &known);
-    layer_version_release(known.version);
+    struct registry_row known;
+    registry_look(directory->store, KIND_LAYER, name, &known);
+    layer_version_release(known.layer);
     if (strcmp(known.reason, reason) == 0 && layer_identity_equal(&known.seen, seen))
         return;
     log_begin(&line, directory->log, LOG_WARN, "file is no layer that could run");
     log_text(&line, "layer", name);
     log_text(&line, "reason", reason);
     log_end(&line);
-    if (!layer_store_note(directory->store, name, seen, reason))
+    if (!registry_note(directory->store, KIND_LAYER, name, seen, reason))
         log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
@@ -49,12 +47,12 @@ static void read_file(struct layer_directory *directory, const char *name)
     attn_error error = {.status = ATTN_OK};
     const int outcome = layer_files_map(directory->files, name, &bytes, &seen);
     if (outcome == ENOENT) {
-        layer_store_remove(directory->store, name);
+        registry_remove(directory->store, KIND_LAYER, name);
         return;
     }
     if (outcome != 0)
         (void)layer_files_look(directory->files, name, &seen);
-    layer_store_forget(directory->store, name, &seen);
+    registry_forget(directory->store, KIND_LAYER, name, &seen);
     if (outcome != 0) {
         char text[128];
         if (outcome == ETXTBSY)
@@ -64,77 +62,77 @@ static void read_file(struct layer_directory *directory, const char *name)
     }
     if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK)
         note_broken(directory, name, &seen, error.message);
-    else if (!layer_store_install(directory->store, version))
+    else if (!registry_install(directory->store, &version->common))
         layer_version_release(version);
 }
 
-bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct layer_row *row)
+bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct registry_row *row)
 {
     struct layer_identity now = {0};
-    layer_store_look(directory->store, name, row);
-    if (directory->files == NULL || row->state == LAYER_UNLOADED || row->is_fixed)
+    registry_look(directory->store, KIND_LAYER, name, row);
+    if (directory->files == NULL || row->state == REGISTRY_UNLOADED || row->is_fixed)
         return true;
-    if (row->version != NULL && atomic_load(&row->version->is_overwritten))
+    if (row->layer != NULL && atomic_load(&row->layer->common.is_overwritten))
         return false;
     const bool exists = layer_files_look(directory->files, name, &now) == 0;
-    if (row->state == LAYER_ABSENT)
+    if (row->state == REGISTRY_ABSENT)
         return !exists;
-    return exists && row->state != LAYER_UNREAD && layer_identity_equal(&row->seen, &now);
+    return exists && row->state != REGISTRY_UNREAD && layer_identity_equal(&row->seen, &now);
 }
 
 bool layer_directory_is_overwritten(const struct layer_directory *directory, struct layer_version *version)
 {
     struct layer_identity now;
     bool is = layer_bytes_are_torn(&version->bytes) || (version->look != NULL && version->look(version->owner));
-    if (!is && directory->files != NULL && version->identity.inode != 0 &&
-        layer_files_look(directory->files, version->name, &now) == 0)
-        is = layer_identity_is_rewritten(&version->identity, &now);
+    if (!is && directory->files != NULL && version->common.identity.inode != 0 &&
+        layer_files_look(directory->files, version->common.name, &now) == 0)
+        is = layer_identity_is_rewritten(&version->common.identity, &now);
     if (is)
-        atomic_store(&version->is_overwritten, true);
-    return atomic_load(&version->is_overwritten);
+        atomic_store(&version->common.is_overwritten, true);
+    return atomic_load(&version->common.is_overwritten);
 }
 
-void layer_directory_refresh(struct layer_directory *directory, const char *name, struct layer_row *row)
+void layer_directory_refresh(struct layer_directory *directory, const char *name, struct registry_row *row)
 {
     if (layer_directory_is_current(directory, name, row))
         return;
-    const bool was_absent = row->state == LAYER_ABSENT;
-    const uint64_t number = row->version != NULL ? row->version->number : 0;
-    layer_version_release(row->version);
+    const bool was_absent = row->state == REGISTRY_ABSENT;
+    const uint64_t number = row->layer != NULL ? row->layer->number : 0;
+    layer_version_release(row->layer);
     read_file(directory, name);
-    layer_store_look(directory->store, name, row);
-    if (was_absent && row->state != LAYER_ABSENT)
+    registry_look(directory->store, KIND_LAYER, name, row);
+    if (was_absent && row->state != REGISTRY_ABSENT)
         say_changed(directory, name, "file of a layer was added");
-    else if (!was_absent && row->state == LAYER_ABSENT)
+    else if (!was_absent && row->state == REGISTRY_ABSENT)
         say_changed(directory, name, "file of a layer was removed");
-    else if (number != 0 && (row->version == NULL || row->version->number != number))
+    else if (number != 0 && (row->layer == NULL || row->layer->number != number))
         say_changed(directory, name, "file of a layer was replaced");
 }
 
-void layer_directory_look(struct layer_directory *directory, const char *name, struct layer_row *row)
+void layer_directory_look(struct layer_directory *directory, const char *name, struct registry_row *row)
 {
     if (layer_directory_is_current(directory, name, row))
         return;
-    layer_version_release(row->version);
-    pthread_mutex_lock(&directory->lock);
+    layer_version_release(row->layer);
+    registry_begin_change(directory->store);
     layer_directory_refresh(directory, name, row);
-    pthread_mutex_unlock(&directory->lock);
+    registry_end_change(directory->store);
 }
 
-/* ---- all files; the lock is held ---- */
+/* ---- all files; the caller changes names ---- */
 
 static int note_name(void *context, const char *name)
 {
     struct layer_directory *directory = context;
     const struct layer_identity unseen = {0};
-    struct layer_row row;
-    layer_store_look(directory->store, name, &row);
-    layer_version_release(row.version);
+    struct registry_row row;
+    registry_look(directory->store, KIND_LAYER, name, &row);
+    layer_version_release(row.layer);
     struct layer_identity now;
     /* A folder, a pipe or a link to nothing may have the name of a layer. To a look, it is not there. */
-    if (row.state != LAYER_ABSENT || layer_files_look(directory->files, name, &now) == ENOENT)
+    if (row.state != REGISTRY_ABSENT || layer_files_look(directory->files, name, &now) == ENOENT)
         return 0;
-    if (!layer_store_note(directory->store, name, &unseen, NULL))
+    if (!registry_note(directory->store, KIND_LAYER, name, &unseen, NULL))
         return ENOMEM;
     say_changed(directory, name, "file of a layer was added");
     return 0;
@@ -144,28 +142,28 @@ static int note_name(void *context, const char *name)
  * Checks a file that was read before. A file that no request asked for yet is read at the first request. While the
  * system refuses to look at a file, what is known of the file stays, and the next request to the layer logs why.
  */
-static void look_again(struct layer_directory *directory, const struct layer_row *row)
+static void look_again(struct layer_directory *directory, const struct registry_row *row)
 {
     struct layer_identity now;
-    struct layer_row after;
+    struct registry_row after;
     if (row->is_fixed)
         return;
     const int outcome = layer_files_look(directory->files, row->name, &now);
     if (outcome == ENOENT) {
-        layer_store_remove(directory->store, row->name);
+        registry_remove(directory->store, KIND_LAYER, row->name);
         say_changed(directory, row->name, "file of a layer was removed");
-    } else if (outcome == 0 && (directory->reads_all || row->state != LAYER_UNREAD)) {
+    } else if (outcome == 0 && (directory->reads_all || row->state != REGISTRY_UNREAD)) {
         layer_directory_refresh(directory, row->name, &after);
-        layer_version_release(after.version);
+        layer_version_release(after.layer);
     }
 }
 
 static int scan_files(struct layer_directory *directory)
 {
-    struct layer_row row = {.name = ""};
+    struct registry_row row = {.name = ""};
     const int outcome = layer_files_each(directory->files, note_name, directory);
-    while ((outcome == 0 || outcome == ENOENT) && layer_store_page(directory->store, row.name, 1, &row) == 1) {
-        layer_version_release(row.version);
+    while ((outcome == 0 || outcome == ENOENT) && registry_page(directory->store, KIND_LAYER, row.name, 1, &row) == 1) {
+        layer_version_release(row.layer);
         look_again(directory, &row);
     }
     return outcome;
@@ -223,9 +221,9 @@ void layer_directory_rescan(struct layer_directory *directory)
     int outcome = 0;
     if (directory->files == NULL)
         return;
-    pthread_mutex_lock(&directory->lock);
+    registry_begin_change(directory->store);
     outcome = scan(directory);
-    pthread_mutex_unlock(&directory->lock);
+    registry_end_change(directory->store);
     if (outcome != 0)
         log_say(directory->log, LOG_WARN, "the directory of layers cannot be listed: %s",
                 strerror_r(outcome, text, sizeof text));
@@ -237,7 +235,7 @@ static void say_open(struct layer_directory *directory, size_t swept)
 {
     struct log_line line;
     size_t count, bytes;
-    layer_store_totals(directory->store, &count, &bytes);
+    registry_totals(directory->store, KIND_LAYER, &count, &bytes);
     log_begin(&line, directory->log, LOG_INFO, "layers");
     log_text(&line, "directory", directory->path);
     log_count(&line, "count", count);
@@ -245,51 +243,26 @@ static void say_open(struct layer_directory *directory, size_t swept)
     log_end(&line);
 }
 
-/* Scans once per look_ms. When a scan fails, the next request that lists layers logs the reason. */
-static void *look_at_times(void *context)
+/* When a scan fails, the next request that lists layers logs the reason. */
+static void look_at_all(void *context)
 {
     struct layer_directory *directory = context;
-    pthread_mutex_lock(&directory->lock);
-    while (!directory->is_closing) {
-        const struct timespec next = clock_after_ms(directory->look_ms);
-        if (pthread_cond_timedwait(&directory->closing, &directory->lock, &next) == ETIMEDOUT)
-            (void)scan(directory);
-    }
-    pthread_mutex_unlock(&directory->lock);
-    return NULL;
+    registry_begin_change(directory->store);
+    (void)scan(directory);
+    registry_end_change(directory->store);
 }
 
 static void begin_looking(struct layer_directory *directory)
 {
     char text[128];
-    if (directory->look_ms == 0)
-        return;
-    const int outcome = pthread_create(&directory->looker, NULL, look_at_times, directory);
-    directory->has_looker = outcome == 0;
+    const int outcome = watch_begin(&directory->watch, directory->look_ms, look_at_all, directory);
     if (outcome != 0)
         log_say(directory->log, LOG_WARN, "the directory of layers is looked at with each request only: %s",
                 strerror_r(outcome, text, sizeof text));
 }
 
-static void stop_looking(struct layer_directory *directory)
-{
-    if (!directory->has_looker)
-        return;
-    pthread_mutex_lock(&directory->lock);
-    directory->is_closing = true;
-    pthread_cond_signal(&directory->closing);
-    pthread_mutex_unlock(&directory->lock);
-    pthread_join(directory->looker, NULL);
-}
-
 int layer_directory_open(struct layer_directory *directory, const char *path, bool is_read_only)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&directory->closing, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&directory->lock, NULL);
     if (path == NULL)
         return 0;
     int outcome = layer_files_open(path, !is_read_only, &directory->files);
@@ -297,9 +270,9 @@ int layer_directory_open(struct layer_directory *directory, const char *path, bo
         return outcome;
     directory->path = path;
     const size_t swept = layer_files_sweep(directory->files);
-    pthread_mutex_lock(&directory->lock);
+    registry_begin_change(directory->store);
     outcome = scan_files(directory);
-    pthread_mutex_unlock(&directory->lock);
+    registry_end_change(directory->store);
     directory->is_open = outcome == 0;
     if (outcome == 0) {
         say_open(directory, swept);
@@ -310,8 +283,6 @@ int layer_directory_open(struct layer_directory *directory, const char *path, bo
 
 void layer_directory_close(struct layer_directory *directory)
 {
-    stop_looking(directory);
+    watch_end(&directory->watch);
     layer_files_close(directory->files);
-    pthread_cond_destroy(&directory->closing);
-    pthread_mutex_destroy(&directory->lock);
 }

@@ -4,7 +4,7 @@
  * The files are the truth, and other programs may add, replace and remove them. Each request for a layer checks its
  * file without reading it (one fstatat, a microsecond). All files are checked when layers are listed, and by a thread
  * once per look_ms. A replaced file is used only when it is a valid layer. Changes by attnd and by others happen one at
- * a time, under the lock. A request to a layer whose file did not change never waits for a change.
+ * a time (registry_begin_change). A request to a layer whose file did not change never waits for a change.
  *
  * A directory that is removed or unmounted takes its layers along. It is found again by its path, at the next look or
  * the next change by attnd.
@@ -12,24 +12,20 @@
 #ifndef SERVICE_REGISTRY_LAYER_DIRECTORY_H
 #define SERVICE_REGISTRY_LAYER_DIRECTORY_H
 
-#include <pthread.h>
-
 #include "base/log.h"
 #include "service/registry/store.h"
+#include "service/registry/watch.h"
 
 struct layer_directory {
-    struct layer_store *store;
+    struct registry *store;
     struct layer_files *files; /* NULL: the layers are only in memory */
     const char *path;          /* borrowed */
     const struct log *log;
-    bool reads_all;       /* a file is read as soon as it is found, not at the first request */
-    unsigned look_ms;     /* 0: no thread checks the directory */
-    pthread_mutex_t lock; /* held while names change, on the disk and in the store together; guards what follows */
-    bool is_open;         /* changes by others are logged from now on */
-    bool is_gone;         /* no directory has the path */
-    pthread_t looker;
-    bool has_looker, is_closing;
-    pthread_cond_t closing;
+    bool reads_all;   /* a file is read as soon as it is found, not at the first request */
+    unsigned look_ms; /* 0: no thread checks the directory */
+    bool is_open;     /* changes by others are logged from now on; this and what follows is guarded as names are */
+    bool is_gone;     /* no directory has the path */
+    struct watch watch;
 };
 
 /*
@@ -40,17 +36,17 @@ struct layer_directory {
 int layer_directory_open(struct layer_directory *directory, const char *path, bool is_read_only);
 void layer_directory_close(struct layer_directory *directory);
 
-/* Fills in *row with the layer of that name, as layer_store_look does. The file is read if it changed. */
-void layer_directory_look(struct layer_directory *directory, const char *name, struct layer_row *row);
+/* Fills in *row with the layer of that name, as registry_look does. The file is read if it changed. */
+void layer_directory_look(struct layer_directory *directory, const char *name, struct registry_row *row);
 /*
  * Looks whether the directory still has its path. A directory that was made or mounted again is opened, and its layers
- * are found as at the start. Returns ENOENT while there is none. The caller holds the lock.
+ * are found as at the start. Returns ENOENT while there is none. The caller changes names.
  */
 int layer_directory_follow(struct layer_directory *directory);
-/* As layer_directory_look; the caller holds the lock. */
-void layer_directory_refresh(struct layer_directory *directory, const char *name, struct layer_row *row);
+/* As layer_directory_look, when the caller changes names. */
+void layer_directory_refresh(struct layer_directory *directory, const char *name, struct registry_row *row);
 /* Fills in *row without reading the file. False: the file may have changed since it was read. */
-bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct layer_row *row);
+bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct registry_row *row);
 /*
  * Looks whether the version's file, or one of its model, was written to in place since it was mapped (one fstatat per
  * file), or could not be read.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "codec/bytes/pace.h"
 #include "service/limits.h"
 #include "service/registry/layer/conditions.h"
 #include "service/registry/layer/keeper.h"
@@ -54,8 +55,8 @@ static attn_status write_version(struct call *call, struct layer_version *versio
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
     chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":\"%s\",",
-                  version->name, digest, layer_version_file_bytes(version),
-                  version->is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false",
+                  version->common.name, digest, layer_version_file_bytes(version),
+                  version->common.is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false",
                   clock_write_time(version->modified_ns, modified));
     kept_layer_write_facts(&version->facts, out);
     return ATTN_OK;
@@ -178,33 +179,33 @@ static attn_status read_page(struct call *call, struct page *page)
 }
 
 /* Drops the version from the row if its file is being written to: its digest may be of two files. */
-static attn_status confirm_row(struct call *call, struct layer_row *row)
+static attn_status confirm_row(struct call *call, struct registry_row *row)
 {
-    if (row->version == NULL)
+    if (row->layer == NULL)
         return ATTN_OK;
-    if (layer_digest(row->version, call) == NULL)
+    if (layer_digest(row->layer, call) == NULL)
         return ATTN_ERR_CANCELLED;
-    if (!layer_keeper_is_overwritten(call->in.layers, row->version))
+    if (!layer_keeper_is_overwritten(call->in.layers, row->layer))
         return ATTN_OK;
-    layer_version_release(row->version);
-    row->version = NULL;
-    row->state = LAYER_BROKEN;
+    layer_version_release(row->layer);
+    row->layer = NULL;
+    row->state = REGISTRY_BROKEN;
     text_copy(row->reason, sizeof row->reason, "the file is being written to");
     return ATTN_OK;
 }
 
 /* Writes a row of the list. A file that was not read yet is read now. A broken file is listed with the reason. */
-static attn_status write_row(struct call *call, struct layer_row *row)
+static attn_status write_row(struct call *call, struct registry_row *row)
 {
     static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};
     struct chunks *out = call->out;
-    if (row->state == LAYER_UNREAD) {
+    if (row->state == REGISTRY_UNREAD) {
         attn_error ignored = {.status = ATTN_OK};
         struct call other = {.err = &ignored};
-        if (layer_keeper_find(call->in.layers, text_span_of(row->name), &other, &row->version) == ATTN_OK)
-            row->state = LAYER_READY;
+        if (layer_keeper_find(call->in.layers, text_span_of(row->name), &other, &row->layer) == ATTN_OK)
+            row->state = REGISTRY_READY;
         else
-            layer_store_look(layer_keeper_store(call->in.layers), row->name, row);
+            registry_look(layer_keeper_registry(call->in.layers), KIND_LAYER, row->name, row);
     }
     attn_status status = confirm_row(call, row);
     chunks_format(out, "{\"state\":\"%s\",", states[row->state]);
@@ -213,10 +214,10 @@ static attn_status write_row(struct call *call, struct layer_row *row)
         chunks_json_string(out, row->reason);
         chunks_text(out, ",");
     }
-    if (row->version == NULL)
+    if (row->layer == NULL)
         chunks_format(out, "\"name\":\"%s\"", row->name);
     else if (status == ATTN_OK)
-        status = write_version(call, row->version);
+        status = write_version(call, row->layer);
     chunks_text(out, "}");
     return status;
 }
@@ -229,25 +230,23 @@ attn_status layers_list(struct call *call)
     if (status != ATTN_OK)
         return status;
     layer_keeper_rescan(call->in.layers);
-    struct layer_store *store = layer_keeper_store(call->in.layers);
-    struct layer_row *rows = attn_arena_take(call->out->arena, page.limit, sizeof *rows);
+    struct registry *store = layer_keeper_registry(call->in.layers);
+    struct registry_row *rows = attn_arena_take(call->out->arena, page.limit, sizeof *rows);
     if (rows == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
-    const size_t got = layer_store_page(store, page.after, page.limit, rows);
+    const size_t got = registry_page(store, KIND_LAYER, page.after, page.limit, rows);
     chunks_text(call->out, "{\"layers\":[");
     for (size_t i = 0; i < got; i++) {
-        const bool is_cancelled =
-            call->in.runtime->is_cancelled != NULL && call->in.runtime->is_cancelled(call->in.runtime->cancel_context);
-        if (is_cancelled)
+        if (pace_is_cancelled(call->in.runtime))
             status = ATTN_ERR_CANCELLED;
         chunks_text(call->out, i > 0 ? "," : "");
         if (status == ATTN_OK)
             status = write_row(call, &rows[i]);
-        layer_version_release(rows[i].version);
+        layer_version_release(rows[i].layer);
     }
     if (status != ATTN_OK)
         return attn_fail(call->err, status, NULL, "the list was not finished");
-    layer_store_totals(store, &count, &bytes);
+    registry_totals(store, KIND_LAYER, &count, &bytes);
     chunks_format(call->out, "],\"count\":%zu,\"bytes\":%zu,\"durable\":%s,\"next\":", count, bytes,
                   layer_keeper_is_durable(call->in.layers) ? "true" : "false");
     if (got == page.limit)

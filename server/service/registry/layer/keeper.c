@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "codec/bytes/pace.h"
 #include "service/registry/layer/conditions.h"
 #include "service/registry/layer/directory.h"
 
@@ -17,8 +18,6 @@ struct layer_keeper {
     struct layer_settings settings;
     struct layer_directory directory;
     struct prepared_store *prepared;
-    bool (*is_taken)(void *context, const char *name); /* NULL: no names are taken */
-    void *names;
 };
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper)
@@ -26,7 +25,7 @@ bool layer_keeper_is_durable(const struct layer_keeper *keeper)
     return keeper->directory.files != NULL;
 }
 
-struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
+struct registry *layer_keeper_registry(struct layer_keeper *keeper)
 {
     return keeper->directory.store;
 }
@@ -82,32 +81,37 @@ static attn_status read_name(struct text_span span, char name[LAYER_NAME_MAX + 1
 static attn_status read_new_name(const struct layer_keeper *keeper, struct text_span span,
                                  char name[LAYER_NAME_MAX + 1], struct call *call)
 {
+    struct registry_row model;
     attn_status status = read_name(span, name, call);
-    if (status == ATTN_OK && (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0))
+    if (status != ATTN_OK)
+        return status;
+    if (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0)
         return call_refuse(call, CALL_CONFLICT,
                            "\"%s\" is a name of this server's own under /v2/models: choose another", name);
-    if (status == ATTN_OK && keeper->is_taken != NULL && keeper->is_taken(keeper->names, name))
+    registry_look(keeper->directory.store, KIND_MODEL, name, &model);
+    version_release(model.version);
+    if (status == ATTN_OK && model.state != REGISTRY_ABSENT)
         return call_refuse(call, CALL_CONFLICT, "\"%s\" is the name of a model (GET /v1/models): choose another", name);
     return status;
 }
 
 /* ---- lookups ---- */
 
-static attn_status give(struct layer_row *row, struct call *call, struct layer_version **version)
+static attn_status give(struct registry_row *row, struct call *call, struct layer_version **version)
 {
-    *version = row->version;
+    *version = row->layer;
     switch (row->state) {
-    case LAYER_READY:
+    case REGISTRY_READY:
         return ATTN_OK;
-    case LAYER_BROKEN:
-    case LAYER_UNREAD:
+    case REGISTRY_BROKEN:
+    case REGISTRY_UNREAD:
         return call_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name,
                            row->reason);
-    case LAYER_UNLOADED:
+    case REGISTRY_UNLOADED:
         return call_refuse(call, CALL_CONFLICT,
                            "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again",
                            row->name, row->name);
-    case LAYER_ABSENT:
+    case REGISTRY_ABSENT:
         break;
     }
     return refuse_absent(call, row->name);
@@ -127,22 +131,22 @@ attn_status layer_keeper_confirm(struct call *call, attn_status status)
 {
     if (call->version == NULL || !layer_keeper_is_overwritten(call->in.layers, call->version))
         return status;
-    return refuse_overwritten(call, call->version->name);
+    return refuse_overwritten(call, call->version->common.name);
 }
 
 attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call,
                               struct layer_version **version)
 {
     char name[LAYER_NAME_MAX + 1];
-    struct layer_row row;
+    struct registry_row row;
     *version = NULL;
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
     layer_directory_look(&keeper->directory, name, &row);
-    if (!row.is_fixed || row.version == NULL || !layer_keeper_is_overwritten(keeper, row.version))
+    if (!row.is_fixed || row.layer == NULL || !layer_keeper_is_overwritten(keeper, row.layer))
         return give(&row, call, version);
-    layer_version_release(row.version); /* the thread that looks at models drops it, too, and reads the files again */
+    layer_version_release(row.layer); /* the thread that looks at models drops it, too, and reads the files again */
     return refuse_overwritten(call, name);
 }
 
@@ -150,7 +154,7 @@ attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span
 
 static attn_status check_room(struct layer_keeper *keeper, const char *name, size_t bytes, struct call *call)
 {
-    if (layer_store_has_room(keeper->directory.store, name, bytes))
+    if (registry_has_room(keeper->directory.store, name, bytes))
         return ATTN_OK;
     return call_refuse(call, CALL_STORE_FULL,
                        "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
@@ -168,23 +172,17 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
 /* The wait for another server that changes a layer, about. That server has the lock for a rename and an fsync. */
 enum { OTHERS_MS = 10000, OTHERS_STEP_MS = 1 };
 
-static bool is_cancelled(const struct call *call)
-{
-    const attn_runtime *runtime = call->in.runtime;
-    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
 /* Waits without the lock of the directory, which the threads of this server need meanwhile. */
 static attn_status wait_for_others(struct layer_keeper *keeper, struct call *call, unsigned *waited_ms)
 {
-    if (is_cancelled(call))
+    if (pace_is_cancelled(call->in.runtime))
         return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "another server was changing a layer");
     if ((*waited_ms += OTHERS_STEP_MS) > OTHERS_MS)
         return call_refuse(call, CALL_STORE_FAILED, "another process has the directory of layers locked for %d s",
                            OTHERS_MS / 1000);
-    pthread_mutex_unlock(&keeper->directory.lock);
+    registry_end_change(keeper->directory.store);
     nanosleep(&(struct timespec){.tv_nsec = OTHERS_STEP_MS * 1000000}, NULL);
-    pthread_mutex_lock(&keeper->directory.lock);
+    registry_begin_change(keeper->directory.store);
     return ATTN_OK;
 }
 
@@ -196,7 +194,7 @@ static attn_status keep_others_from_changing(struct layer_keeper *keeper, struct
 {
     unsigned waited_ms = 0;
     attn_status status = ATTN_OK;
-    pthread_mutex_lock(&keeper->directory.lock);
+    registry_begin_change(keeper->directory.store);
     if (keeper->directory.files == NULL)
         return ATTN_OK;
     const int outcome = layer_directory_follow(&keeper->directory);
@@ -211,7 +209,7 @@ static void let_others_change(struct layer_keeper *keeper)
 {
     if (keeper->directory.files != NULL)
         layer_files_unlock(keeper->directory.files);
-    pthread_mutex_unlock(&keeper->directory.lock);
+    registry_end_change(keeper->directory.store);
 }
 
 /*
@@ -221,24 +219,24 @@ static void let_others_change(struct layer_keeper *keeper)
  */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
-    struct layer_row row;
+    struct registry_row row;
     attn_status status = ATTN_OK;
     layer_directory_refresh(&keeper->directory, name, &row);
-    while (status == ATTN_OK && layer_conditions_lack_digest(row.version, call)) {
+    while (status == ATTN_OK && layer_conditions_lack_digest(row.layer, call)) {
         let_others_change(keeper);
-        if (layer_digest(row.version, call) == NULL)
+        if (layer_digest(row.layer, call) == NULL)
             status = ATTN_ERR_CANCELLED;
-        layer_version_release(row.version);
+        layer_version_release(row.layer);
         const attn_status kept = keep_others_from_changing(keeper, call);
         status = status == ATTN_OK ? kept : status;
         layer_directory_refresh(&keeper->directory, name, &row);
     }
-    *exists = row.state != LAYER_ABSENT;
+    *exists = row.state != REGISTRY_ABSENT;
     if (status == ATTN_OK)
-        status = layer_check_conditions(row.version, call);
+        status = layer_check_conditions(row.layer, call);
     if (status == ATTN_OK && row.is_fixed)
         status = call_refuse(call, CALL_CONFLICT, "the layer \"%s\" belongs to a model and cannot be changed", name);
-    layer_version_release(row.version);
+    layer_version_release(row.layer);
     return status;
 }
 
@@ -263,17 +261,17 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
-    struct layer_row row;
+    struct registry_row row;
     if ((call->in.if_match == NULL && call->in.if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
     bool is_known = layer_directory_is_current(&keeper->directory, name, &row);
-    if (row.version != NULL)
-        is_known = is_known && !layer_conditions_lack_digest(row.version, call);
+    if (row.layer != NULL)
+        is_known = is_known && !layer_conditions_lack_digest(row.layer, call);
     else
-        is_known = is_known && row.state == LAYER_ABSENT;
-    const bool fails = is_known && layer_check_conditions(row.version, call) != ATTN_OK;
-    layer_version_release(row.version);
+        is_known = is_known && row.state == REGISTRY_ABSENT;
+    const bool fails = is_known && layer_check_conditions(row.layer, call) != ATTN_OK;
+    layer_version_release(row.layer);
     return fails;
 }
 
@@ -289,20 +287,21 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     assert(version != NULL);
     attn_status status = keep_others_from_changing(keeper, call);
     if (status == ATTN_OK)
-        status = check_change(keeper, version->name, call, exists);
+        status = check_change(keeper, version->common.name, call, exists);
     if (status == ATTN_OK)
-        status = check_room(keeper, version->name, layer_version_bytes(version), call);
+        status = check_room(keeper, version->common.name, version->common.kept_bytes, call);
     if (status != ATTN_OK) {
         if (keeper->directory.files != NULL)
             layer_files_discard(keeper->directory.files, draft);
         return status;
     }
     if (keeper->directory.files != NULL) {
-        outcome = layer_files_commit(keeper->directory.files, draft, version->name, &version->identity, &is_renamed);
-        version->modified_ns = version->identity.modified_ns;
+        outcome = layer_files_commit(keeper->directory.files, draft, version->common.name, &version->common.identity,
+                                     &is_renamed);
+        version->modified_ns = version->common.identity.modified_ns;
     }
-    if (is_renamed && layer_store_install(keeper->directory.store, layer_version_keep(version))) {
-        (void)layer_store_set_loaded(keeper->directory.store, version->name, true);
+    if (is_renamed && registry_install(keeper->directory.store, version_keep(&version->common))) {
+        (void)registry_set_loaded(keeper->directory.store, version->common.name, true);
         return outcome == 0 ? ATTN_OK : layer_refuse_errno(call, outcome);
     }
     if (is_renamed)
@@ -391,7 +390,7 @@ static attn_status remove_file(struct layer_keeper *keeper, const char *name, st
     const int outcome = keeper->directory.files != NULL ? layer_files_remove(keeper->directory.files, name) : 0;
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    layer_store_remove(keeper->directory.store, name);
+    registry_remove(keeper->directory.store, KIND_LAYER, name);
     return ATTN_OK;
 }
 
@@ -411,14 +410,14 @@ attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span sp
 attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
-    struct layer_row row;
+    struct registry_row row;
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->directory.lock);
-    (void)layer_store_set_loaded(keeper->directory.store, name, true);
+    registry_begin_change(keeper->directory.store);
+    (void)registry_set_loaded(keeper->directory.store, name, true);
     layer_directory_refresh(&keeper->directory, name, &row);
-    pthread_mutex_unlock(&keeper->directory.lock);
+    registry_end_change(keeper->directory.store);
     struct layer_version *version;
     status = give(&row, call, &version);
     if (status == ATTN_OK && row.reason[0] != '\0')
@@ -435,44 +434,19 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
-    return layer_store_set_loaded(keeper->directory.store, name, false) ? ATTN_OK : refuse_absent(call, name);
-}
-
-bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *version)
-{
-    pthread_mutex_lock(&keeper->directory.lock);
-    const bool is_kept = layer_store_install(keeper->directory.store, version);
-    if (is_kept)
-        (void)layer_store_set_loaded(keeper->directory.store, version->name, true);
-    pthread_mutex_unlock(&keeper->directory.lock);
-    if (!is_kept)
-        layer_version_release(version);
-    return is_kept;
-}
-
-void layer_keeper_drop(struct layer_keeper *keeper, const char *name, const void *owner)
-{
-    pthread_mutex_lock(&keeper->directory.lock);
-    layer_store_remove_fixed(keeper->directory.store, name, owner);
-    pthread_mutex_unlock(&keeper->directory.lock);
-}
-
-void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name), void *context)
-{
-    keeper->is_taken = is_taken;
-    keeper->names = context;
+    return registry_set_loaded(keeper->directory.store, name, false) ? ATTN_OK : refuse_absent(call, name);
 }
 
 /* ---- statistics ---- */
 
-bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct layer_statistics *more)
+bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct registry_statistics *more)
 {
     struct timespec now;
     const struct call_times *times = &call->times;
     const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
     clock_gettime(CLOCK_REALTIME, &now);
-    *more = (struct layer_statistics){
+    *more = (struct registry_statistics){
         .successes = is_ok,
         .failures = !is_ok,
         .items = is_ok ? batch : 0,
@@ -489,9 +463,9 @@ bool layer_keeper_measure(const struct call *call, attn_status status, size_t ba
 
 void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
-    struct layer_statistics more;
+    struct registry_statistics more;
     if (layer_keeper_measure(call, status, batch, &more))
-        layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
+        registry_count(layer_keeper_registry(call->in.layers), KIND_LAYER, layer, &more);
 }
 
 /* ---- open and close ---- */
@@ -501,11 +475,11 @@ struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, co
 {
     char text[128];
     struct layer_keeper *keeper = calloc(1, sizeof *keeper);
-    struct layer_store *store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
+    struct registry *store = registry_create(settings->max_count, settings->max_bytes, settings->older);
     struct prepared_store *prepared = prepared_store_create(settings->prepared_bytes);
     if (keeper == NULL || store == NULL || prepared == NULL) {
         snprintf(message, size, "no memory for layers");
-        layer_store_destroy(store);
+        registry_destroy(store);
         prepared_store_destroy(prepared);
         free(keeper);
         return NULL;
@@ -527,7 +501,7 @@ void layer_keeper_close(struct layer_keeper *keeper)
     if (keeper == NULL)
         return;
     layer_directory_close(&keeper->directory);
-    layer_store_destroy(keeper->directory.store);
+    registry_destroy(keeper->directory.store);
     prepared_store_destroy(keeper->prepared);
     free(keeper);
 }

@@ -33,7 +33,7 @@ struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, co
 void layer_keeper_close(struct layer_keeper *keeper);
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper);
-struct layer_store *layer_keeper_store(struct layer_keeper *keeper);
+struct registry *layer_keeper_registry(struct layer_keeper *keeper);
 struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 
 /*
@@ -83,23 +83,12 @@ ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper,
  */
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name, struct call *call);
 /*
- * Keeps the version, which is fixed, as a layer that no request can change, even if the directory has a file of that
- * name. Takes over the reference. False without memory.
- */
-ATTN_MUST_CHECK bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *version);
-/* Keeps the layer of that name no longer if it belongs to that model. */
-void layer_keeper_drop(struct layer_keeper *keeper, const char *name, const void *owner);
-/* From now on, a put is refused when is_taken says so of the name. Call this before any request is served. */
-void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name),
-                          void *context);
-
-/*
  * Adds a request to the statistics of the layer of that name. name NULL: the built-in model. call->times must be filled
  * in. batch is the number of sequences in the request.
  */
 void layer_keeper_count(const struct call *call, const char *name, attn_status status, size_t batch);
 /* Fills in what one request with that outcome adds to statistics. False: it is computed again, and adds nothing yet. */
-bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct layer_statistics *more);
+bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct registry_statistics *more);
 /* Refuses for an errno of a call on the directory. */
 attn_status layer_refuse_errno(struct call *call, int error);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "codec/bytes/pace.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* the most memory for reading a header and the text in it */
 
@@ -52,6 +53,19 @@ static bool copy_header(struct layer_version *version, const struct envelope_sou
 
 /* ---- one version ---- */
 
+static void destroy(struct version *self)
+{
+    struct layer_version *version = (struct layer_version *)self;
+    prepared_slot_clear(&version->prepared);
+    layer_bytes_release(&version->bytes);
+    if (version->leave != NULL)
+        version->leave(version->owner);
+    pthread_cond_destroy(&version->summed_more);
+    pthread_mutex_destroy(&version->lock);
+    free(version->header);
+    free(version);
+}
+
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_source *base)
@@ -63,8 +77,9 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
         free(version);
         return NULL;
     }
-    atomic_init(&version->references, 1);
-    snprintf(version->name, sizeof version->name, "%s", name);
+    version_init(&version->common, KIND_LAYER, name, destroy);
+    version->common.file_bytes = bytes.size;
+    version->common.kept_bytes = bytes.size + version->header_bytes;
     version->bytes = bytes;
     version->number = atomic_fetch_add(&versions_made, 1) + 1;
     version->facts = *facts;
@@ -75,7 +90,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     pthread_condattr_destroy(&monotonic);
     digest_begin(&version->sum);
     if (identity != NULL)
-        version->identity = *identity;
+        version->common.identity = *identity;
     clock_gettime(CLOCK_REALTIME, &now);
     version->modified_ns = identity != NULL ? identity->modified_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     return version;
@@ -101,27 +116,6 @@ attn_status layer_version_read(const char *name, struct layer_bytes bytes, const
     return status;
 }
 
-struct layer_version *layer_version_keep(struct layer_version *version)
-{
-    if (version != NULL)
-        atomic_fetch_add_explicit(&version->references, 1, memory_order_relaxed);
-    return version;
-}
-
-void layer_version_release(struct layer_version *version)
-{
-    if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
-        return;
-    prepared_slot_clear(&version->prepared);
-    layer_bytes_release(&version->bytes);
-    if (version->leave != NULL)
-        version->leave(version->owner);
-    pthread_cond_destroy(&version->summed_more);
-    pthread_mutex_destroy(&version->lock);
-    free(version->header);
-    free(version);
-}
-
 size_t layer_version_file_bytes(const struct layer_version *version)
 {
     size_t bytes = version->bytes.size;
@@ -130,19 +124,9 @@ size_t layer_version_file_bytes(const struct layer_version *version)
     return bytes;
 }
 
-size_t layer_version_bytes(const struct layer_version *version)
-{
-    return version->is_fixed ? 0 : version->bytes.size + version->header_bytes;
-}
-
 /* ---- its digest ---- */
 
 enum turn { TURN_KNOWN, TURN_OURS, TURN_OTHERS, TURN_CANCELLED };
-
-static bool is_cancelled(const attn_runtime *runtime)
-{
-    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
 
 /*
  * Waits until another caller has summed its piece, or until the next check for cancellation. The caller holds the lock.
@@ -204,7 +188,7 @@ static void sum_piece(struct layer_version *version)
 const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime)
 {
     for (;;) {
-        switch (take_turn(version, is_cancelled(runtime))) {
+        switch (take_turn(version, pace_is_cancelled(runtime))) {
         case TURN_KNOWN:
             return version->digest;
         case TURN_OURS:

@@ -9,25 +9,20 @@
 #define SERVICE_REGISTRY_LAYER_VERSION_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "codec/request/kept_layer.h"
-#include "service/registry/files.h"
 #include "service/registry/prepared.h"
+#include "service/registry/version.h"
 
 struct layer_version {
-    atomic_size_t references;
-    char name[LAYER_NAME_MAX + 1];
+    struct version common;
     struct layer_bytes bytes;
-    struct layer_identity identity; /* the identity of its file; all zero without a file */
     struct kept_layer_facts facts;
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
     int64_t modified_ns;        /* milliseconds since 1970 */
     uint64_t number;            /* above 0 and unique */
-    bool is_fixed;              /* it belongs to a model, so requests cannot change it */
-    atomic_bool is_overwritten; /* seen once: it stays so when another file takes the name */
     const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
     void (*leave)(void *owner); /* called at the end of a fixed version with owner, the model */
     bool (*look)(void *owner);  /* whether a file of the model was overwritten */
@@ -57,10 +52,15 @@ ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_by
                                                attn_error *err);
 /* The bytes of the layer's file. */
 size_t layer_version_file_bytes(const struct layer_version *version);
-struct layer_version *layer_version_keep(struct layer_version *version);
-void layer_version_release(struct layer_version *version); /* version may be NULL */
-/* The bytes that count against --layers-bytes: those of the file, and the copy of its header. 0 for a layer of a model. */
-size_t layer_version_bytes(const struct layer_version *version);
+/* version may be NULL. */
+static inline struct layer_version *layer_version_keep(struct layer_version *version)
+{
+    return (struct layer_version *)version_keep((struct version *)version);
+}
+static inline void layer_version_release(struct layer_version *version)
+{
+    version_release((struct version *)version);
+}
 
 /*
  * Computes the digest. Callers read the bytes together: each takes the next piece when no other caller has one. So a

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 
 /* ---- what a model can return ---- */
@@ -95,9 +96,9 @@ static void write_facts(const struct model_version *version, struct chunks *out)
 }
 
 /* Writes the model. Releases the row's version. */
-static void write_row(struct model_row *row, struct chunks *out)
+static void write_row(struct registry_row *row, struct chunks *out)
 {
-    static const char *const states[] = {"absent", "loading", "ready", "broken"};
+    static const char *const states[] = {"absent", "ready", "loading", "broken", "unloaded"};
     chunks_text(out, "{\"name\":");
     chunks_json_string(out, row->name);
     chunks_format(out, ",\"state\":\"%s\"", states[row->state]);
@@ -105,17 +106,17 @@ static void write_row(struct model_row *row, struct chunks *out)
         chunks_text(out, ",\"reason\":");
         chunks_json_string(out, row->reason);
     }
-    if (row->version != NULL)
-        write_facts(row->version, out);
+    if (row->model != NULL)
+        write_facts(row->model, out);
     chunks_text(out, "}");
-    model_version_release(row->version);
+    version_release(row->version);
 }
 
 attn_status model_list_one(struct call *call)
 {
-    struct model_row row;
+    struct registry_row row;
     models_look(call->in.models, call->in.names[0], &row);
-    if (row.state == MODEL_ABSENT) {
+    if (row.state == REGISTRY_ABSENT) {
         struct model_version *none;
         return models_find(call->in.models, call->in.names[0], call, &none);
     }
@@ -125,15 +126,13 @@ attn_status model_list_one(struct call *call)
 
 attn_status model_list_all(struct call *call)
 {
-    const size_t limit = models_count(call->in.models);
-    struct model_row *rows = attn_arena_take(call->out->arena, limit + 1, sizeof *rows);
-    if (rows == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
-    const size_t count = models_list(call->in.models, limit, rows);
+    struct registry *registry = layer_keeper_registry(call->in.layers);
+    struct registry_row row = {.name = ""};
+    size_t count = 0;
     chunks_text(call->out, "{\"models\":[");
-    for (size_t i = 0; i < count; i++) {
-        chunks_text(call->out, i > 0 ? "," : "");
-        write_row(&rows[i], call->out);
+    while (registry_page(registry, KIND_MODEL, row.name, 1, &row) == 1) {
+        chunks_text(call->out, count++ > 0 ? "," : "");
+        write_row(&row, call->out);
     }
     chunks_format(call->out, "],\"count\":%zu}", count);
     return call_finish(call);

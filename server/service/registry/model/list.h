@@ -9,14 +9,23 @@
 #define SERVICE_REGISTRY_MODEL_LIST_H
 
 #include "base/log.h"
+#include "config/values.h"
 #include "service/call.h"
-#include "service/registry/model/row.h"
+#include "service/registry/model/version.h"
+
+struct models_settings {
+    const struct value_list *named; /* texts of "NAME=DIR,NAME=DIR" */
+    const char *parent;             /* each subfolder with a config.json is a model; NULL: none */
+    struct registry *registry;      /* has the models, and keeps their attention modules as layers */
+    attn_budget *budget;            /* the memory of all models; NULL: it has no limit */
+    unsigned look_ms;               /* 0: no thread looks at the folders */
+};
 
 struct models;
 
 /*
- * Makes the list of models, without reading them. NULL: message says what is wrong: a name that cannot be one or that is
- * given twice, or a parent that cannot be listed. settings and log must live as long.
+ * Puts the models into the registry, without reading them. NULL: message says what is wrong: a name that cannot be one,
+ * that is given twice or that a kept layer has, or a parent that cannot be listed. settings and log must live as long.
  */
 struct models *models_create(const struct models_settings *settings, const struct log *log, char *message, size_t size);
 /* Reads all models, and begins to look at their folders. Models that cannot be read are logged. */
@@ -24,23 +33,13 @@ void models_load(struct models *models);
 /* Call this when no request is being served. models may be NULL. */
 void models_destroy(struct models *models);
 
-size_t models_count(struct models *models);
-/* Whether there is a model of that name. */
-bool models_has(struct models *models, const char *name);
 /*
- * Fills in *row with the model of that name. A name without a model gives MODEL_ABSENT. A model whose file was written to
- * in place gives MODEL_LOADING.
+ * Fills in *row with the model of that name, as registry_look does. A model whose file was written to in place is
+ * REGISTRY_UNREAD.
  */
-void models_look(struct models *models, struct text_span name, struct model_row *row);
-/* Fills in up to limit models in the order of their names. Returns how many. */
-size_t models_list(struct models *models, size_t limit, struct model_row *rows);
-/* Calls found for each name until it returns false. Returns the name for which it did, or NULL. */
-const char *models_each(struct models *models, bool (*found)(void *context, const char *name), void *context);
-
+void models_look(struct models *models, struct text_span name, struct registry_row *row);
 /* Adds a request with that outcome to the statistics of the model. */
 void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch);
-/* Fills in up to limit models that had requests, in the order of their names. Returns how many. */
-size_t models_used(struct models *models, size_t limit, struct layer_use *uses);
 
 /*
  * Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. After the

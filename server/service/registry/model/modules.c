@@ -10,7 +10,7 @@
 static bool name_of(const struct model_version *version, const struct checkpoint_layer *layer,
                     char name[LAYER_NAME_MAX + 1])
 {
-    const int length = snprintf(name, LAYER_NAME_MAX + 1, "%s.%s", version->name, layer->name);
+    const int length = snprintf(name, LAYER_NAME_MAX + 1, "%s.%s", version->common.name, layer->name);
     return length <= LAYER_NAME_MAX && layer_name_is_valid(name, (size_t)length);
 }
 
@@ -46,7 +46,7 @@ static struct layer_version *make(struct model_version *version, const struct ch
         file.is_ok ? layer_version_create(name, (struct layer_bytes){.at = NULL}, NULL, &facts, &base) : NULL;
     if (made == NULL)
         return NULL;
-    made->is_fixed = true;
+    version_fix(&made->common);
     made->pieces = file.first;
     made->leave = leave;
     made->look = look;
@@ -54,7 +54,22 @@ static struct layer_version *make(struct model_version *version, const struct ch
     return made;
 }
 
-size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version)
+/* False: the module cannot be a layer. */
+static bool keep(struct registry *registry, struct model_version *version, const struct checkpoint_layer *module,
+                 const char *name, attn_arena *scratch)
+{
+    struct layer_version *layer = make(version, module, name, scratch);
+    registry_begin_change(registry);
+    const bool is_kept = layer != NULL && registry_install(registry, &layer->common);
+    if (is_kept)
+        (void)registry_set_loaded(registry, name, true);
+    registry_end_change(registry);
+    if (!is_kept)
+        layer_version_release(layer);
+    return is_kept;
+}
+
+size_t model_modules_keep(struct registry *registry, struct model_version *version)
 {
     size_t missing = 0;
     attn_arena *scratch = attn_arena_create_beside(version->files.arena);
@@ -62,20 +77,20 @@ size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *ver
         char name[LAYER_NAME_MAX + 1];
         if (!name_of(version, &version->layers.items[i], name))
             continue;
-        struct layer_version *layer = make(version, &version->layers.items[i], name, scratch);
-        if (layer == NULL || !layer_keeper_adopt(keeper, layer))
-            missing++;
+        missing += !keep(registry, version, &version->layers.items[i], name, scratch);
         attn_arena_reset(scratch);
     }
     attn_arena_destroy(scratch);
     return missing;
 }
 
-void model_layers_drop(struct layer_keeper *keeper, const struct model_version *version)
+void model_modules_drop(struct registry *registry, const struct model_version *version)
 {
+    registry_begin_change(registry);
     for (size_t i = 0; i < version->layers.count; i++) {
         char name[LAYER_NAME_MAX + 1];
         if (name_of(version, &version->layers.items[i], name))
-            layer_keeper_drop(keeper, name, version);
+            registry_remove_fixed(registry, name, version);
     }
+    registry_end_change(registry);
 }

@@ -6,12 +6,14 @@
 #ifndef SERVICE_REGISTRY_MODEL_MODULES_H
 #define SERVICE_REGISTRY_MODEL_MODULES_H
 
-#include "service/registry/layer/keeper.h"
 #include "service/registry/model/version.h"
 
-/* Keeps the layers of the version. Returns how many of its modules cannot be layers. */
-size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version);
+/*
+ * Keeps the layers of the version, also in place of files of the directory that have their names. Returns how many of its
+ * modules cannot be layers.
+ */
+size_t model_modules_keep(struct registry *registry, struct model_version *version);
 /* Keeps them no longer, except those whose names another version has taken. */
-void model_layers_drop(struct layer_keeper *keeper, const struct model_version *version);
+void model_modules_drop(struct registry *registry, const struct model_version *version);
 
 #endif

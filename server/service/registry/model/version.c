@@ -9,8 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-static void destroy(struct model_version *version)
+static void destroy(struct version *self)
 {
+    struct model_version *version = (struct model_version *)self;
     for (size_t i = 0; version->slots != NULL && i < version->model.slots; i++)
         prepared_slot_clear(&version->slots[i]);
     prepared_slot_clear(&version->head_slot);
@@ -51,7 +52,7 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     version->tokenizer = NULL;
     attn_arena_release(arena, mark);
     (void)model_files_name(status, MODEL_FILES_TOKENIZER, &err);
-    snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", MODEL_REASON_MAX - 1, err.message);
+    snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", REGISTRY_REASON_MAX - 1, err.message);
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
 }
 
@@ -78,8 +79,8 @@ attn_status model_version_create(const char *name, struct model_files *files, st
         model_files_close(files);
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
     }
-    atomic_init(&made->references, 1);
-    snprintf(made->name, sizeof made->name, "%s", name);
+    version_init(&made->common, KIND_MODEL, name, destroy);
+    version_fix(&made->common);
     made->files = *files;
     attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
     made->is_runnable = status == ATTN_OK;
@@ -97,25 +98,13 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else
-        destroy(made);
+        destroy(&made->common);
     return status;
-}
-
-struct model_version *model_version_keep(struct model_version *version)
-{
-    atomic_fetch_add(&version->references, 1);
-    return version;
 }
 
 bool model_version_is_overwritten(struct model_version *version)
 {
-    if (!atomic_load(&version->is_overwritten) && model_files_are_overwritten(&version->files))
-        atomic_store(&version->is_overwritten, true);
-    return atomic_load(&version->is_overwritten);
-}
-
-void model_version_release(struct model_version *version)
-{
-    if (version != NULL && atomic_fetch_sub(&version->references, 1) == 1)
-        destroy(version);
+    if (!atomic_load(&version->common.is_overwritten) && model_files_are_overwritten(&version->files))
+        atomic_store(&version->common.is_overwritten, true);
+    return atomic_load(&version->common.is_overwritten);
 }

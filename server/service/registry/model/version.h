@@ -1,35 +1,29 @@
 /*
  * version.h: one version of a model: its mapped files, its description, and the slots of its prepared weights.
- *
- * A version does not change after it was made. A request that computes with a version holds a reference, so it keeps
- * the version with which it began. Releasing the last reference unmaps the files.
  */
 #ifndef SERVICE_REGISTRY_MODEL_VERSION_H
 #define SERVICE_REGISTRY_MODEL_VERSION_H
-
-#include <stdatomic.h>
 
 #include "codec/checkpoint/checkpoint_model.h"
 #include "codec/tokenizer/tokenizer.h"
 #include "service/registry/model/files.h"
 #include "service/registry/prepared.h"
+#include "service/registry/store.h"
 
-enum { MODEL_NAME_MAX = 64, MODEL_REASON_MAX = 640 };
+enum { MODEL_NAME_MAX = 64 };
 
 struct model_version {
-    atomic_size_t references;
-    atomic_bool is_overwritten; /* seen once: it stays so when another file takes the name */
-    char name[MODEL_NAME_MAX + 1];
+    struct version common;
     struct model_files files;
     bool is_runnable; /* false: model is empty, and there are only layers */
     struct checkpoint_model model;
     struct checkpoint_layers layers; /* its attention modules */
     struct prepared_slot *slots;     /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;
-    const struct tokenizer *tokenizer;       /* in the files' arena; NULL: there is none, or it cannot be used */
-    char tokenizer_reason[MODEL_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
-    size_t tokenizer_bytes;                  /* of memory */
-    int64_t loaded_ms;                       /* milliseconds since 1970 */
+    const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
+    char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
+    size_t tokenizer_bytes;                     /* of memory */
+    int64_t loaded_ms;                          /* milliseconds since 1970 */
 };
 
 /*
@@ -39,8 +33,15 @@ struct model_version {
  */
 ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_files *files,
                                                  struct model_version **version, attn_error *err);
-struct model_version *model_version_keep(struct model_version *version);
-void model_version_release(struct model_version *version); /* version may be NULL */
+/* version may be NULL. */
+static inline struct model_version *model_version_keep(struct model_version *version)
+{
+    return (struct model_version *)version_keep((struct version *)version);
+}
+static inline void model_version_release(struct model_version *version)
+{
+    version_release((struct version *)version);
+}
 /*
  * Whether one of its files was written to in place, so that what was read from it may be of two files. One fstatat per
  * file.

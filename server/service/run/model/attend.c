@@ -56,7 +56,7 @@ static attn_status add_effective(struct model_work *work)
     const struct checkpoint_model *model = &work->version->model;
     struct chunks text = chunks_begin(work->call->out->arena);
     chunks_text(&text, "{\"model\":");
-    chunks_json_string(&text, work->version->name);
+    chunks_json_string(&text, work->version->common.name);
     chunks_text(&text, ",\"model_type\":");
     chunks_json_string(&text, model->type);
     chunks_format(&text, ",\"layers\":%zu,\"compute\":\"%s\",\"kernel\":", model->stacks[0].layers,

@@ -86,7 +86,7 @@ static attn_status need_tokenizer(const struct making *making, const char *field
     if (version->tokenizer != NULL)
         return ATTN_OK;
     return attn_fail(making->err, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s",
-                     field, version->name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
+                     field, version->common.name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
                      making->kind == MODEL_REQUEST_TOKENS ? "add its tokenizer.json to the folder" : "give inputs.ids");
 }
 
@@ -96,7 +96,7 @@ static attn_status need_words(const struct making *making, const char *field)
         return ATTN_OK;
     return attn_fail(making->err, ATTN_ERR_FIELD, field,
                      "%s does not go with the model \"%s\", which reads images: give inputs.pixels", field,
-                     making->version->name);
+                     making->version->common.name);
 }
 
 /* Whether the kinds of inputs go with the model. */
@@ -118,7 +118,7 @@ static attn_status check_kinds(const struct making *making)
     if (making->version->model.stack_count < 2)
         return attn_fail(making->err, ATTN_ERR_FIELD, target,
                          "%s is the input of a decoder behind an encoder, and the model \"%s\" has none: leave it out",
-                         target, making->version->name);
+                         target, making->version->common.name);
     if (inputs->target == NULL)
         return ATTN_OK;
     if (making->version->model.decoder_start_id < 0)
@@ -316,7 +316,7 @@ static attn_status check_pixels(const struct making *making)
         return attn_fail(making->err, ATTN_ERR_FIELD, "/inputs/pixels",
                          "/inputs/pixels does not go with the model \"%s\", which reads tokens: give inputs.text or "
                          "inputs.ids",
-                         making->version->name);
+                         making->version->common.name);
     const size_t wanted[] = {pixels->shape[0], embedding->kernel.shape[1], embedding->image, embedding->image};
     return memcmp(wanted, pixels->shape, sizeof wanted) == 0
                ? ATTN_OK

@@ -40,6 +40,6 @@ attn_status model_work_end(struct model_work *work, attn_status status)
 {
     struct call *call = work->call;
     status = models_confirm(call, work->version, status);
-    models_note(call->in.models, call, work->version->name, status, work->request.inputs.batch);
+    models_note(call->in.models, call, work->version->common.name, status, work->request.inputs.batch);
     return limits_explain(call, status);
 }

@@ -11,7 +11,7 @@
 static const struct metrics_route routes[] = {{"GET", "/a"}, {"POST", "/b/{name}"}};
 static const char *const reasons[] = {"busy", NULL, "quota"};
 static const struct metrics_labels labels = {routes, 2, reasons, 3};
-static const struct layer_use models[] = {
+static const struct registry_use models[] = {
     {"attention", {.successes = 0}},
     {"kept.a", {.successes = 2, .failures = 1, .items = 5, .success_ms = 2.5, .failure_ms = 0.5, .compute_ms = 1.25}}};
 static const struct metrics_now now = {.models = models,

@@ -34,72 +34,72 @@ static struct layer_version *make(const char *name, const char *letters)
     return make_of(name, letters, NULL);
 }
 
-static void install(struct layer_store *store, const char *name, const char *letters)
+static void install(struct registry *store, const char *name, const char *letters)
 {
-    ck_assert(layer_store_install(store, make(name, letters)));
+    ck_assert(registry_install(store, &make(name, letters)->common));
 }
 
-static struct layer_store *create(size_t count, size_t bytes, size_t older)
+static struct registry *create(size_t count, size_t bytes, size_t older)
 {
     arena = attn_arena_create(ARENA_BYTES);
     ck_assert_ptr_nonnull(arena);
-    struct layer_store *store = layer_store_create(count, bytes, older);
+    struct registry *store = registry_create(count, bytes, older);
     ck_assert_ptr_nonnull(store);
     return store;
 }
 
-static void destroy(struct layer_store *store)
+static void destroy(struct registry *store)
 {
-    layer_store_destroy(store);
+    registry_destroy(store);
     attn_arena_destroy(arena);
 }
 
-static struct layer_row look(struct layer_store *store, const char *name)
+static struct registry_row look(struct registry *store, const char *name)
 {
-    struct layer_row row;
-    layer_store_look(store, name, &row);
+    struct registry_row row;
+    registry_look(store, KIND_LAYER, name, &row);
     ck_assert_str_eq(row.name, name);
     return row;
 }
 
 /* The digest of the present version, which is computed for it. */
-static void digest_of_present(struct layer_store *store, const char *name, char text[DIGEST_TEXT])
+static void digest_of_present(struct registry *store, const char *name, char text[DIGEST_TEXT])
 {
-    struct layer_row row = look(store, name);
-    ck_assert_ptr_nonnull(row.version);
-    memcpy(text, layer_version_digest(row.version, NULL), DIGEST_TEXT);
-    layer_version_release(row.version);
+    struct registry_row row = look(store, name);
+    ck_assert_ptr_nonnull(row.layer);
+    memcpy(text, layer_version_digest(row.layer, NULL), DIGEST_TEXT);
+    layer_version_release(row.layer);
 }
 
 START_TEST(names_are_kept_in_their_order_whatever_the_order_they_came_in)
 {
-    struct layer_store *store = create(MANY, 1 << 20, 0);
-    struct layer_row rows[MANY];
+    struct registry *store = create(MANY, 1 << 20, 0);
+    struct registry_row rows[MANY];
     char name[16];
     size_t count, bytes;
     for (size_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%03zu", i * 77 % MANY);
         install(store, name, "ab");
     }
-    layer_store_totals(store, &count, &bytes);
+    registry_totals(store, KIND_LAYER, &count, &bytes);
     ck_assert(count == MANY && bytes == 2 * MANY);
-    ck_assert_uint_eq(layer_store_page(store, "", MANY, rows), MANY);
+    ck_assert_uint_eq(registry_page(store, KIND_LAYER, "", MANY, rows), MANY);
     for (size_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%03zu", i);
         ck_assert_str_eq(rows[i].name, name);
-        ck_assert_int_eq(rows[i].state, LAYER_READY);
-        layer_version_release(rows[i].version);
+        ck_assert_int_eq(rows[i].state, REGISTRY_READY);
+        layer_version_release(rows[i].layer);
     }
-    ck_assert_uint_eq(layer_store_page(store, "n197", MANY, rows), 2);
+    ck_assert_uint_eq(registry_page(store, KIND_LAYER, "n197", MANY, rows), 2);
     ck_assert_str_eq(rows[0].name, "n198");
-    layer_version_release(rows[0].version);
-    layer_version_release(rows[1].version);
-    ck_assert_uint_eq(layer_store_page(store, "n1975", 1, rows), 1); /* behind a name that is not there */
+    layer_version_release(rows[0].layer);
+    layer_version_release(rows[1].layer);
+    ck_assert_uint_eq(registry_page(store, KIND_LAYER, "n1975", 1, rows), 1); /* behind a name that is not there */
     ck_assert_str_eq(rows[0].name, "n198");
-    layer_version_release(rows[0].version);
-    layer_store_remove(store, "n000");
-    layer_store_remove(store, "n000");
-    layer_store_totals(store, &count, &bytes);
+    layer_version_release(rows[0].layer);
+    registry_remove(store, KIND_LAYER, "n000");
+    registry_remove(store, KIND_LAYER, "n000");
+    registry_totals(store, KIND_LAYER, &count, &bytes);
     ck_assert(count == MANY - 1 && bytes == 2 * (MANY - 1));
     destroy(store);
 }
@@ -107,156 +107,156 @@ END_TEST
 
 START_TEST(what_is_absent_has_a_row_too)
 {
-    struct layer_store *store = create(4, 100, 2);
+    struct registry *store = create(4, 100, 2);
     char digests[4][DIGEST_TEXT];
-    ck_assert_int_eq(look(store, "a").state, LAYER_ABSENT);
-    ck_assert(!layer_store_set_loaded(store, "a", false));
-    ck_assert_ptr_null(layer_store_older(store, "a", ""));
-    ck_assert_uint_eq(layer_store_digests(store, "a", digests, 4), 0);
+    ck_assert_int_eq(look(store, "a").state, REGISTRY_ABSENT);
+    ck_assert(!registry_set_loaded(store, "a", false));
+    ck_assert_ptr_null(registry_older(store, "a", ""));
+    ck_assert_uint_eq(registry_digests(store, "a", digests, 4), 0);
     ck_assert(layer_version_keep(NULL) == NULL);
     layer_version_release(NULL);
-    layer_store_destroy(NULL);
+    registry_destroy(NULL);
     destroy(store);
 }
 END_TEST
 
 START_TEST(a_name_keeps_as_many_replaced_versions_as_it_may)
 {
-    struct layer_store *store = create(4, 100, 2);
+    struct registry *store = create(4, 100, 2);
     static const char *const contents[] = {"one", "two", "three", "four"};
     char known[4][DIGEST_TEXT], listed[8][DIGEST_TEXT];
     for (size_t i = 0; i < 4; i++) {
         install(store, "a", contents[i]);
         digest_of_present(store, "a", known[i]);
     }
-    ck_assert_uint_eq(layer_store_digests(store, "a", listed, 8), 3);
+    ck_assert_uint_eq(registry_digests(store, "a", listed, 8), 3);
     ck_assert_str_eq(listed[0], known[3]);
     ck_assert_str_eq(listed[1], known[2]);
     ck_assert_str_eq(listed[2], known[1]);
-    ck_assert_uint_eq(layer_store_digests(store, "a", listed, 2), 2);
-    ck_assert_uint_eq(layer_store_digests(store, "a", listed, 0), 0);
-    struct layer_version *older = layer_store_older(store, "a", known[1]);
+    ck_assert_uint_eq(registry_digests(store, "a", listed, 2), 2);
+    ck_assert_uint_eq(registry_digests(store, "a", listed, 0), 0);
+    struct layer_version *older = registry_older(store, "a", known[1]);
     ck_assert(older != NULL && older->bytes.size == 3 && memcmp(older->bytes.at, "two", 3) == 0);
     layer_version_release(older);
-    ck_assert_ptr_null(layer_store_older(store, "a", known[0])); /* gave way */
-    ck_assert_ptr_null(layer_store_older(store, "a", known[3])); /* is the present one */
+    ck_assert_ptr_null(registry_older(store, "a", known[0])); /* gave way */
+    ck_assert_ptr_null(registry_older(store, "a", known[3])); /* is the present one */
     install(store, "a", "five");
-    ck_assert_uint_eq(layer_store_digests(store, "a", listed, 8), 3); /* nothing is computed for a list */
+    ck_assert_uint_eq(registry_digests(store, "a", listed, 8), 3); /* nothing is computed for a list */
     ck_assert(listed[0][0] == '\0' && strcmp(listed[1], known[3]) == 0);
-    ck_assert(layer_store_set_loaded(store, "a", false));
-    ck_assert_int_eq(look(store, "a").state, LAYER_UNLOADED);
-    ck_assert_ptr_null(layer_store_older(store, "a", known[2]));
-    ck_assert(layer_store_set_loaded(store, "a", true));
+    ck_assert(registry_set_loaded(store, "a", false));
+    ck_assert_int_eq(look(store, "a").state, REGISTRY_UNLOADED);
+    ck_assert_ptr_null(registry_older(store, "a", known[2]));
+    ck_assert(registry_set_loaded(store, "a", true));
     destroy(store);
 }
 END_TEST
 
 START_TEST(without_older_versions_the_replaced_one_lives_as_long_as_somebody_holds_it)
 {
-    struct layer_store *store = create(4, 100, 0);
+    struct registry *store = create(4, 100, 0);
     install(store, "a", "one");
-    struct layer_row row = look(store, "a");
+    struct registry_row row = look(store, "a");
     install(store, "a", "two");
-    ck_assert_mem_eq(row.version->bytes.at, "one", 3);
-    ck_assert_ptr_null(layer_store_older(store, "a", layer_version_digest(row.version, NULL)));
-    layer_version_release(row.version);
+    ck_assert_mem_eq(row.layer->bytes.at, "one", 3);
+    ck_assert_ptr_null(registry_older(store, "a", layer_version_digest(row.layer, NULL)));
+    layer_version_release(row.layer);
     destroy(store);
 }
 END_TEST
 
 START_TEST(replaced_versions_give_way_to_present_ones)
 {
-    struct layer_store *store = create(4, 10, 4);
+    struct registry *store = create(4, 10, 4);
     char digests[MANY][DIGEST_TEXT];
     size_t count, bytes;
     install(store, "a", "1234");
     install(store, "a", "5678");
-    ck_assert_uint_eq(layer_store_digests(store, "a", digests, MANY), 2);
+    ck_assert_uint_eq(registry_digests(store, "a", digests, MANY), 2);
     install(store, "b", "1234");
-    ck_assert_uint_eq(layer_store_digests(store, "a", digests, MANY), 1);
-    layer_store_totals(store, &count, &bytes);
+    ck_assert_uint_eq(registry_digests(store, "a", digests, MANY), 1);
+    registry_totals(store, KIND_LAYER, &count, &bytes);
     ck_assert(count == 2 && bytes == 8);
     install(store, "b", "12");
-    ck_assert_uint_eq(layer_store_digests(store, "b", digests, MANY), 2);
+    ck_assert_uint_eq(registry_digests(store, "b", digests, MANY), 2);
     destroy(store);
     store = create(4, 100, 99); /* more than a name can keep */
-    for (int i = 0; i < LAYER_OLDER_MAX + 3; i++)
+    for (int i = 0; i < REGISTRY_OLDER_MAX + 3; i++)
         install(store, "a", "1");
-    ck_assert_uint_eq(layer_store_digests(store, "a", digests, MANY), LAYER_OLDER_MAX + 1);
+    ck_assert_uint_eq(registry_digests(store, "a", digests, MANY), REGISTRY_OLDER_MAX + 1);
     destroy(store);
 }
 END_TEST
 
 START_TEST(room_is_counted_by_layers_and_by_bytes)
 {
-    struct layer_store *store = create(2, 10, 1);
-    ck_assert(layer_store_has_room(store, "a", 10) && !layer_store_has_room(store, "a", 11));
+    struct registry *store = create(2, 10, 1);
+    ck_assert(registry_has_room(store, "a", 10) && !registry_has_room(store, "a", 11));
     install(store, "a", "12345678");
-    ck_assert(layer_store_has_room(store, "a", 10)); /* in the place of what is there */
-    ck_assert(layer_store_has_room(store, "b", 2) && !layer_store_has_room(store, "b", 3));
+    ck_assert(registry_has_room(store, "a", 10)); /* in the place of what is there */
+    ck_assert(registry_has_room(store, "b", 2) && !registry_has_room(store, "b", 3));
     install(store, "b", "1");
-    ck_assert(layer_store_has_room(store, "b", 2) && !layer_store_has_room(store, "c", 0));
+    ck_assert(registry_has_room(store, "b", 2) && !registry_has_room(store, "c", 0));
     install(store, "b", "12345678"); /* a file that others made may be over it */
-    ck_assert(!layer_store_has_room(store, "c", 0) && layer_store_has_room(store, "a", 2));
+    ck_assert(!registry_has_room(store, "c", 0) && registry_has_room(store, "a", 2));
     install(store, "c", "123");
-    ck_assert(!layer_store_has_room(store, "a", 0));
+    ck_assert(!registry_has_room(store, "a", 0));
     destroy(store);
 }
 END_TEST
 
 START_TEST(layers_of_models_take_no_room)
 {
-    struct layer_store *store = create(1, 10, 1);
+    struct registry *store = create(1, 10, 1);
     for (int again = 0; again < 2; again++) {
         struct layer_version *fixed = make("model.layer", "123456789");
-        fixed->is_fixed = true;
-        ck_assert(layer_store_install(store, fixed));
-        ck_assert(layer_store_has_room(store, "a", 10));
+        version_fix(&fixed->common);
+        ck_assert(registry_install(store, &fixed->common));
+        ck_assert(registry_has_room(store, "a", 10));
     }
     install(store, "a", "12345678");
-    ck_assert(layer_store_has_room(store, "a", 10) && !layer_store_has_room(store, "b", 0));
-    layer_store_remove(store, "model.layer");
-    ck_assert(layer_store_has_room(store, "a", 10) && !layer_store_has_room(store, "b", 0));
+    ck_assert(registry_has_room(store, "a", 10) && !registry_has_room(store, "b", 0));
+    registry_remove(store, KIND_LAYER, "model.layer");
+    ck_assert(registry_has_room(store, "a", 10) && !registry_has_room(store, "b", 0));
     destroy(store);
 }
 END_TEST
 
 START_TEST(a_file_that_cannot_be_read_leaves_what_was_there)
 {
-    struct layer_store *store = create(4, 100, 1);
+    struct registry *store = create(4, 100, 1);
     const struct layer_identity seen = {.bytes = 5, .modified_ns = 7};
     char digests[2][DIGEST_TEXT];
-    ck_assert(layer_store_note(store, "a", &seen, NULL));
-    struct layer_row row = look(store, "a");
-    ck_assert(row.state == LAYER_UNREAD && row.version == NULL && layer_identity_equal(&row.seen, &seen));
-    ck_assert(layer_store_has_room(store, "a", 100)); /* its name is taken, none of the bytes */
-    ck_assert_uint_eq(layer_store_digests(store, "a", digests, 2), 0);
-    ck_assert(layer_store_note(store, "a", &seen, "no layer"));
+    ck_assert(registry_note(store, KIND_LAYER, "a", &seen, NULL));
+    struct registry_row row = look(store, "a");
+    ck_assert(row.state == REGISTRY_UNREAD && row.layer == NULL && layer_identity_equal(&row.seen, &seen));
+    ck_assert(registry_has_room(store, "a", 100)); /* its name is taken, none of the bytes */
+    ck_assert_uint_eq(registry_digests(store, "a", digests, 2), 0);
+    ck_assert(registry_note(store, KIND_LAYER, "a", &seen, "no layer"));
     row = look(store, "a");
-    ck_assert_int_eq(row.state, LAYER_BROKEN);
+    ck_assert_int_eq(row.state, REGISTRY_BROKEN);
     ck_assert_str_eq(row.reason, "no layer");
     install(store, "a", "one");
     row = look(store, "a");
-    ck_assert(row.state == LAYER_READY && row.reason[0] == '\0');
-    layer_version_release(row.version);
-    ck_assert(layer_store_note(store, "a", &seen, "no layer"));
+    ck_assert(row.state == REGISTRY_READY && row.reason[0] == '\0');
+    layer_version_release(row.layer);
+    ck_assert(registry_note(store, KIND_LAYER, "a", &seen, "no layer"));
     row = look(store, "a");
-    ck_assert(row.state == LAYER_READY && strcmp(row.reason, "no layer") == 0);
-    layer_version_release(row.version);
+    ck_assert(row.state == REGISTRY_READY && strcmp(row.reason, "no layer") == 0);
+    layer_version_release(row.layer);
     destroy(store);
 }
 END_TEST
 
 /* All versions of a name, and what the digests of those that are left are. */
-static size_t versions(struct layer_store *store, const char *name)
+static size_t versions(struct registry *store, const char *name)
 {
     char digests[8][DIGEST_TEXT];
-    return layer_store_digests(store, name, digests, 8);
+    return registry_digests(store, name, digests, 8);
 }
 
 START_TEST(versions_of_a_file_that_was_written_to_in_its_place_are_let_go)
 {
-    struct layer_store *store = create(4, 100, 4);
+    struct registry *store = create(4, 100, 4);
     const struct layer_identity file = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 4};
     const struct layer_identity others[] = {
         file, /* as it was */
@@ -266,45 +266,45 @@ START_TEST(versions_of_a_file_that_was_written_to_in_its_place_are_let_go)
     };
     const struct layer_identity written = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 5};
     size_t count, bytes;
-    ck_assert(layer_store_install(store, make_of("a", "old", &file)));
+    ck_assert(registry_install(store, &make_of("a", "old", &file)->common));
     install(store, "a", "none");
-    ck_assert(layer_store_install(store, make_of("a", "present", &file)));
+    ck_assert(registry_install(store, &make_of("a", "present", &file)->common));
     for (size_t i = 0; i < COUNT(others); i++) {
-        layer_store_forget(store, "a", &others[i]);
+        registry_forget(store, KIND_LAYER, "a", &others[i]);
         ck_assert_uint_eq(versions(store, "a"), 3);
     }
-    struct layer_row row = look(store, "a");
-    layer_store_forget(store, "a", &written);
-    layer_store_forget(store, "absent", &written);
+    struct registry_row row = look(store, "a");
+    registry_forget(store, KIND_LAYER, "a", &written);
+    registry_forget(store, KIND_LAYER, "absent", &written);
     ck_assert_uint_eq(versions(store, "a"), 1);
-    ck_assert_mem_eq(row.version->bytes.at, "present", 7); /* whoever computes with it goes on */
-    layer_version_release(row.version);
-    layer_store_totals(store, &count, &bytes);
+    ck_assert_mem_eq(row.layer->bytes.at, "present", 7); /* whoever computes with it goes on */
+    layer_version_release(row.layer);
+    registry_totals(store, KIND_LAYER, &count, &bytes);
     ck_assert(count == 1 && bytes == 0);
-    ck_assert(layer_store_has_room(store, "b", 100));
+    ck_assert(registry_has_room(store, "b", 100));
     row = look(store, "a");
-    ck_assert(row.version == NULL && row.state == LAYER_UNREAD);
+    ck_assert(row.layer == NULL && row.state == REGISTRY_UNREAD);
     destroy(store);
 }
 END_TEST
 
 START_TEST(requests_are_counted_by_name)
 {
-    struct layer_store *store = create(4, 100, 1);
-    const struct layer_statistics one = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-    struct layer_statistics built_in;
+    struct registry *store = create(4, 100, 1);
+    const struct registry_statistics one = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    struct registry_statistics built_in;
     install(store, "a", "one");
-    layer_store_count(store, "a", &one);
-    layer_store_count(store, "a", &one);
-    layer_store_count(store, "gone", &one);
-    layer_store_count(store, NULL, &one);
-    const struct layer_row row = look(store, "a");
+    registry_count(store, KIND_LAYER, "a", &one);
+    registry_count(store, KIND_LAYER, "a", &one);
+    registry_count(store, KIND_LAYER, "gone", &one);
+    registry_count(store, KIND_LAYER, NULL, &one);
+    const struct registry_row row = look(store, "a");
     ck_assert(row.statistics.successes == 2 && row.statistics.failures == 4 && row.statistics.items == 6);
     ck_assert(row.statistics.success_ms == 8 && row.statistics.failure_ms == 10 && row.statistics.queue_ms == 12);
     ck_assert(row.statistics.parse_ms == 14 && row.statistics.compute_ms == 16 && row.statistics.write_ms == 18);
     ck_assert_int_eq(row.statistics.last_ms, 10);
-    layer_version_release(row.version);
-    layer_store_built_in(store, &built_in);
+    layer_version_release(row.layer);
+    registry_built_in(store, &built_in);
     ck_assert(built_in.successes == 1 && built_in.last_ms == 10);
     destroy(store);
 }
@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(conditions_are_those_of_entity_tags)
 {
-    struct layer_store *store = create(4, 100, 1);
+    struct registry *store = create(4, 100, 1);
     struct layer_version *version = make("a", "one");
     const char *digest = layer_version_digest(version, NULL);
     char exact[80], weak[80], list[120];

@@ -560,7 +560,6 @@ static void prepare(void)
     static const struct layer_settings settings = {.max_count = 4, .max_bytes = 1 << 20, .older = 1};
     static const struct request kept = {.name = "kept", .service = layers_put, .path_name = "kept", .body = LAYER};
     static const struct value_list folders = {{"bert=tests/others/models/bert,t5=tests/others/models/t5"}, 1};
-    static const struct models_settings of_models = {.named = &folders};
     char message[320];
     envelope_prepare();
     ck_assert_msg(font_set_open(&fonts, "auto", message, sizeof message), "%s", message);
@@ -568,6 +567,7 @@ static void prepare(void)
     ck_assert_msg(layers != NULL, "%s", message);
     caches = cache_store_create(1 << 20, 4, 60);
     ck_assert_ptr_nonnull(caches);
+    const struct models_settings of_models = {.named = &folders, .registry = layer_keeper_registry(layers)};
     models = models_create(&of_models, &silence, message, sizeof message);
     ck_assert_msg(models != NULL, "%s", message);
     models_load(models);

@@ -23,22 +23,22 @@ static void copy_file(const char *from, const char *to)
     fclose(stream);
 }
 
-static enum layer_state state_of(const char *name)
+static enum registry_state state_of(const char *name)
 {
-    struct layer_row row;
-    layer_store_look(layer_keeper_store(keeper), name, &row);
-    layer_version_release(row.version);
+    struct registry_row row;
+    registry_look(layer_keeper_registry(keeper), KIND_LAYER, name, &row);
+    layer_version_release(row.layer);
     return row.state;
 }
 
 /* Of the version that is served. */
 static uint64_t number_of(const char *name)
 {
-    struct layer_row row;
-    layer_store_look(layer_keeper_store(keeper), name, &row);
-    ck_assert_ptr_nonnull(row.version);
-    const uint64_t number = row.version->number;
-    layer_version_release(row.version);
+    struct registry_row row;
+    registry_look(layer_keeper_registry(keeper), KIND_LAYER, name, &row);
+    ck_assert_ptr_nonnull(row.layer);
+    const uint64_t number = row.layer->number;
+    layer_version_release(row.layer);
     return number;
 }
 
@@ -68,8 +68,8 @@ START_TEST(a_rescan_notices_what_others_added_replaced_and_removed)
     replace_file("a", "other");
     remove_file("gone");
     layer_keeper_rescan(keeper);
-    ck_assert_int_eq(state_of("new"), LAYER_UNREAD);
-    ck_assert_int_eq(state_of("gone"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("new"), REGISTRY_UNREAD);
+    ck_assert_int_eq(state_of("gone"), REGISTRY_ABSENT);
     ck_assert_uint_ne(number_of("a"), number);
     ck_assert_int_eq(find("new").status, ATTN_OK);
     remove_file("new");
@@ -77,8 +77,8 @@ START_TEST(a_rescan_notices_what_others_added_replaced_and_removed)
     layer_keeper_rescan(keeper);
     remove_file("unread");
     layer_keeper_rescan(keeper);
-    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
-    ck_assert_int_eq(state_of("unread"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("new"), REGISTRY_ABSENT);
+    ck_assert_int_eq(state_of("unread"), REGISTRY_ABSENT);
 }
 END_TEST
 
@@ -95,7 +95,7 @@ START_TEST(a_request_notices_what_others_did_to_its_layer)
     ck_assert_uint_ne(number_of("new"), number);
     remove_file("new");
     ck_assert_int_eq(find("new").refusal, CALL_NOT_FOUND);
-    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("new"), REGISTRY_ABSENT);
 }
 END_TEST
 
@@ -108,13 +108,13 @@ START_TEST(a_thread_notices_what_others_did)
     keeper = open_keeper();
     ck_assert_msg(keeper != NULL, "%s", message);
     copy_file("a", "new");
-    for (int i = 0; i < 10000 && state_of("new") == LAYER_ABSENT; i++)
+    for (int i = 0; i < 10000 && state_of("new") == REGISTRY_ABSENT; i++)
         usleep(1000);
-    ck_assert_int_eq(state_of("new"), LAYER_UNREAD);
+    ck_assert_int_eq(state_of("new"), REGISTRY_UNREAD);
     remove_file("new");
-    for (int i = 0; i < 10000 && state_of("new") != LAYER_ABSENT; i++)
+    for (int i = 0; i < 10000 && state_of("new") != REGISTRY_ABSENT; i++)
         usleep(1000);
-    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("new"), REGISTRY_ABSENT);
 }
 END_TEST
 
@@ -132,8 +132,8 @@ START_TEST(what_is_no_file_is_no_layer_of_the_directory)
     snprintf(path, sizeof path, "%s/nowhere.safetensors", folder);
     ck_assert_int_eq(symlink("not-there", path), 0);
     layer_keeper_rescan(keeper);
-    ck_assert_int_eq(state_of("pipe"), LAYER_ABSENT);
-    ck_assert_int_eq(state_of("nowhere"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("pipe"), REGISTRY_ABSENT);
+    ck_assert_int_eq(state_of("nowhere"), REGISTRY_ABSENT);
     rewind(stream);
     while (fgets(said, sizeof said, stream) != NULL)
         ck_assert_msg(strstr(said, "file of a layer") == NULL, "%s", said);
@@ -151,10 +151,10 @@ START_TEST(a_rescan_reads_what_it_finds_when_every_file_is_read)
     settings.verifies_at_start = true;
     keeper = open_keeper();
     ck_assert_msg(keeper != NULL, "%s", message);
-    ck_assert_int_eq(state_of("a"), LAYER_READY);
+    ck_assert_int_eq(state_of("a"), REGISTRY_READY);
     copy_file("a", "new");
     layer_keeper_rescan(keeper);
-    ck_assert_int_eq(state_of("new"), LAYER_READY);
+    ck_assert_int_eq(state_of("new"), REGISTRY_READY);
 }
 END_TEST
 

@@ -62,10 +62,10 @@ static void begin(const struct chunks *file)
 
 static struct layer_version *version_of_kept(void)
 {
-    struct layer_row row;
-    layer_store_look(layer_keeper_store(keeper), "kept", &row);
-    ck_assert_ptr_nonnull(row.version);
-    return row.version;
+    struct registry_row row;
+    registry_look(layer_keeper_registry(keeper), KIND_LAYER, "kept", &row);
+    ck_assert_ptr_nonnull(row.layer);
+    return row.layer;
 }
 
 /* ---- a digest that is held up ---- */

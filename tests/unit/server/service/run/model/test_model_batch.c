@@ -56,16 +56,18 @@ static void prepare(void)
     json_tree_prepare();
     arena = attn_arena_create((size_t)1 << 30);
     scratch = attn_arena_create((size_t)1 << 30);
-    text_model = (struct model_version){.name = "bert", .tokenizer = load("tests/others/models/bert/tokenizer.json")};
+    text_model =
+        (struct model_version){.common.name = "bert", .tokenizer = load("tests/others/models/bert/tokenizer.json")};
     text_model.model = (struct checkpoint_model){.stack_count = 1, .longest = LONGEST, .decoder_start_id = -1};
     text_model.model.stacks[0].embedding = (struct model_embedding){.words = table(WORDS), .types = table(2)};
     bare_model = text_model;
     bare_model.tokenizer = NULL;
-    two_stacks = (struct model_version){.name = "t5", .tokenizer = load("tests/others/models/t5/tokenizer.json")};
+    two_stacks =
+        (struct model_version){.common.name = "t5", .tokenizer = load("tests/others/models/t5/tokenizer.json")};
     two_stacks.model = (struct checkpoint_model){.stack_count = 2, .decoder_start_id = 0};
     two_stacks.model.stacks[0].embedding = (struct model_embedding){.words = table(WORDS)};
     two_stacks.model.stacks[1].embedding = (struct model_embedding){.words = table(WORDS)};
-    image_model = (struct model_version){.name = "vit"};
+    image_model = (struct model_version){.common.name = "vit"};
     image_model.model = (struct checkpoint_model){.stack_count = 1, .decoder_start_id = -1};
     image_model.model.stacks[0].embedding = (struct model_embedding){
         .kernel = attn_tensor_view(nothing, ATTN_F32, 4, (const size_t[]){WIDTH, CHANNELS, PATCH, PATCH}),
