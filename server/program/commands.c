@@ -9,7 +9,7 @@
 
 #include "codec/request/envelope_decode.h"
 #include "health/health_client.h"
-#include "service/import/layers.h"
+#include "service/import/checkpoint.h"
 #include "service/keys.h"
 
 static int complain(const char *message)

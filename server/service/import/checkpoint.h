@@ -1,5 +1,6 @@
 /*
- * checkpoint.h: reads the layers of a checkpoint's directory (checkpoint.h), one after the other.
+ * checkpoint.h: reads the layers of a checkpoint's directory (codec/checkpoint/checkpoint.h), and keeps
+ * them on the disk: `attnd import`.
  *
  * The directory has config.json and model.safetensors, or model.safetensors.index.json and the files that it names, as
  * transformers writes them. Files are mapped. The file of a layer is in memory only while the receiver takes it.
@@ -7,6 +8,7 @@
 #ifndef SERVICE_IMPORT_CHECKPOINT_H
 #define SERVICE_IMPORT_CHECKPOINT_H
 
+#include "base/log.h"
 #include "codec/bytes/chunks.h"
 
 struct checkpoint_source {
@@ -32,5 +34,14 @@ struct checkpoint_receiver {
 ATTN_MUST_CHECK attn_status checkpoint_import(const struct checkpoint_source *source,
                                               const struct checkpoint_receiver *receiver, size_t *count,
                                               attn_error *err);
+
+/*
+ * Writes every layer of the checkpoint into the directory into. It replaces layers of the same names, and reports each
+ * on standard output once the layer is written. The directory is created when it does not exist. For an unknown
+ * architecture, it lists the tensors on standard error and writes a mapping to complete into the directory. False:
+ * message says why.
+ */
+bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
+                             char *message, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * layers.c: keeps the layers of a checkpoint.
  */
-#include "service/import/layers.h"
+#include "service/import/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "service/registry/layer/keeper.h"
 
 #define MAPPING_FILE "attnd-mapping.json"
 

@@ -1,5 +1,5 @@
 /* block.c: one block of a model for one item. */
-#include "service/run/model/block.h"
+#include "service/run/model/item.h"
 
 #include <string.h>
 
@@ -7,8 +7,6 @@
 #include "base/array.h"
 #include "codec/answer/reduce.h"
 #include "codec/request/envelope_decode.h"
-#include "service/run/model/copy.h"
-#include "service/run/model/maps.h"
 
 size_t model_part_place(const struct model_part *part, size_t layer)
 {

@@ -1,5 +1,5 @@
 /* copy.c: copies what one item gives into the outputs of the batch. */
-#include "service/run/model/copy.h"
+#include "service/run/model/item.h"
 
 #include <string.h>
 

@@ -1,10 +1,7 @@
 /* maps.c: what is read from the whole maps of a layer. */
-#include "service/run/model/maps.h"
+#include "service/run/model/item.h"
 
 #include <string.h>
-
-#include "codec/bytes/pace.h"
-#include "service/run/model/copy.h"
 
 static attn_status fail_memory(const struct model_job *job)
 {

@@ -1,13 +1,10 @@
 /* plan.c: lays out the outputs of a model, and weighs its run. */
-#include "service/run/model/job.h"
+#include "service/run/model/item.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "codec/answer/reduce.h"
-#include "codec/bytes/pace.h"
-#include "service/run/model/block.h"
-#include "service/run/model/ends.h"
 
 enum { NAME_BYTES = 64 };
 

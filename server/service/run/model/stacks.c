@@ -1,12 +1,7 @@
 /* stacks.c: runs a model on a batch, item by item. */
-#include "service/run/model/job.h"
+#include "service/run/model/item.h"
 
 #include <string.h>
-
-#include "codec/bytes/pace.h"
-#include "service/run/model/block.h"
-#include "service/run/model/copy.h"
-#include "service/run/model/ends.h"
 
 static attn_status fail_memory(const struct model_job *job)
 {

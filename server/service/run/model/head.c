@@ -1,197 +1,13 @@
-/* ends.c: the two ends of a model for one item. */
-#include "service/run/model/ends.h"
+/*
+ * head.c: scores the words or classes of each query, and finds the highest.
+ */
+#include "service/run/model/item.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "attn/model.h"
-#include "codec/bytes/pace.h"
-#include "service/run/model/copy.h"
 
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
-
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
-}
-
-static attn_dtype compute_of(const struct model_job *job)
-{
-    return job->request->common.request.options.compute;
-}
-
-/* Converts in stretches, and asks before each whether the request is cancelled. */
-static attn_status convert_numbers(struct model_job *job, const attn_tensor *from, const attn_tensor *to)
-{
-    const size_t count = attn_tensor_count(from);
-    attn_status status = ATTN_OK;
-    for (size_t first = 0; first < count && status == ATTN_OK; first += PACE_BYTES) {
-        const size_t some = count - first < PACE_BYTES ? count - first : PACE_BYTES;
-        if (attn_arena_is_cancelled(job->arena))
-            return model_job_fail_cancelled(job);
-        status =
-            attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
-                         (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, some, job->err);
-        if (status != ATTN_OK) /* from the start again, so that the error names the index in the whole tensor */
-            status = attn_convert(to->data, to->dtype, from->data, from->dtype, first + some, job->err);
-    }
-    return status;
-}
-
-/*
- * *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. A
- * weight of 16 bits stays as it is when the kernel has panels of it.
- */
-static attn_status convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
-{
-    const attn_dtype compute = compute_of(job);
-    *converted = NULL;
-    if (tensor->data == NULL)
-        return ATTN_OK;
-    attn_tensor *own = attn_arena_take(job->arena, 1, sizeof *own);
-    const size_t count = attn_tensor_count(tensor);
-    if (own == NULL)
-        return fail_memory(job);
-    *own = *tensor;
-    *converted = own;
-    const bool is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
-    if ((tensor->dtype == compute || tensor->panels != NULL) && is_aligned)
-        return ATTN_OK;
-    void *data = attn_arena_take(job->arena, count, attn_dtype_bytes(compute));
-    if (data == NULL)
-        return fail_memory(job);
-    *own = attn_tensor_view(data, compute, tensor->rank, tensor->shape);
-    return convert_numbers(job, tensor, own);
-}
-
-static attn_status convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
-                                  attn_affine *affine)
-{
-    attn_status status = convert(job, weight, &affine->weight);
-    return status == ATTN_OK ? convert(job, bias, &affine->bias) : status;
-}
-
-static attn_status convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
-{
-    *converted = (attn_token_norm){.type = norm->type, .eps = norm->eps};
-    return convert_affine(job, &norm->weight, &norm->bias, &converted->weights);
-}
-
-/* ---- embeddings ---- */
-
-size_t model_width(const struct model_stack *stack)
-{
-    const struct model_embedding *embedding = &stack->embedding;
-    if (embedding->projection.data != NULL)
-        return embedding->projection.shape[0];
-    return embedding->kernel.data != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
-}
-
-double model_embed_bytes(const struct model_job *job, const struct model_stack *stack, size_t count)
-{
-    const struct model_embedding *embedding = &stack->embedding;
-    const double element = (double)attn_dtype_bytes(compute_of(job)), width = (double)model_width(stack);
-    const double small = 64 * width + 4 * (double)ATTN_ALIGNMENT * 16;
-    double numbers = 6 * (double)count * width + (double)job->runtime->threads * width + small;
-    if (embedding->projection.data != NULL)
-        numbers += (double)attn_tensor_count(&embedding->projection) + 2 * (double)count * width;
-    if (embedding->kernel.data != NULL) {
-        const double inner = (double)attn_tensor_count(&embedding->kernel) / (double)embedding->kernel.shape[0];
-        numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * inner;
-    }
-    return numbers * element + (double)(job->runtime->threads << 20);
-}
-
-/* Rows of the table of positions. A token that is padding has the row before the first. */
-static attn_status number_positions(struct model_job *job, const struct model_embedding *embedding,
-                                    const struct model_sequence *sequence, const int64_t **positions)
-{
-    const int64_t pad = job->version->model.pad_id;
-    *positions = NULL;
-    if (embedding->positions.data == NULL)
-        return ATTN_OK;
-    int64_t *rows = attn_arena_take(job->arena, sequence->count, sizeof *rows), next = (int64_t)embedding->first;
-    if (rows == NULL)
-        return fail_memory(job);
-    for (size_t i = 0; i < sequence->count; i++) {
-        const bool is_padding =
-            embedding->counts == MODEL_COUNTS_WORDS && sequence->ids != NULL && sequence->ids[i] == pad;
-        rows[i] = is_padding ? (int64_t)embedding->first - 1 : next++;
-    }
-    *positions = rows;
-    return ATTN_OK;
-}
-
-/* Names the member of the request where the core names the member of its own input. */
-static attn_status name_input(struct model_job *job, attn_status status, const struct model_sequence *sequence)
-{
-    if (status != ATTN_ERR_VALUE && status != ATTN_ERR_SHAPE)
-        return status;
-    const char *field = sequence->pixels.data != NULL      ? "/inputs/pixels"
-                        : sequence->vectors.data != NULL   ? "/inputs/embeddings"
-                        : job->request->inputs.ids != NULL ? "/inputs/ids"
-                                                           : "/inputs/text";
-    snprintf(job->err->field, sizeof job->err->field, "%s", field);
-    return status;
-}
-
-static attn_status cut_image(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *pixels,
-                             attn_tensor *vectors)
-{
-    const size_t d = embedding->kernel.shape[0], inner = attn_tensor_count(&embedding->kernel) / d;
-    const attn_tensor kernel =
-        attn_tensor_view(embedding->kernel.data, embedding->kernel.dtype, 2, (const size_t[]){d, inner});
-    attn_patches patches = {.compute = compute_of(job),
-                            .channels = embedding->kernel.shape[1],
-                            .patch = embedding->kernel.shape[2],
-                            .leading = embedding->leading};
-    attn_status status = convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel);
-    return status == ATTN_OK ? attn_embed_patches(&patches, pixels, job->runtime, job->arena, vectors, job->err)
-                             : status;
-}
-
-static attn_status embed(struct model_job *job, const struct model_embedding *embedding,
-                         const struct model_sequence *sequence, attn_tensor *hidden)
-{
-    attn_embedding core = {.compute = compute_of(job),
-                           .words = embedding->words,
-                           .scale = embedding->scale,
-                           .positions = embedding->positions,
-                           .types = embedding->types,
-                           .positions_last = embedding->positions_last,
-                           .layout = ATTN_LAYOUT_OUT_IN};
-    attn_embedding_input input = {
-        .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};
-    attn_tensor vectors;
-    attn_status status = convert_norm(job, &embedding->norm, &core.norm);
-    if (status == ATTN_OK)
-        status = convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection);
-    if (status == ATTN_OK && sequence->pixels.data != NULL) {
-        status = cut_image(job, embedding, &sequence->pixels, &vectors);
-        input.vectors = &vectors;
-    }
-    if (status == ATTN_OK)
-        status = number_positions(job, embedding, sequence, &input.positions);
-    return status == ATTN_OK ? attn_embed(&core, &input, job->runtime, job->arena, hidden, job->err) : status;
-}
-
-attn_status model_embed(struct model_job *job, const struct model_stack *stack, const struct model_sequence *sequence,
-                        attn_tensor *hidden)
-{
-    return name_input(job, embed(job, &stack->embedding, sequence, hidden), sequence);
-}
-
-/* ---- final norm ---- */
-
-attn_status model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden,
-                       attn_tensor *normed)
-{
-    attn_token_norm norm;
-    attn_status status = convert_norm(job, &stack->norm, &norm);
-    return status == ATTN_OK ? attn_norm_tokens(&norm, hidden, job->runtime, job->arena, normed, job->err) : status;
-}
-
-/* ---- head ---- */
 
 size_t model_head_rows(const struct model_job *job, size_t count)
 {
@@ -220,7 +36,7 @@ double model_head_bytes(const struct model_job *job, size_t count)
     const struct model_head *head = &job->version->model.head;
     const size_t tokens = head_tokens(job, count), k = job->request->predictions_k;
     const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
-                 element = (double)attn_dtype_bytes(compute_of(job));
+                 element = (double)attn_dtype_bytes(job->request->common.request.options.compute);
     const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
     const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
     return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) + rows * kept +
@@ -246,7 +62,7 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
 static attn_status make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
 {
     const struct model_head *head = &job->version->model.head;
-    *made = (attn_prediction_head){.compute = compute_of(job),
+    *made = (attn_prediction_head){.compute = job->request->common.request.options.compute,
                                    .dense_layout = ATTN_LAYOUT_OUT_IN,
                                    .output_layout = ATTN_LAYOUT_OUT_IN,
                                    .activation =
@@ -254,13 +70,13 @@ static attn_status make_head(struct model_job *job, const struct envelope_source
                                    .norm = {.type = head->norm, .eps = head->norm_eps},
                                    .scale = head->scale,
                                    .softcap = head->softcap};
-    attn_status status = convert_affine(job, find_weight(source, "weights.dense.weight"),
-                                        find_weight(source, "weights.dense.bias"), &made->dense);
+    attn_status status = model_convert_affine(job, find_weight(source, "weights.dense.weight"),
+                                              find_weight(source, "weights.dense.bias"), &made->dense);
     if (status == ATTN_OK)
-        status = convert_affine(job, find_weight(source, "weights.norm.weight"),
-                                find_weight(source, "weights.norm.bias"), &made->norm.weights);
-    return status == ATTN_OK ? convert_affine(job, find_weight(source, "weights.output.weight"),
-                                              find_weight(source, "weights.output.bias"), &made->output)
+        status = model_convert_affine(job, find_weight(source, "weights.norm.weight"),
+                                      find_weight(source, "weights.norm.bias"), &made->norm.weights);
+    return status == ATTN_OK ? model_convert_affine(job, find_weight(source, "weights.output.weight"),
+                                                    find_weight(source, "weights.output.bias"), &made->output)
                              : status;
 }
 
@@ -332,7 +148,7 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
                             attn_arena_take(job->arena, rows * k, sizeof(double))};
     attn_status status = ATTN_OK;
     if (run.ids == NULL || run.probabilities == NULL)
-        return fail_memory(job);
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
     job->runtime->run(job->runtime->context, rows, find_words, &run);
     if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
         return model_job_fail_cancelled(job);
@@ -405,7 +221,7 @@ attn_status model_predict(struct model_job *job, const attn_tensor *normed, size
     struct envelope_source source = head->source;
     const attn_arena_mark mark = attn_arena_mark_here(job->arena);
     struct prepared_weights *prepared = NULL;
-    if (compute_of(job) == ATTN_F32)
+    if (job->request->common.request.options.compute == ATTN_F32)
         prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
                                          &head->facts, job->runtime, job->arena, &source);
     attn_status status = predict(job, &source, normed, layer, item, words, logits);

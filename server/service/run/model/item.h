@@ -1,0 +1,107 @@
+/*
+ * item.h: what runs for one item of the batch: embeddings, blocks, what is read from maps, the head, and the copies into
+ * the outputs. Private to the job.
+ */
+#ifndef SERVICE_RUN_MODEL_ITEM_H
+#define SERVICE_RUN_MODEL_ITEM_H
+
+#include "attn/multihead.h"
+#include "codec/bytes/pace.h"
+#include "codec/request/envelope.h"
+#include "service/run/model/job.h"
+
+/* ---- embeddings, and the final norm (embedding.c) ---- */
+
+/* *hidden becomes (count, width), in the arena. Errors name the input ("/inputs/ids"). */
+ATTN_MUST_CHECK attn_status model_embed(struct model_job *job, const struct model_stack *stack,
+                                        const struct model_sequence *sequence, attn_tensor *hidden);
+/* The width of the stack's embeddings. */
+size_t model_width(const struct model_stack *stack);
+/* The bytes of model_embed for so many tokens. */
+double model_embed_bytes(const struct model_job *job, const struct model_stack *stack, size_t count);
+
+/* *normed = norm(hidden) by the stack's final norm, in the arena; hidden itself without such a norm. */
+ATTN_MUST_CHECK attn_status model_norm(struct model_job *job, const struct model_stack *stack,
+                                       const attn_tensor *hidden, attn_tensor *normed);
+
+/* The weight and the bias in the compute type: themselves, or converted into the arena. */
+ATTN_MUST_CHECK attn_status model_convert_affine(struct model_job *job, const attn_tensor *weight,
+                                                 const attn_tensor *bias, attn_affine *affine);
+
+/* ---- a block (block.c) ---- */
+
+/* A selection of the request, without what a shorter item does not have. */
+struct model_choice {
+    attn_selection selection;
+    const size_t *places; /* in the output, of each selected element; NULL: 0, 1, 2 … */
+    bool is_empty;        /* the item has none of the selected elements */
+};
+
+struct model_block_run {
+    struct model_job *job;
+    const struct model_block *block;
+    struct model_part *part; /* where the block's steps are shown */
+    size_t place;            /* of the layer in the part; SIZE_MAX: it is not shown */
+    size_t item;
+    struct model_choice queries, keys;
+    bool is_longest;    /* shapes for the longest item: the request's selections must fit */
+    bool selects_later; /* rollout and head scores need whole maps, which are selected after them */
+    struct envelope envelope;
+    attn_plan plan;  /* of the computation */
+    attn_plan shown; /* of the steps that are shown, reduced */
+};
+
+/* Whether a layer is shown by a part, and its place there; SIZE_MAX: it is not. */
+size_t model_part_place(const struct model_part *part, size_t layer);
+/* Whether the maps of the block are needed for rollout or head scores. */
+bool model_part_reads_maps(const struct model_part *part);
+
+/*
+ * Decodes the block and plans it for queries of q_len and keys of kv_len tokens. With shapes_only, the weights are not
+ * read: the plan then has shapes, bytes and operations, and cannot run. What the block needs lives in the arena.
+ */
+ATTN_MUST_CHECK attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len,
+                                             bool shapes_only);
+/*
+ * hidden is (q_len, d); encoded is the encoder's output, NULL without one. The wanted steps are written to the outputs.
+ * next receives the block's output, q_len * d numbers. Everything that the run takes from the arena is given back.
+ */
+ATTN_MUST_CHECK attn_status model_block_run(struct model_job *job, const struct model_block *block,
+                                            struct model_part *part, size_t item, const attn_tensor *hidden,
+                                            const attn_tensor *encoded, void *next);
+
+/* ---- rollout and the roles of heads, from the whole maps of a layer (maps.c) ---- */
+
+/* Reads the maps (1, heads, n, n) of a block, and writes rollout and head scores to the outputs. */
+ATTN_MUST_CHECK attn_status model_maps_read(struct model_block_run *run, const attn_tensor *maps);
+/* Replaces the whole maps of the result by those that the request selects. */
+ATTN_MUST_CHECK attn_status model_maps_select(struct model_block_run *run, attn_result *result);
+
+/* ---- the head and its predictions (head.c) ---- */
+
+/* The rows that logits and predictions of an item have: the selected queries, or one for classes of images. */
+size_t model_head_rows(const struct model_job *job, size_t count);
+double model_head_bytes(const struct model_job *job, size_t count);
+double model_head_flops(const struct model_job *job, size_t count);
+/* Scores normed token vectors (count, d), and writes what is wanted: logits and words, at [layer][item] or [item]. */
+ATTN_MUST_CHECK attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
+                                          const struct model_words *words, struct model_output *logits);
+
+/* ---- copies into the outputs of the batch (copy.c) ---- */
+
+struct model_copy {
+    size_t layer, item;
+    const size_t *query_places, *key_places; /* of the last two axes; NULL: 0, 1, 2 … */
+    struct pace *pace;                       /* asked before each row */
+};
+
+/*
+ * from is (1, …), of any strides, and goes to the corner of to[layer][item], of the same type; to is contiguous. False:
+ * the work was stopped before the end.
+ */
+bool model_copy_step(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to);
+
+/* The address of to[first][second]. */
+void *model_copy_place(const attn_tensor *to, size_t first, size_t second);
+
+#endif
