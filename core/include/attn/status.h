@@ -56,6 +56,9 @@ const char *attn_status_name(attn_status status);
 attn_status attn_fail(attn_error *err, attn_status status, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Records ATTN_ERR_NO_MEMORY with the one message that it has, and returns it. err may be NULL. */
+attn_status attn_fail_no_memory(attn_error *err);
+
 /*
  * Adds what was expected and what was received, as JSON fragments; either may be NULL. err is not NULL; returns its
  * status.

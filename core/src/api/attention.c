@@ -51,7 +51,7 @@ static attn_status run(const attn_plan *plan, const attn_runtime *runtime, attn_
     attn_arena *own = scratch == NULL ? attn_arena_create(attn_plan_bytes(plan, runtime->threads)) : NULL;
     attn_arena *arena = scratch == NULL ? own : scratch;
     if (arena == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the scratch");
+        return attn_fail_no_memory(err);
     attn_result result;
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     attn_status status = attn_plan_run(plan, NULL, runtime, arena, &result, err);

@@ -340,7 +340,7 @@ attn_status attn_diagnose(const attn_plan *plan, const attn_bindings *bindings, 
     attn_findings findings = {0};
     status = find_rows(&run, arena, &findings);
     if (status != ATTN_OK)
-        return attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+        return attn_fail_no_memory(err);
     find_not_finite(&run, &findings);
     if (attn_is_cancelled(runtime))
         return attn_fail_stopped(err);

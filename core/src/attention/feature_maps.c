@@ -343,11 +343,11 @@ attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *req
     if (take_memory(&run, request, arena))
         status = attn_feature_prepare(&run.job, plan, heads, is_performer, runtime, arena);
     if (status == ATTN_ERR_NO_MEMORY)
-        return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
+        return attn_fail_no_memory(err);
     if (status == ATTN_OK)
         run_stages(&run);
     if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
     status = attn_heads_list_empty(heads, runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
 }

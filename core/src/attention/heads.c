@@ -194,7 +194,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (status == ATTN_OK)
         status = attn_seen_find(job, runtime, arena);
     if (status != ATTN_OK)
-        return attn_fail(err, status, NULL, "not enough memory for the attention tiles");
+        return attn_fail_no_memory(err);
     if (job->q_len > 0)
         runtime->run(runtime->context, tasks_of(job), attend_task, &run);
     if (attn_is_cancelled(runtime))
@@ -202,5 +202,5 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (job->is_decode && job->q_len > 0)
         merge_all(&run, runtime);
     status = attn_heads_gather(job, tasks_of(job), runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
 }

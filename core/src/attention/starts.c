@@ -381,13 +381,13 @@ attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *
         .request = request, .job = job, .runtime = runtime, .scratch_bytes = attn_starts_scratch_bytes(job)};
     attn_status status = take_memory(&run, arena) ? attn_seen_find(job, runtime, arena) : ATTN_ERR_NO_MEMORY;
     if (status != ATTN_OK)
-        return attn_fail(err, status, NULL, "not enough memory for the rows of attention");
+        return attn_fail_no_memory(err);
     assert(attn_tensor_is_contiguous(attn_start_of(&request->inputs)));
     attn_spread(runtime, tasks_of(job), row_task, &run);
     if (attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
     status = attn_heads_gather(job, tasks_of(job), runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
 }
 
 /* ---- weight ---- */

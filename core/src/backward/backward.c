@@ -57,11 +57,6 @@ struct backward_run {
     char *drop_to;
 };
 
-static attn_status no_memory(struct backward_run *run, const char *what)
-{
-    return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
-}
-
 static bool is_wanted(const struct backward_run *run, attn_gradient gradient)
 {
     return attn_gradient_is_wanted(run->plan, gradient);
@@ -79,7 +74,7 @@ static attn_status take(struct backward_run *run, size_t count, char **to)
     if (count == 0)
         return ATTN_OK;
     *to = attn_arena_take(run->arena, count, run->element);
-    return *to == NULL ? no_memory(run, "the gradients between input and output") : ATTN_OK;
+    return *to == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 static const attn_tensor *step(const struct backward_run *run, attn_step which)
@@ -98,7 +93,7 @@ static attn_status take_gradients(struct backward_run *run)
             continue;
         tensor->data = attn_arena_take(run->arena, attn_tensor_count(tensor), run->element);
         if (tensor->data == NULL)
-            return no_memory(run, attn_gradient_name((attn_gradient)gradient));
+            return attn_fail_no_memory(run->err);
     }
     return ATTN_OK;
 }
@@ -127,7 +122,7 @@ static attn_status take_scratch(struct backward_run *run)
     run->affine_scratch = run->request.is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
     const bool has_all =
         run->is_live != NULL && run->partials != NULL && (run->affine_scratch != NULL || !run->request.is_layer);
-    return has_all ? ATTN_OK : no_memory(run, "the gradients of the weights");
+    return has_all ? ATTN_OK : attn_fail_no_memory(run->err);
 }
 
 /* ---- elementwise ---- */
@@ -458,7 +453,7 @@ static attn_status take_distance(struct backward_run *run, struct attn_gradient_
     if (run->needs.grad_distance == 0)
         return ATTN_OK;
     heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
-    return heads->grad_distance == NULL ? no_memory(run, "the gradient of biases by distance") : ATTN_OK;
+    return heads->grad_distance == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 static void finish_heads(struct backward_run *run, const struct attn_gradient_heads *heads, double scale)

@@ -200,7 +200,7 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request
     if (take_memory(&run, plan, arena))
         status = attn_feature_prepare(&run.job, plan, &run.heads, true, runtime, arena);
     if (status == ATTN_ERR_NO_MEMORY)
-        return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
+        return attn_fail_no_memory(err);
     const struct counts n = count(plan, &run);
     if (status == ATTN_OK)
         run_stages(&run, &n);

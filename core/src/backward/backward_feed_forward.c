@@ -73,11 +73,6 @@ static char *take(struct attn_gradient_feed_forward *run, size_t features)
                            attn_dtype_bytes(run->plan->forward.compute));
 }
 
-static attn_status no_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the gradients of the feed-forward network");
-}
-
 /* The memory of a gradient; NULL when it is not wanted. */
 static void *wanted(const struct attn_gradient_feed_forward *run, attn_gradient gradient)
 {
@@ -143,7 +138,7 @@ static attn_status go_through_post_norm(struct attn_gradient_feed_forward *run, 
         return ATTN_OK;
     char *sum = take(run, d_out), *grad = take(run, d_out);
     if (sum == NULL || grad == NULL)
-        return no_memory(err);
+        return attn_fail_no_memory(err);
     const bool has_residual = run->request->options.feed_forward.residual;
     attn_gradient_add(run->plan->forward.compute, tokens_of(dims_of(run)) * d_out, step[ATTN_STEP_FEED_FORWARD].data,
                       has_residual ? step[ATTN_STEP_ATTENTION_OUTPUT].data : NULL, sum, run->runtime);
@@ -172,7 +167,7 @@ static attn_status go_through_network(struct attn_gradient_feed_forward *run, co
     *grad_x = take(run, attn_feed_forward_d_in(run->request, d));
     if (h.network.up == NULL || (is_gated && h.network.gate == NULL) || h.network.hidden == NULL ||
         h.grad_hidden == NULL || *grad_x == NULL)
-        return no_memory(err);
+        return attn_fail_no_memory(err);
     attn_feed_forward_expand(&h.network);
     const struct attn_gradient_projection down = describe(run, FEED_FORWARD_DOWN, h.network.hidden, grad_y);
     differentiate_affine(run, &down, ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT, ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS);

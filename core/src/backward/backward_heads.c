@@ -419,7 +419,7 @@ attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const att
     const struct attn_heads_job *job = &heads->job;
     choose_splits(heads);
     if (!take_memory(&run, arena))
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the gradients of the heads");
+        return attn_fail_no_memory(err);
     clear_maps(heads);
     attn_spread(run.runtime, row_tasks(job), prepare_task, &run);
     attn_spread(run.runtime, job->batch * job->kv_heads * heads->splits, keys_task, &run);

@@ -56,6 +56,11 @@ attn_status attn_fail(attn_error *err, attn_status status, const char *field, co
     return status;
 }
 
+attn_status attn_fail_no_memory(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "there is not enough memory");
+}
+
 /* A fragment that does not fit is omitted, because a truncated one would not be JSON. */
 static void copy_fragment(char *to, size_t size, const char *fragment)
 {

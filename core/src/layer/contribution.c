@@ -156,7 +156,7 @@ attn_status attn_layer_contribution(struct layer_run *run)
         .norms = attn_arena_take(run->arena, plan->selected_heads * d->batch * d->kv_len, sizeof(double)),
     };
     if (own.values == NULL || own.outputs == NULL || own.norms == NULL)
-        return layer_no_memory(run, "the norms of the values");
+        return attn_fail_no_memory(run->err);
     find_norms(&own);
     if (!attn_is_cancelled(run->runtime))
         attn_spread(run->runtime, d->batch * plan->selected_heads * plan->selected_queries, scale_task, &own);

@@ -136,7 +136,7 @@ static attn_status prepare_input(struct layer_run *run)
         return ATTN_OK;
     run->ff_normed = layer_take(run, layer_query_tokens(run) * attn_feed_forward_d_in(run->request, d));
     if (run->ff_normed == NULL)
-        return layer_no_memory(run, "the normalised inputs of the feed-forward network");
+        return attn_fail_no_memory(run->err);
     attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), pre_norm_task, run);
     run->ff_input = run->ff_normed;
     return ATTN_OK;
@@ -156,7 +156,7 @@ static attn_status run_network(struct layer_run *run)
     network.hidden = network.up;
     network.y = run->expanded = layer_take(run, layer_query_tokens(run) * d->d_out);
     if (network.up == NULL || network.y == NULL || (is_gated && network.gate == NULL))
-        return layer_no_memory(run, "the feed-forward network");
+        return attn_fail_no_memory(run->err);
     attn_feed_forward_expand(&network);
     attn_feed_forward_contract(&network);
     return ATTN_OK;
@@ -202,7 +202,7 @@ attn_status attn_layer_feed_forward(struct layer_run *run)
     if (layer_wants(run, ATTN_STEP_FEED_FORWARD))
         run->output = layer_take(run, layer_query_tokens(run) * run->plan->dims.d_out);
     if (run->output == NULL)
-        return layer_no_memory(run, "the residual of the feed-forward network");
+        return attn_fail_no_memory(run->err);
     attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), finish_task, run);
     return ATTN_OK;
 }

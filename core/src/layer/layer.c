@@ -76,7 +76,7 @@ static attn_status take_products(struct layer_run *run)
         run->product_scratch = attn_arena_take(run->arena, run->runtime->threads,
                                                attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
     if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
-        return layer_no_memory(run, "the projections");
+        return attn_fail_no_memory(run->err);
     return ATTN_OK;
 }
 
@@ -89,7 +89,7 @@ static attn_status add_roles(struct layer_run *run, const attn_projection to[])
     char *k = layer_take(run, d->batch * new_len * d->kv_heads * d->d_k);
     char *v = layer_take(run, d->batch * new_len * d->kv_heads * d->d_v);
     if (q == NULL || k == NULL || v == NULL)
-        return layer_no_memory(run, "queries, keys and values");
+        return attn_fail_no_memory(run->err);
     add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
     add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
     add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
@@ -106,7 +106,7 @@ static attn_status add_fused(struct layer_run *run, const attn_projection to[])
     const attn_projection all = attn_projection_of_fused(&run->request->weights, d);
     char *y = layer_take(run, d->batch * d->q_len * all.columns);
     if (y == NULL)
-        return layer_no_memory(run, "queries, keys and values");
+        return attn_fail_no_memory(run->err);
     add_projection(run, &all, run->x_q, d->q_len, y);
     struct attn_operand *operands[] = {[PROJECT_Q] = &run->q, [PROJECT_K] = &run->k, [PROJECT_V] = &run->v};
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
@@ -124,7 +124,7 @@ static attn_status project(struct layer_run *run)
     const attn_weights *weights = &run->request->weights;
     run->gate = layer_take(run, d->batch * d->q_len * d->heads * d->d_gate);
     if (run->gate == NULL)
-        return layer_no_memory(run, "queries, keys, values and gate");
+        return attn_fail_no_memory(run->err);
     attn_projection to[PROJECT_V + 1];
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         to[role] = attn_projection_of(weights, d, (attn_role)role);
@@ -191,7 +191,7 @@ static attn_status make_distance_bias(struct layer_run *run)
         return ATTN_OK;
     char *data = layer_take(run, attn_distance_bias_count(options, attn_mask_of(run->plan)));
     if (data == NULL)
-        return layer_no_memory(run, "the biases by distance");
+        return attn_fail_no_memory(run->err);
     run->job.distance_bias = attn_distance_bias_make(options, attn_mask_of(run->plan), data, run->runtime);
     return ATTN_OK;
 }
@@ -217,7 +217,7 @@ static attn_status prepare_job(struct layer_run *run)
             run->context, run->plan->compute, d->heads, d->q_len, d->d_v);
     }
     if (run->context == NULL)
-        return layer_no_memory(run, "the context");
+        return attn_fail_no_memory(run->err);
     attn_status status = attn_layer_take_maps(run);
     return status == ATTN_OK ? make_distance_bias(run) : status;
 }
@@ -244,7 +244,7 @@ static attn_status scale_heads(struct layer_run *run)
     if (layer_wants(run, ATTN_STEP_CONTEXT))
         run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->scaled == NULL)
-        return layer_no_memory(run, "the scaled heads");
+        return attn_fail_no_memory(run->err);
     attn_head_scale_run(run->plan, run->request, &run->job.context, run->scaled, run->runtime);
     return ATTN_OK;
 }
@@ -270,7 +270,7 @@ static attn_status gate_heads(struct layer_run *run)
     if (layer_wants(run, ATTN_STEP_CONTEXT) || layer_wants(run, ATTN_STEP_CONCAT))
         run->gated = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->gated == NULL)
-        return layer_no_memory(run, "the output gate");
+        return attn_fail_no_memory(run->err);
     attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), gate_task, run);
     return ATTN_OK;
 }
@@ -284,7 +284,7 @@ static attn_status project_output(struct layer_run *run)
         return ATTN_OK;
     run->projected = layer_take(run, d->batch * d->q_len * d->d_attended);
     if (run->projected == NULL)
-        return layer_no_memory(run, "the output projection");
+        return attn_fail_no_memory(run->err);
     attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     run->product_count = 0;
     add_projection(run, &projection, run->gated, d->q_len, run->projected);
@@ -327,7 +327,7 @@ static attn_status hand_over(struct layer_run *run)
         if (to.data == NULL)
             to.data = layer_take(run, attn_tensor_count(&to));
         if (to.data == NULL)
-            return layer_no_memory(run, "the result");
+            return attn_fail_no_memory(run->err);
         if (from->data != to.data)
             attn_tensor_copy(from, &to, run->runtime);
         *from = to;

@@ -39,11 +39,6 @@ struct layer_run {
     char *normed; /* the queries after a pre-norm */
 };
 
-static inline attn_status layer_no_memory(struct layer_run *run, const char *what)
-{
-    return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
-}
-
 /* count numbers of the compute type. */
 static inline char *layer_take(struct layer_run *run, size_t count)
 {

@@ -173,7 +173,7 @@ static attn_status invert(const attn_selection *selection, size_t dimension, att
         return ATTN_OK;
     size_t *slot_of = attn_arena_take(arena, dimension, sizeof *slot_of);
     if (slot_of == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the selection");
+        return attn_fail_no_memory(err);
     for (size_t i = 0; i < dimension; i++) {
         if (attn_pace_stops(&pace, 1))
             return attn_fail_stopped(err);

@@ -14,7 +14,7 @@ static attn_status take_map(struct layer_run *run, attn_step step, int which)
     void *given = run->plan->step[step].data;
     run->job.map[which].data = given != NULL ? given : layer_take(run, attn_tensor_count(&run->plan->step[step]));
     run->result->step[step].data = run->job.map[which].data;
-    return run->job.map[which].data == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
+    return run->job.map[which].data == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 /* The weights stand in the map of the contribution, unless they are a step of the result themselves. */
@@ -23,7 +23,7 @@ static attn_status take_contribution(struct layer_run *run)
     attn_tensor *map = &run->result->step[ATTN_STEP_CONTRIBUTION];
     map->data = layer_take(run, attn_tensor_count(map));
     if (map->data == NULL)
-        return layer_no_memory(run, "contribution");
+        return attn_fail_no_memory(run->err);
     if (!layer_wants(run, ATTN_STEP_ATTENTION))
         run->job.map[MAP_ATTENTION].data = map->data;
     return ATTN_OK;
@@ -52,7 +52,7 @@ static attn_status take_maps(struct layer_run *run)
     }
     run->mean_source = layer_take(run, attn_mean_source_count(run->plan));
     run->job.map[MAP_MEAN_SOURCE] = (struct attn_map){.data = run->mean_source, .all_heads = true};
-    return run->mean_source == NULL ? layer_no_memory(run, "attention_mean") : ATTN_OK;
+    return run->mean_source == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
@@ -61,7 +61,7 @@ static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
         return ATTN_OK;
     *rows = layer_take(run, attn_tensor_count(&run->plan->step[step]));
     run->result->step[step].data = *rows;
-    return *rows == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
+    return *rows == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 attn_status attn_layer_take_maps(struct layer_run *run)
@@ -122,14 +122,14 @@ attn_status attn_layer_reduce_maps(struct layer_run *run)
     if (layer_wants(run, ATTN_STEP_ATTENTION_MEAN)) {
         step[ATTN_STEP_ATTENTION_MEAN].data = layer_take(run, attn_tensor_count(&step[ATTN_STEP_ATTENTION_MEAN]));
         if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
-            return layer_no_memory(run, "attention_mean");
+            return attn_fail_no_memory(run->err);
         attn_spread(run->runtime, run->plan->dims.batch * run->plan->selected_queries, mean_task, run);
     }
     if (layer_wants(run, ATTN_STEP_MASK)) {
         size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
         step[ATTN_STEP_MASK].data = attn_arena_take(run->arena, rows, run->plan->selected_keys);
         if (step[ATTN_STEP_MASK].data == NULL)
-            return layer_no_memory(run, "the mask");
+            return attn_fail_no_memory(run->err);
         attn_spread(run->runtime, rows, mask_task, run);
     }
     return ATTN_OK;

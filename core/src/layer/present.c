@@ -32,7 +32,7 @@ static attn_status join(struct layer_run *run, const struct attn_keys *keys, att
         *to = attn_operand_by_heads(data, run->plan->compute, shape->shape[1], end, shape->shape[3]);
     }
     if (to->data == NULL)
-        return layer_no_memory(run, "the keys and values of the next request");
+        return attn_fail_no_memory(run->err);
     const attn_tensor past = rows_between(&keys->past, shape, 0, past_len),
                       to_past = rows_between(to, shape, 0, past_len);
     const attn_tensor added = rows_between(&keys->added, shape, 0, end - past_len);

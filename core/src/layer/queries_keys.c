@@ -122,7 +122,7 @@ static attn_status make_tables(struct qk_run *run, attn_error *err)
     const attn_rope *rope = &run->request->options.rope;
     double *w = attn_arena_take(run->arena, run->plan->rope_dim / 2, sizeof *w);
     if (w == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the rotary frequencies");
+        return attn_fail_no_memory(err);
     if (rope->query.cos == NULL || rope->key.cos == NULL)
         run->attention_factor = attn_rope_frequencies(rope, run->plan->rope_dim, run->plan->rope_length, w);
     run->w = w;
@@ -134,7 +134,7 @@ static attn_status make_tables(struct qk_run *run, attn_error *err)
         is_made = make_table(run, &rope->key, &run->key_table);
     table_of(&rope->query, &run->query_table);
     table_of(&rope->key, &run->key_table);
-    return is_made ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the rotary angles");
+    return is_made ? ATTN_OK : attn_fail_no_memory(err);
 }
 
 /* ---- tokens ---- */
@@ -234,7 +234,7 @@ static attn_status run_parts(struct qk_run *run, attn_error *err)
         const size_t batch = run->plan->dims.batch;
         part->to = attn_arena_take(run->arena, batch * part->heads * part->len * part->d, run->element);
         if (part->to == NULL)
-            return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the queries and keys");
+            return attn_fail_no_memory(err);
         part->first_task = tasks;
         tasks += batch * attn_ceil_div(part->len, TOKENS);
     }
@@ -288,7 +288,7 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
         return ATTN_OK;
     run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
     if (run.scratch == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to normalise queries and keys");
+        return attn_fail_no_memory(err);
     attn_status status = plan->rope_dim != 0 ? make_tables(&run, err) : ATTN_OK;
     if (status != ATTN_OK)
         return status;
@@ -347,7 +347,7 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
         return ATTN_OK;
     run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
     if (run.scratch == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to turn gradients back");
+        return attn_fail_no_memory(err);
     attn_status status = make_tables(&run, err);
     if (status != ATTN_OK)
         return status;

@@ -29,7 +29,7 @@ attn_status attn_layer_pre_norm(struct layer_run *run)
 {
     run->normed = layer_take(run, layer_query_tokens(run) * run->plan->dims.d_query);
     if (run->normed == NULL)
-        return layer_no_memory(run, "the normalised inputs");
+        return attn_fail_no_memory(run->err);
     attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), pre_norm_task, run);
     return ATTN_OK;
 }
@@ -104,7 +104,7 @@ attn_status attn_layer_finish(struct layer_run *run)
         layer_wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
     run->output = attn_is_post_normed(options) && sum_is_kept ? layer_take(run, count) : run->summed;
     if (run->summed == NULL || run->output == NULL)
-        return layer_no_memory(run, "residual and norm");
+        return attn_fail_no_memory(run->err);
     if (attn_changes_sum(options) || attn_is_post_normed(options))
         attn_spread(run->runtime, attn_ceil_div(rows, TOKEN_ROWS), finish_task, run);
     return ATTN_OK;

@@ -29,7 +29,7 @@ attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn
     char *data = attn_arena_take(arena, rows * width, attn_dtype_bytes(x->dtype));
     char *scratch = attn_arena_take(arena, runtime->threads, scratch_bytes(runtime->kernel, affine, layout, x->dtype));
     if (data == NULL || scratch == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a product of a model");
+        return attn_fail_no_memory(err);
     struct attn_product product = {.x = x->data,
                                    .w = affine->weight->data,
                                    .bias = affine->bias != NULL ? affine->bias->data : NULL,

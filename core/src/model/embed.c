@@ -134,7 +134,7 @@ static attn_status add_positions(const attn_embedding *embedding, const attn_emb
     const size_t width = rows->shape[1], element = attn_dtype_bytes(embedding->compute);
     char *work = attn_arena_take(arena, width, element);
     if (work == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the embeddings");
+        return attn_fail_no_memory(err);
     for (size_t i = 0; i < input->count; i++)
         add_position(embedding, input, i, work, (char *)rows->data + i * width * element);
     return ATTN_OK;
@@ -147,7 +147,7 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
     struct embed_run run = {embedding, input, d, attn_arena_take(arena, input->count * d, element),
                             attn_arena_take(arena, runtime->threads * d, element)};
     if (run.sum == NULL || run.row == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the embeddings");
+        return attn_fail_no_memory(err);
     attn_spread(runtime, attn_ceil_div(input->count, TASK_ROWS), embed_task, &run);
     const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
     attn_tensor normed;

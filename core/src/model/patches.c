@@ -43,7 +43,7 @@ static attn_status embed(const attn_patches *patches, const attn_tensor *pixels,
     char *rows = attn_arena_take(arena, count * inner, element);
     char *all = attn_arena_take(arena, (leading + count) * d, element);
     if (rows == NULL || all == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the patches of an image");
+        return attn_fail_no_memory(err);
     unfold(patches, pixels, rows);
     const attn_tensor unfolded = attn_tensor_view(rows, patches->compute, 2, (const size_t[]){count, inner});
     attn_tensor embedded;

@@ -35,7 +35,7 @@ attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *
         struct norm_run run = {norm, input, runtime->kernel,
                                attn_arena_take(arena, attn_tensor_count(input), attn_dtype_bytes(input->dtype))};
         if (run.output == NULL)
-            return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a norm of the model");
+            return attn_fail_no_memory(err);
         attn_spread(runtime, attn_ceil_div(input->shape[0], TASK_ROWS), norm_task, &run);
         output->data = run.output;
     }

@@ -245,7 +245,7 @@ attn_pool *attn_pool_create(const attn_pool_options *options, attn_error *err)
                                  threads, ATTN_POOL_THREADS_MAX));
     attn_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->thread[0]);
     if (pool == NULL)
-        return no_pool(attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a pool of threads"));
+        return no_pool(attn_fail_no_memory(err));
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pool->last_job_link = &pool->first_job;
@@ -256,7 +256,7 @@ attn_pool *attn_pool_create(const attn_pool_options *options, attn_error *err)
     if (pool->started == wanted)
         return pool;
     pool_end(pool);
-    return no_pool(attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "the system does not start %zu threads", threads));
+    return no_pool(attn_fail_no_memory(err));
 }
 
 void attn_pool_destroy(attn_pool *pool)

@@ -77,11 +77,6 @@ static attn_status fail_damaged(enum coding coding, attn_error *err)
                      coding_name(coding));
 }
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to expand the body");
-}
-
 static attn_status fail_cancelled(attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the body was expanded");
@@ -99,7 +94,7 @@ static attn_status grow(struct growing *text, attn_error *err)
     size_t room = text->room < text->limit / 2 ? text->room * 2 : text->limit;
     char *data = attn_arena_take(text->arena, 1, room);
     if (data == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     for (size_t at = 0; at < text->used; at += COPY_BYTES) {
         if (attn_arena_is_cancelled(text->arena))
             return fail_cancelled(err);
@@ -147,7 +142,7 @@ static attn_status expand_zlib(enum coding coding, struct text_span body, struct
 {
     z_stream stream = {.zalloc = take_zlib, .zfree = leave_zlib, .opaque = text->arena};
     if (inflateInit2(&stream, window_of(coding)) != Z_OK)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     size_t at = 0;
     int outcome = Z_OK;
     attn_status status = ATTN_OK;
@@ -171,7 +166,7 @@ static attn_status expand_zlib(enum coding coding, struct text_span body, struct
         text->used += room - stream.avail_out;
         const bool is_stuck = at == body.length && stream.avail_out > 0 && outcome != Z_STREAM_END;
         if (outcome == Z_MEM_ERROR)
-            status = fail_memory(err);
+            status = attn_fail_no_memory(err);
         else if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) || is_stuck)
             status = fail_damaged(coding, err);
         else if (pace_stops(&pace, FRAME_COST_BYTES + (given - stream.avail_in) + (room - stream.avail_out)))
@@ -196,7 +191,7 @@ static attn_status expand_zstd(struct text_span body, struct growing *text, attn
 {
     ZSTD_DCtx *context = ZSTD_createDCtx_advanced(zstd_memory(text->arena));
     if (context == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
     ZSTD_inBuffer in = {body.at, body.length, 0};
     size_t wanted = 1; /* 0: the frame is complete */
@@ -215,7 +210,7 @@ static attn_status expand_zstd(struct text_span body, struct growing *text, attn
         text->used = out.pos;
         is_begin = wanted == 0;
         if (ZSTD_isError(wanted))
-            status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? fail_memory(err)
+            status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? attn_fail_no_memory(err)
                                                                                : fail_damaged(CODING_ZSTD, err);
         else if (wanted != 0 && in.pos == body.length && out.pos < out.size)
             status = fail_damaged(CODING_ZSTD, err);
@@ -254,7 +249,7 @@ attn_status coding_expand(enum coding coding, struct text_span body, size_t limi
     growing.room = guess < growing.limit ? guess : growing.limit;
     growing.data = attn_arena_take(arena, 1, growing.room);
     if (growing.data == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     attn_status status =
         coding == CODING_ZSTD ? expand_zstd(body, &growing, err) : expand_zlib(coding, body, &growing, err);
     *text = (struct text_span){growing.data, growing.used};

@@ -20,11 +20,6 @@ struct finder {
     attn_error *err;
 };
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the checkpoint");
-}
-
 /* ---- the index of several files ---- */
 
 attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *arena, const char *const **files,
@@ -34,7 +29,7 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
     const char *name;
     attn_arena *trees = attn_arena_create_beside(arena);
     attn_status status =
-        trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, err) : fail_memory(err);
+        trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, err) : attn_fail_no_memory(err);
     const json_t *map = json_object_get(tree, "weight_map");
     if (status == ATTN_OK && !json_is_object(map))
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
@@ -49,7 +44,7 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
             status = attn_fail(err, ATTN_ERR_VALUE, NULL, "the index has no file name beside it for \"%.100s\"", name);
         else if (names == NULL || json_object_set_new(seen, value, json_true()) != 0 ||
                  (names[*count] = attn_arena_copy_text(arena, value, strlen(value))) == NULL)
-            status = fail_memory(err);
+            status = attn_fail_no_memory(err);
         else
             ++*count;
     }
@@ -72,7 +67,7 @@ static attn_status keep(struct finder *finder, const struct module *module, json
     layer->entries = attn_arena_take(finder->arena, module->count, sizeof *layer->entries);
     json_tree_give_text(text);
     if (layer->name == NULL || layer->request == NULL || layer->entries == NULL || json_tree_is_starved())
-        return fail_memory(finder->err);
+        return attn_fail_no_memory(finder->err);
     memcpy(layer->entries, module->entries, module->count * sizeof *layer->entries);
     finder->layers->count++;
     return ATTN_OK;
@@ -119,7 +114,7 @@ static attn_status find_all(struct finder *finder, const struct checkpoint *chec
     finder->layers->items = attn_arena_take(finder->arena, checkpoint->tensor_count * (json_array_size(modules) + 1),
                                             sizeof *finder->layers->items);
     if (status == ATTN_OK && finder->layers->items == NULL)
-        return fail_memory(finder->err);
+        return attn_fail_no_memory(finder->err);
     json_array_foreach(modules, i, template)
     {
         if (status == ATTN_OK)
@@ -181,7 +176,7 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
     *layers = (struct checkpoint_layers){NULL, 0};
     *is_unknown = false;
     if (trees == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     attn_status status =
         checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
     if (status == ATTN_OK && mapping.at != NULL)

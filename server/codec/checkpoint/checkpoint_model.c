@@ -90,7 +90,7 @@ static attn_status find_facts(struct model_builder *builder, const json_t *templ
     model->decoder_start_id = id_of(reader, "decoder_start_token_id");
     model->copied_bytes = reader->table.copied_bytes;
     if (model->type == NULL || model->architecture == NULL)
-        return model_fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     for (size_t i = 0; i < reader->table.count; i++)
         if (reader->table.is_used[i]) {
             const struct safetensors_tensor *tensor = &reader->table.tensors[i];
@@ -208,7 +208,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
     json_t *config = NULL;
     *model = (struct checkpoint_model){.stack_count = 0};
     if (trees == NULL)
-        return model_fail_memory(err);
+        return attn_fail_no_memory(err);
     attn_status status =
         checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
     if (status == ATTN_OK)

@@ -27,7 +27,7 @@ static attn_status make_positions(struct model_reader *reader, const json_t *tem
     const bool is_less_one = strcmp(kind != NULL ? kind : "", "halves_less_one") == 0;
     float *data = attn_arena_take_zeroed(reader->arena, rows * width, sizeof *data);
     if (data == NULL || width < 4)
-        return data == NULL ? model_fail_memory(reader->err)
+        return data == NULL ? attn_fail_no_memory(reader->err)
                             : attn_fail(reader->err, ATTN_ERR_SHAPE, NULL, "tokens have %zu features, too few", width);
     const double step = is_less_one ? log(10000.0) / ((double)(width / 2) - 1) : 2 * log(10000.0) / (double)width;
     for (size_t p = 0; p < rows; p++)
@@ -76,7 +76,7 @@ static attn_status read_leading(struct model_reader *reader, json_t *names, size
 {
     const size_t count = json_array_size(names);
     float *data = attn_arena_take(reader->arena, count * width + 1, sizeof *data);
-    attn_status status = data != NULL ? ATTN_OK : model_fail_memory(reader->err);
+    attn_status status = data != NULL ? ATTN_OK : attn_fail_no_memory(reader->err);
     for (size_t i = 0; i < count && status == ATTN_OK; i++) {
         attn_tensor row;
         status = model_take_table(reader, json_array_get(names, i), width, &row);

@@ -82,7 +82,8 @@ attn_status model_read_head(struct model_reader *reader, const json_t *template,
     *has_head = false;
     if (template == NULL)
         return ATTN_OK;
-    attn_status status = parts != NULL ? take_head(reader, template, words, &tensors) : model_fail_memory(reader->err);
+    attn_status status =
+        parts != NULL ? take_head(reader, template, words, &tensors) : attn_fail_no_memory(reader->err);
     if (status != ATTN_OK || tensors.output.data == NULL)
         return status;
     const attn_tensor *output = &tensors.output;

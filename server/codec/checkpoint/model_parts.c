@@ -11,11 +11,6 @@
 
 enum { NAME_MAX_BYTES = 512 };
 
-attn_status model_fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the checkpoint");
-}
-
 /* ---- values ---- */
 
 /* A new reference to the value of the member, an expression or itself. NULL: there is none. */

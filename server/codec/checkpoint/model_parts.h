@@ -39,7 +39,6 @@ ATTN_MUST_CHECK attn_status model_take_pair(struct model_reader *reader, json_t 
 /* Whether the tensor is absent or a vector of floats. */
 bool model_is_vector(const attn_tensor *tensor);
 
-attn_status model_fail_memory(attn_error *err);
 attn_status model_fail_absent(const struct model_reader *reader, json_t *names, const char *suffix);
 attn_status model_fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor);
 /* A norm of another width than the tokens cannot run. */

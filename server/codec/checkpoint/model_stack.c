@@ -42,7 +42,7 @@ static attn_status finish_block(struct model_builder *builder, const struct modu
     block->path = attn_arena_copy_text(arena, module->path, strlen(module->path));
     json_tree_give_text(text);
     if (attachments == NULL || block->source.text == NULL || block->path == NULL)
-        return model_fail_memory(err);
+        return attn_fail_no_memory(err);
     for (size_t i = 0; i < module->count; i++)
         attachments[i] = (struct envelope_attachment){module->entries[i].name, module->entries[i].tensor};
     return check_block(builder, block);
@@ -132,7 +132,7 @@ static attn_status make_blocks(struct model_builder *builder, const json_t *temp
     stack->blocks =
         attn_arena_take_zeroed(reader->arena, stack->layers * json_array_size(modules), sizeof *stack->blocks);
     if (stack->blocks == NULL)
-        return model_fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     for (size_t n = 0; n < stack->layers; n++)
         json_array_foreach(modules, i, module)
         {
@@ -165,7 +165,7 @@ attn_status model_make_stack(struct model_builder *builder, const char *name, co
     struct model_reader *reader = &builder->reader;
     *stack = (struct model_stack){.name = attn_arena_copy_text(reader->arena, name, strlen(name))};
     if (stack->name == NULL)
-        return model_fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     attn_status status = model_read_embedding(reader, json_object_get(template, "embedding"), &stack->embedding, width);
     if (status == ATTN_OK)
         status = make_blocks(builder, template, stack);

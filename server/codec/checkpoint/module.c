@@ -8,11 +8,6 @@
 
 #include "codec/checkpoint/expression.h"
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the checkpoint");
-}
-
 /* ---- tensors ---- */
 
 /* Adds the tensor as a member of the layer. */
@@ -24,7 +19,7 @@ static attn_status add_entry(struct module *module, const char *member, const at
     struct safetensors_entry *entry = &module->entries[module->count++];
     entry->name = attn_arena_copy_text(module->table->arena, member, strlen(member));
     entry->tensor = *tensor;
-    return entry->name != NULL ? ATTN_OK : fail_memory(module->err);
+    return entry->name != NULL ? ATTN_OK : attn_fail_no_memory(module->err);
 }
 
 /* Takes the tensor path + suffix, or else path + other. *found says whether one of them exists. */

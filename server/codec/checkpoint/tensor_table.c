@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the checkpoint");
-}
-
 /* ---- texts ---- */
 
 attn_status checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena, json_t **tree,
@@ -21,7 +16,7 @@ attn_status checkpoint_load_json(const char *text, size_t length, const char *wh
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%s is empty", what);
     *tree = json_tree_load(text, length, arena, &error);
     if (*tree == NULL && json_tree_is_starved())
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     if (json_is_object(*tree))
         return ATTN_OK;
     if (*tree != NULL)
@@ -47,7 +42,7 @@ attn_status tensor_table_open(struct tensor_table *table, struct safetensors_ten
         if (strcmp(tensors[i - 1].name, tensors[i].name) == 0)
             return attn_fail(err, ATTN_ERR_VALUE, NULL, "two files have a tensor %.150s", tensors[i].name);
     table->is_used = attn_arena_take_zeroed(arena, count + 1, sizeof *table->is_used);
-    return table->is_used != NULL ? ATTN_OK : fail_memory(err);
+    return table->is_used != NULL ? ATTN_OK : attn_fail_no_memory(err);
 }
 
 static const struct safetensors_tensor *find(const struct tensor_table *table, const char *name)
@@ -95,7 +90,8 @@ static void *copy(struct tensor_table *table, const attn_tensor *tensor, attn_dt
 {
     const size_t count = attn_tensor_count(tensor);
     void *data = attn_arena_take(table->arena, count, attn_dtype_bytes(dtype));
-    *status = data != NULL ? attn_convert(data, dtype, tensor->data, tensor->dtype, count, err) : fail_memory(err);
+    *status =
+        data != NULL ? attn_convert(data, dtype, tensor->data, tensor->dtype, count, err) : attn_fail_no_memory(err);
     table->copied_bytes += count * attn_dtype_bytes(dtype);
     return *status == ATTN_OK ? data : NULL;
 }

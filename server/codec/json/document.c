@@ -160,7 +160,7 @@ static attn_status fail_parse(const struct skim *skim, const json_error_t *error
 {
     attn_status status;
     if (json_tree_is_starved())
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+        return attn_fail_no_memory(err);
     const size_t at = skim_body_offset(skim, error_offset(skim, error));
     switch (json_error_code(error)) {
     case json_error_duplicate_key:

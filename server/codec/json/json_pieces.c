@@ -127,7 +127,7 @@ static attn_status read_piece(struct reader *reader, const char *at, size_t leng
     const struct text_span collection = reader->collection;
     char *copy = attn_arena_take(reader->scratch, length + 2, 1);
     if (copy == NULL)
-        return attn_fail(reader->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read a part of the JSON");
+        return attn_fail_no_memory(reader->err);
     copy[0] = collection.at[0];
     memcpy(copy + 1, at, length);
     copy[length + 1] = collection.at[collection.length - 1];

@@ -44,11 +44,6 @@ static const char *stretch_end(const struct skimmer *s, const char *at)
     return s->end - at > PACE_BYTES ? at + PACE_BYTES : s->end;
 }
 
-static attn_status fail_memory(struct skimmer *s)
-{
-    return attn_fail(s->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
-}
-
 static attn_status fail_syntax(struct skimmer *s, const char *at, const char *message)
 {
     attn_status status = attn_fail(s->err, ATTN_ERR_SYNTAX, NULL, "%s", message);
@@ -83,7 +78,7 @@ static attn_status append(struct skimmer *s, const char *bytes, size_t length)
             wanted = skim->length + length;
         char *larger = attn_arena_take(s->arena, wanted, 1);
         if (!larger)
-            return fail_memory(s);
+            return attn_fail_no_memory(s->err);
         if (skim->length > 0)
             memcpy(larger, skim->text, skim->length);
         skim->text = larger;
@@ -100,7 +95,7 @@ static attn_status anchor(struct skimmer *s)
     struct skim *skim = s->skim;
     void *items = skim->anchors;
     if (!grow(s->arena, &items, sizeof *skim->anchors, skim->anchor_count, &s->anchor_capacity))
-        return fail_memory(s);
+        return attn_fail_no_memory(s->err);
     skim->anchors = items;
     skim->anchors[skim->anchor_count++] = (struct skim_anchor){skim->length, (size_t)(s->at - skim->body)};
     return ATTN_OK;
@@ -112,7 +107,7 @@ static attn_status lift(struct skimmer *s, size_t length, size_t commas)
     struct skim *skim = s->skim;
     void *items = skim->lifted;
     if (!grow(s->arena, &items, sizeof *skim->lifted, skim->lifted_count, &s->lifted_capacity))
-        return fail_memory(s);
+        return attn_fail_no_memory(s->err);
     skim->lifted = items;
     char marker[1 + TEXT_COUNT_MAX + 1] = "[";
     char *marker_end = text_write_count(marker + 1, skim->lifted_count);

@@ -27,7 +27,7 @@ static attn_status list_numbers(const attn_selection *selection, attn_arena *are
     for (size_t i = 0; list != NULL && i < selection->count; i++)
         list[i] = attn_selected(selection, i);
     *numbers = list;
-    return list != NULL ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the numbers of a picture");
+    return list != NULL ? ATTN_OK : attn_fail_no_memory(err);
 }
 
 static attn_status make_axis(const struct envelope_tokens *tokens, const attn_selection *selection, attn_arena *arena,

@@ -7,16 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-attn_status picture_fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the picture");
-}
-
 attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err)
 {
     if (picture_is_cancelled(runtime))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the picture was drawn");
-    return picture_fail_memory(err);
+    return attn_fail_no_memory(err);
 }
 
 bool picture_find_range(const struct picture *picture, const struct picture_layout *layout, const attn_runtime *runtime,

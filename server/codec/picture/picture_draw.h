@@ -54,7 +54,6 @@ bool picture_find_range(const struct picture *picture, const struct picture_layo
 /* Draws the whole picture with pen. */
 ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err);
 
-attn_status picture_fail_memory(attn_error *err);
 /* Records why the drawing ended early: runtime said stop, or else memory was short. */
 attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err);
 

@@ -96,7 +96,7 @@ static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runti
     struct picture_cells cells;
     if (!picture_cells_take(&cells, layout, out->arena) ||
         !canvas_take(&self->canvas, layout->width, layout->height, out->arena))
-        return picture_fail_memory(err);
+        return attn_fail_no_memory(err);
     self->pen.range = &self->range;
     if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
         return picture_fail_stopped(runtime, err);
@@ -116,7 +116,7 @@ attn_status picture_write_png(const struct picture *picture, const struct font_s
     struct picture_layout layout;
     struct glyphs *glyphs = glyphs_open(fonts, &blocks);
     if (glyphs == NULL)
-        return picture_fail_memory(err);
+        return attn_fail_no_memory(err);
     attn_status status = picture_layout_make(picture, scale_of(picture), glyphs, &layout, err);
     struct png_pen self = {.pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime},
                            .blocks = &blocks};

@@ -313,11 +313,11 @@ static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_
     const struct picture_layout *layout = self->pen.layout;
     struct picture_cells cells;
     if (!picture_cells_take(&cells, layout, self->arena))
-        return picture_fail_memory(err);
+        return attn_fail_no_memory(err);
     if (!has_tooltips(layout)) {
         self->pixels = attn_arena_take(self->arena, layout->rows * layout->columns, 3);
         if (self->pixels == NULL)
-            return picture_fail_memory(err);
+            return attn_fail_no_memory(err);
     }
     self->pen.range = &self->range;
     if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
@@ -327,7 +327,7 @@ static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_
     if (status != ATTN_OK)
         return status;
     chunks_text(self->out, "</g>\n</svg>\n");
-    return self->out->is_ok && !self->blocks->is_short ? ATTN_OK : picture_fail_memory(err);
+    return self->out->is_ok && !self->blocks->is_short ? ATTN_OK : attn_fail_no_memory(err);
 }
 
 attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts, const attn_runtime *runtime,
@@ -337,7 +337,7 @@ attn_status picture_write_svg(const struct picture *picture, const struct font_s
     struct picture_layout layout;
     struct glyphs *glyphs = glyphs_open(fonts, &blocks);
     if (glyphs == NULL)
-        return picture_fail_memory(err);
+        return attn_fail_no_memory(err);
     attn_status status = picture_layout_make(picture, 1, glyphs, &layout, err);
     struct svg_pen self = {
         .pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime}, .out = out, .blocks = &blocks};

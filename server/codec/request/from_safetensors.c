@@ -65,7 +65,7 @@ attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena
         return status;
     struct envelope_attachment *attachments = attn_arena_take(arena, file.tensor_count, sizeof *attachments);
     if (attachments == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+        return attn_fail_no_memory(err);
     status = attach_tensors(&file, attachments, err);
     const struct safetensors_text *request = safetensors_find_text(&file, "request");
     *source = (struct envelope_source){.text = request != NULL ? request->value : "",

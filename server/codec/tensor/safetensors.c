@@ -22,11 +22,6 @@ struct reader {
     attn_error *err;
 };
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the safetensors header");
-}
-
 static attn_status fail_tensor(attn_error *err, const char *name, const char *what)
 {
     return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: tensor \"%.100s\" %s", name, what);
@@ -57,7 +52,7 @@ static attn_status read_shape(const struct reader *reader, const json_t *json, s
     tensor->rank = json_array_size(json);
     size_t *shape = attn_arena_take(reader->arena, tensor->rank, sizeof *shape);
     if (shape == NULL)
-        return fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     for (size_t i = 0; i < tensor->rank; i++) {
         if (!read_size(json_array_get(json, i), &shape[i]))
             return fail_tensor(reader->err, tensor->name, "has a shape that is no list of integers of at least 0");
@@ -109,7 +104,7 @@ static attn_status read_tensor(const struct reader *reader, const char *name, co
 {
     *tensor = (struct safetensors_tensor){.name = attn_arena_copy_text(reader->arena, name, strlen(name))};
     if (tensor->name == NULL)
-        return fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     const char *type_name = json_tree_word(json_object_get(json, "dtype"));
     if (type_name == NULL)
         return fail_tensor(reader->err, name, "is no object with dtype, shape and data_offsets");
@@ -136,7 +131,7 @@ static attn_status read_metadata(const struct reader *reader, json_t *json)
         return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL, "not safetensors: %s is no object of strings", METADATA);
     file->metadata = attn_arena_take(reader->arena, json_object_size(json), sizeof *file->metadata);
     if (file->metadata == NULL)
-        return fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     json_object_foreach(json, name, value)
     {
         struct safetensors_text *text = &file->metadata[file->metadata_count++];
@@ -148,7 +143,7 @@ static attn_status read_metadata(const struct reader *reader, json_t *json)
         text->name = attn_arena_copy_text(reader->arena, name, strlen(name));
         text->value = attn_arena_copy_text(reader->arena, json_string_value(value), text->length);
         if (text->name == NULL || text->value == NULL)
-            return fail_memory(reader->err);
+            return attn_fail_no_memory(reader->err);
     }
     return ATTN_OK;
 }
@@ -193,7 +188,7 @@ static attn_status read_header(const struct reader *reader, json_t *tree)
         return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header is no JSON object");
     file->tensors = attn_arena_take(reader->arena, json_object_size(tree), sizeof *file->tensors);
     if (file->tensors == NULL)
-        return fail_memory(reader->err);
+        return attn_fail_no_memory(reader->err);
     json_object_foreach(tree, name, value)
     {
         if (strcmp(name, METADATA) == 0)
@@ -229,7 +224,7 @@ static attn_status read_length(const unsigned char *body, size_t bytes, size_t *
 static attn_status fail_json(const json_error_t *error, attn_error *err)
 {
     if (json_tree_is_starved())
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header is not JSON: %s", error->text);
 }
 
@@ -246,7 +241,7 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     /* The header is copied, because another program may change a mapped file meanwhile. */
     char *header = attn_arena_take(arena, 1, length);
     if (header == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     memcpy(header, (const char *)body + LENGTH_BYTES, length);
     if (length > 0 && memchr(header, '\0', length) != NULL) /* jansson would not notice a NUL after a number */
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");

@@ -34,9 +34,7 @@ static attn_status normalize(struct loading *loading, const struct steps *normal
         return status;
     const char *text = attn_arena_copy_text(loading->reading.arena, draft.text.bytes, draft.text.length);
     token->normalized_text = (struct text_span){text, draft.text.length};
-    return text != NULL
-               ? ATTN_OK
-               : attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+    return text != NULL ? ATTN_OK : attn_fail_no_memory(loading->reading.err);
 }
 
 /*
@@ -79,7 +77,7 @@ static attn_status build_trie(struct loading *loading, const struct added *added
     const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
     struct text_span *texts = attn_arena_take_zeroed(loading->scratch, added->count, sizeof *texts);
     if (texts == NULL)
-        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+        return attn_fail_no_memory(loading->reading.err);
     for (size_t i = 0; i < added->count; i++)
         if (added->tokens[i].normalized == is_normalized) {
             texts[i] = added->tokens[i].normalized_text;

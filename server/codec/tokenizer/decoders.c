@@ -34,8 +34,7 @@ static char *reserve(struct decoding *decoding, size_t bytes)
         const size_t capacity = wanted > 2 * decoding->capacity ? wanted + 64 : 2 * decoding->capacity;
         char *larger = attn_arena_take(decoding->arena, capacity, 1);
         if (larger == NULL) {
-            decoding->status =
-                attn_fail(decoding->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the tokens");
+            decoding->status = attn_fail_no_memory(decoding->err);
             return NULL;
         }
         if (decoding->written != NULL)

@@ -54,7 +54,7 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
     segment->count = run->count;
     segment->tokens = attn_arena_take(draft->arena, run->count, sizeof *segment->tokens);
     if (segment->tokens == NULL)
-        draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
+        draft_fail(draft, ATTN_ERR_NO_MEMORY, "there is not enough memory");
     for (size_t i = 0; segment->tokens != NULL && i < run->count && !draft_stops(draft, sizeof *segment->tokens); i++) {
         const struct model_token *token = &run->tokens[i];
         const struct text_span surface = {draft->text.bytes + token->begin, token->end - token->begin};
@@ -176,7 +176,7 @@ static attn_status assemble(const struct tokenizer *tokenizer, const struct toke
     output->tokens = attn_arena_take(arena, count, sizeof *output->tokens);
     char *texts = attn_arena_take(arena, bytes, 1);
     if (output->tokens == NULL || texts == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the tokens of the text");
+        return attn_fail_no_memory(err);
     for (size_t i = 0; i < template->count; i++) {
         const struct template_part *part = &template->parts[i];
         if (part->what != PART_SPECIAL) {
@@ -240,7 +240,7 @@ static attn_status join(struct decoding *decoding, bool has_decoder, attn_arena 
         bytes += decoding->texts[i].length + 1;
     char *joined = attn_arena_take(arena, bytes, 1), *to = joined;
     if (joined == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the decoded text");
+        return attn_fail_no_memory(err);
     for (size_t i = 0; i < decoding->count; i++) {
         if (pace_stops(&decoding->pace, sizeof *decoding->texts + decoding->texts[i].length))
             return fail_cancelled(err);
@@ -261,7 +261,7 @@ attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *
     struct decoding decoding = {.arena = scratch, .pace = pace_begin(scratch), .search.arena = scratch, .err = err};
     decoding.texts = attn_arena_take(scratch, count, sizeof *decoding.texts);
     if (decoding.texts == NULL)
-        decoding.status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the tokens");
+        decoding.status = attn_fail_no_memory(err);
     else
         collect(tokenizer, ids, count, skip_special, &decoding);
     for (size_t i = 0; i < tokenizer->decoders.count && decoding.status == ATTN_OK; i++)

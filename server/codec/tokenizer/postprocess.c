@@ -28,7 +28,7 @@ static attn_status make_template(struct loading *loading, const struct template_
 {
     struct template_part *copy = attn_arena_take(loading->reading.arena, count, sizeof *copy);
     if (copy == NULL)
-        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+        return attn_fail_no_memory(loading->reading.err);
     *template = (struct template){.parts = copy, .count = count};
     for (size_t i = 0; i < count; i++) {
         copy[i] = parts[i];

@@ -219,7 +219,7 @@ static bool keep_token(const struct tokenizer *tokenizer, const struct tokenizer
 static bool goes_on(bool is_kept, struct pace *pace, attn_status *status, attn_error *err)
 {
     if (!is_kept)
-        *status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for what the tokens show");
+        *status = attn_fail_no_memory(err);
     else if (pace_stops(pace, sizeof(struct tokenizer_token)))
         *status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were labelled");
     return *status == ATTN_OK;

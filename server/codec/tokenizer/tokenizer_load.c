@@ -304,7 +304,7 @@ static attn_status read_rest(struct loading *loading, json_t **json)
     const struct text_span rest = copy_rest(whole, &cuts, loading->scratch);
     json_error_t error;
     if (rest.at == NULL)
-        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the tokenizer");
+        return attn_fail_no_memory(loading->reading.err);
     *json = json_tree_load(rest.at, rest.length, loading->scratch, &error);
     if (*json != NULL)
         return ATTN_OK;
@@ -326,7 +326,7 @@ attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, a
     *tokenizer = NULL;
     attn_status status = read_rest(&loader.loading, &json);
     if (status == ATTN_OK && loader.tokenizer == NULL)
-        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+        status = attn_fail_no_memory(err);
     if (status == ATTN_OK && !json_is_object(json))
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the tokenizer is not an object");
     if (status == ATTN_OK) {

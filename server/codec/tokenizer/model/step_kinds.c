@@ -39,7 +39,7 @@ attn_status loading_fail_json(struct loading *loading, const json_error_t *error
     if (attn_arena_is_cancelled(loading->scratch))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the tokenizer was read");
     if (json_tree_is_starved())
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the tokenizer");
+        return attn_fail_no_memory(err);
     if (json_error_code(error) == json_error_null_byte_in_key)
         return attn_fail(err, ATTN_ERR_VALUE, NULL, "a name holds U+0000, which is not supported in a vocabulary");
     const struct skim *skim = loading->reading.skim;

@@ -32,11 +32,6 @@ static size_t count_edges(struct text_span *sorted, size_t count)
     return edges;
 }
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
-}
-
 attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t count, attn_arena *arena,
                         attn_arena *scratch, attn_error *err)
 {
@@ -51,7 +46,7 @@ attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t
                          "the tokens have %zu bytes together; at most %d are allowed", bytes, TRIE_NODES_MAX - 1);
     struct text_span *sorted = attn_arena_take(scratch, used, sizeof *sorted);
     if (sorted == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     for (size_t i = 0, to = 0; i < count; i++)
         if (texts[i].length > 0)
             sorted[to++] = texts[i];
@@ -61,7 +56,7 @@ attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t
     trie->edges = attn_arena_take(arena, trie->slots, sizeof *trie->edges);
     trie->values = attn_arena_take(arena, edges + 1, sizeof *trie->values);
     if (trie->edges == NULL || trie->values == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     memset(trie->edges, 0xFF, trie->slots * sizeof *trie->edges);
     trie->values[TRIE_ROOT] = TRIE_NONE;
     return ATTN_OK;

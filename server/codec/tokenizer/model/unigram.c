@@ -54,7 +54,7 @@ static attn_status load_scores(struct loading *loading, struct unigram *unigram)
     attn_arena *arena = loading->reading.arena;
     struct scores scores = {attn_arena_take_zeroed(arena, count, sizeof *scores.by_id), (double)INFINITY};
     if (scores.by_id == NULL)
-        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+        return attn_fail_no_memory(loading->reading.err);
     attn_status status = loading_each(loading, loading->vocab, loading->vocab_count, add_scores, &scores);
     unigram->scores = scores.by_id;
     unigram->unknown_score = scores.lowest - unknown_penalty;

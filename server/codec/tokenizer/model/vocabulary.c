@@ -28,7 +28,7 @@ attn_status vocabulary_create(struct vocabulary *vocabulary, size_t count, size_
     vocabulary->texts = attn_arena_take_zeroed(arena, size, sizeof *vocabulary->texts);
     vocabulary->slots = attn_arena_take(arena, slots, sizeof *vocabulary->slots);
     if (vocabulary->texts == NULL || vocabulary->slots == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+        return attn_fail_no_memory(err);
     memset(vocabulary->slots, 0xFF, slots * sizeof *vocabulary->slots);
     return ATTN_OK;
 }

@@ -75,7 +75,7 @@ bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t want
     room = room < wanted ? wanted : room;
     void *larger = take_block(draft, room, item_bytes, &bytes);
     if (larger == NULL)
-        return draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
+        return draft_fail(draft, ATTN_ERR_NO_MEMORY, "there is not enough memory");
     if (*capacity > 0) {
         if (!copy(draft, larger, *items, *capacity * item_bytes))
             return false;

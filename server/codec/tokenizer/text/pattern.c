@@ -38,11 +38,6 @@ static void give(void *block, void *arena)
     (void)block, (void)arena;
 }
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for a pattern of the tokenizer");
-}
-
 static attn_status compile(struct text_span text, const char *field, attn_arena *arena, struct pattern *pattern,
                            attn_error *err)
 {
@@ -53,7 +48,7 @@ static attn_status compile(struct text_span text, const char *field, attn_arena 
     pcre2_general_context *memory = pcre2_general_context_create(take, give, arena);
     pcre2_compile_context *context = memory != NULL ? pcre2_compile_context_create(memory) : NULL;
     if (context == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     int error;
     PCRE2_SIZE at;
@@ -73,7 +68,7 @@ attn_status pattern_compile(struct text_span text, bool is_regex, const char *fi
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s is an empty pattern", field);
     struct pattern *made = attn_arena_take_zeroed(arena, 1, sizeof *made);
     if (made == NULL)
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     made->literal = text;
     *pattern = made;
     return is_regex ? compile(text, field, arena, made, err) : ATTN_OK;
@@ -150,7 +145,7 @@ static attn_status find_literal(struct pattern_search *search, size_t *begin, si
 static attn_status find_regex(struct pattern_search *search, size_t *begin, size_t *end, bool *found, attn_error *err)
 {
     if (!prepare(search))
-        return fail_memory(err);
+        return attn_fail_no_memory(err);
     const size_t steps = STEPS_MIN + STEPS_PER_BYTE * search->length;
     set_limits(search, steps);
     const int count = pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text, search->length, search->at,
@@ -163,7 +158,7 @@ static attn_status find_regex(struct pattern_search *search, size_t *begin, size
     }
     if (*found || count == PCRE2_ERROR_NOMATCH)
         return ATTN_OK;
-    return count == PCRE2_ERROR_NOMEMORY ? fail_memory(err) : fail_search(search, steps, err);
+    return count == PCRE2_ERROR_NOMEMORY ? attn_fail_no_memory(err) : fail_search(search, steps, err);
 }
 
 static size_t character_bytes(const struct pattern_search *search)

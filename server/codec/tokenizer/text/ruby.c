@@ -257,7 +257,7 @@ attn_status ruby_translate(struct text_span regex, const char *field, attn_arena
         room += regex.at[i] == '\\' || regex.at[i] == '[' ? WRITTEN_BYTES_MAX : 0;
     char *text = attn_arena_take(arena, room, 1);
     if (text == NULL)
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for a pattern of the tokenizer");
+        return attn_fail_no_memory(err);
     struct translation t = {.at = regex.at, .end = regex.at + regex.length, .to = text};
     while (t.at < t.end && t.refused == NULL) {
         if (t.depth > 0)

@@ -66,7 +66,7 @@ static bool fits(const attn_request *request, const attn_runtime *runtime, size_
         return true;
     }
     ck_assert_msg(status == ATTN_ERR_NO_MEMORY && err.status == status, "%zu bytes: %s", limit, err.message);
-    ck_assert_msg(err.message[0] != '\0', "%zu bytes: a refusal says what there was no memory for", limit);
+    ck_assert_msg(err.message[0] != '\0', "%zu bytes: a refusal has a message", limit);
     return false;
 }
 
