@@ -49,7 +49,7 @@ OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" \
                 $(if $(HARDENED),-U_FORTIFY_SOURCE $(filter -D%,$(HARDENED)))
 OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 # No program replaces our functions at run time, so calls within a file may become inline.
-# The source marks every fused multiply-add (fma_vec in core/src/kernel/vector/vector.inc.h). If the compiler chose, the same
+# The source marks every fused multiply-add (fma_vec in core/src/kernel/vector/operations.inc.h). If the compiler chose, the same
 # sum could have other bits in another loop.
 OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) \
               $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS) $(filter -f%,$(HARDENED))

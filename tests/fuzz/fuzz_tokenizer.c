@@ -9,7 +9,7 @@
 
 #include "codec/bytes/utf8.h"
 #include "codec/json/json_tree.h"
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer/encoding.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 64 << 20, HAS_PAIR = 4, SKIPS_SPECIAL = 8, TRUNCATES = 16, LENGTH = 8 };

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/pace.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "mask/resolved.h"
 #include "request/bindings.h"
 

@@ -9,7 +9,7 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum {
     TAKES_MAX = 12,

@@ -6,7 +6,7 @@
 #define ATTN_ATTENTION_FEATURE_MAPS_H
 
 #include "attention/heads.h"
-#include "kernel/features/feature_job.h"
+#include "kernel/features/job.h"
 
 /*
  * The arena bytes of attn_feature_maps_run, for all threads together and for each thread; its floating-point

@@ -4,7 +4,7 @@
 #include "attention/seen.h"
 #include "base/pace.h"
 #include "base/size.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum { MERGE_ALONE_MAX = 1 << 15 }; /* up to this many numbers, the calling thread merges alone */
 

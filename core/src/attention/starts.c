@@ -11,7 +11,7 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/philox.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum {
     ROWS = 16, /* queries of a task */

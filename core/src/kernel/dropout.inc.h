@@ -5,8 +5,8 @@
 #ifndef ATTN_KERNEL_DROPOUT_INC_H
 #define ATTN_KERNEL_DROPOUT_INC_H
 
-#include "kernel/kernel.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/entries.h"
+#include "kernel/vector/operations.inc.h"
 
 /* A 32-bit word of one block per lane. What stands in the upper half of a lane does not matter. */
 typedef uint64_t word_vec __attribute__((vector_size(VECTOR_BYTES)));

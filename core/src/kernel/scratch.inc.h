@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "kernel/job.h"
 #include "kernel/segments.inc.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/vector/operations.inc.h"
 
 enum {
     REGISTER_VECTORS = 2,             /* per row of a register tile */

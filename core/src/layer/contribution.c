@@ -7,8 +7,8 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "layer/layer_run.h"
 #include "layer/projection.h"
+#include "layer/stages.h"
 
 enum { KEYS = 256 }; /* whose norms stand side by side, whichever keys are kept */
 

@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "layer/residual.h"
 #include "request/dims.h"
 

@@ -4,8 +4,8 @@
 #ifndef ATTN_LAYER_FEED_FORWARD_H
 #define ATTN_LAYER_FEED_FORWARD_H
 
-#include "layer/layer_run.h"
 #include "layer/projection.h"
+#include "layer/stages.h"
 
 /*
  * The network without norm and residual: from x, (tokens, d_in), to y, (tokens, d_out). up, gate and hidden are (tokens,

@@ -1,8 +1,8 @@
 /* maps.c: memory for the maps and rows that the heads fill; then the mean over heads, and the mask as a map. */
-#include "layer/maps.h"
+#include "layer/stages.h"
 
 #include "base/parallel.h"
-#include "layer/layer_weigh.h"
+#include "layer/weigh.h"
 #include "mask/resolved.h"
 
 /* ---- memory ---- */

@@ -1,5 +1,5 @@
 /* present.c: joins the rows of the cache and the new rows, for the steps that show them. */
-#include "layer/present.h"
+#include "layer/stages.h"
 
 #include "attention/operand.h"
 #include "base/copy.h"

@@ -2,13 +2,13 @@
  * projection.h: the weights of a layer as slices of columns, which turn tokens into queries, keys, values and gates.
  *
  * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
- * columns of the projected tokens. plan.c checks the shapes, layer.c multiplies.
+ * columns of the projected tokens. plan.c checks the shapes, run.c multiplies.
  */
 #ifndef ATTN_LAYER_PROJECTION_H
 #define ATTN_LAYER_PROJECTION_H
 
 #include "attn/plan.h"
-#include "gemm/gemm.h"
+#include "gemm/products.h"
 
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 

@@ -7,7 +7,7 @@
 #include "attention/operand.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "request/steps.h"
 
 enum { TOKENS = 64 /* tokens per task, with all their heads */, TAKES_MAX = 10 };

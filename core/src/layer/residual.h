@@ -4,7 +4,7 @@
 #ifndef ATTN_LAYER_RESIDUAL_H
 #define ATTN_LAYER_RESIDUAL_H
 
-#include "layer/layer_run.h"
+#include "layer/stages.h"
 
 /* run->normed = norm(query). */
 ATTN_MUST_CHECK attn_status attn_layer_pre_norm(struct layer_run *run);

@@ -1,6 +1,6 @@
 /*
- * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). mask_resolve.c calls the checks,
- * and mask_rows.c calls the rest. A query's position p is its position among the keys.
+ * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). resolve.c calls the checks,
+ * and rows.c calls the rest. A query's position p is its position among the keys.
  */
 #ifndef ATTN_MASK_BLOCKS_H
 #define ATTN_MASK_BLOCKS_H
@@ -8,7 +8,7 @@
 #include "mask/resolved.h"
 
 /*
- * Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. watch as in
+ * Checks masks->blocks and the list of global tokens. resolve.c checks the shapes of tensors. watch as in
  * attn_mask_resolve.
  */
 ATTN_MUST_CHECK bool attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,

@@ -2,7 +2,7 @@
 #include "model/dense.h"
 
 #include "base/parallel.h"
-#include "gemm/gemm.h"
+#include "gemm/products.h"
 
 size_t attn_dense_width(const attn_affine *affine, attn_layout layout)
 {

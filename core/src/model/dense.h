@@ -1,19 +1,27 @@
 /*
- * dense.h: a weight that stands outside of the layers: y = x W + b for the rows of one sequence.
+ * dense.h: what stands outside of the layers: a weight, y = x W + b for the rows of one sequence, and a normalisation.
  */
 #ifndef ATTN_MODEL_DENSE_H
 #define ATTN_MODEL_DENSE_H
 
 #include "attn/arena.h"
-#include "attn/plan.h"
+#include "attn/model.h"
 #include "attn/runtime.h"
 
 /* The columns of the result; 0: the weight is absent. A weight of a rank above 2 has its rows first (out_in). */
 size_t attn_dense_width(const attn_affine *affine, attn_layout layout);
 /* Arena bytes of attn_dense, without its result. */
 size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtype compute, size_t threads);
-/* With float32, the weight may be of 16 bits. x is (rows, inner), contiguous. *y becomes (rows, width) in arena. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED. */
+/*
+ * With float32, the weight may be of 16 bits. x is (rows, inner), contiguous. *y becomes (rows, width) in arena.
+ * ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
 ATTN_MUST_CHECK attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x,
                                        const attn_runtime *runtime, attn_arena *arena, attn_tensor *y, attn_error *err);
+
+/* token_norm.c: attn_norm_tokens (model.h), for a caller who has set the floating-point mode. */
+ATTN_MUST_CHECK attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *input,
+                                                const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
+                                                attn_error *err);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "model/dense.h"
-#include "model/token_norm.h"
 
 enum { TASK_ROWS = 64 };
 

@@ -6,9 +6,8 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "model/dense.h"
-#include "model/token_norm.h"
 
 enum { TASK_NUMBERS = 1 << 14 };
 

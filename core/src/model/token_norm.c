@@ -1,10 +1,10 @@
 /* token_norm.c: a normalisation that stands outside of the layers, spread over the threads. */
-#include "model/token_norm.h"
+#include "model/dense.h"
 
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum { TASK_ROWS = 64 };
 

@@ -6,7 +6,6 @@
 
 #include "base/size.h"
 #include "request/dims_checks.h"
-#include "request/dims_start.h"
 
 /* ---- inputs ---- */
 

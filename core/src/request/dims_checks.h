@@ -35,4 +35,7 @@ ATTN_MUST_CHECK bool attn_check_heads(size_t asked, size_t found, const char *fi
 ATTN_MUST_CHECK bool attn_split_features(size_t features, size_t heads, const char *field, const char *option,
                                          size_t *each, struct attn_check *check);
 
+/* dims_start.c: attn_dims_read (dims.h) of a request that starts at scores or weights. */
+ATTN_MUST_CHECK bool attn_dims_read_start(const attn_request *request, attn_dims *dims, struct attn_check *check);
+
 #endif

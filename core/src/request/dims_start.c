@@ -1,5 +1,4 @@
 /* dims_start.c: the dimensions of a request that starts at scores or weights. */
-#include "request/dims_start.h"
 
 #include "base/check.h"
 #include "request/dims_checks.h"

@@ -7,7 +7,7 @@
 #include "codec/json/json_tree.h"
 
 /*
- * The value of the expression behind "$" in layer number n, as a new reference (checkpoint.h has the language). NULL
+ * The value of the expression behind "$" in layer number n, as a new reference (find.h has the language). NULL
  * when the configuration has no member of the expression, and when memory is short; json_tree_is_starved tells the two
  * apart.
  */

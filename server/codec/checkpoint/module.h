@@ -24,7 +24,7 @@ struct module {
 };
 
 /*
- * Adds weights, options and masks of the template of a module (checkpoint.h). The members that are no tensors go to
+ * Adds weights, options and masks of the template of a module (find.h). The members that are no tensors go to
  * request, an object. Paths of weights begin with base: the path of the module, or that of the layer.
  */
 ATTN_MUST_CHECK attn_status module_add(struct module *module, json_t *template, const char *base, json_t *request);

@@ -14,7 +14,7 @@
 #include "codec/answer/token_labels.h"
 #include "codec/model/part.h"
 #include "codec/model/request.h"
-#include "codec/picture/picture.h"
+#include "codec/picture/image.h"
 
 enum { MODEL_PICTURE_SIDE = 64 };
 
@@ -44,7 +44,7 @@ struct model_picture {
 };
 
 /*
- * Makes the picture from a planned answer, for cost and writing by picture.h. labels are those of the item's tokens in
+ * Makes the picture from a planned answer, for cost and writing by image.h. labels are those of the item's tokens in
  * each stack, labels[1] those of the decoder; with texts NULL, positions are shown. A text may be empty. The request,
  * the answer and the labels must outlive the picture. ATTN_ERR_NO_MEMORY.
  */

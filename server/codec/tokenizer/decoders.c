@@ -6,8 +6,8 @@
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/model/step_kinds.h"
+#include "codec/tokenizer/parts.h"
 #include "codec/tokenizer/text/unicode.h"
-#include "codec/tokenizer/tokenizer_parts.h"
 
 /* What a text costs in a step, besides its bytes: it may be searched for a dozen pairs of signs. */
 enum { TEXT_COST_BYTES = 16 };

@@ -1,7 +1,7 @@
 /*
  * encode.c: from text to tokens and back, through the parts of a tokenizer.
  */
-#include "codec/tokenizer/tokenizer_parts.h"
+#include "codec/tokenizer/parts.h"
 
 #include <string.h>
 

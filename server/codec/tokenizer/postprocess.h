@@ -4,8 +4,8 @@
 #ifndef CODEC_TOKENIZER_POSTPROCESS_H
 #define CODEC_TOKENIZER_POSTPROCESS_H
 
+#include "codec/tokenizer/encoding.h"
 #include "codec/tokenizer/model/step_kinds.h"
-#include "codec/tokenizer/tokenizer.h"
 
 enum { PART_TEXT, PART_PAIR, PART_SPECIAL };
 

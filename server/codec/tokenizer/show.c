@@ -5,9 +5,9 @@
 
 #include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"
+#include "codec/tokenizer/encoding.h"
+#include "codec/tokenizer/parts.h"
 #include "codec/tokenizer/text/unicode.h"
-#include "codec/tokenizer/tokenizer.h"
-#include "codec/tokenizer/tokenizer_parts.h"
 
 enum { ESCAPE_BYTES = 4 /* \xE4 */, SPELLED_MAX = TOKENIZER_SHOWN_MAX / ESCAPE_BYTES };
 

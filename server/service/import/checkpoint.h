@@ -1,5 +1,5 @@
 /*
- * checkpoint.h: reads the layers of a checkpoint's directory (codec/checkpoint/checkpoint.h), and keeps
+ * checkpoint.h: reads the layers of a checkpoint's directory (codec/checkpoint/find.h), and keeps
  * them on the disk: `attnd import`.
  *
  * The directory has config.json and model.safetensors, or model.safetensors.index.json and the files that it names, as

@@ -4,7 +4,7 @@
 #include "service/run/rendering.h"
 
 #include "codec/answer/forms.h"
-#include "codec/picture/answer_picture.h"
+#include "codec/picture/answer.h"
 
 static bool is_picture(const struct call *call)
 {

@@ -5,8 +5,8 @@
 #ifndef SERVICE_RUN_RENDERING_H
 #define SERVICE_RUN_RENDERING_H
 
-#include "codec/picture/picture.h"
-#include "codec/picture/picture_options.h"
+#include "codec/picture/image.h"
+#include "codec/picture/options.h"
 #include "service/run/work.h"
 
 /*

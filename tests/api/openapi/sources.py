@@ -52,7 +52,7 @@ def masks():
 
 def picture_parameters(table):
     """The names of a table of parameters; some of its rows are macros."""
-    text = read("server/codec/picture/picture_options.c").replace("\\\n", "")
+    text = read("server/codec/picture/options.c").replace("\\\n", "")
     macros = dict(re.findall(r'#define (\w+)\s*\{\s*"(\w+)"', text))
     rows = re.search(rf"struct parameter {table}\[\] = \{{(.*?)\n\}};", text, re.DOTALL).group(1)
     return {quoted or macros[macro] for quoted, macro in re.findall(r'^    (?:\{"(\w+)"|([A-Z]+),)', rows, re.MULTILINE)}

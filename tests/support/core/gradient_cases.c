@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backward/backward_needs.h"
+#include "backward/needs.h"
 #include "mask_cases.h"
 
 /* ---- scenes ---- */

@@ -7,8 +7,8 @@
 #ifndef ATTN_KERNEL_PRODUCTS_BACKWARD_INC_H
 #define ATTN_KERNEL_PRODUCTS_BACKWARD_INC_H
 
-#include "kernel/kernel.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/entries.h"
+#include "kernel/vector/operations.inc.h"
 
 static void backward_row(const struct attn_backward_row *row)
 {

@@ -5,7 +5,7 @@
 #ifndef ATTN_KERNEL_PRODUCTS_BACKWARD_PRODUCT_INC_H
 #define ATTN_KERNEL_PRODUCTS_BACKWARD_PRODUCT_INC_H
 
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "kernel/pack.inc.h"
 
 /* Rows of a register tile, which is two vectors wide: its sums fit the registers, and hide the latency of the FMA. */

@@ -8,7 +8,7 @@
 #ifndef ATTN_KERNEL_PRODUCTS_GEMM_INC_H
 #define ATTN_KERNEL_PRODUCTS_GEMM_INC_H
 
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "kernel/matmul.inc.h"
 
 enum {

@@ -4,8 +4,8 @@
 #ifndef ATTN_KERNEL_ROWS_ACTIVATION_INC_H
 #define ATTN_KERNEL_ROWS_ACTIVATION_INC_H
 
-#include "kernel/kernel.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/entries.h"
+#include "kernel/vector/operations.inc.h"
 
 /* 1 / (1 + e^-x). Small results keep their digits, because nothing cancels. */
 static inline vec sigmoid_vec(vec x)

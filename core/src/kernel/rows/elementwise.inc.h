@@ -5,7 +5,7 @@
 #ifndef ATTN_KERNEL_ROWS_ELEMENTWISE_INC_H
 #define ATTN_KERNEL_ROWS_ELEMENTWISE_INC_H
 
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "kernel/rows/activation.inc.h"
 #include "kernel/rows/wide.inc.h"
 

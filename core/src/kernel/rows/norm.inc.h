@@ -4,7 +4,7 @@
 #ifndef ATTN_KERNEL_ROWS_NORM_INC_H
 #define ATTN_KERNEL_ROWS_NORM_INC_H
 
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "kernel/rows/wide.inc.h"
 
 /* The number by which a row is multiplied; squares is the sum over its d numbers. */

@@ -4,8 +4,8 @@
 #ifndef ATTN_KERNEL_ROWS_ROTATION_INC_H
 #define ATTN_KERNEL_ROWS_ROTATION_INC_H
 
-#include "kernel/kernel.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/entries.h"
+#include "kernel/vector/operations.inc.h"
 
 #define ALL_2(f, i)  f(i), f((i) + 1)
 #define ALL_4(f, i)  ALL_2(f, i), ALL_2(f, (i) + 2)

@@ -6,8 +6,8 @@
 #ifndef ATTN_KERNEL_ROWS_WEIGHTS_INC_H
 #define ATTN_KERNEL_ROWS_WEIGHTS_INC_H
 
-#include "kernel/kernel.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/entries.h"
+#include "kernel/vector/operations.inc.h"
 
 /* ln x for normal x: x = 2^e m with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh s, s = (m - 1) / (m + 1). */
 static inline vec log_vec(vec x)

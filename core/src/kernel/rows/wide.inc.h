@@ -5,7 +5,7 @@
 #ifndef ATTN_KERNEL_ROWS_WIDE_INC_H
 #define ATTN_KERNEL_ROWS_WIDE_INC_H
 
-#include "kernel/vector/vector.inc.h"
+#include "kernel/vector/operations.inc.h"
 
 #define WIDE_LANES (VECTOR_BYTES / 8)
 #define WIDE_SUMS  4 /* partial sums side by side, which hide the latency of an addition */

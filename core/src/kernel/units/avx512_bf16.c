@@ -12,7 +12,7 @@
 #include "kernel/vector/f32.inc.h"
 
 #include "kernel/attend.inc.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 void attn_attend_avx512_bf16(const struct attn_heads_job *job, size_t t, void *scratch)
 {

@@ -12,9 +12,9 @@
 
 #include "kernel/attend.inc.h"
 #include "kernel/dropout.inc.h"
-#include "kernel/features/feature_gradient_keys.inc.h"
-#include "kernel/features/feature_queries.inc.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
+#include "kernel/features/gradient_keys.inc.h"
+#include "kernel/features/queries.inc.h"
 #include "kernel/products/backward.inc.h"
 #include "kernel/products/backward_product.inc.h"
 #include "kernel/products/gemm.inc.h"

@@ -1,5 +1,5 @@
 /* kernels.c: the table of kernels, and which of them this CPU can run. */
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 #include <string.h>
 #if defined(__x86_64__)

@@ -7,7 +7,7 @@
 
 #include "attn/tensor.h"
 #include "base/number.h"
-#include "kernel/vector/vector.inc.h"
+#include "kernel/vector/operations.inc.h"
 
 #if REAL_BITS == 32
 #define KERNEL_TYPE ATTN_F32

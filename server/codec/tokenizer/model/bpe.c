@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/model/merges.h"
-#include "codec/tokenizer/model/model_kinds.h"
 
 #define NOWHERE UINT32_MAX
 

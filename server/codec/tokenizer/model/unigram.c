@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/tokenizer/model/model_kinds.h"
+#include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/model/trie.h"
 
 #define NOWHERE UINT32_MAX

@@ -5,7 +5,7 @@
  * Wu et al., "Google's Neural Machine Translation System" (2016), section 4.1.
  */
 #include "base/array.h"
-#include "codec/tokenizer/model/model_kinds.h"
+#include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/model/trie.h"
 
 enum { WORD_CHARACTERS = 100 };

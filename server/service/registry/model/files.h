@@ -8,7 +8,7 @@
 #ifndef SERVICE_REGISTRY_MODEL_FILES_H
 #define SERVICE_REGISTRY_MODEL_FILES_H
 
-#include "codec/checkpoint/checkpoint.h"
+#include "codec/checkpoint/find.h"
 #include "service/registry/files.h"
 
 #define MODEL_FILES_TOKENIZER "tokenizer.json"

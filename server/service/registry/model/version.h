@@ -4,8 +4,8 @@
 #ifndef SERVICE_REGISTRY_MODEL_VERSION_H
 #define SERVICE_REGISTRY_MODEL_VERSION_H
 
-#include "codec/checkpoint/checkpoint_model.h"
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/checkpoint/read.h"
+#include "codec/tokenizer/encoding.h"
 #include "service/registry/model/files.h"
 #include "service/registry/prepared.h"
 #include "service/registry/store.h"

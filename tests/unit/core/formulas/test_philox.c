@@ -6,7 +6,7 @@
 
 #include "check_main.h"
 #include "formulas/philox.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 START_TEST(philox_gives_the_known_answers)
 {

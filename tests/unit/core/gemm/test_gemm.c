@@ -1,5 +1,5 @@
 /* test_gemm.c: the products of a layer, by every kernel and by the BLAS, against sums in long double. */
-#include "gemm/gemm.h"
+#include "gemm/products.h"
 
 #include <check.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "attn/arena.h"
 #include "check_main.h"
 #include "closeness.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "random.h"
 
 /* One product with its numbers; y starts as NaN, and has GAP columns more than are written. */

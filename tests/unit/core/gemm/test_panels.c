@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 #include "scene.h"
 
 enum { WEIGHTS_MAX = 5 };

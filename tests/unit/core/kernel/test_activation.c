@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum { COUNT = 4001 };
 

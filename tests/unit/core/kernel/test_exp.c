@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum { GROUP = 64 };
 

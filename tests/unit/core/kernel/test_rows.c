@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 enum { MOST = 150, ROWS = 3 };
 

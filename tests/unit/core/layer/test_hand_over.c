@@ -1,6 +1,6 @@
 /*
  * test_hand_over.c: tokens that lie anywhere, and results in the caller's memory (the operands and hand_over of
- * core/src/layer/layer.c, and core/src/base/copy.c): neither changes a number.
+ * core/src/layer/run.c, and core/src/base/copy.c): neither changes a number.
  */
 #include <string.h>
 

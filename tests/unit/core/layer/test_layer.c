@@ -1,5 +1,5 @@
 /*
- * test_layer.c: tests core/src/layer/layer.c and the kernels below it, through attn_plan_run, against equation 1.
+ * test_layer.c: tests core/src/layer/run.c and the kernels below it, through attn_plan_run, against equation 1.
  */
 #include "attn/multihead.h"
 

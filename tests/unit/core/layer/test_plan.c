@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "check_main.h"
-#include "layer/layer_weigh.h"
+#include "layer/weigh.h"
 #include "mask/resolved.h"
 #include "plan_stage.h"
 #include "scene.h"

@@ -2,7 +2,7 @@
  * test_checkpoint.c: tests of server/codec/checkpoint: members that a mapping and a configuration may lack, and values
  * that are derived from one. tests/api/layers has whole checkpoints.
  */
-#include "codec/checkpoint/checkpoint.h"
+#include "codec/checkpoint/find.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * picture_stage.h: a small map, and pictures of it that are read back, for the test programs of
- * server/codec/picture/picture.h.
+ * server/codec/picture/image.h.
  */
 #ifndef TESTS_UNIT_SERVER_CODEC_PICTURE_PICTURE_STAGE_H
 #define TESTS_UNIT_SERVER_CODEC_PICTURE_PICTURE_STAGE_H
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/picture/picture.h"
-#include "codec/picture/picture_draw.h"
+#include "codec/picture/draw.h"
+#include "codec/picture/image.h"
 #include "words.h"
 
 enum { ROWS = 3, COLUMNS = 5, HEADS = 2 };

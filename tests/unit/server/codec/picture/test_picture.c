@@ -1,8 +1,8 @@
 /*
- * test_picture.c: tests server/codec/picture/picture.h and what it stands on, by decoding what comes out: cells,
+ * test_picture.c: tests server/codec/picture/image.h and what it stands on, by decoding what comes out: cells,
  * colours, sizes.
  */
-#include "codec/picture/picture.h"
+#include "codec/picture/image.h"
 
 #include <math.h>
 

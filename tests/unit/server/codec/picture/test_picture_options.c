@@ -1,7 +1,7 @@
 /*
- * test_picture_options.c: tests server/codec/picture/picture_options.c.
+ * test_picture_options.c: tests server/codec/picture/options.c.
  */
-#include "codec/picture/picture_options.h"
+#include "codec/picture/options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include "check_main.h"
 #include "codec/json/json_tree.h"
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer/encoding.h"
 
 static attn_arena *arena, *scratch;
 static attn_error err;

@@ -1,0 +1,403 @@
+/* run.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm, feed-forward. */
+#include "layer/run.h"
+
+#include <string.h>
+
+#include "attention/distance_bias.h"
+#include "attention/feature_maps.h"
+#include "attention/heads.h"
+#include "attention/operand.h"
+#include "attention/starts.h"
+#include "base/copy.h"
+#include "base/float_mode.h"
+#include "base/pace.h"
+#include "base/size.h"
+#include "formulas/features.h"
+#include "gemm/products.h"
+#include "layer/contribution.h"
+#include "layer/feed_forward.h"
+#include "layer/head_scale.h"
+#include "layer/projection.h"
+#include "layer/queries_keys.h"
+#include "layer/residual.h"
+#include "layer/stages.h"
+#include "layer/weigh.h"
+#include "mask/resolved.h"
+#include "request/bindings.h"
+#include "request/steps.h"
+
+/* ---- products ---- */
+
+static void run_products(struct layer_run *run)
+{
+    attn_products_run(run->products, run->product_count, run->plan->compute, run->request->weights.layout, run->runtime,
+                      run->product_scratch);
+}
+
+/* The slices of one projection, from tokens (batch, len, inner) to y (batch, len, width). */
+static void add_projection(struct layer_run *run, const attn_projection *projection, const char *x, size_t len, char *y)
+{
+    const struct attn_product tokens = {.x = x, .y = y, .batch = run->plan->dims.batch, .rows = len};
+    const attn_kernel *kernel = run->plan->compute == ATTN_F32 ? run->runtime->kernel : NULL;
+    attn_projection_products(projection, run->request->weights.layout, run->element, kernel, &tokens,
+                             run->products + run->product_count);
+    run->product_count += projection->slices;
+}
+
+/*
+ * The pre-norm applies to the query, and to keys and values that default to it. Given keys and values stay as they are.
+ */
+static attn_status prepare_inputs(struct layer_run *run)
+{
+    const attn_inputs *inputs = &run->request->inputs;
+    if (attn_start_of(inputs) != NULL) {
+        run->x_v = inputs->value == NULL ? NULL : inputs->value->data;
+        return ATTN_OK;
+    }
+    run->x_q = inputs->query->data;
+    if (attn_is_pre_normed(&run->request->options)) {
+        attn_status status = attn_layer_pre_norm(run);
+        if (status != ATTN_OK)
+            return status;
+        run->x_q = run->normed;
+    }
+    run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
+    run->x_v = inputs->value == NULL ? run->x_k : inputs->value->data;
+    return ATTN_OK;
+}
+
+static attn_status take_products(struct layer_run *run)
+{
+    run->products =
+        attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
+    if (run->request->is_layer)
+        run->product_scratch = attn_arena_take(run->arena, run->runtime->threads,
+                                               attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
+    if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
+        return attn_fail_no_memory(run->err);
+    return ATTN_OK;
+}
+
+/* Queries, keys and values, each in an array of its own. */
+static attn_status add_roles(struct layer_run *run, const attn_projection to[])
+{
+    const attn_dims *d = &run->plan->dims;
+    const size_t new_len = attn_new_len(d);
+    char *q = layer_take(run, d->batch * d->q_len * d->heads * d->d_k);
+    char *k = layer_take(run, d->batch * new_len * d->kv_heads * d->d_k);
+    char *v = layer_take(run, d->batch * new_len * d->kv_heads * d->d_v);
+    if (q == NULL || k == NULL || v == NULL)
+        return attn_fail_no_memory(run->err);
+    add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
+    add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
+    add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
+    run->q = attn_operand_by_tokens(q, run->plan->compute, d->heads, d->q_len, d->d_k);
+    run->k = attn_operand_by_tokens(k, run->plan->compute, d->kv_heads, new_len, d->d_k);
+    run->v = attn_operand_by_tokens(v, run->plan->compute, d->kv_heads, new_len, d->d_v);
+    return ATTN_OK;
+}
+
+/* One product for all three. Each token has its queries, keys and values in the order of the fused weight's columns. */
+static attn_status add_fused(struct layer_run *run, const attn_projection to[])
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_projection all = attn_projection_of_fused(&run->request->weights, d);
+    char *y = layer_take(run, d->batch * d->q_len * all.columns);
+    if (y == NULL)
+        return attn_fail_no_memory(run->err);
+    add_projection(run, &all, run->x_q, d->q_len, y);
+    struct attn_operand *operands[] = {[PROJECT_Q] = &run->q, [PROJECT_K] = &run->k, [PROJECT_V] = &run->v};
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        *operands[role] = (struct attn_operand){.data = y + to[role].bias_first * run->element,
+                                                .dtype = run->plan->compute,
+                                                .batch_stride = (ptrdiff_t)(d->q_len * all.columns),
+                                                .head_stride = (ptrdiff_t)attn_projection_head_step(&to[role], d->d_k),
+                                                .row_stride = (ptrdiff_t)all.columns};
+    return ATTN_OK;
+}
+
+static attn_status project(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_weights *weights = &run->request->weights;
+    run->gate = layer_take(run, d->batch * d->q_len * d->heads * d->d_gate);
+    if (run->gate == NULL)
+        return attn_fail_no_memory(run->err);
+    attn_projection to[PROJECT_V + 1];
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        to[role] = attn_projection_of(weights, d, (attn_role)role);
+    run->product_count = 0;
+    attn_status status = (attn_projects_at_once(run->request, d) ? add_fused : add_roles)(run, to);
+    if (status != ATTN_OK)
+        return status;
+    if (d->d_gate > 0) {
+        attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
+        add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
+    }
+    run_products(run);
+    return ATTN_OK;
+}
+
+/* Attention on queries, keys and values as given: where the tensors say. */
+static void take_operands(struct layer_run *run)
+{
+    const attn_inputs *inputs = &run->request->inputs;
+    const attn_dims *d = &run->plan->dims;
+    const attn_tensor *key = inputs->key == NULL ? inputs->query : inputs->key;
+    const attn_tensor *value = inputs->value == NULL ? key : inputs->value;
+    if (inputs->query != NULL) {
+        run->q = attn_operand_of(inputs->query, d->d_k);
+        run->k = attn_operand_of(key, d->d_k);
+    }
+    if (value != NULL)
+        run->v = attn_operand_of(value, d->d_v);
+}
+
+static attn_status set_operands(struct layer_run *run)
+{
+    attn_status status = ATTN_OK;
+    if (run->request->is_layer)
+        status = project(run);
+    else
+        take_operands(run);
+    run->job.q = run->q;
+    run->job.k.added = run->k;
+    run->job.v.added = run->v;
+    if (run->request->inputs.past_key != NULL) {
+        run->job.k.past = attn_operand_of_past(run->request->inputs.past_key);
+        run->job.v.past = attn_operand_of_past(run->request->inputs.past_value);
+    }
+    if (attn_start_of(&run->request->inputs) != NULL)
+        return ATTN_OK;
+    return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
+                             : status;
+}
+
+/*
+ * Token by token (batch, q_len, heads * d_v), as the output projection reads it. Only a query of rank 4 has heads
+ * first.
+ */
+static bool context_is_by_heads(const attn_plan *plan)
+{
+    return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
+}
+
+static attn_status make_distance_bias(struct layer_run *run)
+{
+    const attn_options *options = &run->request->options;
+    if (!attn_has_distance_bias(options))
+        return ATTN_OK;
+    char *data = layer_take(run, attn_distance_bias_count(options, attn_mask_of(run->plan)));
+    if (data == NULL)
+        return attn_fail_no_memory(run->err);
+    run->job.distance_bias = attn_distance_bias_make(options, attn_mask_of(run->plan), data, run->runtime);
+    return ATTN_OK;
+}
+
+/* Whether the heads write the output where the caller wants it, because nothing comes after them. */
+static bool heads_write_output(const struct layer_run *run)
+{
+    const bool scales = run->request->options.head_scale != NULL;
+    return layer_wants(run, ATTN_STEP_OUTPUT) && run->plan->step[ATTN_STEP_OUTPUT].data != NULL &&
+           !run->request->is_layer && !layer_wants(run, ATTN_STEP_CONCAT) &&
+           !(scales && layer_wants(run, ATTN_STEP_CONTEXT));
+}
+
+static attn_status prepare_job(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    if (heads_write_output(run)) {
+        run->job.context = attn_operand_of(&run->plan->step[ATTN_STEP_OUTPUT], d->d_v);
+        run->context = run->plan->step[ATTN_STEP_OUTPUT].data;
+    } else {
+        run->context = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+        run->job.context = (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(
+            run->context, run->plan->compute, d->heads, d->q_len, d->d_v);
+    }
+    if (run->context == NULL)
+        return attn_fail_no_memory(run->err);
+    attn_status status = attn_layer_take_maps(run);
+    return status == ATTN_OK ? make_distance_bias(run) : status;
+}
+
+static attn_status run_heads(struct layer_run *run)
+{
+    if (attn_start_of(&run->request->inputs) != NULL)
+        return attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    if (attn_has_feature_maps(&run->request->options))
+        return attn_feature_maps_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result,
+                                     run->err);
+    return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
+}
+
+/* ---- after the heads ---- */
+
+/* In place unless the context was asked for. */
+static attn_status scale_heads(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->scaled = run->context;
+    if (run->request->options.head_scale == NULL)
+        return ATTN_OK;
+    if (layer_wants(run, ATTN_STEP_CONTEXT))
+        run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->scaled == NULL)
+        return attn_fail_no_memory(run->err);
+    attn_head_scale_run(run->plan, run->request, &run->job.context, run->scaled, run->runtime);
+    return ATTN_OK;
+}
+
+static void gate_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const attn_dims *d = &run->plan->dims;
+    const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
+    const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
+    layer_kernel(run)->gate(rows * d->heads, d->d_v, d->d_gate, run->scaled + row * width,
+                            run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
+}
+
+/* In place unless the context was asked for. */
+static attn_status gate_heads(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->gated = run->scaled;
+    if (d->d_gate == 0)
+        return ATTN_OK;
+    if (layer_wants(run, ATTN_STEP_CONTEXT) || layer_wants(run, ATTN_STEP_CONCAT))
+        run->gated = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->gated == NULL)
+        return attn_fail_no_memory(run->err);
+    attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), gate_task, run);
+    return ATTN_OK;
+}
+
+static attn_status project_output(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_affine *output = &run->request->weights.output;
+    run->projected = run->gated;
+    if (output->weight == NULL)
+        return ATTN_OK;
+    run->projected = layer_take(run, d->batch * d->q_len * d->d_attended);
+    if (run->projected == NULL)
+        return attn_fail_no_memory(run->err);
+    attn_projection projection = attn_projection_of_output(&run->request->weights, d);
+    run->product_count = 0;
+    add_projection(run, &projection, run->gated, d->q_len, run->projected);
+    run_products(run);
+    return ATTN_OK;
+}
+
+/* ---- the result ---- */
+
+static void show_steps(struct layer_run *run)
+{
+    attn_tensor *step = run->result->step;
+    step[ATTN_STEP_Q] = attn_operand_view(&run->q, &step[ATTN_STEP_Q]);
+    step[ATTN_STEP_K] = attn_operand_view(&run->k, &step[ATTN_STEP_K]);
+    step[ATTN_STEP_V] = attn_operand_view(&run->v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q_ROTATED] = attn_operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
+    step[ATTN_STEP_K_ROTATED] = attn_operand_view(&run->present_k, &step[ATTN_STEP_K_ROTATED]);
+    step[ATTN_STEP_PRESENT_KEY] = attn_operand_view(&run->present_k, &step[ATTN_STEP_PRESENT_KEY]);
+    step[ATTN_STEP_PRESENT_VALUE] = attn_operand_view(&run->present_v, &step[ATTN_STEP_PRESENT_VALUE]);
+    step[ATTN_STEP_CONTEXT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
+    step[ATTN_STEP_CONCAT].data = run->scaled;
+    step[ATTN_STEP_GATED].data = run->gated;
+    step[ATTN_STEP_PROJECTED].data = run->projected;
+    step[ATTN_STEP_RESIDUAL].data = run->summed;
+    step[ATTN_STEP_ATTENTION_OUTPUT].data = run->attended;
+    step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
+    if (run->plan->dims.query_rank == 4)
+        step[ATTN_STEP_OUTPUT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
+    step[ATTN_STEP_OUTPUT].data = run->output;
+}
+
+/* Copies every wanted step that is not yet where the plan wants it, or is of 16 bits like the input that it shows. */
+static attn_status hand_over(struct layer_run *run)
+{
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        attn_tensor to = run->plan->step[step];
+        attn_tensor *from = &run->result->step[step];
+        if (!layer_wants(run, (attn_step)step) || (to.data == NULL && from->dtype == to.dtype))
+            continue;
+        if (to.data == NULL)
+            to.data = layer_take(run, attn_tensor_count(&to));
+        if (to.data == NULL)
+            return attn_fail_no_memory(run->err);
+        if (from->data != to.data)
+            attn_tensor_copy(from, &to, run->runtime);
+        *from = to;
+    }
+    return ATTN_OK;
+}
+
+attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                               attn_result *result, struct attn_multihead_kept *kept, attn_error *err)
+{
+    *result = (attn_result){0};
+    memcpy(result->step, plan->step, sizeof result->step);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (plan->step[step].data != NULL) /* hand_over() goes there at the end */
+            result->step[step] =
+                attn_tensor_view(NULL, plan->step[step].dtype, plan->step[step].rank, plan->step[step].shape);
+    struct layer_run run = {.plan = plan,
+                            .request = &plan->request,
+                            .runtime = runtime,
+                            .arena = arena,
+                            .result = result,
+                            .err = err,
+                            .element = attn_dtype_bytes(plan->compute),
+                            .job = attn_describe_job(plan, &plan->request)};
+    attn_status status = take_products(&run);
+    if (status == ATTN_OK)
+        status = prepare_inputs(&run);
+    if (status == ATTN_OK)
+        status = set_operands(&run);
+    if (status == ATTN_OK)
+        status = prepare_job(&run);
+    if (status == ATTN_OK)
+        status = run_heads(&run);
+    if (status == ATTN_OK)
+        status = scale_heads(&run);
+    if (status == ATTN_OK)
+        status = gate_heads(&run);
+    if (status == ATTN_OK)
+        status = project_output(&run);
+    if (status == ATTN_OK && layer_wants(&run, ATTN_STEP_CONTRIBUTION))
+        status = attn_layer_contribution(&run);
+    if (status == ATTN_OK)
+        status = attn_layer_finish(&run);
+    if (status == ATTN_OK)
+        status = attn_layer_feed_forward(&run);
+    if (status == ATTN_OK)
+        status = attn_layer_reduce_maps(&run);
+    if (status == ATTN_OK)
+        status = attn_layer_present(&run);
+    if (status == ATTN_OK) {
+        show_steps(&run);
+        status = hand_over(&run);
+    }
+    if (status == ATTN_OK && attn_is_cancelled(run.runtime))
+        status = attn_fail_stopped(err);
+    *kept = (struct attn_multihead_kept){
+        .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
+    return status;
+}
+
+attn_status attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,
+                          attn_arena *arena, attn_result *result, attn_error *err)
+{
+    struct attn_multihead_kept kept;
+    struct attn_bound bound;
+    if (bindings != NULL && bindings->grad_output != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "grad_output", "the plan is not for gradients");
+    attn_status status = attn_bind(plan, bindings, &bound, err);
+    if (status != ATTN_OK)
+        return status;
+    const uint64_t mode = attn_float_mode_enter();
+    status = attn_multihead_run(&bound.plan, runtime, arena, result, &kept, err);
+    attn_float_mode_leave(mode);
+    return status;
+}

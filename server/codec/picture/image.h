@@ -1,0 +1,71 @@
+/*
+ * image.h: attention maps as labelled heat maps, in PNG or SVG.
+ *
+ * Each head has a panel; the panels wrap into a grid. Each batch item has a band of panels. A picture of a model shows
+ * several layers of one batch item instead: layers run down, heads across. In a panel queries run down, keys across. All panels share one scale of colours. It runs from 0, or from the lowest weight when that is negative, to
+ * the highest weight. Masked cells are hatched, which no colour map is; NaN is red. Large cells have their number
+ * written in them.
+ *
+ * Sizes: a cell is square, 1 to 56 units wide. Cells of a very flat map are stretched, so that the map is more than a
+ * line. A map with more rows or columns than a panel has pixels is pooled: each pixel shows the maximum of its weights,
+ * and the picture says so. Labels longer than their room end in an ellipsis. Where labels would touch, only every
+ * second, fifth, … is written. Panels shrink until the picture has at most PICTURE_PIXELS_MAX. More than
+ * PICTURE_PANELS_MAX panels are refused.
+ *
+ * The same request gives the same bytes, as long as the fonts are the same.
+ */
+#ifndef CODEC_PICTURE_IMAGE_H
+#define CODEC_PICTURE_IMAGE_H
+
+#include "attn/runtime.h"
+#include "attn/tensor.h"
+#include "codec/bytes/chunks.h"
+#include "codec/picture/fonts/font_set.h"
+#include "codec/picture/options.h"
+
+enum { PICTURE_PANELS_MAX = 1024, PICTURE_PIXELS_MAX = 1 << 24 };
+
+/* The labels beside the rows or below the columns. */
+struct picture_axis {
+    const char *const *labels; /* UTF-8, (batch, count) or (count); NULL: positions are written as numbers */
+    size_t count;              /* labels of one batch item; every number below is smaller */
+    bool is_per_item;          /* each batch item has a list in labels */
+    const size_t *numbers;     /* the selected positions, one per row or column; NULL: 0, 1, 2, … */
+};
+
+struct picture {
+    /* float32 or float64, (batch, heads, rows, columns), of a model (layers, heads, rows, columns), any strides */
+    const attn_tensor *weights;
+    const attn_tensor *allowed; /* bool of the same shape: false = masked; NULL: no cell is masked */
+    struct picture_axis queries, keys;
+    const size_t *head_numbers;       /* the numbers of the heads in weights; NULL: 0, 1, 2, … */
+    const size_t *layer_numbers;      /* of a model: the numbers of the layers in weights; NULL: 0, 1, 2, … */
+    size_t whole_rows, whole_columns; /* of the map from which weights was pooled by maximum; 0: it was not */
+    struct picture_options options;   /* of a model: batch is the item that weights shows, layer is not read */
+};
+
+/*
+ * The upper limit of a picture's cost: bytes of the answer, and memory beside it. It depends only on the shape of
+ * weights and on whether allowed is set, so it is known before anything is computed. Errors are those of the writing.
+ */
+struct picture_cost {
+    size_t bytes, memory_bytes;
+};
+ATTN_MUST_CHECK attn_status picture_png_cost(const struct picture *picture, struct picture_cost *cost, attn_error *err);
+ATTN_MUST_CHECK attn_status picture_svg_cost(const struct picture *picture, struct picture_cost *cost, attn_error *err);
+
+/*
+ * Appends the picture to out, with memory from the arena of out. The calling thread does all the work, and asks runtime
+ * every few milliseconds whether to go on.
+ *   ATTN_ERR_VALUE      options name a head or batch item that does not exist (field "?head", "?batch")
+ *   ATTN_ERR_SHAPE      nothing to draw: a dimension is 0
+ *   ATTN_ERR_TOO_LARGE  too many panels, or too many pixels even with the smallest panels
+ *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED  out then holds an incomplete picture
+ */
+ATTN_MUST_CHECK attn_status picture_write_png(const struct picture *picture, const struct font_set *fonts,
+                                              const attn_runtime *runtime, struct chunks *out, attn_error *err);
+/* Text stays text. Up to 16384 cells have a tooltip each; beyond that, each head is an embedded image. No scripts. */
+ATTN_MUST_CHECK attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts,
+                                              const attn_runtime *runtime, struct chunks *out, attn_error *err);
+
+#endif
