@@ -8,64 +8,77 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "http/steps.h"
 #include "service/infer/model.h"
 
-/* What an I/O thread may spend on one request: cells of a map, and products of a number with a row. */
-static const double CELLS_MAX = 1024, WORK_MAX = 5e5;
+/*
+ * What an I/O thread may spend on one request: cells of a map, and products of a number with a row. No number takes less
+ * than NUMBER_BYTES of a body.
+ */
+static const double CELLS_MAX = 1024, WORK_MAX = 1e6;
+enum { NUMBER_BYTES = 2 };
 
 /* A count that the text states, such as the features of a performer, costs at most as much as so many rows. */
 enum { COUNT_COST = 8 };
 
 enum { RANK_MAX = 8 };
 
+/*
+ * Names say what the numbers after them are: a tensor, from QUERY to DATA; a key or a value among them; what may stand
+ * between the name of a tensor and its shape, from DATA to TYPE. A name may have others before it: "inputs.key".
+ */
+enum name { OTHER, QUERY, WEIGHT, KEY, VALUE, DATA, DATA_OFFSETS, BASE64, SHAPE, TYPE, NUM_HEADS, CACHE, NAMES };
+static const char *const names[NAMES] = {"",       "query", "weight", "key",       "value", "data", "data_offsets",
+                                         "base64", "shape", "type",   "num_heads", "cache"};
+
 struct extent {
     const char *begin, *at, *end;
-    struct text_span word;             /* the last one */
+    enum name name;                    /* the last one */
     bool is_key;                       /* the next tensor is a key or a value, so its rows are not those of a map */
     bool is_weight;                    /* the next matrices may be the heads of a weight */
     bool is_after_end;                 /* nothing but commas follows the last "]" */
     size_t depth, rank;                /* of arrays; of the shape that is read */
     double shape[RANK_MAX];            /* the lengths of that shape */
     double rows, run, matrices;        /* within the outermost array; run: rows of the present matrix */
-    double numbers, count;             /* all numbers; the largest one that may be a count */
+    double count;                      /* the largest number that may be one */
     double most_rows, queries, length; /* rows of a tensor; of one that is no key or value; of a matrix */
     double heads;                      /* of a layer */
 };
 
 static bool is_digit(char c)
 {
-    return c >= '0' && c <= '9';
+    return (unsigned)c - '0' < 10;
 }
 
 static bool is_in_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
+    return ((unsigned)c | 32) - 'a' < 26 || is_digit(c) || c == '_' || c == '.';
 }
 
-static bool is_word(const struct extent *extent, const char *word)
+/* fmax of the library is a call, and this is done for every number. */
+static double larger(double a, double b)
 {
-    return text_equal(extent->word, word);
+    return a > b ? a : b;
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static void add_tensor(struct extent *extent, double rows, double length, double matrices)
 {
-    extent->most_rows = fmax(extent->most_rows, rows);
-    extent->length = fmax(extent->length, length);
-    extent->queries = fmax(extent->queries, extent->is_key ? 0 : rows);
-    extent->heads = fmax(extent->heads, extent->is_weight ? matrices : 0);
+    extent->most_rows = larger(extent->most_rows, rows);
+    extent->length = larger(extent->length, length);
+    extent->queries = larger(extent->queries, extent->is_key ? 0 : rows);
+    extent->heads = larger(extent->heads, extent->is_weight ? matrices : 0);
 }
 
 static void add_shape(struct extent *extent)
 {
     const double *end = extent->shape + extent->rank;
-    const double length = extent->rank > 1 ? end[-2] : 1, width = extent->rank > 0 ? end[-1] : 1;
+    const double length = extent->rank > 1 ? end[-2] : 1;
     double matrices = 1;
     for (const double *at = extent->shape; at + 2 < end; at++)
         matrices *= *at;
-    extent->numbers += matrices * length * width;
     add_tensor(extent, matrices * length, length, matrices);
 }
 
@@ -90,7 +103,7 @@ static void close_array(struct extent *extent)
         extent->run = 0;
     }
     extent->is_after_end = true;
-    if (is_word(extent, "shape"))
+    if (extent->name == SHAPE)
         add_shape(extent);
     else
         add_tensor(extent, extent->rows, extent->run, extent->matrices);
@@ -110,56 +123,54 @@ static void read_number(struct extent *extent)
         if (*at != '.' && !is_digit(*at) && extent->end - at > 1 && *++at != '-')
             value = (double)INFINITY;
     extent->at = at;
-    if (is_negative || is_word(extent, "data_offsets"))
+    if (is_negative || extent->name == DATA_OFFSETS)
         return;
-    extent->count = fmax(extent->count, value);
-    if (is_word(extent, "num_heads"))
-        extent->heads = fmax(extent->heads, value);
-    if (is_word(extent, "shape") && extent->rank < RANK_MAX)
+    extent->count = larger(extent->count, value);
+    if (extent->name == NUM_HEADS)
+        extent->heads = larger(extent->heads, value);
+    if (extent->name == SHAPE && extent->rank < RANK_MAX)
         extent->shape[extent->rank++] = value;
 }
 
-/* Moves behind the next byte of that value, or to the end. */
-static void skip_past(struct extent *extent, char c)
+/* Moves to the next byte of that value, or to the end. */
+static void skip_to(struct extent *extent, char c)
 {
     const char *found = memchr(extent->at, c, (size_t)(extent->end - extent->at));
-    extent->at = found != NULL ? found + 1 : extent->end;
+    extent->at = found != NULL ? found : extent->end;
 }
 
-static bool ends_with(struct text_span word, const char *end)
+static enum name name_of(struct text_span word)
 {
-    const size_t length = strlen(end);
-    return word.length >= length && text_equal_fold((struct text_span){word.at + word.length - length, length}, end);
+    enum { SHORT = 4 }; /* such as "BF16" */
+    for (enum name name = QUERY; name < NAMES; name++) {
+        const size_t length = strlen(names[name]);
+        if (word.length >= length && strncasecmp(word.at + word.length - length, names[name], length) == 0)
+            return name;
+    }
+    return word.length <= SHORT ? TYPE : OTHER;
 }
 
-/* Whether the word may stand between the name of a tensor and its shape. */
-static bool is_of_form(const struct extent *extent)
-{
-    return extent->word.length <= 2 || is_word(extent, "shape") || is_word(extent, "data") ||
-           is_word(extent, "dtype") || is_word(extent, "datatype") || is_word(extent, "data_offsets");
-}
-
-/* Names have quotes around them. The bytes of "base64": "AAAA" count by their shape alone. */
+/* A name has quotes around it. The bytes of "base64": "AAAA" count by their shape alone. */
 static void read_word(struct extent *extent)
 {
     const char *first = extent->at, *after = first;
     while (after < extent->end && is_in_word(*after))
         after++;
-    const struct text_span word = extent->word = (struct text_span){first, (size_t)(after - first)};
+    const struct text_span word = {first, (size_t)(after - first)};
     const bool is_name =
-        first > extent->begin && first[-1] == '"' && after < extent->end && (*after == '"' || *after == '\\');
+        first > extent->begin && first[-1] == '"' && extent->end - after > 1 && (*after == '"' || *after == '\\');
     extent->at = after;
-    if (is_name && (ends_with(word, "key") || ends_with(word, "value")))
-        extent->is_key = true;
-    else if (!is_of_form(extent))
-        extent->is_key = false;
+    extent->name = is_name ? name_of(word) : OTHER;
+    extent->is_key = extent->name == KEY || extent->name == VALUE ||
+                     (extent->is_key && extent->name >= DATA && extent->name <= TYPE);
     extent->is_weight = extent->is_weight || memmem(word.at, word.length, "weights", strlen("weights")) != NULL;
-    if (ends_with(word, "cache")) /* which may hold any number of keys */
+    if (extent->name == CACHE) /* which may hold any number of keys */
         extent->count = (double)INFINITY;
-    if (is_name && is_word(extent, "base64") && extent->end - after > 1 && (after[1] == ':' || after[1] == ' ')) {
-        extent->at++;
-        skip_past(extent, '"');
-        skip_past(extent, '"');
+    if (extent->name == BASE64 && (after[1] == ':' || after[1] == ' ')) {
+        skip_to(extent, ':');
+        skip_to(extent, '"');
+        extent->at += extent->at < extent->end;
+        skip_to(extent, '"');
     }
 }
 
@@ -180,24 +191,32 @@ static void read_mark(struct extent *extent)
         open_array(extent);
     } else if (mark == ']') {
         close_array(extent);
-    } else if (mark == ',') {
-        extent->numbers++;
     } else if (mark == '{' || mark == '}') {
         extent->depth = 0;
         extent->is_key = extent->is_key && mark == '{';
     }
 }
 
-static bool is_small(struct text_span text)
+static bool is_small(struct text_span text, uint64_t body_bytes)
 {
-    struct extent extent = {.begin = text.at, .at = text.at, .end = text.at + text.length, .numbers = 1, .heads = 1};
+    struct extent extent = {.begin = text.at, .at = text.at, .end = text.at + text.length, .heads = 1};
+    const double numbers = (double)(body_bytes / NUMBER_BYTES);
     while (extent.at < extent.end) {
         const char c = *extent.at;
-        (c == '\\' ? read_escape : is_digit(c) ? read_number : is_in_word(c) ? read_word : read_mark)(&extent);
-        extent.is_after_end = extent.is_after_end && !is_in_word(c);
+        const bool is_tensor = extent.name >= QUERY && extent.name <= DATA;
+        if (is_tensor && extent.depth > 0 && (is_digit(c) || c == '-' || c == '"'))
+            skip_to(&extent, ']');
+        else if (is_digit(c))
+            read_number(&extent);
+        else if (is_in_word(c))
+            read_word(&extent);
+        else if (c == '\\')
+            read_escape(&extent);
+        else
+            read_mark(&extent);
     }
     return extent.queries * extent.length * extent.heads <= CELLS_MAX &&
-           extent.numbers * fmax(extent.most_rows, COUNT_COST * extent.count) <= WORK_MAX;
+           numbers * larger(extent.most_rows, COUNT_COST * extent.count) <= WORK_MAX;
 }
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
@@ -227,5 +246,5 @@ bool at_once_suffices(const struct request *request)
     const bool is_of_layer = request->names[0].length > 0 && !text_equal(request->names[0], MODEL_BUILT_IN);
     return request->route->keeps_to_limits && request->server->setup.instead == NULL && !is_picture && !is_of_layer &&
            request->body_coding == CODING_IDENTITY && request->body_bytes <= REQUEST_AT_ONCE_MAX && body != NULL &&
-           is_small(text_of(request, body));
+           is_small(text_of(request, body), request->body_bytes);
 }

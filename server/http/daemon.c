@@ -5,12 +5,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,20 +25,6 @@
  * 2.2 µs and displaced the second-level cache.
  */
 enum { CONNECTION_MEMORY = 64 << 10 };
-
-static void write_url(struct http_server *server)
-{
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
-    char host[NI_MAXHOST], port[NI_MAXSERV];
-    if (getsockname(server->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
-        getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return;
-    const bool is_ipv6 = strchr(host, ':') != NULL;
-    snprintf(server->url, sizeof server->url, "%s://%s%.100s%s:%.8s", server->tls != NULL ? "https" : "http",
-             is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
-}
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 
@@ -161,7 +145,6 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     if (wants_tls)
         server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
     if ((!wants_tls || server->tls != NULL) && acceptor_listen(server, message, message_size)) {
-        write_url(server);
         server->checks_host = setup->keys == NULL && (server->is_loopback || *server->setup.host_names != '\0');
         server->is_listening = start_threads(server);
         if (server->is_listening)

@@ -59,6 +59,20 @@ static bool are_loopback(const struct addrinfo *addresses)
     return are_loopback;
 }
 
+static void write_url(struct http_server *server)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(server->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
+        getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return;
+    const bool is_ipv6 = strchr(host, ':') != NULL;
+    snprintf(server->url, sizeof server->url, "%s://%s%.100s%s:%.8s", server->tls != NULL ? "https" : "http",
+             is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
+}
+
 bool acceptor_listen(struct http_server *server, char *message, size_t message_size)
 {
     const struct http_setup *setup = &server->setup;
@@ -85,6 +99,8 @@ bool acceptor_listen(struct http_server *server, char *message, size_t message_s
     if (server->listen_fd < 0)
         snprintf(message, message_size, "cannot listen on %s:%s: %s%s", host, port, strerror(errno),
                  errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
+    else
+        write_url(server);
     freeaddrinfo(addresses);
     return server->listen_fd >= 0;
 }

@@ -50,10 +50,10 @@ struct http_server {
 };
 
 /*
- * acceptor.c. acceptor_listen binds server->listen_fd by the setup; false: message says why not. acceptor_start accepts
- * connections there, in a thread, and hands them to server->mhd; both must be ready. False when the system has no
- * thread; errno says why. acceptor_stop accepts the connections that are in the backlog now and closes the socket: new
- * connections are refused from here on.
+ * acceptor.c. acceptor_listen binds server->listen_fd by the setup and writes url; false: message says why not.
+ * acceptor_start accepts connections there, in a thread, and hands them to server->mhd; both must be ready. False when
+ * the system has no thread; errno says why. acceptor_stop accepts the connections that are in the backlog now and closes
+ * the socket: new connections are refused from here on.
  */
 bool acceptor_listen(struct http_server *server, char *message, size_t message_size);
 bool acceptor_start(struct http_server *server);
