@@ -20,9 +20,7 @@ static const double CELLS_MAX = 1024, WORK_MAX = 1e6;
 enum { NUMBER_BYTES = 2 };
 
 /* A count that the text states, such as the features of a performer, costs at most as much as so many rows. */
-enum { COUNT_COST = 8 };
-
-enum { RANK_MAX = 8 };
+enum { COUNT_COST = 8, RANK_MAX = 8 };
 
 /*
  * Names say what the numbers after them are: a tensor, from QUERY to DATA; a key or a value among them; what may stand

@@ -5,13 +5,13 @@
  * that waits begins when the library calls again; a step that does not wait follows at once, in the same thread.
  *
  *     HEADER ──► BODY ──► AT_ONCE ──────────────────────────► REPLY ──► SENT    a small request
- *       │          ├────► SUBMIT ──► JOB (suspended) ───────► REPLY             any other
+ *       │          ├────► QUEUE ──► SUBMIT ──► JOB ─────────► REPLY             any other
  *       │          └────► REFUSE ──► DISCARD ───────────────► REPLY             too large, or no memory
  *       ├───────────────► REFUSE ──► DISCARD, or not ───────► REPLY             its small body is read and dropped
  *       └──────────────────────────► DISCARD, or not ───────► REPLY             answered by its route from the header
  *
- * AT_ONCE, SUBMIT and JOB may also refuse. While a request is in JOB, its connection is suspended, and only the job
- * uses the request.
+ * AT_ONCE, QUEUE, SUBMIT and JOB may also refuse. While a request is in JOB, its connection is suspended, and only the
+ * job uses the request.
  */
 #include <string.h>
 
@@ -27,6 +27,7 @@
     X(HEADER, take_header, IN_IO, WAITS)      /* decides on the header, or answers it */                               \
     X(BODY, take_body, IN_IO, WAITS)          /* a piece of the body, or its end */                                    \
     X(AT_ONCE, compute_here, IN_IO, FOLLOWS)  /* computes a small request */                                           \
+    X(QUEUE, find_place, IN_IO, FOLLOWS)      /* counts the job, if the queue has a place for it */                    \
     X(SUBMIT, submit, IN_IO, FOLLOWS)         /* suspends the connection and submits the job */                        \
     X(JOB, compute_in_job, IN_JOB, WAITS)     /* computes; the connection is resumed after it */                       \
     X(REFUSE, write_refusal, IN_ANY, FOLLOWS) /* the only step that writes a refusal */                                \
@@ -35,21 +36,21 @@
 
 /* A new request is zeroed, so it is in the first step. Nothing is left to do in the last two. */
 enum step {
-#define STEP_ENUM(step, take, thread, wait) STEP_##step,
+#define STEP_ENUM(step, function, thread, wait) STEP_##step,
     STEPS(STEP_ENUM) STEP_SENT,
     STEP_CLOSE
 };
 
 typedef enum step step_function(struct request *request);
-#define STEP_DECLARE(step, take, thread, wait) static step_function take;
+#define STEP_DECLARE(step, function, thread, wait) static step_function function;
 STEPS(STEP_DECLARE)
 
 static const struct {
-    step_function *take;
+    step_function *function;
     enum { IN_NONE, IN_IO, IN_JOB, IN_ANY } thread;
     enum { WAITS, FOLLOWS } wait;
 } steps[STEP_CLOSE + 1] = {
-#define STEP_ROW(step, take, thread, wait) [STEP_##step] = {take, thread, wait},
+#define STEP_ROW(step, function, thread, wait) [STEP_##step] = {function, thread, wait},
     STEPS(STEP_ROW)};
 
 /*
@@ -167,6 +168,17 @@ static void end_body(struct request *request)
     account_body(request);
 }
 
+/*
+ * Finds the priority that the body asks for. The queue needs it before the body is parsed, so the bytes are searched.
+ */
+static executor_priority priority_of(const struct request *request)
+{
+    if (!request->route->has_hints || request->body == NULL || request->body_coding != CODING_IDENTITY)
+        return request->priority;
+    const oip_priority hint = oip_priority_hint(request->body, request->body_bytes);
+    return hint == OIP_PRIORITY_HIGH ? EXECUTOR_HIGH : hint == OIP_PRIORITY_LOW ? EXECUTOR_LOW : request->priority;
+}
+
 static enum step take_body(struct request *request)
 {
     const struct arrival *arrival = &request->arrival;
@@ -174,7 +186,10 @@ static enum step take_body(struct request *request)
     if (arrival->length > 0)
         return step_unless(append_piece(request, arrival->data, arrival->length), STEP_BODY);
     end_body(request);
-    return at_once_suffices(request) ? STEP_AT_ONCE : STEP_SUBMIT;
+    if (at_once_suffices(request))
+        return STEP_AT_ONCE;
+    request->priority = priority_of(request);
+    return STEP_QUEUE;
 }
 
 static enum step discard_body(struct request *request)
@@ -230,30 +245,12 @@ static bool count_job_in(struct request *request)
     return is_open;
 }
 
-/*
- * Finds the priority that the body asks for. The queue needs it before the body is parsed, so the bytes are searched.
- */
-static executor_priority priority_of(const struct request *request)
-{
-    if (!request->route->has_hints || request->body == NULL || request->body_coding != CODING_IDENTITY)
-        return request->priority;
-    switch (oip_priority_hint(request->body, request->body_bytes)) {
-    case OIP_PRIORITY_HIGH:
-        return EXECUTOR_HIGH;
-    case OIP_PRIORITY_LOW:
-        return EXECUTOR_LOW;
-    case OIP_PRIORITY_USUAL:
-        break;
-    }
-    return request->priority;
-}
-
 /* Takes a suspended request to its reply. After the connection is resumed, an I/O thread may free the request. */
 static void run_suspended(struct request *request, enum step step)
 {
     struct http_server *server = request->server;
     while (step != STEP_REPLY)
-        step = steps[step].take(request);
+        step = steps[step].function(request);
     request->step = STEP_REPLY;
     MHD_resume_connection(request->connection->mhd);
     server_job_out(server);
@@ -264,25 +261,29 @@ static void run_job(void *request)
     run_suspended(request, STEP_JOB);
 }
 
+/* Suspending and resuming are half of the system calls of a refusal, so the queue is checked before. */
+static enum step find_place(struct request *request)
+{
+    struct http_server *server = request->server;
+    if (!count_job_in(request))
+        return step_unless(refuse_draining(request), STEP_SUBMIT);
+    if (request->ahead != NULL || !executor_is_full(server->setup.executor, request->priority))
+        return STEP_SUBMIT;
+    server_job_out(server);
+    return step_unless(refuse_busy(request), STEP_SUBMIT);
+}
+
 /*
  * The connection is suspended before the job is submitted, because the job may be done, and resume it, before submit
- * returns. Suspending and resuming are half of the system calls of a refusal, so the queue is checked first. Another
- * request may still take the last place after that check.
+ * returns. Another request may have taken the last place.
  */
 static enum step submit(struct request *request)
 {
-    struct http_server *server = request->server;
-    const executor_priority priority = priority_of(request);
-    if (!count_job_in(request))
-        return step_unless(refuse_draining(request), STEP_JOB);
-    if (request->ahead == NULL && executor_is_full(server->setup.executor, priority)) {
-        server_job_out(server);
-        return step_unless(refuse_busy(request), STEP_JOB);
-    }
+    struct executor *executor = request->server->setup.executor;
     request->step = STEP_JOB;
     MHD_suspend_connection(request->connection->mhd);
     if ((request->ahead != NULL && write_ahead_defers(request->ahead, run_job)) ||
-        executor_submit(server->setup.executor, priority, run_job, request))
+        executor_submit(executor, request->priority, run_job, request))
         return STEP_JOB;
     refuse_busy(request);
     run_suspended(request, STEP_REFUSE);
@@ -330,7 +331,7 @@ enum MHD_Result fsm_handle(void *cls, struct MHD_Connection *mhd, const char *ur
     request->arrival = (struct arrival){method, version, upload_data, *upload_data_size};
     *upload_data_size = 0;
     do
-        step = steps[step].take(request);
+        step = steps[step].function(request);
     while (steps[step].wait == FOLLOWS);
     if (step != STEP_JOB) /* the job has the request, and may have taken it further */
         request->step = step;
