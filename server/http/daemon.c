@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/machine/memory.h"
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 #include "http/connections/tls.h"
 #include "http/routes.h"
 #include "http/steps.h"

@@ -9,7 +9,7 @@
 #define HTTP_REQUEST_H
 
 #include "codec/bytes/coding.h"
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 #include "http/route.h"
 #include "http/wire/guard.h"
 #include "http/wire/problems.h"

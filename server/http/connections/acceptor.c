@@ -18,7 +18,7 @@
 
 #include "base/array.h"
 #include "base/machine/memory.h"
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 
 /* ---- the listening socket ---------------------------------------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ static void hand_over(struct http_server *server, int fd, const struct sockaddr_
 }
 
 /*
- * Connections beyond the limit stay in the kernel's backlog. Accepted connections get room by eviction (connection.c).
+ * Connections beyond the limit stay in the kernel's backlog. Accepted connections get room by eviction (lifecycle.c).
  */
 static bool has_room(const struct http_server *server)
 {

@@ -1,5 +1,5 @@
 /*
- * crowd.c: keeps every open connection in a line by its phase.
+ * crowd.c: keeps every open connection in a line by what its request does.
  *
  * Each connection is in one line and in an array. A walk goes through the array. When a connection leaves, the last one
  * of the array takes its place. A walk may miss the moved connection, but finds it in the next round.

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 
 enum { CHAIN_MAX = 16 };
 
@@ -170,7 +170,7 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size)
     return true;
 }
 
-/* The library stores its connection as the pointer of the session. connection.h has ours for it. */
+/* The library stores its connection as the pointer of the session. lifecycle.h has ours for it. */
 static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
                     unsigned *length, gnutls_privkey_t *key)

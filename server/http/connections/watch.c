@@ -4,7 +4,7 @@
  * The library does not see that a client left while its connection is suspended. With edge-triggered epoll, it also
  * misses an end of stream that arrived together with the last bytes. Its time-out measures silence only. At its limit
  * of connections, it leaves all others waiting. So this thread keeps the deadlines of a header, a body and a whole
- * request, and connection.c evicts connections to make room for new ones. This thread also cuts answers that clients do
+ * request, and lifecycle.c evicts connections to make room for new ones. This thread also cuts answers that clients do
  * not read, when memory is short or other requests wait.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 #include "http/wire/peer.h"
 
 /*

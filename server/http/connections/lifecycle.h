@@ -1,10 +1,10 @@
 /*
- * connection.h: one open connection: its line in the crowd, how long it has been there, and whether it is evicted.
+ * lifecycle.h: one open connection: its line in the crowd, how long it has been there, and whether it is evicted.
  *
  * A connection knows nothing of requests. fsm.c moves it from line to line with the steps of its request.
  */
-#ifndef HTTP_CONNECTIONS_CONNECTION_H
-#define HTTP_CONNECTIONS_CONNECTION_H
+#ifndef HTTP_CONNECTIONS_LIFECYCLE_H
+#define HTTP_CONNECTIONS_LIFECYCLE_H
 
 #include "http/connections/server.h"
 

@@ -1,7 +1,7 @@
 /*
- * connection.c: follows one open connection from line to line, and evicts connections to make room.
+ * lifecycle.c: follows one open connection from line to line, and evicts connections to make room.
  */
-#include "http/connections/connection.h"
+#include "http/connections/lifecycle.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
