@@ -22,9 +22,12 @@ OPENAPI_OBJ := $(call obj,$(OPENAPI_SRC)) $(filter $(addprefix $(BUILD)/server/,
 $(BUILD)/openapi: $(OPENAPI_OBJ) $(BUILD)/libattn.a
 	$(Q)$(call step,linking $@)$(LINK) $(addprefix -Wl$(comma)--wrap=,$(OPENAPI_WRAPPED)) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
-$(BUILD)/server/openapi.json: server/openapi.source.json $(BUILD)/openapi VERSION
+# In the order of the document: the paths of the server's own interface come first.
+OPENAPI_TEXT := server/openapi/document.json \
+	$(foreach folder,paths/v1 paths/v2 paths schemas components,$(sort $(wildcard server/openapi/$(folder)/*.json)))
+$(BUILD)/server/openapi.json: $(OPENAPI_TEXT) $(BUILD)/openapi VERSION
 	$(Q)mkdir -p $(@D)
-	$(Q)$(UNCOUNTED_in_$(MODE)) $(RUN) $(BUILD)/openapi $< > $@
+	$(Q)$(UNCOUNTED_in_$(MODE)) $(RUN) $(BUILD)/openapi $(OPENAPI_TEXT) > $@
 
 $(BUILD)/server/openapi.json.gz: $(BUILD)/server/openapi.json
 	$(Q)mkdir -p $(@D)

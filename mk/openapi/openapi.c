@@ -1,8 +1,10 @@
 /*
- * openapi.c: writes the OpenAPI document: a text that people write (server/openapi.source.json), with all that the code
- * knows filled in.
+ * openapi.c: writes the OpenAPI document: a text that people write (server/openapi/), with all that the code knows filled
+ * in.
  *
- *     openapi server/openapi.source.json > openapi.json
+ *     openapi FILE.json… > openapi.json
+ *
+ * Each file has some members of the document, at their places. Paths and components of all files are put together.
  *
  * The text has what only a person can write: paths, descriptions, defaults, examples, answers. These members of a schema
  * say what to fill in, and are not in the document:
@@ -589,15 +591,48 @@ static void add_titles(void)
     }
 }
 
+/* Adds the members of a file to those of the files before it. depth: how many names deep several files may have a part. */
+static void add_part(json_t *whole, json_t *part, unsigned depth)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(part, name, value)
+    {
+        json_t *before = json_object_get(whole, name);
+        if (before == NULL)
+            json_object_set(whole, name, value);
+        else if (depth > 0)
+            add_part(before, value, depth - 1);
+        else
+            complain("another file has \"%s\", too", name);
+    }
+}
+
+/* The text, of all files. */
+static json_t *read_source(size_t count, char **paths)
+{
+    enum { SHARED_DEPTH = 2 }; /* paths; components, and each kind of them */
+    json_t *whole = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_error_t error;
+        current = paths[i];
+        json_t *part = json_load_file(paths[i], JSON_REJECT_DUPLICATES, &error);
+        if (part == NULL)
+            complain("%s, line %d", error.text, error.line);
+        add_part(whole, part, SHARED_DEPTH);
+        json_decref(part);
+    }
+    return whole;
+}
+
 int main(int count, char **arguments)
 {
-    json_error_t error;
-    current = count == 2 ? arguments[1] : "usage: openapi SOURCE";
-    source = count == 2 ? json_load_file(arguments[1], JSON_REJECT_DUPLICATES, &error) : NULL;
-    if (source == NULL) {
-        complain("%s, line %d", count == 2 ? error.text : "", count == 2 ? error.line : 0);
+    current = "usage: openapi FILE.json…";
+    source = count > 1 ? read_source((size_t)count - 1, arguments + 1) : NULL;
+    if (source == NULL)
+        complain("no file");
+    if (mistakes > 0)
         return EXIT_FAILURE;
-    }
     root = json_deep_copy(source);
     json_object_set_new(json_object_get(root, "info"), "version", json_string(ATTN_VERSION));
     fill_all_words(root);

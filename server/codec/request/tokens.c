@@ -9,7 +9,7 @@
 #include "codec/bytes/pace.h"
 #include "codec/request/decoder.h"
 
-/* The limits of one label, and of all labels of a request. openapi.source.json states them. */
+/* The limits of one label, and of all labels of a request. server/openapi/ states them. */
 enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
 
 enum { LABEL_COST_BYTES = 16 }; /* an empty label takes as long as so many bytes of text */

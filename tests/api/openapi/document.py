@@ -9,10 +9,15 @@ JSON, PROBLEM, BINARY = "application/json", "application/problem+json", "applica
 
 
 class Document:
+    """A file, or the files of a folder, each with some members of the document at their places."""
+
     def __init__(self, path):
-        self.path = path
-        self.text = path.read_text()
-        self.root = json.loads(self.text, object_pairs_hook=once)
+        files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        self.texts = {file: file.read_text() for file in files}
+        self.parts = {file: json.loads(text, object_pairs_hook=once) for file, text in self.texts.items()}
+        self.root = {}
+        for part in self.parts.values():
+            add_part(self.root, part)
         self.schemas = self.root["components"]["schemas"]
 
     def resolve(self, node):
@@ -128,6 +133,16 @@ class Exchange:
 
     def __str__(self):
         return f"{self.operation} {self.status} {self.name}"
+
+
+def add_part(whole, part, depth=2):
+    """As mk/openapi/openapi.c puts the files together. The paths and components themselves are shared with the parts."""
+    for name, value in part.items():
+        if depth > 0 and isinstance(value, dict):
+            add_part(whole.setdefault(name, {}), value, depth - 1)
+        else:
+            assert name not in whole, f"two files have {name}"
+            whole[name] = value
 
 
 def body_of(example):

@@ -2,9 +2,8 @@
 """
 run.py: checks the OpenAPI document for consistency, and compares it with the C sources and with a running server.
 
-People write server/openapi.source.json, except for the answers in its examples: --record gets them from a server and
-formats the file. mk/openapi/openapi.c makes the document of it. Then build again, because the document is part of the
-program.
+People write server/openapi/, except for the answers in its examples: --record gets them from a server and formats the
+files. mk/openapi/openapi.c makes the document of them. Then build again, because the document is part of the program.
 """
 
 import argparse
@@ -31,12 +30,13 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the server's answers into the examples")
     options = parser.parse_args()
     built = pathlib.Path(options.attnd).resolve().parent
-    document, source = Document(built / "server" / "openapi.json"), Document(ROOT / "server" / "openapi.source.json")
+    document, source = Document(built / "server" / "openapi.json"), Document(ROOT / "server" / "openapi")
     document.source, document.maker = source, built / "openapi"
     with live.servers_of(options.attnd, document) as servers:
         if options.record:
             live.record(source, servers)
-            source.path.write_text(layout(source.root) + "\n")
+            for file, part in source.parts.items():
+                file.write_text(layout(part) + "\n")
             return 0
         live_checks = set(live.CHECKS)
         counts = run_tests(structure.CHECKS + agreement.CHECKS + contradictions.CHECKS + live.CHECKS,

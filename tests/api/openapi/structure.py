@@ -11,8 +11,9 @@ NAME = re.compile(r"^[A-Za-z0-9._-]+$")
 
 
 def check_layout(document):
-    if document.source.text != layout(document.source.root) + "\n":
-        yield "the text is not laid out as layout.py does it; run.py --record writes it anew"
+    for file, part in document.source.parts.items():
+        if document.source.texts[file] != layout(part) + "\n":
+            yield f"{file} is not laid out as layout.py does it; run.py --record writes it anew"
 
 
 def check_references(document):

@@ -12,7 +12,7 @@
 #include "http/steps.h"
 #include "http_client.h"
 #include "http_stage.h"
-#include "service/cache/cache_store.h"
+#include "service/cache/store.h"
 
 enum { BODY = 4096, ARENA_MAX = 1 << 20 };
 static const double OPERATIONS_MAX = 1e6;
