@@ -67,14 +67,11 @@ static size_t query_tokens(const struct backward_run *run)
     return run->plan->forward.dims.batch * run->plan->forward.dims.q_len;
 }
 
-/* to stays NULL when count is 0. */
-static attn_status take(struct backward_run *run, size_t count, char **to)
+/* Whether there is memory for count numbers. *to is NULL when count is 0. */
+static bool take(struct backward_run *run, size_t count, char **to)
 {
-    *to = NULL;
-    if (count == 0)
-        return ATTN_OK;
-    *to = attn_arena_take(run->arena, count, run->element);
-    return *to == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
+    *to = count > 0 ? attn_arena_take(run->arena, count, run->element) : NULL;
+    return count == 0 || *to != NULL;
 }
 
 static const attn_tensor *step(const struct backward_run *run, attn_step which)
@@ -101,17 +98,16 @@ static attn_status take_gradients(struct backward_run *run)
 static attn_status take_roles(struct backward_run *run)
 {
     const attn_tensor *gradient = run->result->gradient;
-    attn_status status = ATTN_OK;
-    for (int role = PROJECT_Q; status == ATTN_OK && role <= PROJECT_V; role++) {
-        status = take(run, run->needs.grad_role[role], &run->grad_role[role]);
-        if (status == ATTN_OK)
-            status = take(run, run->needs.grad_input[role], &run->grad_input[role]);
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
+        if (!take(run, run->needs.grad_role[role], &run->grad_role[role]) ||
+            !take(run, run->needs.grad_input[role], &run->grad_input[role]))
+            return attn_fail_no_memory(run->err);
         if (run->needs.input[role] && is_wanted(run, (attn_gradient)role))
             run->grad_input[role] = gradient[role].data;
         if (run->needs.role[role] && run->grad_role[role] == NULL)
             run->grad_role[role] = run->grad_input[role];
     }
-    return status;
+    return ATTN_OK;
 }
 
 static attn_status take_scratch(struct backward_run *run)
@@ -219,13 +215,9 @@ static const char *projected_of(const struct backward_run *run)
 static attn_status go_through_sum(struct backward_run *run)
 {
     char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;
-    attn_status status = take(run, run->needs.summed, &summed);
-    if (status == ATTN_OK)
-        status = take(run, run->needs.grad_summed, &grad_summed);
-    if (status == ATTN_OK)
-        status = take(run, run->needs.grad_projected, &grad_projected);
-    if (status != ATTN_OK)
-        return status;
+    if (!take(run, run->needs.summed, &summed) || !take(run, run->needs.grad_summed, &grad_summed) ||
+        !take(run, run->needs.grad_projected, &grad_projected))
+        return attn_fail_no_memory(run->err);
     run->grad_summed = run->grad_output;
     if (grad_summed != NULL) {
         if (summed != NULL)
@@ -275,10 +267,11 @@ static void differentiate_affine(struct backward_run *run, const struct attn_gra
 static attn_status go_through_output(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    attn_status status = take(run, run->needs.grad_context, &run->context_memory);
+    if (!take(run, run->needs.grad_context, &run->context_memory))
+        return attn_fail_no_memory(run->err);
     run->grad_gated = run->grad_projected;
-    if (status != ATTN_OK || run->request.weights.output.weight == NULL)
-        return status;
+    if (run->request.weights.output.weight == NULL)
+        return ATTN_OK;
     const attn_projection slices = attn_projection_of_output(&run->request.weights, d);
     const struct attn_gradient_projection output =
         describe(run, slices, d->q_len, step(run, ATTN_STEP_GATED)->data, run->grad_projected);
@@ -315,11 +308,11 @@ static attn_status go_through_gate(struct backward_run *run)
     run->grad_concat = run->grad_gated;
     if (run->plan->forward.dims.d_gate == 0 || (!run->needs.concat && run->needs.grad_gate == 0))
         return ATTN_OK;
-    attn_status status = take(run, run->needs.grad_gate, &run->grad_gate);
-    if (status == ATTN_OK)
-        attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
+    if (!take(run, run->needs.grad_gate, &run->grad_gate))
+        return attn_fail_no_memory(run->err);
+    attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
     run->grad_concat = run->context_memory;
-    return status;
+    return ATTN_OK;
 }
 
 static size_t len_of(const attn_dims *d, int role)
@@ -445,9 +438,10 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
 static attn_status take_distance(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     char *data;
-    attn_status status = take(run, run->needs.distance_bias, &data);
-    if (status != ATTN_OK || data == NULL)
-        return status;
+    if (!take(run, run->needs.distance_bias, &data))
+        return attn_fail_no_memory(run->err);
+    if (data == NULL)
+        return ATTN_OK;
     heads->job.distance_bias =
         attn_distance_bias_make(&run->request.options, attn_mask_of(&run->plan->forward), data, run->runtime);
     if (run->needs.grad_distance == 0)
@@ -494,6 +488,7 @@ static attn_status go_through_heads(struct backward_run *run)
 {
     struct attn_gradient_heads heads;
     double scale = 0;
+    go_through_head_scale(run);
     if (!run->needs.heads)
         return ATTN_OK;
     attn_status status = describe_heads(run, &heads);
@@ -557,27 +552,8 @@ static void finish_query(struct backward_run *run)
         add(run, grad, run->grad_query, count);
 }
 
-static attn_status run_backward(struct backward_run *run)
+static attn_status finish(struct backward_run *run)
 {
-    attn_status status = take_gradients(run);
-    if (status == ATTN_OK)
-        status = take_roles(run);
-    if (status == ATTN_OK)
-        status = take_scratch(run);
-    if (status == ATTN_OK)
-        status = go_through_feed_forward(run);
-    if (status == ATTN_OK)
-        status = go_through_sum(run);
-    if (status == ATTN_OK)
-        status = go_through_output(run);
-    if (status == ATTN_OK)
-        status = go_through_gate(run);
-    if (status == ATTN_OK) {
-        go_through_head_scale(run);
-        status = go_through_heads(run);
-    }
-    if (status != ATTN_OK)
-        return status;
     if (run->request.is_layer)
         go_through_projections(run);
     else
@@ -585,6 +561,12 @@ static attn_status run_backward(struct backward_run *run)
     finish_query(run);
     return attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : ATTN_OK;
 }
+
+/* The stages of a run in their order; the first failure ends it. */
+static attn_status (*const stages[])(struct backward_run *run) = {
+    run_forward,    take_gradients,    take_roles,      take_scratch,     go_through_feed_forward,
+    go_through_sum, go_through_output, go_through_gate, go_through_heads, finish,
+};
 
 static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad_output, const attn_runtime *runtime,
                                 attn_arena *arena, attn_gradient_result *result, attn_error *err)
@@ -599,8 +581,10 @@ static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad
                                .needs = attn_gradient_needs_of(plan, &plan->forward.request),
                                .element = attn_dtype_bytes(plan->forward.compute),
                                .grad_output = grad_output};
-    attn_status status = run_forward(&run);
-    return status == ATTN_OK ? run_backward(&run) : status;
+    attn_status status = ATTN_OK;
+    for (size_t s = 0; s < sizeof stages / sizeof *stages && status == ATTN_OK; s++)
+        status = stages[s](&run);
+    return status;
 }
 
 attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_bindings *bindings,

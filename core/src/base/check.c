@@ -33,7 +33,8 @@ static void put_names(const struct attn_check *check, const char *field, const c
     char path[sizeof check->err->field], name[sizeof check->err->field];
     for (size_t plain = strcspn(message, "@~"); message[plain] != '\0'; plain = strcspn(message, "@~")) {
         const char *mark = message + plain;
-        const size_t length = strspn(mark + 1, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+        size_t length = strspn(mark + 1, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+        length -= length > 0 && mark[length] == '.'; /* the end of a sentence */
         append(to, message, plain);
         snprintf(path, sizeof path, "%.*s", (int)length, mark + 1);
         put_name(check, length > 0 ? path : field, name);
@@ -90,4 +91,11 @@ bool attn_refuse_shape(struct attn_check *check, const char *field, const attn_t
 bool attn_refuse_stopped(struct attn_check *check)
 {
     return attn_refuse(check, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
+bool attn_refuse_no_memory(struct attn_check *check)
+{
+    if (check->status == ATTN_OK)
+        check->status = attn_fail_no_memory(check->err);
+    return false;
 }

@@ -26,7 +26,8 @@ __attribute__((format(printf, 4, 5))) bool attn_refuse(struct attn_check *check,
 __attribute__((format(printf, 5, 6))) bool attn_refuse_shape(struct attn_check *check, const char *field,
                                                              const attn_tensor *received, const char *expected,
                                                              const char *format, ...);
-/* The same for work that its request's watch has stopped. */
+/* The same for work that its request's watch has stopped, and for want of memory. */
 bool attn_refuse_stopped(struct attn_check *check);
+bool attn_refuse_no_memory(struct attn_check *check);
 
 #endif

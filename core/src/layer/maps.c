@@ -66,15 +66,16 @@ static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
 
 attn_status attn_layer_take_maps(struct layer_run *run)
 {
+    const struct {
+        attn_step step;
+        void **rows;
+    } each[] = {{ATTN_STEP_LSE, &run->job.lse},
+                {ATTN_STEP_LSE_KEYS, &run->job.lse_keys},
+                {ATTN_STEP_ENTROPY, &run->job.entropy},
+                {ATTN_STEP_SINK, &run->job.sink}};
     attn_status status = take_maps(run);
-    if (status == ATTN_OK)
-        status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
-    if (status == ATTN_OK)
-        status = take_rows(run, ATTN_STEP_LSE_KEYS, &run->job.lse_keys);
-    if (status == ATTN_OK)
-        status = take_rows(run, ATTN_STEP_ENTROPY, &run->job.entropy);
-    if (status == ATTN_OK)
-        status = take_rows(run, ATTN_STEP_SINK, &run->job.sink);
+    for (size_t n = 0; n < sizeof each / sizeof *each && status == ATTN_OK; n++)
+        status = take_rows(run, each[n].step, each[n].rows);
     if (status == ATTN_OK)
         status = attn_invert_selections(&run->request->options, &run->plan->dims, run->runtime, run->arena, &run->job,
                                         run->err);

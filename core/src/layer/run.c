@@ -333,6 +333,36 @@ static attn_status hand_over(struct layer_run *run)
     return ATTN_OK;
 }
 
+static attn_status run_contribution(struct layer_run *run)
+{
+    return layer_wants(run, ATTN_STEP_CONTRIBUTION) ? attn_layer_contribution(run) : ATTN_OK;
+}
+
+static attn_status finish(struct layer_run *run)
+{
+    show_steps(run);
+    const attn_status status = hand_over(run);
+    return status == ATTN_OK && attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : status;
+}
+
+/* The stages of a run in their order; the first failure ends it. */
+static attn_status (*const stages[])(struct layer_run *run) = {
+    take_products,
+    prepare_inputs,
+    set_operands,
+    prepare_job,
+    run_heads,
+    scale_heads,
+    gate_heads,
+    project_output,
+    run_contribution,
+    attn_layer_finish,
+    attn_layer_feed_forward,
+    attn_layer_reduce_maps,
+    attn_layer_present,
+    finish,
+};
+
 attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
                                attn_result *result, struct attn_multihead_kept *kept, attn_error *err)
 {
@@ -350,37 +380,9 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtim
                             .err = err,
                             .element = attn_dtype_bytes(plan->compute),
                             .job = attn_describe_job(plan, &plan->request)};
-    attn_status status = take_products(&run);
-    if (status == ATTN_OK)
-        status = prepare_inputs(&run);
-    if (status == ATTN_OK)
-        status = set_operands(&run);
-    if (status == ATTN_OK)
-        status = prepare_job(&run);
-    if (status == ATTN_OK)
-        status = run_heads(&run);
-    if (status == ATTN_OK)
-        status = scale_heads(&run);
-    if (status == ATTN_OK)
-        status = gate_heads(&run);
-    if (status == ATTN_OK)
-        status = project_output(&run);
-    if (status == ATTN_OK && layer_wants(&run, ATTN_STEP_CONTRIBUTION))
-        status = attn_layer_contribution(&run);
-    if (status == ATTN_OK)
-        status = attn_layer_finish(&run);
-    if (status == ATTN_OK)
-        status = attn_layer_feed_forward(&run);
-    if (status == ATTN_OK)
-        status = attn_layer_reduce_maps(&run);
-    if (status == ATTN_OK)
-        status = attn_layer_present(&run);
-    if (status == ATTN_OK) {
-        show_steps(&run);
-        status = hand_over(&run);
-    }
-    if (status == ATTN_OK && attn_is_cancelled(run.runtime))
-        status = attn_fail_stopped(err);
+    attn_status status = ATTN_OK;
+    for (size_t s = 0; s < sizeof stages / sizeof *stages && status == ATTN_OK; s++)
+        status = stages[s](&run);
     *kept = (struct attn_multihead_kept){
         .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
     return status;

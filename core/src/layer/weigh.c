@@ -6,6 +6,7 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "attention/starts.h"
+#include "base/check.h"
 #include "base/pace.h"
 #include "formulas/features.h"
 #include "gemm/products.h"
@@ -164,37 +165,36 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
  * (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots is NULL when all items are
  * selected.
  */
-static attn_status invert(const attn_selection *selection, size_t dimension, attn_arena *arena,
-                          const attn_runtime *watch, const size_t **slots, attn_error *err)
+static bool invert(const attn_selection *selection, size_t dimension, attn_arena *arena, const attn_runtime *watch,
+                   const size_t **slots, struct attn_check *check)
 {
     struct attn_pace pace = attn_pace_begin(watch);
     *slots = NULL;
     if (attn_selects_all(selection))
-        return ATTN_OK;
+        return true;
     size_t *slot_of = attn_arena_take(arena, dimension, sizeof *slot_of);
     if (slot_of == NULL)
-        return attn_fail_no_memory(err);
+        return attn_refuse_no_memory(check);
     for (size_t i = 0; i < dimension; i++) {
         if (attn_pace_stops(&pace, 1))
-            return attn_fail_stopped(err);
+            return attn_refuse_stopped(check);
         slot_of[i] = SIZE_MAX;
     }
     for (size_t s = 0; s < selection->count; s++) {
         if (attn_pace_stops(&pace, 1))
-            return attn_fail_stopped(err);
+            return attn_refuse_stopped(check);
         slot_of[attn_selected(selection, s)] = s;
     }
     *slots = slot_of;
-    return ATTN_OK;
+    return true;
 }
 
 attn_status attn_invert_selections(const attn_options *options, const attn_dims *d, const attn_runtime *watch,
                                    attn_arena *arena, struct attn_heads_job *job, attn_error *err)
 {
-    attn_status status = invert(&options->heads, d->heads, arena, watch, &job->head_slot, err);
-    if (status == ATTN_OK)
-        status = invert(&options->queries, d->q_len, arena, watch, &job->query_slot, err);
-    if (status == ATTN_OK)
-        status = invert(&options->keys, d->kv_len, arena, watch, &job->key_slot, err);
-    return status;
+    struct attn_check check = {.err = err};
+    (void)(invert(&options->heads, d->heads, arena, watch, &job->head_slot, &check) &&
+           invert(&options->queries, d->q_len, arena, watch, &job->query_slot, &check) &&
+           invert(&options->keys, d->kv_len, arena, watch, &job->key_slot, &check));
+    return check.status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attn/model.h"
+#include "base/check.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -50,29 +51,29 @@ size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_
 
 /* ---- indices ---- */
 
-static attn_status check_indices(const char *field, const char *what, const attn_tensor *table, const int64_t *indices,
-                                 size_t count, attn_error *err)
+static bool check_indices(const char *field, const char *what, const attn_tensor *table, const int64_t *indices,
+                          size_t count, struct attn_check *check)
 {
     for (size_t i = 0; indices != NULL && i < count; i++)
         if (indices[i] < 0 || (size_t)indices[i] >= table->shape[0])
-            return attn_fail(err, ATTN_ERR_VALUE, field, "%s[%zu] is %lld, and the model has %s from 0 to %zu", field,
-                             i, (long long)indices[i], what, table->shape[0] - 1);
-    return ATTN_OK;
+            return attn_refuse(check, ATTN_ERR_VALUE, field, "~[%zu] is %lld, and the model has %s from 0 to %zu", i,
+                               (long long)indices[i], what, table->shape[0] - 1);
+    return true;
 }
 
 static attn_status check_input(const attn_embedding *embedding, const attn_embedding_input *input, attn_error *err)
 {
     const attn_tensor *positions = &embedding->positions, *types = &embedding->types;
-    attn_status status = check_indices("ids", "tokens", &embedding->words, input->ids, input->count, err);
-    if (status == ATTN_OK && positions->data != NULL && input->positions == NULL && input->count > positions->shape[0])
-        status =
-            attn_fail(err, ATTN_ERR_VALUE, "positions", "the sequence has %zu tokens, and the model has %zu positions",
-                      input->count, positions->shape[0]);
-    if (status == ATTN_OK && positions->data != NULL)
-        status = check_indices("positions", "positions", positions, input->positions, input->count, err);
-    if (status == ATTN_OK && types->data != NULL)
-        status = check_indices("types", "token types", types, input->types, input->count, err);
-    return status;
+    struct attn_check check = {.err = err};
+    check_indices("ids", "tokens", &embedding->words, input->ids, input->count, &check);
+    if (positions->data != NULL && input->positions == NULL && input->count > positions->shape[0])
+        attn_refuse(&check, ATTN_ERR_VALUE, "positions", "the sequence has %zu tokens, and the model has %zu positions",
+                    input->count, positions->shape[0]);
+    if (positions->data != NULL)
+        check_indices("positions", "positions", positions, input->positions, input->count, &check);
+    if (types->data != NULL)
+        check_indices("types", "token types", types, input->types, input->count, &check);
+    return check.status;
 }
 
 /* ---- rows ---- */
