@@ -118,19 +118,19 @@ static void list_cases(json_t *cases, char *text, size_t size)
     }
 }
 
-static attn_status fail_choice(const json_t *config, const char *expression, json_t *cases, attn_error *err)
+static bool fail_choice(const json_t *config, const char *expression, json_t *cases, struct outcome *outcome)
 {
     char name[NAME_MAX_BYTES], is[100], known[200];
     const json_t *member = expression_member(config, expression, name, sizeof name);
     list_cases(cases, known, sizeof known);
     if (member == NULL)
-        return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json has no %.60s; attnd has %s", name, known);
-    return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json: %.60s is %s; attnd has %s", name,
-                     dump(member, is, sizeof is), known);
+        return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "config.json has no %.60s; attnd has %s", name, known);
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "config.json: %.60s is %s; attnd has %s", name,
+                        dump(member, is, sizeof is), known);
 }
 
-static attn_status choose(const struct architecture *architecture, const json_t *config, json_t *choice,
-                          json_t **chosen, attn_error *err)
+static bool choose(const struct architecture *architecture, const json_t *config, json_t *choice, json_t **chosen,
+                   struct outcome *outcome)
 {
     char text[NAME_MAX_BYTES];
     const char *expression = json_string_value(json_object_get(choice, "$by")),
@@ -142,8 +142,8 @@ static attn_status choose(const struct architecture *architecture, const json_t 
     if (found == NULL)
         found = json_object_get(choice, "otherwise");
     if (found != NULL)
-        return architecture_resolve(architecture, config, found, chosen, err);
-    return fail_choice(config, expression != NULL ? expression : "", cases, err);
+        return architecture_resolve(architecture, config, found, chosen, outcome);
+    return fail_choice(config, expression != NULL ? expression : "", cases, outcome);
 }
 
 /* Sets the member, or drops a value that is null. */
@@ -158,48 +158,46 @@ static void set_member(json_t *to, const char *name, json_t *value)
 }
 
 /* Recursion is safe, because templates are plain data of little depth. */
-attn_status architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
-                                 json_t **resolved, attn_error *err)
+bool architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+                          json_t **resolved, struct outcome *outcome)
 {
-    attn_status status = ATTN_OK;
+    bool ok = true;
     const char *name;
     json_t *member, *value;
     size_t i;
     if (json_object_get(template, "$by") != NULL)
-        return choose(architecture, config, template, resolved, err);
+        return choose(architecture, config, template, resolved, outcome);
     if (!json_is_object(template) && !json_is_array(template)) {
         *resolved = json_incref(template);
-        return ATTN_OK;
+        return true;
     }
     *resolved = json_is_object(template) ? json_object() : json_array();
     json_object_foreach(template, name, member)
     {
         value = NULL;
-        if (status == ATTN_OK)
-            status = architecture_resolve(architecture, config, member, &value, err);
+        ok = ok && architecture_resolve(architecture, config, member, &value, outcome);
         set_member(*resolved, name, value);
     }
     json_array_foreach(template, i, member)
     {
         value = NULL;
-        if (status == ATTN_OK)
-            status = architecture_resolve(architecture, config, member, &value, err);
+        ok = ok && architecture_resolve(architecture, config, member, &value, outcome);
         set_member(*resolved, NULL, value);
     }
-    return status;
+    return ok;
 }
 
 /* ---- what a configuration may ask for ---- */
 
-attn_status architecture_complete(const struct architecture *architecture, json_t *config, attn_error *err)
+bool architecture_complete(const struct architecture *architecture, json_t *config, struct outcome *outcome)
 {
     json_t *defaults = NULL;
-    attn_status status =
-        architecture_resolve(architecture, config, json_object_get(architecture->entry, "defaults"), &defaults, err);
-    if (status == ATTN_OK && defaults != NULL)
+    bool ok = architecture_resolve(architecture, config, json_object_get(architecture->entry, "defaults"), &defaults,
+                                   outcome);
+    if (ok && defaults != NULL)
         (void)json_object_update_missing(config, defaults);
     json_decref(defaults);
-    return status;
+    return ok;
 }
 
 /* Whether the value is the needed one, or one of the list. A member that is absent asks for nothing. */
@@ -223,7 +221,7 @@ static bool is_met(const json_t *config, const json_t *value, const json_t *need
     return is_equal;
 }
 
-attn_status architecture_check(const struct architecture *architecture, const json_t *config, attn_error *err)
+bool architecture_check(const struct architecture *architecture, const json_t *config, struct outcome *outcome)
 {
     const json_t *const lists[] = {json_object_get(architecture->table, "requires"),
                                    json_object_get(architecture->entry, "requires")};
@@ -237,15 +235,15 @@ attn_status architecture_check(const struct architecture *architecture, const js
             if (is_met(config, value, needed))
                 continue;
             if (json_is_null(needed))
-                return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json has %s; attnd runs only models without it",
-                                 name);
-            return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                             "config.json: %s is %s; attnd runs a model of this kind only if it is %s%s", name,
-                             dump(value, is, sizeof is), json_is_array(needed) ? "one of " : "",
-                             dump(needed, wanted, sizeof wanted));
+                return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                                    "config.json has %s; attnd runs only models without it", name);
+            return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                                "config.json: %s is %s; attnd runs a model of this kind only if it is %s%s", name,
+                                dump(value, is, sizeof is), json_is_array(needed) ? "one of " : "",
+                                dump(needed, wanted, sizeof wanted));
         }
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* ---- patterns ---- */

@@ -5,8 +5,8 @@
 #ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
 #define CODEC_CHECKPOINT_ARCHITECTURE_H
 
-#include "attn/arena.h"
 #include "codec/bytes/chunks.h"
+#include "codec/bytes/outcome.h"
 #include "codec/json/json_tree.h"
 
 /* The table, and its entry for a model_type; entry NULL: it has none. Both live in an arena. */
@@ -26,19 +26,19 @@ void architecture_write_types(const json_t *table, const char *member, struct ch
  * …}. "$cases" names a table of cases that several choices share. A member whose case is null is left out. *resolved is
  * a new reference, also on a failure. ATTN_ERR_VALUE: the configuration asks for a case that is not there.
  */
-attn_status architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
-                                 json_t **resolved, attn_error *err);
+bool architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+                          json_t **resolved, struct outcome *outcome);
 
 /*
  * Adds those "defaults" of the entry that the configuration lacks. They are what transformers takes for an absent member.
  */
-attn_status architecture_complete(const struct architecture *architecture, json_t *config, attn_error *err);
+bool architecture_complete(const struct architecture *architecture, json_t *config, struct outcome *outcome);
 
 /*
  * Checks the "requires" of the table and of the entry: {"member": value}, or a list of values. A member that the
  * configuration has must have such a value. ATTN_ERR_VALUE with a sentence that names the member.
  */
-attn_status architecture_check(const struct architecture *architecture, const json_t *config, attn_error *err);
+bool architecture_check(const struct architecture *architecture, const json_t *config, struct outcome *outcome);
 
 /*
  * Whether name ends in pattern. The pattern must begin at the start of name or behind a dot. "{…}" in the pattern fits

@@ -17,7 +17,7 @@ struct finder {
     const json_t *config;
     attn_arena *arena;
     struct checkpoint_layers *layers;
-    attn_error *err;
+    struct outcome *outcome;
 };
 
 /* ---- the index of several files ---- */
@@ -25,26 +25,28 @@ struct finder {
 attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *arena, const char *const **files,
                                   size_t *count, attn_error *err)
 {
+    struct outcome outcome = {.arena = arena, .err = err};
     json_t *tree = NULL, *seen = json_object(), *file;
     const char *name;
     attn_arena *trees = attn_arena_create_beside(arena);
-    attn_status status =
-        trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, err) : attn_fail_no_memory(err);
+    bool ok = trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, &outcome)
+                            : outcome_no_memory(&outcome);
     const json_t *map = json_object_get(tree, "weight_map");
-    if (status == ATTN_OK && !json_is_object(map))
-        status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
+    if (ok && !json_is_object(map))
+        ok = outcome_fail(&outcome, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
     const char **names = attn_arena_take(arena, json_object_size(map), sizeof *names);
     *count = 0;
     json_object_foreach((json_t *)(uintptr_t)map, name, file)
     {
         const char *value = json_tree_word(file);
-        if (status != ATTN_OK || (value != NULL && json_object_get(seen, value)))
+        if (!ok || (value != NULL && json_object_get(seen, value)))
             continue;
         if (value == NULL || value[0] == '\0' || value[0] == '.' || strchr(value, '/') != NULL)
-            status = attn_fail(err, ATTN_ERR_VALUE, NULL, "the index has no file name beside it for \"%.100s\"", name);
+            ok = outcome_fail(&outcome, ATTN_ERR_VALUE, NULL, "the index has no file name beside it for \"%.100s\"",
+                              name);
         else if (names == NULL || json_object_set_new(seen, value, json_true()) != 0 ||
                  (names[*count] = attn_arena_copy_text(arena, value, strlen(value))) == NULL)
-            status = attn_fail_no_memory(err);
+            ok = outcome_no_memory(&outcome);
         else
             ++*count;
     }
@@ -52,12 +54,12 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
     json_decref(seen);
     json_decref(tree);
     attn_arena_destroy(trees);
-    return status;
+    return outcome.status;
 }
 
 /* ---- layers ---- */
 
-static attn_status keep(struct finder *finder, const struct module *module, json_t *request)
+static bool keep(struct finder *finder, const struct module *module, json_t *request)
 {
     struct checkpoint_layer *layer = &finder->layers->items[finder->layers->count];
     char *text = json_dumps(request, JSON_COMPACT);
@@ -67,69 +69,68 @@ static attn_status keep(struct finder *finder, const struct module *module, json
     layer->entries = attn_arena_take(finder->arena, module->count, sizeof *layer->entries);
     json_tree_give_text(text);
     if (layer->name == NULL || layer->request == NULL || layer->entries == NULL || json_tree_is_starved())
-        return attn_fail_no_memory(finder->err);
+        return outcome_no_memory(finder->outcome);
     memcpy(layer->entries, module->entries, module->count * sizeof *layer->entries);
     finder->layers->count++;
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status make_layer(struct finder *finder, struct module *module, json_t *template)
+static bool make_layer(struct finder *finder, struct module *module, json_t *template)
 {
     json_t *request = json_object();
-    attn_status status = module_add(module, template, module->path, request);
-    if (status == ATTN_OK)
-        status = keep(finder, module, request);
+    bool ok = module_add(module, template, module->path, request);
+    ok = ok && keep(finder, module, request);
     json_decref(request);
-    return status;
+    return ok;
 }
 
-static attn_status find_modules(struct finder *finder, json_t *template)
+static bool find_modules(struct finder *finder, json_t *template)
 {
     char pattern[CHECKPOINT_PATH_MAX], anchor[CHECKPOINT_PATH_MAX / 2];
     const char *path = json_string_value(json_object_get(template, "path"));
-    attn_status status = ATTN_OK;
+    bool ok = true;
     if (path == NULL || !module_anchor(json_object_get(template, "weights"), anchor, sizeof anchor))
-        return attn_fail(finder->err, ATTN_ERR_FIELD, NULL,
-                         "a module of the mapping has no \"path\", or neither \"query\" nor \"qkv\" among its weights");
+        return outcome_fail(
+            finder->outcome, ATTN_ERR_FIELD, NULL,
+            "a module of the mapping has no \"path\", or neither \"query\" nor \"qkv\" among its weights");
     snprintf(pattern, sizeof pattern, "%.240s%s", path, anchor);
-    for (size_t i = 0; i < finder->table.count && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < finder->table.count && ok; i++) {
         const char *name = finder->table.tensors[i].name;
-        struct module module = {.table = &finder->table, .config = finder->config, .err = finder->err};
+        struct module module = {.table = &finder->table, .config = finder->config, .outcome = finder->outcome};
         size_t start;
         if (strlen(name) >= sizeof module.path || !architecture_fits(name, pattern, &start, &module.number))
             continue;
         snprintf(module.path, sizeof module.path, "%.*s", (int)(strlen(name) - strlen(anchor)), name);
         snprintf(module.prefix, sizeof module.prefix, "%.*s", (int)start, name);
-        status = make_layer(finder, &module, template);
+        ok = make_layer(finder, &module, template);
     }
-    return status;
+    return ok;
 }
 
-static attn_status find_all(struct finder *finder, const struct checkpoint *checkpoint, json_t *modules)
+static bool find_all(struct finder *finder, const struct checkpoint *checkpoint, json_t *modules)
 {
     json_t *template;
     size_t i;
-    attn_status status =
-        tensor_table_open(&finder->table, checkpoint->tensors, checkpoint->tensor_count, finder->arena, finder->err);
+    bool ok = tensor_table_open(&finder->table, checkpoint->tensors, checkpoint->tensor_count, finder->arena,
+                                finder->outcome);
     finder->layers->items = attn_arena_take(finder->arena, checkpoint->tensor_count * (json_array_size(modules) + 1),
                                             sizeof *finder->layers->items);
-    if (status == ATTN_OK && finder->layers->items == NULL)
-        return attn_fail_no_memory(finder->err);
+    if (ok && finder->layers->items == NULL)
+        return outcome_no_memory(finder->outcome);
     json_array_foreach(modules, i, template)
     {
-        if (status == ATTN_OK)
-            status = find_modules(finder, template);
+        ok = ok && find_modules(finder, template);
     }
-    return status;
+    return ok;
 }
 
-static attn_status fail_type(const json_t *table, const char *type, attn_arena *arena, attn_error *err)
+static bool fail_type(const json_t *table, const char *type, attn_arena *arena, struct outcome *outcome)
 {
     struct chunks types = chunks_begin(arena);
     architecture_write_types(table, "modules", &types);
     const char *text = chunks_join(&types);
-    return attn_fail(err, ATTN_ERR_VALUE, NULL, "model_type of config.json is \"%.64s\"; known are %s", type,
-                     text != NULL ? text : "others");
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "model_type of config.json is \"%.64s\"; known are %s", type,
+                        text != NULL ? text : "others");
 }
 
 /* Removes what stands around the modules: a layer is a module alone, whatever the rest of the model asks for. */
@@ -144,57 +145,57 @@ static void drop_blocks(json_t *modules)
 }
 
 /* *modules is a new reference. */
-static attn_status choose_modules(json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
-                                  bool *is_unknown, attn_error *err)
+static bool choose_modules(json_t *config, json_t *mapping, attn_arena *arena, json_t **modules, bool *is_unknown,
+                           struct outcome *outcome)
 {
     const char *type = json_tree_word(json_object_get(config, "model_type"));
-    attn_status status = ATTN_OK;
+    bool ok = true;
     if (mapping != NULL) {
         *modules = json_incref(json_object_get(mapping, "modules"));
-        return json_is_array(*modules) ? ATTN_OK
-                                       : attn_fail(err, ATTN_ERR_FIELD, NULL, "the mapping has no list \"modules\"");
+        return json_is_array(*modules)
+                   ? true
+                   : outcome_fail(outcome, ATTN_ERR_FIELD, NULL, "the mapping has no list \"modules\"");
     }
     struct architecture architecture = architecture_open(type ? type : "", arena);
     *is_unknown = architecture.entry == NULL;
     drop_blocks(json_object_get(architecture.entry, "modules"));
     if (*is_unknown)
-        status = fail_type(architecture.table, type ? type : "", arena, err);
+        ok = fail_type(architecture.table, type ? type : "", arena, outcome);
     else
-        status = architecture_complete(&architecture, config, err);
-    if (status == ATTN_OK)
-        status =
-            architecture_resolve(&architecture, config, json_object_get(architecture.entry, "modules"), modules, err);
+        ok = architecture_complete(&architecture, config, outcome);
+    ok = ok &&
+         architecture_resolve(&architecture, config, json_object_get(architecture.entry, "modules"), modules, outcome);
     architecture_close(&architecture);
-    return status;
+    return ok;
 }
 
 attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpoint_text mapping, attn_arena *arena,
                                    struct checkpoint_layers *layers, bool *is_unknown, attn_error *err)
 {
+    struct outcome outcome = {.arena = arena, .err = err};
     json_t *config = NULL, *own = NULL, *modules = NULL;
     attn_arena *trees = attn_arena_create_beside(arena);
     *layers = (struct checkpoint_layers){NULL, 0};
     *is_unknown = false;
     if (trees == NULL)
         return attn_fail_no_memory(err);
-    attn_status status =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
-    if (status == ATTN_OK && mapping.at != NULL)
-        status = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, err);
-    if (status == ATTN_OK)
-        status = choose_modules(config, own, trees, &modules, is_unknown, err);
-    struct finder finder = {.config = config, .arena = arena, .layers = layers, .err = err};
-    if (status == ATTN_OK)
-        status = find_all(&finder, checkpoint, modules);
-    if (status == ATTN_OK && layers->count == 0) {
+    bool ok =
+        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
+    if (ok && mapping.at != NULL)
+        ok = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, &outcome);
+    ok = ok && choose_modules(config, own, trees, &modules, is_unknown, &outcome);
+    struct finder finder = {.config = config, .arena = arena, .layers = layers, .outcome = &outcome};
+    ok = ok && find_all(&finder, checkpoint, modules);
+    if (ok && layers->count == 0) {
         *is_unknown = true;
-        status = attn_fail(err, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint belongs to a module of the mapping");
+        ok = outcome_fail(&outcome, ATTN_ERR_VALUE, NULL,
+                          "no tensor of the checkpoint belongs to a module of the mapping");
     }
     json_decref(modules);
     json_decref(own);
     json_decref(config);
     attn_arena_destroy(trees);
-    return status;
+    return outcome.status;
 }
 
 void checkpoint_write_layer(const struct checkpoint_layer *layer, struct chunks *out)

@@ -5,23 +5,23 @@
 
 #include <string.h>
 
-static attn_status add(struct model_reader *reader, struct envelope_attachment *attachments, size_t *count,
-                       const char *path, const attn_tensor *tensor)
+static bool add(struct model_reader *reader, struct envelope_attachment *attachments, size_t *count, const char *path,
+                const attn_tensor *tensor)
 {
     if (tensor->data == NULL)
-        return ATTN_OK;
+        return true;
     attachments[(*count)++] = (struct envelope_attachment){path, *tensor};
-    return tensor_align(&reader->table, &attachments[*count - 1].tensor, reader->err);
+    return tensor_align(&reader->table, &attachments[*count - 1].tensor, reader->outcome);
 }
 
 /* The matrix to the words: the embedding's when both are tied, else its own. Without data: there is no head. */
-static attn_status take_output(struct model_reader *reader, const json_t *template, const attn_tensor *words,
-                               attn_tensor *output)
+static bool take_output(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+                        attn_tensor *output)
 {
     bool found;
     if (model_is_true(reader, template, "tied")) {
         *output = *words;
-        return ATTN_OK;
+        return true;
     }
     return model_take(reader, json_object_get(template, "output"), "", NULL, output, &found);
 }
@@ -38,19 +38,19 @@ struct tensors {
     struct model_norm norm;
 };
 
-static attn_status take_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
-                             struct tensors *head)
+static bool take_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+                      struct tensors *head)
 {
     json_t *dense = json_object_get(template, "dense"), *bias = json_object_get(template, "bias");
     bool found;
     *head = (struct tensors){.norm.type = ATTN_NORM_NONE};
-    attn_status status = dense != NULL ? model_take_pair(reader, dense, &head->dense, &head->dense_bias) : ATTN_OK;
-    if (status != ATTN_OK || (dense != NULL && head->dense.data == NULL && !may_lack(dense)))
-        return status;
-    status = take_output(reader, template, words, &head->output);
-    if (status == ATTN_OK && head->output.data != NULL)
-        status = model_read_norm(reader, json_object_get(template, "norm"), &head->norm);
-    return status == ATTN_OK && bias != NULL ? model_take(reader, bias, "", NULL, &head->output_bias, &found) : status;
+    bool ok = dense != NULL ? model_take_pair(reader, dense, &head->dense, &head->dense_bias) : true;
+    if (!ok || (dense != NULL && head->dense.data == NULL && !may_lack(dense)))
+        return ok;
+    ok = take_output(reader, template, words, &head->output);
+    if (ok && head->output.data != NULL)
+        ok = model_read_norm(reader, json_object_get(template, "norm"), &head->norm);
+    return ok && (bias == NULL || model_take(reader, bias, "", NULL, &head->output_bias, &found));
 }
 
 /* Whether the tensors lead from tokens of that width to words. */
@@ -71,8 +71,8 @@ static bool fits(const struct tensors *tensors, size_t width)
             (tensors->output_bias.dtype <= ATTN_BF16 && attn_tensor_count(&tensors->output_bias) == output->shape[0]));
 }
 
-attn_status model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words, size_t width,
-                            struct model_head *head, bool *has_head)
+bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words, size_t width,
+                     struct model_head *head, bool *has_head)
 {
     enum { PARTS = 6 };
     struct tensors tensors = {.output.data = NULL};
@@ -81,11 +81,10 @@ attn_status model_read_head(struct model_reader *reader, const json_t *template,
     size_t count = 0;
     *has_head = false;
     if (template == NULL)
-        return ATTN_OK;
-    attn_status status =
-        parts != NULL ? take_head(reader, template, words, &tensors) : attn_fail_no_memory(reader->err);
-    if (status != ATTN_OK || tensors.output.data == NULL)
-        return status;
+        return true;
+    bool ok = parts != NULL ? take_head(reader, template, words, &tensors) : outcome_no_memory(reader->outcome);
+    if (!ok || tensors.output.data == NULL)
+        return ok;
     const attn_tensor *output = &tensors.output;
     if (!fits(&tensors, width))
         return model_fail_shape(reader, json_object_get(template, "output"), output);
@@ -96,8 +95,8 @@ attn_status model_read_head(struct model_reader *reader, const json_t *template,
         {"weights.dense.weight", tensors.dense},      {"weights.dense.bias", tensors.dense_bias},
         {"weights.norm.weight", tensors.norm.weight}, {"weights.norm.bias", tensors.norm.bias},
         {"weights.output.weight", *output},           {"weights.output.bias", tensors.output_bias}};
-    for (size_t i = 0; i < PARTS && status == ATTN_OK; i++)
-        status = add(reader, parts, &count, all[i].path, &all[i].tensor);
+    for (size_t i = 0; i < PARTS && ok; i++)
+        ok = add(reader, parts, &count, all[i].path, &all[i].tensor);
     *head = (struct model_head){
         .source = {.text = "", .attachments = parts, .count = count},
         .facts = {.layout = ATTN_LAYOUT_OUT_IN, .compute = ATTN_F32, .dtype = output->dtype},
@@ -110,5 +109,5 @@ attn_status model_read_head(struct model_reader *reader, const json_t *template,
         .words = output->shape[0],
     };
     *has_head = true;
-    return status;
+    return ok;
 }

@@ -11,29 +11,29 @@
 /* ---- tensors ---- */
 
 /* Adds the tensor as a member of the layer. */
-static attn_status add_entry(struct module *module, const char *member, const attn_tensor *tensor)
+static bool add_entry(struct module *module, const char *member, const attn_tensor *tensor)
 {
     if (module->count == MODULE_TENSORS_MAX)
-        return attn_fail(module->err, ATTN_ERR_TOO_LARGE, NULL, "%.100s has more than %d tensors", module->path,
-                         MODULE_TENSORS_MAX);
+        return outcome_fail(module->outcome, ATTN_ERR_TOO_LARGE, NULL, "%.100s has more than %d tensors", module->path,
+                            MODULE_TENSORS_MAX);
     struct safetensors_entry *entry = &module->entries[module->count++];
     entry->name = attn_arena_copy_text(module->table->arena, member, strlen(member));
     entry->tensor = *tensor;
-    return entry->name != NULL ? ATTN_OK : attn_fail_no_memory(module->err);
+    return entry->name != NULL ? true : outcome_no_memory(module->outcome);
 }
 
 /* Takes the tensor path + suffix, or else path + other. *found says whether one of them exists. */
-static attn_status try_tensor(struct module *module, const char *path, const char *suffix, const char *other,
-                              attn_tensor *tensor, bool *found)
+static bool try_tensor(struct module *module, const char *path, const char *suffix, const char *other,
+                       attn_tensor *tensor, bool *found)
 {
     char name[CHECKPOINT_PATH_MAX];
     const char *const suffixes[] = {suffix, other};
-    attn_status status = ATTN_OK;
+    bool ok = true;
     *found = false;
-    for (size_t i = 0; i < 2 && !*found && status == ATTN_OK; i++)
+    for (size_t i = 0; i < 2 && !*found && ok; i++)
         if (snprintf(name, sizeof name, "%s%s", path, suffixes[i]) < (int)sizeof name)
-            status = tensor_table_take(module->table, name, tensor, found, module->err);
-    return status;
+            ok = tensor_table_take(module->table, name, tensor, found, module->outcome);
+    return ok;
 }
 
 /* Whether the part is a norm, whose weight is a gain: "norm", "query_norm", "feed_forward.branch_norm". */
@@ -47,7 +47,7 @@ static bool is_norm(const char *part)
  * Adds weights.<part>.weight and .bias, whose names begin with base and name. Norms of old files call the two gamma and
  * beta. *found: there is a weight.
  */
-static attn_status try_pair(struct module *module, const char *part, const char *base, const char *name, bool *found)
+static bool try_pair(struct module *module, const char *part, const char *base, const char *name, bool *found)
 {
     char path[CHECKPOINT_PATH_MAX], weight[64], bias[64];
     bool has_bias;
@@ -55,31 +55,30 @@ static attn_status try_pair(struct module *module, const char *part, const char 
     snprintf(path, sizeof path, "%.300s.%.200s", base, name);
     snprintf(weight, sizeof weight, "weights.%.40s.weight", part);
     snprintf(bias, sizeof bias, "weights.%.40s.bias", part);
-    attn_status status = try_tensor(module, path, ".weight", ".gamma", &tensor, found);
-    if (status == ATTN_OK && *found && module->gain_offset != 0 && is_norm(part))
-        status = tensor_shift(module->table, &tensor, module->gain_offset, module->err);
-    if (status != ATTN_OK || !*found)
-        return status;
-    status = add_entry(module, weight, &tensor);
-    if (status == ATTN_OK)
-        status = try_tensor(module, path, ".bias", ".beta", &tensor, &has_bias);
-    return status == ATTN_OK && has_bias ? add_entry(module, bias, &tensor) : status;
+    bool ok = try_tensor(module, path, ".weight", ".gamma", &tensor, found);
+    if (ok && *found && module->gain_offset != 0 && is_norm(part))
+        ok = tensor_shift(module->table, &tensor, module->gain_offset, module->outcome);
+    if (!ok || !*found)
+        return ok;
+    ok = add_entry(module, weight, &tensor);
+    ok = ok && try_tensor(module, path, ".bias", ".beta", &tensor, &has_bias);
+    return ok && (!has_bias || add_entry(module, bias, &tensor));
 }
 
-static attn_status add_pair(struct module *module, const char *part, const char *base, const char *name)
+static bool add_pair(struct module *module, const char *part, const char *base, const char *name)
 {
     bool found;
-    attn_status status = try_pair(module, part, base, name, &found);
-    if (status != ATTN_OK || found)
-        return status;
-    return attn_fail(module->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.60s.%.60s.weight, the \"%s\" of %.100s",
-                     base, name, part, module->path);
+    bool ok = try_pair(module, part, base, name, &found);
+    if (!ok || found)
+        return ok;
+    return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL,
+                        "there is no tensor %.60s.%.60s.weight, the \"%s\" of %.100s", base, name, part, module->path);
 }
 
 /* The first of the names that the file has. An empty name at the end: the part may be absent. */
-static attn_status add_first(struct module *module, const char *part, const char *base, json_t *names)
+static bool add_first(struct module *module, const char *part, const char *base, json_t *names)
 {
-    attn_status status = ATTN_OK;
+    bool ok = true;
     bool found = false;
     json_t *name;
     size_t i;
@@ -87,15 +86,15 @@ static attn_status add_first(struct module *module, const char *part, const char
     {
         const char *text = json_string_value(name);
         const bool is_last = i + 1 == json_array_size(names);
-        if (status != ATTN_OK || found || text == NULL || text[0] == '\0')
+        if (!ok || found || text == NULL || text[0] == '\0')
             continue;
-        status = is_last ? add_pair(module, part, base, text) : try_pair(module, part, base, text, &found);
+        ok = is_last ? add_pair(module, part, base, text) : try_pair(module, part, base, text, &found);
     }
-    return status;
+    return ok;
 }
 
 /* Cuts the tensor, and multiplies its rows, as the names of a part say. */
-static attn_status change(struct module *module, json_t *names, const char *base, const char *path, attn_tensor *tensor)
+static bool change(struct module *module, json_t *names, const char *base, const char *path, attn_tensor *tensor)
 {
     const json_t *cut = json_object_get(names, "part");
     const char *factors = json_string_value(json_object_get(names, "factors"));
@@ -104,23 +103,23 @@ static attn_status change(struct module *module, json_t *names, const char *base
     bool found;
     if (cut != NULL)
         return tensor_cut(tensor, path, (size_t)json_integer_value(json_array_get(cut, 0)),
-                          (size_t)json_integer_value(json_array_get(cut, 1)), module->err);
+                          (size_t)json_integer_value(json_array_get(cut, 1)), module->outcome);
     if (factors == NULL)
-        return ATTN_OK;
+        return true;
     snprintf(name, sizeof name, "%.300s.%.200s", base, factors);
-    attn_status status = tensor_table_take(module->table, name, &by, &found, module->err);
-    if (status == ATTN_OK && !found)
-        status = attn_fail(module->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s", name);
-    return status == ATTN_OK ? tensor_scale_rows(module->table, tensor, &by, path, module->err) : status;
+    bool ok = tensor_table_take(module->table, name, &by, &found, module->outcome);
+    if (ok && !found)
+        ok = outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s", name);
+    return ok && tensor_scale_rows(module->table, tensor, &by, path, module->outcome);
 }
 
 /* The same when the template names the tensors: {"weight": "in_proj_weight", "bias": "in_proj_bias"}. */
-static attn_status add_named(struct module *module, const char *part, const char *base, json_t *names)
+static bool add_named(struct module *module, const char *part, const char *base, json_t *names)
 {
     static const char *const kinds[] = {"weight", "bias"};
     char path[CHECKPOINT_PATH_MAX], member[64];
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < 2 && status == ATTN_OK; i++) {
+    bool ok = true;
+    for (size_t i = 0; i < 2 && ok; i++) {
         const char *name = json_string_value(json_object_get(names, kinds[i]));
         const bool may_lack = i > 0 && json_object_size(names) > 2; /* parts of fused tensors may have no bias */
         attn_tensor tensor;
@@ -129,28 +128,28 @@ static attn_status add_named(struct module *module, const char *part, const char
             continue;
         snprintf(path, sizeof path, "%.300s.%.200s", base, name);
         snprintf(member, sizeof member, "weights.%.30s.%.20s", part, kinds[i]);
-        status = tensor_table_take(module->table, path, &tensor, &found, module->err);
-        if (status == ATTN_OK && !found && !may_lack)
-            status = attn_fail(module->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s", path);
-        if (status == ATTN_OK && found)
-            status = change(module, names, base, path, &tensor);
-        if (status == ATTN_OK && found)
-            status = add_entry(module, member, &tensor);
+        ok = tensor_table_take(module->table, path, &tensor, &found, module->outcome);
+        if (ok && !found && !may_lack)
+            ok = outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s", path);
+        if (ok && found)
+            ok = change(module, names, base, path, &tensor);
+        if (ok && found)
+            ok = add_entry(module, member, &tensor);
     }
-    return status;
+    return ok;
 }
 
 /* Adds the tensors of the weights. outer names the object that they are in: "", or "feed_forward.". */
-static attn_status add_parts(struct module *module, json_t *weights, const char *outer, const char *base, json_t *plain)
+static bool add_parts(struct module *module, json_t *weights, const char *outer, const char *base, json_t *plain)
 {
     json_t *value;
     const char *name;
-    attn_status status = ATTN_OK;
+    bool ok = true;
     json_object_foreach(weights, name, value)
     {
         const char *text = json_string_value(value);
         char part[CHECKPOINT_PATH_MAX];
-        if (status != ATTN_OK || (text != NULL && text[0] == '\0') || json_is_number(value))
+        if (!ok || (text != NULL && text[0] == '\0') || json_is_number(value))
             continue;
         snprintf(part, sizeof part, "%s%.100s", outer, name);
         if (strcmp(name, "layout") == 0)
@@ -158,15 +157,15 @@ static attn_status add_parts(struct module *module, json_t *weights, const char 
         else if (strcmp(name, "order") == 0)
             (void)json_object_set_new(plain, "qkv", json_pack("{s:O}", name, value));
         else if (text != NULL)
-            status = add_pair(module, part, base, text);
+            ok = add_pair(module, part, base, text);
         else if (json_is_array(value))
-            status = add_first(module, part, base, value);
+            ok = add_first(module, part, base, value);
         else if (strcmp(name, "feed_forward") == 0 && outer[0] == '\0')
-            status = add_parts(module, value, "feed_forward.", base, plain);
+            ok = add_parts(module, value, "feed_forward.", base, plain);
         else
-            status = add_named(module, part, base, value);
+            ok = add_named(module, part, base, value);
     }
-    return status;
+    return ok;
 }
 
 /* ---- options and masks ---- */
@@ -184,39 +183,39 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
     }
 }
 
-static attn_status add_reference(struct module *module, const char *member, const char *name)
+static bool add_reference(struct module *module, const char *member, const char *name)
 {
     char path[CHECKPOINT_PATH_MAX];
     bool found = false;
     attn_tensor tensor;
     snprintf(path, sizeof path, "%.300s", module->prefix);
     module_write_path(name, module->number, path, sizeof path);
-    attn_status status = tensor_table_take(module->table, path, &tensor, &found, module->err);
-    if (status == ATTN_OK && !found)
-        return attn_fail(module->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s, the %s of %.100s", path, member,
-                         module->path);
-    return status == ATTN_OK ? add_entry(module, member, &tensor) : status;
+    bool ok = tensor_table_take(module->table, path, &tensor, &found, module->outcome);
+    if (ok && !found)
+        return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s, the %s of %.100s", path,
+                            member, module->path);
+    return ok && add_entry(module, member, &tensor);
 }
 
 /*
  * Copies the template and replaces each "$" expression by its value. The tensors of "@" references become entries.
  * Recursion is safe, because templates are plain data of little depth.
  */
-static attn_status fill(struct module *module, const char *path, json_t *template, json_t **filled)
+static bool fill(struct module *module, const char *path, json_t *template, json_t **filled)
 {
     const char *text = json_string_value(template), *name;
-    attn_status status = ATTN_OK;
+    bool ok = true;
     json_t *member;
     *filled = NULL;
     if (text != NULL && text[0] == '@')
         return add_reference(module, path, text + 1);
     if (text != NULL && text[0] == '$') {
         *filled = expression_value(module->config, module->number, text + 1);
-        return ATTN_OK;
+        return true;
     }
     if (!json_is_object(template)) {
         *filled = json_incref(template);
-        return ATTN_OK;
+        return true;
     }
     *filled = json_object();
     json_object_foreach(template, name, member)
@@ -224,14 +223,14 @@ static attn_status fill(struct module *module, const char *path, json_t *templat
         char deeper[CHECKPOINT_PATH_MAX];
         json_t *value = NULL;
         const int length = snprintf(deeper, sizeof deeper, "%s.%s", path, name);
-        if (status == ATTN_OK && length >= 100)
-            status = attn_fail(module->err, ATTN_ERR_FIELD, NULL, "%.60s: members as deep as this mean nothing", path);
-        if (status == ATTN_OK)
-            status = fill(module, deeper, member, &value);
+        if (ok && length >= 100)
+            ok = outcome_fail(module->outcome, ATTN_ERR_FIELD, NULL, "%.60s: members as deep as this mean nothing",
+                              path);
+        ok = ok && fill(module, deeper, member, &value);
         if (value != NULL)
             (void)json_object_set_new(*filled, name, value);
     }
-    return status;
+    return ok;
 }
 
 /* The object of that name in request, which is made when there is none. */
@@ -242,30 +241,29 @@ static json_t *section_of(json_t *request, const char *name)
     return json_object_get(request, name);
 }
 
-static attn_status add_section(struct module *module, const char *section, json_t *template, json_t *request)
+static bool add_section(struct module *module, const char *section, json_t *template, json_t *request)
 {
     json_t *filled = NULL;
     if (template == NULL)
-        return ATTN_OK;
-    attn_status status = fill(module, section, template, &filled);
+        return true;
+    bool ok = fill(module, section, template, &filled);
     if (json_is_object(filled))
         (void)json_object_update(section_of(request, section), filled);
     else if (filled != NULL)
         (void)json_object_set(request, section, filled);
     json_decref(filled);
-    return status;
+    return ok;
 }
 
-attn_status module_add(struct module *module, json_t *template, const char *base, json_t *request)
+bool module_add(struct module *module, json_t *template, const char *base, json_t *request)
 {
     json_t *weights = json_object_get(template, "weights");
     const json_t *offset = json_object_get(weights, "gain_offset");
     if (offset != NULL)
         module->gain_offset = (float)json_number_value(offset);
-    attn_status status = add_parts(module, weights, "", base, section_of(request, "weights"));
-    if (status == ATTN_OK)
-        status = add_section(module, "options", json_object_get(template, "options"), request);
-    return status == ATTN_OK ? add_section(module, "masks", json_object_get(template, "masks"), request) : status;
+    return add_parts(module, weights, "", base, section_of(request, "weights")) &&
+           add_section(module, "options", json_object_get(template, "options"), request) &&
+           add_section(module, "masks", json_object_get(template, "masks"), request);
 }
 
 /* ---- looking for modules ---- */

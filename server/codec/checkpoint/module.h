@@ -13,7 +13,7 @@ enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 48 };
 struct module {
     struct tensor_table *table;
     const json_t *config;
-    attn_error *err;
+    struct outcome *outcome;
     char path[CHECKPOINT_PATH_MAX];   /* "bert.encoder.layer.0.attention" */
     char layer[CHECKPOINT_PATH_MAX];  /* "bert.encoder.layer.0"; for blocks */
     char prefix[CHECKPOINT_PATH_MAX]; /* "bert." */
@@ -27,7 +27,7 @@ struct module {
  * Adds weights, options and masks of the template of a module (find.h). The members that are no tensors go to
  * request, an object. Paths of weights begin with base: the path of the module, or that of the layer.
  */
-ATTN_MUST_CHECK attn_status module_add(struct module *module, json_t *template, const char *base, json_t *request);
+ATTN_MUST_CHECK bool module_add(struct module *module, json_t *template, const char *base, json_t *request);
 
 /*
  * Writes to text the ending of a tensor name that every module of this kind has: that of query or of qkv. False when

@@ -29,18 +29,18 @@ double model_number(const struct model_reader *reader, const json_t *template, c
     return number;
 }
 
-attn_status model_count(const struct model_reader *reader, const json_t *template, const char *name, size_t max,
-                        size_t otherwise, size_t *count)
+bool model_count(const struct model_reader *reader, const json_t *template, const char *name, size_t max,
+                 size_t otherwise, size_t *count)
 {
     const double number = model_number(reader, template, name, (double)otherwise);
     *count = number >= 0 && number <= (double)max ? (size_t)number : 0;
     if (number >= 0 && number <= (double)max && floor(number) == number)
-        return ATTN_OK;
+        return true;
     const char *text = json_string_value(json_object_get(template, name));
     char member[80];
     (void)expression_member(reader->config, text != NULL ? text + 1 : name, member, sizeof member);
-    return attn_fail(reader->err, ATTN_ERR_VALUE, NULL, "config.json: %s is %g; expected a whole number from 0 to %zu",
-                     member, number, max);
+    return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL,
+                        "config.json: %s is %g; expected a whole number from 0 to %zu", member, number, max);
 }
 
 bool model_is_true(const struct model_reader *reader, const json_t *template, const char *name)
@@ -54,65 +54,65 @@ bool model_is_true(const struct model_reader *reader, const json_t *template, co
 /* ---- tensors ---- */
 
 /* Takes the tensor of that name behind the prefix, or behind a shorter one. */
-static attn_status try_name(struct model_reader *reader, const char *name, const char *suffix, attn_tensor *tensor,
-                            bool *found)
+static bool try_name(struct model_reader *reader, const char *name, const char *suffix, attn_tensor *tensor,
+                     bool *found)
 {
     size_t length = strlen(reader->prefix);
-    attn_status status = ATTN_OK;
+    bool ok = true;
     *found = false;
     for (;;) {
         char path[NAME_MAX_BYTES];
         if (snprintf(path, sizeof path, "%.*s%s%s", (int)length, reader->prefix, name, suffix) < (int)sizeof path)
-            status = tensor_table_take(&reader->table, path, tensor, found, reader->err);
-        if (status != ATTN_OK || *found || length == 0)
-            return status;
+            ok = tensor_table_take(&reader->table, path, tensor, found, reader->outcome);
+        if (!ok || *found || length == 0)
+            return ok;
         do
             length--;
         while (length > 0 && reader->prefix[length - 1] != '.');
     }
 }
 
-attn_status model_take(struct model_reader *reader, json_t *names, const char *suffix, const char *other,
-                       attn_tensor *tensor, bool *found)
+bool model_take(struct model_reader *reader, json_t *names, const char *suffix, const char *other, attn_tensor *tensor,
+                bool *found)
 {
-    attn_status status = ATTN_OK;
+    bool ok = true;
     const size_t count = json_is_array(names) ? json_array_size(names) : 1;
     *tensor = (attn_tensor){.data = NULL};
     *found = false;
-    for (size_t i = 0; i < count && !*found && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < count && !*found && ok; i++) {
         const char *name = json_string_value(json_is_array(names) ? json_array_get(names, i) : names);
         if (name == NULL || name[0] == '\0')
             continue;
-        status = try_name(reader, name, suffix, tensor, found);
-        if (status == ATTN_OK && !*found && other != NULL)
-            status = try_name(reader, name, other, tensor, found);
+        ok = try_name(reader, name, suffix, tensor, found);
+        if (ok && !*found && other != NULL)
+            ok = try_name(reader, name, other, tensor, found);
     }
-    return status == ATTN_OK && *found ? tensor_align(&reader->table, tensor, reader->err) : status;
+    return ok && (!*found || tensor_align(&reader->table, tensor, reader->outcome));
 }
 
-attn_status model_fail_absent(const struct model_reader *reader, json_t *names, const char *suffix)
+bool model_fail_absent(const struct model_reader *reader, json_t *names, const char *suffix)
 {
     const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
-    return attn_fail(reader->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.60s%.150s%s", reader->prefix,
-                     name != NULL ? name : "", suffix);
+    return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.60s%.150s%s", reader->prefix,
+                        name != NULL ? name : "", suffix);
 }
 
-attn_status model_fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor)
+bool model_fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor)
 {
     char shape[ATTN_MAX_RANK * 21 + 3];
     const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
-    return attn_fail(reader->err, ATTN_ERR_SHAPE, NULL, "the tensor %.120s of shape %s does not fit the model",
-                     name != NULL ? name : "", attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape));
+    return outcome_fail(reader->outcome, ATTN_ERR_SHAPE, NULL, "the tensor %.120s of shape %s does not fit the model",
+                        name != NULL ? name : "", attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape));
 }
 
-attn_status model_take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table)
+bool model_take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table)
 {
     bool found;
-    attn_status status = model_take(reader, names, "", NULL, table, &found);
-    if (status == ATTN_OK && !found)
+    bool ok = model_take(reader, names, "", NULL, table, &found);
+    if (ok && !found)
         return model_fail_absent(reader, names, "");
-    if (status != ATTN_OK)
-        return status;
+    if (!ok)
+        return ok;
     size_t shape[2] = {1, 1};
     bool fits = table->rank >= 2 && table->dtype <= ATTN_BF16;
     for (int axis = 0; fits && axis < table->rank - 2; axis++)
@@ -122,14 +122,14 @@ attn_status model_take_table(struct model_reader *reader, json_t *names, size_t 
     if (!fits || shape[0] == 0 || shape[1] == 0 || (columns != 0 && shape[1] != columns))
         return model_fail_shape(reader, names, table);
     *table = attn_tensor_view(table->data, table->dtype, 2, shape);
-    return ATTN_OK;
+    return true;
 }
 
-attn_status model_take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
+bool model_take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
 {
     bool found;
-    attn_status status = model_take(reader, names, ".weight", ".gamma", weight, &found);
-    return status == ATTN_OK && found ? model_take(reader, names, ".bias", ".beta", bias, &found) : status;
+    bool ok = model_take(reader, names, ".weight", ".gamma", weight, &found);
+    return ok && (!found || model_take(reader, names, ".bias", ".beta", bias, &found));
 }
 
 /* ---- norms ---- */
@@ -139,31 +139,31 @@ bool model_is_vector(const attn_tensor *tensor)
     return tensor->data == NULL || (tensor->rank == 1 && tensor->dtype <= ATTN_BF16);
 }
 
-attn_status model_read_norm(struct model_reader *reader, const json_t *template, struct model_norm *norm)
+bool model_read_norm(struct model_reader *reader, const json_t *template, struct model_norm *norm)
 {
     *norm = (struct model_norm){.type = ATTN_NORM_NONE};
     if (!json_is_object(template))
-        return ATTN_OK;
+        return true;
     const char *type = json_string_value(json_object_get(template, "type"));
     json_t *names = json_object_get(template, "weights");
     const float offset = (float)model_number(reader, template, "gain_offset", 0);
     norm->type = type != NULL && strcmp(type, "rms") == 0 ? ATTN_NORM_RMS : ATTN_NORM_LAYER;
     norm->eps = model_number(reader, template, "eps", 1e-5);
-    attn_status status = names != NULL ? model_take_pair(reader, names, &norm->weight, &norm->bias) : ATTN_OK;
-    if (status == ATTN_OK && names != NULL && norm->weight.data == NULL)
+    bool ok = names != NULL ? model_take_pair(reader, names, &norm->weight, &norm->bias) : true;
+    if (ok && names != NULL && norm->weight.data == NULL)
         return model_fail_absent(reader, names, ".weight");
-    if (status == ATTN_OK && !(model_is_vector(&norm->weight) && model_is_vector(&norm->bias)))
+    if (ok && !(model_is_vector(&norm->weight) && model_is_vector(&norm->bias)))
         return model_fail_shape(reader, names, model_is_vector(&norm->weight) ? &norm->bias : &norm->weight);
-    if (status == ATTN_OK && offset != 0)
-        status = tensor_shift(&reader->table, &norm->weight, offset, reader->err);
-    return status;
+    if (ok && offset != 0)
+        ok = tensor_shift(&reader->table, &norm->weight, offset, reader->outcome);
+    return ok;
 }
 
-attn_status model_check_norm(const struct model_reader *reader, const struct model_norm *norm, size_t width)
+bool model_check_norm(const struct model_reader *reader, const struct model_norm *norm, size_t width)
 {
     if ((norm->weight.data == NULL || norm->weight.shape[0] == width) &&
         (norm->bias.data == NULL || norm->bias.shape[0] == width))
-        return ATTN_OK;
-    return attn_fail(reader->err, ATTN_ERR_SHAPE, NULL, "a norm of the model has %zu features, its tokens have %zu",
-                     norm->weight.shape[0], width);
+        return true;
+    return outcome_fail(reader->outcome, ATTN_ERR_SHAPE, NULL,
+                        "a norm of the model has %zu features, its tokens have %zu", norm->weight.shape[0], width);
 }

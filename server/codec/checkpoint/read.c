@@ -16,21 +16,21 @@ enum { TOKENS_MAX = 1 << 30, ID_MAX = 1 << 30 };
 
 /* ---- stacks ---- */
 
-static attn_status make_stacks(struct model_builder *builder, const json_t *template, size_t *width)
+static bool make_stacks(struct model_builder *builder, const json_t *template, size_t *width)
 {
     json_t *stacks = json_object_get(template, "stacks"), *stack;
     const char *name;
-    attn_status status = ATTN_OK;
+    bool ok = true;
     json_object_foreach(stacks, name, stack)
     {
-        if (status == ATTN_OK && builder->model->stack_count < ARRAY_LENGTH(builder->model->stacks))
-            status = model_make_stack(builder, name, stack, width);
+        if (ok && builder->model->stack_count < ARRAY_LENGTH(builder->model->stacks))
+            ok = model_make_stack(builder, name, stack, width);
     }
-    return status;
+    return ok;
 }
 
 /* Finds the prefix of the names: what stands before the first layer's first module. */
-static attn_status find_prefix(struct model_builder *builder)
+static bool find_prefix(struct model_builder *builder)
 {
     struct model_reader *reader = &builder->reader;
     const json_t *first = json_array_get(json_object_get(builder->entry, "modules"), 0);
@@ -43,10 +43,11 @@ static attn_status find_prefix(struct model_builder *builder)
             if (architecture_fits(reader->table.tensors[i].name, pattern, &start, &number) &&
                 start < sizeof reader->prefix) {
                 snprintf(reader->prefix, sizeof reader->prefix, "%.*s", (int)start, reader->table.tensors[i].name);
-                return ATTN_OK;
+                return true;
             }
     }
-    return attn_fail(reader->err, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint is called like %.120s", pattern);
+    return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint is called like %.120s",
+                        pattern);
 }
 
 /* ---- facts ---- */
@@ -67,20 +68,20 @@ static const char *copy_text(const struct model_reader *reader, const json_t *te
 }
 
 /* The longest sequence: what the configuration says, and no more than there are positions. */
-static attn_status find_longest(struct model_builder *builder, const json_t *template)
+static bool find_longest(struct model_builder *builder, const json_t *template)
 {
     struct checkpoint_model *model = builder->model;
-    attn_status status = model_count(&builder->reader, template, "longest", TOKENS_MAX, 0, &model->longest);
+    bool ok = model_count(&builder->reader, template, "longest", TOKENS_MAX, 0, &model->longest);
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_embedding *embedding = &model->stacks[i].embedding;
         const size_t rows = embedding->positions.data != NULL ? embedding->positions.shape[0] - embedding->first : 0;
         if (rows > 0 && (model->longest == 0 || rows < model->longest))
             model->longest = rows;
     }
-    return status;
+    return ok;
 }
 
-static attn_status find_facts(struct model_builder *builder, const json_t *template)
+static bool find_facts(struct model_builder *builder, const json_t *template)
 {
     const struct model_reader *reader = &builder->reader;
     struct checkpoint_model *model = builder->model;
@@ -90,7 +91,7 @@ static attn_status find_facts(struct model_builder *builder, const json_t *templ
     model->decoder_start_id = id_of(reader, "decoder_start_token_id");
     model->copied_bytes = reader->table.copied_bytes;
     if (model->type == NULL || model->architecture == NULL)
-        return attn_fail_no_memory(reader->err);
+        return outcome_no_memory(reader->outcome);
     for (size_t i = 0; i < reader->table.count; i++)
         if (reader->table.is_used[i]) {
             const struct safetensors_tensor *tensor = &reader->table.tensors[i];
@@ -101,7 +102,7 @@ static attn_status find_facts(struct model_builder *builder, const json_t *templ
 }
 
 /* A tensor without a place would mean that the model computes something that attnd does not. */
-static attn_status check_left_over(const struct model_builder *builder, const json_t *table)
+static bool check_left_over(const struct model_builder *builder, const json_t *table)
 {
     const struct model_reader *reader = &builder->reader;
     const json_t *const lists[] = {json_object_get(table, "ignored"),
@@ -114,13 +115,13 @@ static attn_status check_left_over(const struct model_builder *builder, const js
                 may_be = architecture_fits(reader->table.tensors[i].name,
                                            json_string_value(json_array_get(lists[l], p)), &start, &number);
         if (!may_be)
-            return attn_fail(
-                reader->err, ATTN_ERR_VALUE, NULL,
+            return outcome_fail(
+                reader->outcome, ATTN_ERR_VALUE, NULL,
                 "the tensor %.150s has no place in a model of this kind: attnd would compute something else "
                 "than the model does",
                 reader->table.tensors[i].name);
     }
-    return ATTN_OK;
+    return true;
 }
 
 /*
@@ -140,87 +141,81 @@ static bool ends_in_classes(const struct checkpoint_model *model)
 
 /* ---- the model ---- */
 
-static attn_status build(struct model_builder *builder, const json_t *table)
+static bool build(struct model_builder *builder, const json_t *table)
 {
     const json_t *template = json_object_get(builder->entry, "model");
     struct checkpoint_model *model = builder->model;
     size_t width = 0;
-    attn_status status = find_prefix(builder);
-    if (status == ATTN_OK)
-        status = make_stacks(builder, template, &width);
-    if (status == ATTN_OK)
-        status = model_read_head(&builder->reader, json_object_get(template, "head"), &model->stacks[0].embedding.words,
-                                 width, &model->head, &model->has_head);
-    if (status == ATTN_OK)
-        status = find_facts(builder, template);
-    if (status == ATTN_OK) {
+    bool ok = find_prefix(builder);
+    ok = ok && make_stacks(builder, template, &width);
+    ok = ok && model_read_head(&builder->reader, json_object_get(template, "head"), &model->stacks[0].embedding.words,
+                               width, &model->head, &model->has_head);
+    ok = ok && find_facts(builder, template);
+    if (ok) {
         model->has_classes = ends_in_classes(model);
         model->has_head = model->has_head && !model->has_classes;
     }
-    return status == ATTN_OK ? check_left_over(builder, table) : status;
+    return ok && check_left_over(builder, table);
 }
 
-static attn_status fail_type(const json_t *table, const char *type, attn_arena *arena, attn_error *err)
+static bool fail_type(const json_t *table, const char *type, attn_arena *arena, struct outcome *outcome)
 {
     struct chunks types = chunks_begin(arena);
     architecture_write_types(table, "model", &types);
     const char *text = chunks_join(&types);
-    return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                     "config.json: attnd cannot run models of model_type \"%.64s\"; it has %s", type,
-                     text != NULL ? text : "others");
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                        "config.json: attnd cannot run models of model_type \"%.64s\"; it has %s", type,
+                        text != NULL ? text : "others");
 }
 
 /* Makes all choices by the configuration, and builds the model by what is then left of the entry. */
-static attn_status read_by(const struct architecture *architecture, json_t *config, struct model_builder *builder)
+static bool read_by(const struct architecture *architecture, json_t *config, struct model_builder *builder)
 {
-    attn_error *err = builder->reader.err;
+    struct outcome *outcome = builder->reader.outcome;
     json_t *entry = NULL;
-    attn_status status = architecture_complete(architecture, config, err);
-    if (status == ATTN_OK)
-        status = architecture_check(architecture, config, err);
-    if (status == ATTN_OK)
-        status = architecture_resolve(architecture, config, architecture->entry, &entry, err);
+    bool ok = architecture_complete(architecture, config, outcome);
+    ok = ok && architecture_check(architecture, config, outcome);
+    ok = ok && architecture_resolve(architecture, config, architecture->entry, &entry, outcome);
     builder->entry = entry;
-    if (status == ATTN_OK)
-        status = build(builder, architecture->table);
+    ok = ok && build(builder, architecture->table);
     json_decref(entry);
-    return status;
+    return ok;
 }
 
 /* Reads the model of that type by its entry in the table. */
-static attn_status read_type(const struct architecture *architecture, const char *type, json_t *config,
-                             struct model_builder *builder)
+static bool read_type(const struct architecture *architecture, const char *type, json_t *config,
+                      struct model_builder *builder)
 {
     const char *what = architecture_refused(architecture->table, type);
     if (what != NULL)
-        return attn_fail(builder->reader.err, ATTN_ERR_VALUE, NULL,
-                         "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
+        return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
+                            "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
     if (json_object_get(architecture->entry, "model") == NULL)
-        return fail_type(architecture->table, type, builder->reader.arena, builder->reader.err);
+        return fail_type(architecture->table, type, builder->reader.arena, builder->reader.outcome);
     return read_by(architecture, config, builder);
 }
 
 attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *arena, struct checkpoint_model *model,
                                   attn_error *err)
 {
-    struct model_builder builder = {.model = model, .reader = {.arena = arena, .err = err}};
+    struct outcome outcome = {.arena = arena, .err = err};
+    struct model_builder builder = {.model = model, .reader = {.arena = arena, .outcome = &outcome}};
     attn_arena *trees = attn_arena_create_beside(arena);
     json_t *config = NULL;
     *model = (struct checkpoint_model){.stack_count = 0};
     if (trees == NULL)
         return attn_fail_no_memory(err);
-    attn_status status =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, err);
-    if (status == ATTN_OK)
-        status = tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, err);
+    bool ok =
+        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
+    ok = ok && tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, &outcome);
     const char *type = json_tree_word(json_object_get(config, "model_type"));
     builder.reader.config = config;
-    if (status == ATTN_OK) {
+    if (ok) {
         struct architecture architecture = architecture_open(type != NULL ? type : "", trees);
-        status = read_type(&architecture, type != NULL ? type : "", config, &builder);
+        ok = read_type(&architecture, type != NULL ? type : "", config, &builder);
         architecture_close(&architecture);
     }
     json_decref(config);
     attn_arena_destroy(trees);
-    return status;
+    return outcome.status;
 }

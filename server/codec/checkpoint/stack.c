@@ -13,26 +13,23 @@ enum { LAYERS_MAX = 4096 };
 /* ---- blocks ---- */
 
 /* Checks that the block can run, as kept layers are checked. */
-static attn_status check_block(struct model_builder *builder, struct model_block *block)
+static bool check_block(struct model_builder *builder, struct model_block *block)
 {
     attn_arena *arena = builder->reader.arena;
-    attn_error *err = builder->reader.err;
-    char message[sizeof err->message];
+    struct outcome *outcome = builder->reader.outcome;
+    attn_error why = {.message = ""};
     const attn_arena_mark mark = attn_arena_mark_here(arena);
-    attn_status status = kept_layer_check(&block->source, arena, &block->facts, err);
+    const attn_status status = kept_layer_check(&block->source, arena, &block->facts, &why);
     attn_arena_release(arena, mark);
-    if (status == ATTN_OK)
-        return ATTN_OK;
-    snprintf(message, sizeof message, "%.100s: %.250s", block->path, err->message);
-    return attn_fail(err, status, NULL, "%s", message);
+    return status == ATTN_OK || outcome_fail(outcome, status, NULL, "%.100s: %.250s", block->path, why.message);
 }
 
 /* What a module and its text make of one block. The text of a model's block may have members that no client can send. */
-static attn_status finish_block(struct model_builder *builder, const struct module *module, json_t *request,
-                                struct model_block *block)
+static bool finish_block(struct model_builder *builder, const struct module *module, json_t *request,
+                         struct model_block *block)
 {
     attn_arena *arena = builder->reader.arena;
-    attn_error *err = builder->reader.err;
+    struct outcome *outcome = builder->reader.outcome;
     struct envelope_attachment *attachments = attn_arena_take(arena, module->count, sizeof *attachments);
     char *text = json_dumps(request, JSON_COMPACT);
     const size_t length = text != NULL ? strlen(text) : 0;
@@ -42,7 +39,7 @@ static attn_status finish_block(struct model_builder *builder, const struct modu
     block->path = attn_arena_copy_text(arena, module->path, strlen(module->path));
     json_tree_give_text(text);
     if (attachments == NULL || block->source.text == NULL || block->path == NULL)
-        return attn_fail_no_memory(err);
+        return outcome_no_memory(outcome);
     for (size_t i = 0; i < module->count; i++)
         attachments[i] = (struct envelope_attachment){module->entries[i].name, module->entries[i].tensor};
     return check_block(builder, block);
@@ -74,13 +71,14 @@ static void drop_overridden(json_t *module, const json_t *block)
     (void)json_object_set_new(module, "weights", weights);
 }
 
-static attn_status make_block(struct model_builder *builder, json_t *template, size_t number, struct model_stack *stack)
+static bool make_block(struct model_builder *builder, json_t *template, size_t number, struct model_stack *stack)
 {
     const json_t *overlay = json_object_get(template, "block");
     const char *path = json_string_value(json_object_get(template, "path")), *end = strstr(path, "{n}");
     struct model_reader *reader = &builder->reader;
     struct model_block *block = &stack->blocks[stack->block_count];
-    struct module module = {.table = &reader->table, .config = reader->config, .err = reader->err, .number = number};
+    struct module module = {
+        .table = &reader->table, .config = reader->config, .outcome = reader->outcome, .number = number};
     char layer[CHECKPOINT_PATH_MAX];
     snprintf(module.prefix, sizeof module.prefix, "%s", reader->prefix);
     snprintf(module.path, sizeof module.path, "%s", reader->prefix);
@@ -90,22 +88,20 @@ static attn_status make_block(struct model_builder *builder, json_t *template, s
     module_write_path(layer, number, module.layer, sizeof module.layer);
     if (repeat_block(stack, module.path, block)) {
         stack->block_count++;
-        return ATTN_OK;
+        return true;
     }
     json_t *request = json_object(), *own = json_copy(template);
     drop_overridden(own, overlay);
-    attn_status status = module_add(&module, own, module.path, request);
-    if (status == ATTN_OK)
-        status = module_add(&module, (json_t *)(uintptr_t)overlay, module.layer, request);
-    if (status == ATTN_OK)
-        status = finish_block(builder, &module, request, block);
+    bool ok = module_add(&module, own, module.path, request);
+    ok = ok && module_add(&module, (json_t *)(uintptr_t)overlay, module.layer, request);
+    ok = ok && finish_block(builder, &module, request, block);
     block->is_cross = json_is_true(json_object_get(overlay, "cross"));
     block->slot = builder->model->slots++;
     stack->is_causal |= !block->is_cross && json_is_true(json_object_get(json_object_get(request, "masks"), "causal"));
     stack->block_count++;
     json_decref(own);
     json_decref(request);
-    return status;
+    return ok;
 }
 
 /* Whether the module is one of the stack's. A module without the name of a stack belongs to the only one. */
@@ -116,63 +112,59 @@ static bool is_of_stack(const json_t *template, const char *stack)
     return block != NULL && (name == NULL || strcmp(name, stack) == 0);
 }
 
-static attn_status make_blocks(struct model_builder *builder, const json_t *template, struct model_stack *stack)
+static bool make_blocks(struct model_builder *builder, const json_t *template, struct model_stack *stack)
 {
     const struct model_reader *reader = &builder->reader;
     json_t *modules = json_object_get(builder->entry, "modules"), *module;
     size_t groups = 0, i;
-    attn_status status = model_count(reader, template, "layers", LAYERS_MAX, 0, &stack->layers);
-    if (status == ATTN_OK)
-        status = model_count(reader, template, "groups", LAYERS_MAX, stack->layers, &groups);
-    if (status == ATTN_OK && (stack->layers == 0 || groups == 0 || groups > stack->layers))
-        status = attn_fail(reader->err, ATTN_ERR_VALUE, NULL, "config.json gives the %s %zu layers in %zu groups",
-                           stack->name, stack->layers, groups);
-    if (status != ATTN_OK)
-        return status;
+    bool ok = model_count(reader, template, "layers", LAYERS_MAX, 0, &stack->layers);
+    ok = ok && model_count(reader, template, "groups", LAYERS_MAX, stack->layers, &groups);
+    if (!ok)
+        return false;
+    if (stack->layers == 0 || groups == 0 || groups > stack->layers)
+        return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "config.json gives the %s %zu layers in %zu groups",
+                            stack->name, stack->layers, groups);
     stack->blocks =
         attn_arena_take_zeroed(reader->arena, stack->layers * json_array_size(modules), sizeof *stack->blocks);
     if (stack->blocks == NULL)
-        return attn_fail_no_memory(reader->err);
+        return outcome_no_memory(reader->outcome);
     for (size_t n = 0; n < stack->layers; n++)
         json_array_foreach(modules, i, module)
         {
-            if (status != ATTN_OK || !is_of_stack(module, stack->name))
+            if (!ok || !is_of_stack(module, stack->name))
                 continue;
             stack->blocks[stack->block_count].layer = n;
-            status = make_block(builder, module, n * groups / stack->layers, stack);
+            ok = make_block(builder, module, n * groups / stack->layers, stack);
         }
-    return status;
+    return ok;
 }
 
 /* Every block must take and give tokens of the same width. */
-static attn_status check_widths(const struct model_builder *builder, const struct model_stack *stack, size_t width)
+static bool check_widths(const struct model_builder *builder, const struct model_stack *stack, size_t width)
 {
     for (size_t i = 0; i < stack->block_count; i++) {
         const attn_dims *dims = &stack->blocks[i].facts.dims;
         if (dims->d_query != width || dims->d_out != width)
-            return attn_fail(builder->reader.err, ATTN_ERR_SHAPE, NULL,
-                             "%.120s takes tokens of %zu features and gives %zu; those of the model have %zu",
-                             stack->blocks[i].path, dims->d_query, dims->d_out, width);
+            return outcome_fail(builder->reader.outcome, ATTN_ERR_SHAPE, NULL,
+                                "%.120s takes tokens of %zu features and gives %zu; those of the model have %zu",
+                                stack->blocks[i].path, dims->d_query, dims->d_out, width);
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* ---- stacks ---- */
 
-attn_status model_make_stack(struct model_builder *builder, const char *name, const json_t *template, size_t *width)
+bool model_make_stack(struct model_builder *builder, const char *name, const json_t *template, size_t *width)
 {
     struct model_stack *stack = &builder->model->stacks[builder->model->stack_count++];
     struct model_reader *reader = &builder->reader;
     *stack = (struct model_stack){.name = attn_arena_copy_text(reader->arena, name, strlen(name))};
     if (stack->name == NULL)
-        return attn_fail_no_memory(reader->err);
-    attn_status status = model_read_embedding(reader, json_object_get(template, "embedding"), &stack->embedding, width);
-    if (status == ATTN_OK)
-        status = make_blocks(builder, template, stack);
-    if (status == ATTN_OK)
-        status = check_widths(builder, stack, *width);
-    if (status == ATTN_OK)
-        status = model_read_norm(reader, json_object_get(template, "norm"), &stack->norm);
+        return outcome_no_memory(reader->outcome);
+    bool ok = model_read_embedding(reader, json_object_get(template, "embedding"), &stack->embedding, width);
+    ok = ok && make_blocks(builder, template, stack);
+    ok = ok && check_widths(builder, stack, *width);
+    ok = ok && model_read_norm(reader, json_object_get(template, "norm"), &stack->norm);
     stack->norm_in_hidden = !json_is_false(json_object_get(template, "norm_in_hidden"));
-    return status == ATTN_OK ? model_check_norm(reader, &stack->norm, *width) : status;
+    return ok && model_check_norm(reader, &stack->norm, *width);
 }

@@ -14,7 +14,7 @@ struct model_builder {
 };
 
 /* Adds the stack of that name to the model by its template. *width becomes that of its tokens. */
-ATTN_MUST_CHECK attn_status model_make_stack(struct model_builder *builder, const char *name, const json_t *template,
-                                             size_t *width);
+ATTN_MUST_CHECK bool model_make_stack(struct model_builder *builder, const char *name, const json_t *template,
+                                      size_t *width);
 
 #endif

@@ -291,8 +291,8 @@ static attn_status keep_text(struct oip_decoder *d, const struct node *node, con
 static attn_status read_strings(struct oip_decoder *d, const struct node *list, struct text_span *texts, size_t room,
                                 size_t *count)
 {
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < json_array_size(list->json) && status == ATTN_OK; i++) {
+    struct reading *reading = &d->decoder.reading;
+    for (size_t i = 0; i < json_array_size(list->json) && !node_has_failed(reading); i++) {
         const struct node element = node_element(list, i);
         const struct node inner = node_element(&element, 0);
         const char *text;
@@ -301,10 +301,10 @@ static attn_status read_strings(struct oip_decoder *d, const struct node *list, 
             !(json_array_size(element.json) == 1 && node_string(&d->decoder.reading, &inner, &text, &length)))
             return node_fail_type(&d->decoder.reading, &element, "a string");
         if (*count < room)
-            status = keep_text(d, &element, text, length, &texts[*count]);
+            keep_text(d, &element, text, length, &texts[*count]);
         (*count)++;
     }
-    return status;
+    return reading->status;
 }
 
 static attn_status read_texts(struct oip_decoder *d, const struct node *input, struct text_span *texts, size_t count)
@@ -314,15 +314,13 @@ static attn_status read_texts(struct oip_decoder *d, const struct node *input, s
     if (!node.json)
         return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD,
                          "has neither \"data\" nor the parameter \"binary_data_size\"");
-    attn_status status = node_decode_list(&d->decoder.reading, &node, "a list of strings", &list);
-    if (status != ATTN_OK)
-        return status;
-    status = read_strings(d, &list, texts, count, &received);
+    node_decode_list(&d->decoder.reading, &node, "a list of strings", &list);
+    read_strings(d, &list, texts, count, &received);
     json_decref(list.json);
-    if (status == ATTN_OK && received != count)
-        status = node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "has %zu strings; \"shape\" asks for %zu",
-                           received, count);
-    return status;
+    if (received != count)
+        node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "has %zu strings; \"shape\" asks for %zu", received,
+                  count);
+    return d->decoder.reading.status;
 }
 
 /* Each text is its length in 4 bytes, and its bytes. */
@@ -330,9 +328,9 @@ static attn_status read_binary_texts(struct oip_decoder *d, const struct node *i
                                      struct text_span *texts, size_t count)
 {
     const char *at = bytes->data, *end = at + bytes->shape[0];
-    attn_status status = ATTN_OK;
+    struct reading *reading = &d->decoder.reading;
     size_t received = 0;
-    for (; received < count && status == ATTN_OK; received++) {
+    for (; received < count && !node_has_failed(reading); received++) {
         uint32_t length;
         if ((size_t)(end - at) < sizeof length)
             break;
@@ -340,13 +338,13 @@ static attn_status read_binary_texts(struct oip_decoder *d, const struct node *i
         at += sizeof length;
         if ((size_t)(end - at) < length)
             break;
-        status = keep_text(d, input, at, length, &texts[received]);
+        keep_text(d, input, at, length, &texts[received]);
         at += length;
     }
-    if (status == ATTN_OK && (received < count || at != end))
-        status = node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
-                           "does not hold %zu texts of BYTES, each with its length in 4 bytes before it", count);
-    return status;
+    if (received < count || at != end)
+        node_fail(reading, input, ATTN_ERR_SHAPE,
+                  "does not hold %zu texts of BYTES, each with its length in 4 bytes before it", count);
+    return reading->status;
 }
 
 static attn_status read_whole_texts(struct oip_decoder *d, const struct node *input, attn_tensor *tensor, size_t count,
@@ -391,25 +389,22 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     const struct datatype *type = NULL;
     size_t count = 0;
     int64_t bytes = -1;
-    attn_status status = node_check_members(&d->decoder.reading, input, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK)
-        status = read_name(d, input, to);
-    if (status == ATTN_OK)
-        status = read_datatype(d, input, to->path, &type);
-    if (status == ATTN_OK)
-        status = read_shape(d, input, &to->tensor, &count);
-    if (status == ATTN_OK)
-        status = read_binary_size(d, input, &bytes);
-    if (status != ATTN_OK)
-        return status;
+    struct reading *reading = &d->decoder.reading;
+    if (node_check_members(reading, input, members, ARRAY_LENGTH(members)) != ATTN_OK ||
+        node_note(reading, read_name(d, input, to)) != ATTN_OK ||
+        node_note(reading, read_datatype(d, input, to->path, &type)) != ATTN_OK ||
+        node_note(reading, read_shape(d, input, &to->tensor, &count)) != ATTN_OK ||
+        node_note(reading, read_binary_size(d, input, &bytes)) != ATTN_OK)
+        return reading->status;
     assert(type != NULL);
     d->count++;
     if (strcmp(to->path, "inputs.query") == 0)
         d->query_is_f64 = type->dtype == ATTN_F64;
     if (type == &of_texts)
         return read_whole_texts(d, input, &to->tensor, count, bytes);
-    status = bytes < 0 ? read_data(d, input, type, strcmp(to->path, "masks.bias") == 0, &to->tensor, count)
-                       : read_binary(d, input, type, bytes, &to->tensor, count);
+    const attn_status status = bytes < 0
+                                   ? read_data(d, input, type, strcmp(to->path, "masks.bias") == 0, &to->tensor, count)
+                                   : read_binary(d, input, type, bytes, &to->tensor, count);
     return status == ATTN_OK && strcmp(to->path, ids_path) == 0 ? keep_ids(d, input, &to->tensor, count) : status;
 }
 
@@ -471,15 +466,15 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
     if (given > known)
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %zu inputs",
                          given, known);
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < given && status == ATTN_OK; i++) {
+    struct reading *reading = &d->decoder.reading;
+    for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node input = node_element(&list, i);
-        status = read_input(d, &input);
+        node_note(reading, read_input(d, &input));
     }
-    if (status == ATTN_OK && d->is_whole && (d->count != 1 || d->whole.batch == 0))
+    if (d->is_whole && (d->count != 1 || d->whole.batch == 0))
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "must hold one tensor with elements, TEXT or IDS");
-    if (status == ATTN_OK && d->binary_bytes > 0)
+    if (d->binary_bytes > 0)
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
                          d->binary_bytes);
-    return status;
+    return reading->status;
 }

@@ -90,20 +90,20 @@ static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_reques
 static attn_status read_outputs(struct oip_decoder *d, const struct node *root, struct oip_request *request)
 {
     struct node list = node_member(root, "outputs");
-    attn_status status = ATTN_OK;
+    struct reading *reading = &d->decoder.reading;
     size_t given = 0;
     if (list.json && !oip_list_length(d, &list, &given))
         return node_fail_type(&d->decoder.reading, &list, "a list of outputs");
     if (given > ATTN_STEP_COUNT)
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given,
                          ATTN_STEP_COUNT);
-    for (size_t i = 0; i < given && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node output = node_element(&list, i);
-        status = read_output(d, &output, request);
+        node_note(reading, read_output(d, &output, request));
     }
     if (given == 0)
         ask_for_usual_outputs(d, request);
-    return status;
+    return reading->status;
 }
 
 /* ---- parameters ---- */
@@ -401,16 +401,14 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
 static attn_status read_sections(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks,
                                  struct oip_request *request)
 {
-    attn_status status = sort_parameters(d, root, options, masks);
-    if (status == ATTN_OK)
-        status = read_outputs(d, root, request);
-    if (status == ATTN_OK)
-        status = oip_read_inputs(d, root);
-    if (status == ATTN_OK)
+    struct reading *reading = &d->decoder.reading;
+    if (node_note(reading, sort_parameters(d, root, options, masks)) == ATTN_OK &&
+        node_note(reading, read_outputs(d, root, request)) == ATTN_OK &&
+        node_note(reading, oip_read_inputs(d, root)) == ATTN_OK)
         return decode_envelope(d, root, options, masks, request);
     if (node_find(root->json, "inputs")) /* without it, the message is in the words of this protocol */
-        oip_translate(d->decoder.reading.err);
-    return status;
+        oip_translate(reading->err);
+    return reading->status;
 }
 
 /* Reads a member of root that is a string. *to stays NULL when root has no such member. */
@@ -426,7 +424,7 @@ static attn_status read_string(struct oip_decoder *d, const struct node *root, c
     if (memchr(text, '\0', length))
         return node_fail(&d->decoder.reading, &node, ATTN_ERR_VALUE, "holds \\u0000");
     *to = attn_arena_copy_text(d->decoder.reading.arena, text, length);
-    return *to ? ATTN_OK : node_fail_memory(&d->decoder.reading, &node);
+    return *to ? d->decoder.reading.status : node_fail_memory(&d->decoder.reading, &node);
 }
 
 /* Makes the trees of options and masks, lets read fill them, and releases them. */
@@ -449,14 +447,12 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
     struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&d->decoder.reading, &root, "a JSON object");
-    attn_status status = node_check_members(&d->decoder.reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK)
-        status = read_string(d, &root, "id", &request->id);
-    if (status == ATTN_OK)
-        status = read_string(d, &root, "model_name", &request->model);
-    if (status == ATTN_OK)
-        status = read_string(d, &root, "model_version", &request->version);
-    return status == ATTN_OK ? with_trees(d, &root, request, read_sections) : status;
+    node_check_members(&d->decoder.reading, &root, members, ARRAY_LENGTH(members));
+    read_string(d, &root, "id", &request->id);
+    read_string(d, &root, "model_name", &request->model);
+    read_string(d, &root, "model_version", &request->version);
+    return node_has_failed(&d->decoder.reading) ? d->decoder.reading.status
+                                                : with_trees(d, &root, request, read_sections);
 }
 
 /* Decodes a body without JSON: the numbers of QUERY, token by token. */

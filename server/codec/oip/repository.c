@@ -11,14 +11,14 @@ static attn_status check_flag(struct reading *reading, const struct node *parent
 {
     bool ignored;
     const struct node node = node_member(parent, name);
-    return node.json ? node_decode_bool(reading, &node, &ignored) : ATTN_OK;
+    return node.json ? node_decode_bool(reading, &node, &ignored) : reading->status;
 }
 
 static attn_status check_index(struct reading *reading, const struct node *root)
 {
     static const struct member members[] = {{.name = "ready"}};
-    attn_status status = node_check_members(reading, root, members, 1);
-    return status == ATTN_OK ? check_flag(reading, root, "ready") : status;
+    node_check_members(reading, root, members, 1);
+    return check_flag(reading, root, "ready");
 }
 
 /* Triton's clients can send a configuration and files that would replace the layer. Both are refused. */
@@ -43,14 +43,14 @@ static attn_status check_load(struct reading *reading, const struct node *parame
 static attn_status check_change(struct reading *reading, const struct node *root, oip_repository_kind kind)
 {
     static const struct member members[] = {{.name = "parameters"}}, known[] = {{.name = "unload_dependents"}};
-    attn_status status = node_check_members(reading, root, members, 1);
+    node_check_members(reading, root, members, 1);
     const struct node parameters = node_member(root, "parameters");
-    if (status != ATTN_OK || !parameters.json)
-        return status;
+    if (node_has_failed(reading) || !parameters.json)
+        return reading->status;
     if (kind == OIP_LOAD)
         return check_load(reading, &parameters);
-    status = node_check_members(reading, &parameters, known, 1);
-    return status == ATTN_OK ? check_flag(reading, &parameters, "unload_dependents") : status;
+    node_check_members(reading, &parameters, known, 1);
+    return check_flag(reading, &parameters, "unload_dependents");
 }
 
 attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind, attn_arena *arena,

@@ -74,20 +74,21 @@ attn_status index_list_settle(const struct index_list *list, const char *name, s
     if (!list->counts_from_end)
         return ATTN_OK;
     struct index_range *settled = attn_arena_take(arena, list->count, sizeof *settled);
-    attn_status status = settled != NULL ? ATTN_OK : ATTN_ERR_NO_MEMORY;
-    for (size_t i = 0; i < list->count && status == ATTN_OK; i++) {
+    if (settled == NULL)
+        return attn_fail_no_memory(err);
+    for (size_t i = 0; i < list->count; i++) {
         settled[i] = list->ranges[i];
-        status = settle_range(&settled[i], name, count, err);
+        const attn_status status = settle_range(&settled[i], name, count, err);
         if (status != ATTN_OK)
             return status;
     }
     const struct index_list made = {.ranges = settled, .count = list->count};
-    if (status == ATTN_OK && index_list_select(&made, arena, selection))
+    if (index_list_select(&made, arena, selection))
         return ATTN_OK;
-    if (status == ATTN_OK && selection->count > SELECTION_MAX)
+    if (selection->count > SELECTION_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "options.%s selects more than %d entries", name,
                          SELECTION_MAX);
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, field, "not enough memory for options.%s", name);
+    return attn_fail_no_memory(err);
 }
 
 bool index_lists_count_from_end(const struct index_lists *lists)

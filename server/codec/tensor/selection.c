@@ -40,26 +40,27 @@ static attn_status decode_ends(struct reading *reading, const struct node *node,
 {
     static const struct member members[] = {{"from", decode_index, offsetof(struct index_range, from), MEMBER_ALWAYS},
                                             {"to", decode_index, offsetof(struct index_range, to), MEMBER_ALWAYS}};
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), range);
-    if (status == ATTN_OK && (node_find(node->json, "from") == NULL || node_find(node->json, "to") == NULL))
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), range);
+    if (node_find(node->json, "from") == NULL || node_find(node->json, "to") == NULL)
         return node_fail(reading, node, ATTN_ERR_FIELD, "must have \"from\" and \"to\"");
-    return status;
+    return reading->status;
 }
 
 /* Reads [from, to]. Beside ranges of other forms, such a list of numbers was lifted as a tensor is. */
 static attn_status decode_pair(struct reading *reading, const struct node *node, struct index_range *range)
 {
     struct node pair = *node;
-    attn_status status = node_decode_list(reading, node, wanted_piece, &pair);
-    if (status != ATTN_OK)
-        return status;
+    if (node_decode_list(reading, node, wanted_piece, &pair) != ATTN_OK)
+        return reading->status;
     const struct node from = node_element(&pair, 0), to = node_element(&pair, 1);
-    status = json_array_size(pair.json) == 2 ? decode_index(reading, &from, &range->from)
-                                             : node_fail_type(reading, node, wanted_piece);
-    if (status == ATTN_OK)
-        status = decode_index(reading, &to, &range->to);
+    if (json_array_size(pair.json) == 2) {
+        decode_index(reading, &from, &range->from);
+        decode_index(reading, &to, &range->to);
+    } else {
+        node_fail_type(reading, node, wanted_piece);
+    }
     json_decref(pair.json);
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_any_range(struct reading *reading, const struct node *node, struct index_range *range)

@@ -24,17 +24,18 @@ static const struct member members[] = {
 static attn_status normalize(struct loading *loading, const struct steps *normalizers, struct added_token *token)
 {
     struct draft draft;
-    attn_status status = draft_begin(&draft, "an added token", token->content.at, token->content.length,
-                                     loading->scratch, loading->reading.err);
-    for (size_t i = 0; i < normalizers->count && status == ATTN_OK; i++) {
+    struct reading *reading = &loading->reading;
+    node_note(reading, draft_begin(&draft, "an added token", token->content.at, token->content.length, loading->scratch,
+                                   reading->err));
+    for (size_t i = 0; i < normalizers->count && !node_has_failed(reading); i++) {
         normalizers->items[i].kind->edit(&draft, normalizers->items[i].options);
-        status = draft.status;
+        node_note(reading, draft.status);
     }
-    if (status != ATTN_OK)
-        return status;
-    const char *text = attn_arena_copy_text(loading->reading.arena, draft.text.bytes, draft.text.length);
+    if (node_has_failed(reading))
+        return reading->status;
+    const char *text = attn_arena_copy_text(reading->arena, draft.text.bytes, draft.text.length);
     token->normalized_text = (struct text_span){text, draft.text.length};
-    return text != NULL ? ATTN_OK : attn_fail_no_memory(loading->reading.err);
+    return text != NULL ? ATTN_OK : node_note(reading, attn_fail_no_memory(reading->err));
 }
 
 /*
@@ -63,11 +64,12 @@ static attn_status load_token(struct loading *loading, const struct node *node, 
                               struct added_token *token)
 {
     token->normalized = true;
-    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), token);
-    if (status == ATTN_OK && token->content.length == 0)
+    node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), token);
+    if (token->content.length == 0)
         return node_fail(&loading->reading, node, ATTN_ERR_VALUE, "is a token without \"content\"");
     token->normalized_text = token->content;
-    return status == ATTN_OK && token->normalized ? normalize(loading, normalizers, token) : status;
+    return node_has_failed(&loading->reading) || !token->normalized ? loading->reading.status
+                                                                    : normalize(loading, normalizers, token);
 }
 
 /* The trie of the tokens that are looked for in normalized text, or of the others. */
@@ -76,20 +78,20 @@ static attn_status build_trie(struct loading *loading, const struct added *added
 {
     const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
     struct text_span *texts = attn_arena_take_zeroed(loading->scratch, added->count, sizeof *texts);
+    struct reading *reading = &loading->reading;
     if (texts == NULL)
-        return attn_fail_no_memory(loading->reading.err);
+        return node_note(reading, attn_fail_no_memory(reading->err));
     for (size_t i = 0; i < added->count; i++)
         if (added->tokens[i].normalized == is_normalized) {
             texts[i] = added->tokens[i].normalized_text;
             *has_any = true;
         }
-    attn_status status =
-        trie_create(trie, texts, added->count, loading->reading.arena, loading->scratch, loading->reading.err);
-    for (size_t i = 0; i < added->count && status == ATTN_OK; i++)
+    node_note(reading, trie_create(trie, texts, added->count, reading->arena, loading->scratch, reading->err));
+    for (size_t i = 0; i < added->count && !node_has_failed(reading); i++)
         if (texts[i].length > 0)
             trie_add(trie, texts[i].at, texts[i].length, (uint32_t)i);
     attn_arena_release(loading->scratch, mark);
-    return status;
+    return reading->status;
 }
 
 static int compare_ids(const void *left, const void *right)
@@ -122,19 +124,15 @@ attn_status added_load(struct loading *loading, const struct node *list, const s
     for (size_t i = 0; i < count; i++) {
         const struct node element = step_element(list, i);
         const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
-        attn_status status = load_token(loading, &element, normalizers, &added->tokens[i]);
+        const attn_status status = load_token(loading, &element, normalizers, &added->tokens[i]);
         attn_arena_release(loading->scratch, mark);
-        if (status == ATTN_OK)
-            status = check_id(loading, &element, &added->tokens[i], &next, vocabulary);
-        if (status != ATTN_OK)
-            return status;
+        if (status != ATTN_OK || check_id(loading, &element, &added->tokens[i], &next, vocabulary) != ATTN_OK)
+            return loading->reading.status;
     }
-    attn_status status = sort(loading, list, added);
-    if (status == ATTN_OK)
-        status = build_trie(loading, added, false, &added->plain, &added->has_plain);
-    if (status == ATTN_OK)
-        status = build_trie(loading, added, true, &added->normalized, &added->has_normalized);
-    return status;
+    if (sort(loading, list, added) == ATTN_OK &&
+        build_trie(loading, added, false, &added->plain, &added->has_plain) == ATTN_OK)
+        build_trie(loading, added, true, &added->normalized, &added->has_normalized);
+    return loading->reading.status;
 }
 
 const struct added_token *added_find(const struct added *added, uint32_t id)

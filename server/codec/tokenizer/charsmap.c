@@ -168,7 +168,7 @@ static void replace_grapheme(struct replacing *replacing, size_t begin, size_t e
         put_text(replacing, whole, count_characters(bytes + begin, end - begin));
         return;
     }
-    for (size_t at = begin; at < end && draft->status == ATTN_OK;) {
+    for (size_t at = begin; at < end && !draft_has_failed(draft);) {
         const size_t from = at;
         const uint32_t c = draft_next(draft, &at);
         const struct text_span text = find(replacing->map, bytes + from, at - from);

@@ -30,7 +30,7 @@ struct segment {
 
 static void edit(const struct steps *steps, struct draft *draft)
 {
-    for (size_t i = 0; i < steps->count && draft->status == ATTN_OK; i++)
+    for (size_t i = 0; i < steps->count && !draft_has_failed(draft); i++)
         steps->items[i].kind->edit(draft, steps->items[i].options);
 }
 
@@ -66,7 +66,7 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
             .is_unknown = token->is_unknown,
             .text = token->is_surface ? surface : vocabulary_text(&tokenizer->vocabulary, token->id)};
     }
-    if (draft->status == ATTN_OK)
+    if (!draft_has_failed(draft))
         postprocess_trim(&tokenizer->postprocessor, draft, segment->tokens, segment->count);
     return draft->status;
 }
@@ -264,7 +264,7 @@ attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *
         decoding.status = attn_fail_no_memory(err);
     else
         collect(tokenizer, ids, count, skip_special, &decoding);
-    for (size_t i = 0; i < tokenizer->decoders.count && decoding.status == ATTN_OK; i++)
+    for (size_t i = 0; i < tokenizer->decoders.count && !decoding_has_failed(&decoding); i++)
         tokenizer->decoders.items[i].kind->decode(&decoding, tokenizer->decoders.items[i].options);
     attn_status status = decoding.status;
     if (status == ATTN_OK)

@@ -51,9 +51,8 @@ static attn_status measure_object(void *context, const json_t *piece, size_t ind
     {
         const struct node entry = {.parent = &loader->node, .name = name, .json = value, .is_plain = true};
         int64_t id = 0;
-        attn_status status = node_decode_integer(&loader->loading->reading, &entry, 0, VOCABULARY_IDS_MAX - 1, &id);
-        if (status != ATTN_OK)
-            return status;
+        if (node_decode_integer(&loader->loading->reading, &entry, 0, VOCABULARY_IDS_MAX - 1, &id) != ATTN_OK)
+            return loader->loading->reading.status;
         loader->bytes += strlen(name) + 1;
         loader->size = (size_t)id >= loader->size ? (size_t)id + 1 : loader->size;
     }
@@ -87,35 +86,35 @@ static attn_status add_text(struct vocabulary_loader *loader, const char *text, 
         return node_fail(&loader->loading->reading, &loader->node, ATTN_ERR_VALUE, "changed while it was read");
     memcpy(loader->to, text, copy.length + 1);
     loader->to += copy.length + 1;
-    return vocabulary_add(loader->vocabulary, copy, id, loader->loading->reading.err);
+    struct reading *reading = &loader->loading->reading;
+    return node_note(reading, vocabulary_add(loader->vocabulary, copy, id, reading->err));
 }
 
 /* jansson finds a name that comes twice in a piece, and this one that comes again in a later piece. */
 static attn_status add_object(void *context, const json_t *piece, size_t index)
 {
     struct vocabulary_loader *loader = context;
-    attn_status status = ATTN_OK;
+    struct reading *reading = &loader->loading->reading;
     const char *name;
     json_t *value;
     (void)index;
     json_object_foreach((json_t *)(uintptr_t)piece, name, value)
     {
-        if (status == ATTN_OK && vocabulary_find(loader->vocabulary, name, strlen(name)) != VOCABULARY_NONE)
-            status = node_fail(&loader->loading->reading, &loader->node, ATTN_ERR_SYNTAX,
-                               "has the token \"%.80s\" twice", name);
-        if (status == ATTN_OK)
-            status = add_text(loader, name, (uint32_t)json_number_value(value));
+        if (vocabulary_find(loader->vocabulary, name, strlen(name)) != VOCABULARY_NONE)
+            node_fail(reading, &loader->node, ATTN_ERR_SYNTAX, "has the token \"%.80s\" twice", name);
+        if (node_has_failed(reading) || add_text(loader, name, (uint32_t)json_number_value(value)) != ATTN_OK)
+            return reading->status;
     }
-    return status;
+    return ATTN_OK;
 }
 
 static attn_status add_list(void *context, const json_t *piece, size_t index)
 {
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < json_array_size(piece) && status == ATTN_OK; i++)
-        status =
-            add_text(context, json_string_value(json_array_get(json_array_get(piece, i), 0)), (uint32_t)(index + i));
-    return status;
+    struct vocabulary_loader *loader = context;
+    struct reading *reading = &loader->loading->reading;
+    for (size_t i = 0; i < json_array_size(piece) && !node_has_failed(reading); i++)
+        add_text(loader, json_string_value(json_array_get(json_array_get(piece, i), 0)), (uint32_t)(index + i));
+    return reading->status;
 }
 
 /*
@@ -140,15 +139,14 @@ static attn_status load_vocabulary(struct loader *all, const struct node *vocab)
                                        .vocabulary = &all->tokenizer->vocabulary,
                                        .node = *vocab,
                                        .size = count_added_ids(json_object_get(all->root.json, "added_tokens"))};
-    attn_status status =
-        loading_each(loading, loading->vocab, loading->vocab_count, is_list ? measure_list : measure_object, &loader);
-    if (status == ATTN_OK)
-        status = check_memory(&loader);
-    if (status == ATTN_OK)
-        status = vocabulary_create(loader.vocabulary, loading->vocab_count, loader.size, loading->reading.arena,
-                                   loading->reading.err);
-    if (status != ATTN_OK)
-        return status;
+    struct reading *reading = &loading->reading;
+    loading_each(loading, loading->vocab, loading->vocab_count, is_list ? measure_list : measure_object, &loader);
+    if (node_has_failed(reading) || check_memory(&loader) != ATTN_OK)
+        return reading->status;
+    node_note(reading,
+              vocabulary_create(loader.vocabulary, loading->vocab_count, loader.size, reading->arena, reading->err));
+    if (node_has_failed(reading))
+        return reading->status;
     loader.to = attn_arena_take(loading->reading.arena, loader.bytes, 1);
     if (loader.to == NULL)
         return node_fail_memory(&loading->reading, vocab);
@@ -186,9 +184,8 @@ static attn_status load_model(struct loader *loader, const struct node *node)
     if (loading->vocab.at == NULL || (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json)))
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"vocab\", %s",
                          wants_list ? "a list" : "an object");
-    attn_status status = load_vocabulary(loader, &vocab);
-    if (status != ATTN_OK)
-        return status;
+    if (load_vocabulary(loader, &vocab) != ATTN_OK)
+        return loading->reading.status;
     loader->tokenizer->model_kind = kind;
     (void)json_object_del(node->json, "type");
     (void)json_object_del(node->json, "vocab");
@@ -226,20 +223,18 @@ static attn_status load_parts(struct loader *loader)
     const struct node *root = &loader->root;
     const struct node model = step_member(root, "model"), added = step_member(root, "added_tokens"),
                       post = step_member(root, "post_processor");
-    attn_status status = node_decode_members(&loading->reading, root, members, ARRAY_LENGTH(members), tokenizer);
-    if (status == ATTN_OK && !json_is_object(model.json))
-        status = attn_fail(loading->reading.err, ATTN_ERR_FIELD, "/model", "/model is missing or no object");
-    if (status == ATTN_OK)
-        status = load_model(loader, &model);
-    if (status == ATTN_OK)
-        status = load_steps(loader, "normalizer", &normalizer_table, &tokenizer->normalizers);
-    if (status == ATTN_OK)
-        status = load_steps(loader, "pre_tokenizer", &pre_tokenizer_table, &tokenizer->pre_tokenizers);
-    if (status == ATTN_OK)
-        status = load_steps(loader, "decoder", &decoder_table, &tokenizer->decoders);
-    if (status == ATTN_OK)
-        status = added_load(loading, &added, &tokenizer->normalizers, &tokenizer->vocabulary, &tokenizer->added);
-    return status == ATTN_OK ? postprocess_load(loading, &post, &tokenizer->postprocessor) : status;
+    struct reading *reading = &loading->reading;
+    node_decode_members(reading, root, members, ARRAY_LENGTH(members), tokenizer);
+    if (!json_is_object(model.json))
+        node_fail(reading, &model, ATTN_ERR_FIELD, "is missing or no object");
+    if (node_has_failed(reading) || node_note(reading, load_model(loader, &model)) != ATTN_OK)
+        return reading->status;
+    load_steps(loader, "normalizer", &normalizer_table, &tokenizer->normalizers);
+    load_steps(loader, "pre_tokenizer", &pre_tokenizer_table, &tokenizer->pre_tokenizers);
+    load_steps(loader, "decoder", &decoder_table, &tokenizer->decoders);
+    if (!node_has_failed(reading))
+        added_load(loading, &added, &tokenizer->normalizers, &tokenizer->vocabulary, &tokenizer->added);
+    return node_has_failed(reading) ? reading->status : postprocess_load(loading, &post, &tokenizer->postprocessor);
 }
 
 /* ---- the text without its long members ---- */
@@ -324,18 +319,17 @@ attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, a
         .tokenizer = attn_arena_take_zeroed(arena, 1, sizeof *loader.tokenizer),
     };
     *tokenizer = NULL;
-    attn_status status = read_rest(&loader.loading, &json);
-    if (status == ATTN_OK && loader.tokenizer == NULL)
-        status = attn_fail_no_memory(err);
-    if (status == ATTN_OK && !json_is_object(json))
-        status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the tokenizer is not an object");
-    if (status == ATTN_OK) {
+    struct reading *reading = &loader.loading.reading;
+    node_note(reading, loader.tokenizer == NULL ? attn_fail_no_memory(err) : read_rest(&loader.loading, &json));
+    if (!node_has_failed(reading) && !json_is_object(json))
+        node_note(reading, attn_fail(err, ATTN_ERR_FIELD, NULL, "the tokenizer is not an object"));
+    if (!node_has_failed(reading)) {
         loader.root = (struct node){.json = json, .is_plain = true};
         loader.loading.vocabulary = &loader.tokenizer->vocabulary;
-        status = load_parts(&loader);
+        node_note(reading, load_parts(&loader));
     }
     json_decref(json);
     attn_arena_release(scratch, mark);
-    *tokenizer = status == ATTN_OK ? loader.tokenizer : NULL;
-    return status;
+    *tokenizer = node_has_failed(reading) ? NULL : loader.tokenizer;
+    return reading->status;
 }

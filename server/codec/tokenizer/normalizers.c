@@ -23,7 +23,7 @@ typedef uint32_t map_function(uint32_t c);
 
 static void map_piece(struct draft *draft, const struct piece *piece, map_function *map)
 {
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft);) {
         const struct origin origin = origin_at(draft, at);
         const uint32_t c = map(draft_next(draft, &at));
         if (c != DROPPED)
@@ -79,7 +79,7 @@ EDIT_OF_MAP(normalize_nmt, nmt)
 static void lower_piece(struct draft *draft, const struct piece *piece, const void *options)
 {
     (void)options;
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft);) {
         const struct origin origin = origin_at(draft, at);
         uint32_t lower[UNICODE_LOWER_MAX];
         const size_t count = unicode_lower(draft_next(draft, &at), lower);
@@ -96,7 +96,7 @@ static void lowercase(struct draft *draft, const void *options)
 static void bytes_piece(struct draft *draft, const struct piece *piece, const void *options)
 {
     (void)options;
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK; at++)
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft); at++)
         draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), origin_at(draft, at));
 }
 
@@ -122,7 +122,7 @@ static bool is_chinese(uint32_t c)
 static void space_chinese(struct draft *draft, const struct piece *piece, const void *options)
 {
     (void)options;
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft);) {
         const size_t begin = at;
         const bool is_apart = is_chinese(draft_next(draft, &at));
         const struct origin origin = origin_at(draft, begin);
@@ -235,7 +235,7 @@ static void replace_piece(struct draft *draft, const struct piece *piece, const 
     const struct replace *replace = options;
     draft->span_count = 0;
     draft_add_matches(draft, piece, replace->pattern, false);
-    for (size_t i = 0; i < draft->span_count && draft->status == ATTN_OK; i++) {
+    for (size_t i = 0; i < draft->span_count && !draft_has_failed(draft); i++) {
         const struct draft_span *span = &draft->spans[i];
         const struct origin nowhere = {piece->first, piece->first};
         if (span->is_match)

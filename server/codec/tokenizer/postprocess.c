@@ -26,9 +26,12 @@ struct processor {
 static attn_status make_template(struct loading *loading, const struct template_part *parts, size_t count,
                                  struct template *template)
 {
-    struct template_part *copy = attn_arena_take(loading->reading.arena, count, sizeof *copy);
+    struct reading *reading = &loading->reading;
+    if (node_has_failed(reading))
+        return reading->status;
+    struct template_part *copy = attn_arena_take(reading->arena, count, sizeof *copy);
     if (copy == NULL)
-        return attn_fail_no_memory(loading->reading.err);
+        return node_note(reading, attn_fail_no_memory(reading->err));
     *template = (struct template){.parts = copy, .count = count};
     for (size_t i = 0; i < count; i++) {
         copy[i] = parts[i];
@@ -45,8 +48,8 @@ static attn_status settle_bert(struct loading *loading, const struct node *node,
     const struct template_part parts[] = {
         {PART_SPECIAL, cls, 0}, {PART_TEXT, 0, 0}, {PART_SPECIAL, sep, 0}, {PART_PAIR, 0, 1}, {PART_SPECIAL, sep, 1}};
     processor->has_templates = true;
-    attn_status status = make_template(loading, parts, 3, &processor->single);
-    return status == ATTN_OK ? make_template(loading, parts, ARRAY_LENGTH(parts), &processor->pair) : status;
+    make_template(loading, parts, 3, &processor->single);
+    return make_template(loading, parts, ARRAY_LENGTH(parts), &processor->pair);
 }
 
 static attn_status settle_roberta(struct loading *loading, const struct node *node, void *options)
@@ -57,8 +60,8 @@ static attn_status settle_roberta(struct loading *loading, const struct node *no
     const struct template_part parts[] = {{PART_SPECIAL, cls, 0}, {PART_TEXT, 0, 0}, {PART_SPECIAL, sep, 0},
                                           {PART_SPECIAL, sep, 0}, {PART_PAIR, 0, 0}, {PART_SPECIAL, sep, 0}};
     processor->has_templates = true;
-    attn_status status = make_template(loading, parts, 3, &processor->single);
-    return status == ATTN_OK ? make_template(loading, parts, ARRAY_LENGTH(parts), &processor->pair) : status;
+    make_template(loading, parts, 3, &processor->single);
+    return make_template(loading, parts, ARRAY_LENGTH(parts), &processor->pair);
 }
 
 /* Adds the ids of a special token: {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}. */
@@ -109,24 +112,24 @@ static attn_status load_template(struct loading *loading, const struct node *nod
     size_t count = 0;
     const struct node list = step_member(node, name);
     const json_t *specials = json_object_get(node->json, "special_tokens");
+    struct reading *reading = &loading->reading;
     if (!json_is_array(list.json))
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs the list \"%s\"", name);
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+        return node_fail(reading, node, ATTN_ERR_FIELD, "needs the list \"%s\"", name);
+    for (size_t i = 0; i < json_array_size(list.json) && !node_has_failed(reading); i++) {
         const struct node piece = step_element(&list, i);
-        status = add_piece(loading, &piece, specials, parts, &count);
-        if (status == ATTN_OK && !has_pair && count > 0 && parts[count - 1].what == PART_PAIR)
-            status = node_fail(&loading->reading, &piece, ATTN_ERR_VALUE, "names B, but there is one sequence");
+        add_piece(loading, &piece, specials, parts, &count);
+        if (!has_pair && count > 0 && parts[count - 1].what == PART_PAIR)
+            node_fail(reading, &piece, ATTN_ERR_VALUE, "names B, but there is one sequence");
     }
-    return status == ATTN_OK ? make_template(loading, parts, count, template) : status;
+    return make_template(loading, parts, count, template);
 }
 
 static attn_status settle_template(struct loading *loading, const struct node *node, void *options)
 {
     struct processor *processor = options;
     processor->has_templates = true;
-    attn_status status = load_template(loading, node, "single", false, &processor->single);
-    return status == ATTN_OK ? load_template(loading, node, "pair", true, &processor->pair) : status;
+    load_template(loading, node, "single", false, &processor->single);
+    return load_template(loading, node, "pair", true, &processor->pair);
 }
 
 /* ---- the table ---- */
@@ -166,7 +169,7 @@ static attn_status check_ids(struct loading *loading, const struct node *node, c
             return node_fail(&loading->reading, node, ATTN_ERR_VALUE, "adds the id %u, which no token has",
                              (unsigned)part->id);
     }
-    return ATTN_OK;
+    return loading->reading.status;
 }
 
 attn_status postprocess_load(struct loading *loading, const struct node *node, struct postprocessor *postprocessor)
@@ -174,13 +177,10 @@ attn_status postprocess_load(struct loading *loading, const struct node *node, s
     const struct template_part plain[] = {{PART_TEXT, 0, 0}, {PART_PAIR, 0, 1}};
     struct steps steps;
     bool has_templates = false;
-    attn_status status = make_template(loading, plain, 1, &postprocessor->single);
-    if (status == ATTN_OK)
-        status = make_template(loading, plain, 2, &postprocessor->pair);
-    if (status == ATTN_OK)
-        status = steps_load(loading, node, &post_processor_table, &steps);
-    if (status != ATTN_OK)
-        return status;
+    make_template(loading, plain, 1, &postprocessor->single);
+    make_template(loading, plain, 2, &postprocessor->pair);
+    if (steps_load(loading, node, &post_processor_table, &steps) != ATTN_OK)
+        return loading->reading.status;
     postprocessor->trims = attn_arena_take(loading->reading.arena, steps.count, sizeof *postprocessor->trims);
     if (postprocessor->trims == NULL)
         return node_fail_memory(&loading->reading, node);
@@ -197,8 +197,8 @@ attn_status postprocess_load(struct loading *loading, const struct node *node, s
         postprocessor->single = processor->single;
         postprocessor->pair = processor->pair;
     }
-    status = check_ids(loading, node, &postprocessor->single);
-    return status == ATTN_OK ? check_ids(loading, node, &postprocessor->pair) : status;
+    check_ids(loading, node, &postprocessor->single);
+    return check_ids(loading, node, &postprocessor->pair);
 }
 
 /* ---- trimming ---- */

@@ -170,7 +170,7 @@ static void add_space(struct draft *draft, const struct piece *piece, const void
 static void write_bytes(struct draft *draft, const struct piece *piece, const void *options)
 {
     (void)options;
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK; at++)
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft); at++)
         draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), draft->text.origins[at]);
 }
 

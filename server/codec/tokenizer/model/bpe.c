@@ -34,10 +34,10 @@ static attn_status refuse_dropout(struct reading *reading, const struct node *no
 
 static attn_status decode_affix(struct reading *reading, const struct node *node, void *to)
 {
-    attn_status status = step_text(reading, node, to);
-    if (status == ATTN_OK && ((struct text_span *)to)->length > AFFIX_BYTES_MAX)
+    step_text(reading, node, to);
+    if (((struct text_span *)to)->length > AFFIX_BYTES_MAX)
         return node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has more than %d bytes", AFFIX_BYTES_MAX);
-    return status;
+    return reading->status;
 }
 
 static const struct member members[] = {
@@ -57,9 +57,8 @@ static attn_status load(struct loading *loading, const struct node *node, const 
     if (bpe == NULL)
         return node_fail_memory(&loading->reading, node);
     bpe->continuing_subword_prefix = bpe->end_of_word_suffix = text_span_of("");
-    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), bpe);
-    if (status != ATTN_OK)
-        return status;
+    if (node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), bpe) != ATTN_OK)
+        return loading->reading.status;
     bpe->unknown = model_find_token(loading, bpe->unk_token);
     model_find_bytes(loading->vocabulary, &bpe->bytes);
     *model = bpe;

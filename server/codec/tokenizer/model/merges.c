@@ -76,12 +76,12 @@ static attn_status add(const struct merges_loader *loader, const struct node *no
 static attn_status add_piece(void *context, const json_t *piece, size_t index)
 {
     const struct merges_loader *loader = context;
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < json_array_size(piece) && status == ATTN_OK; i++) {
+    const struct reading *reading = &loader->loading->reading;
+    for (size_t i = 0; i < json_array_size(piece) && !node_has_failed(reading); i++) {
         const struct node item = step_item(loader->list, piece, index, i);
-        status = add(loader, &item);
+        add(loader, &item);
     }
-    return status;
+    return reading->status;
 }
 
 size_t merges_bytes(const struct loading *loading)

@@ -54,9 +54,10 @@ attn_status loading_each(struct loading *loading, struct text_span text, size_t 
     const attn_status status =
         json_pieces_each(text, items, loading->scratch, each, context, &error, loading->reading.err);
     if (error.line == 0)
-        return status;
+        return node_note(&loading->reading, status);
     const size_t at = (size_t)(text.at - loading->reading.skim->body);
-    return loading_fail_json(loading, &error, error.position > 0 ? at + (size_t)error.position : at);
+    return node_note(&loading->reading,
+                     loading_fail_json(loading, &error, error.position > 0 ? at + (size_t)error.position : at));
 }
 
 /* ---- options ---- */
@@ -78,9 +79,8 @@ attn_status step_text(struct reading *reading, const struct node *node, void *to
 attn_status step_character(struct reading *reading, const struct node *node, void *to)
 {
     struct text_span text = {NULL, 0};
-    attn_status status = step_text(reading, node, &text);
-    if (status != ATTN_OK)
-        return status;
+    if (step_text(reading, node, &text) != ATTN_OK)
+        return reading->status;
     const char *at = text.at;
     *(uint32_t *)to = utf8_next(&at);
     return text.length > 0 && at == text.at + text.length ? ATTN_OK : node_fail_value(reading, node, "one character");
@@ -111,11 +111,11 @@ attn_status step_pattern(struct reading *reading, const struct node *node, void 
     struct text_span text = {NULL, 0};
     if (!json_is_object(node->json) || json_object_size(node->json) != 1 || (literal.json == NULL && !is_regex))
         return node_fail_value(reading, node, "{\"String\": …} or {\"Regex\": …}");
-    attn_status status = step_text(reading, is_regex ? &regex : &literal, &text);
-    if (status != ATTN_OK)
-        return status;
+    if (step_text(reading, is_regex ? &regex : &literal, &text) != ATTN_OK)
+        return reading->status;
     node_pointer(node, field);
-    return pattern_compile(text, is_regex, field, reading->arena, (const struct pattern **)to, reading->err);
+    return node_note(reading,
+                     pattern_compile(text, is_regex, field, reading->arena, (const struct pattern **)to, reading->err));
 }
 
 attn_status step_token(struct reading *reading, const struct node *node, void *to)
@@ -156,10 +156,11 @@ static attn_status load_step(struct loading *loading, const struct node *node, c
     if (options == NULL)
         return node_fail_memory(&loading->reading, node);
     *step = (struct step){kind, options};
-    attn_status status = node_decode_members(&loading->reading, node, kind->members, kind->member_count, options);
-    if (status == ATTN_OK && kind->settle != NULL)
-        status = kind->settle(loading, node, options);
-    return status;
+    struct reading *reading = &loading->reading;
+    if (node_decode_members(reading, node, kind->members, kind->member_count, options) == ATTN_OK &&
+        kind->settle != NULL)
+        node_note(reading, kind->settle(loading, node, options));
+    return reading->status;
 }
 
 static attn_status load_steps(struct loading *loading, const struct node *node, const struct step_table *table,
@@ -175,9 +176,8 @@ static attn_status load_sequence(struct loading *loading, const struct node *nod
         return node_fail(&loading->reading, node, ATTN_ERR_VALUE, "is the %uth Sequence within another", depth);
     for (size_t i = 0; i < json_array_size(list.json); i++) {
         const struct node element = step_element(&list, i);
-        attn_status status = load_steps(loading, &element, table, depth + 1, steps);
-        if (status != ATTN_OK)
-            return status;
+        if (load_steps(loading, &element, table, depth + 1, steps) != ATTN_OK)
+            return loading->reading.status;
     }
     return ATTN_OK;
 }
@@ -205,8 +205,8 @@ attn_status steps_load(struct loading *loading, const struct node *node, const s
                        struct steps *steps)
 {
     *steps = (struct steps){0};
-    if (node->json == NULL)
-        return ATTN_OK;
+    if (node->json == NULL || node_has_failed(&loading->reading))
+        return loading->reading.status;
     steps->items = attn_arena_take(loading->reading.arena, STEPS_MAX, sizeof *steps->items);
     if (steps->items == NULL)
         return node_fail_memory(&loading->reading, node);

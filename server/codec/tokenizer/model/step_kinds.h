@@ -36,6 +36,11 @@ struct decoding {
     attn_error *err;
 };
 
+static inline bool decoding_has_failed(const struct decoding *decoding)
+{
+    return decoding->status != ATTN_OK;
+}
+
 struct step_kind {
     const char *name;
     const struct member *members; /* its options */

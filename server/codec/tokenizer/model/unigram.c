@@ -53,16 +53,17 @@ static attn_status load_scores(struct loading *loading, struct unigram *unigram)
     const size_t count = loading->vocab_count;
     attn_arena *arena = loading->reading.arena;
     struct scores scores = {attn_arena_take_zeroed(arena, count, sizeof *scores.by_id), (double)INFINITY};
+    struct reading *reading = &loading->reading;
     if (scores.by_id == NULL)
-        return attn_fail_no_memory(loading->reading.err);
-    attn_status status = loading_each(loading, loading->vocab, loading->vocab_count, add_scores, &scores);
+        return node_note(reading, attn_fail_no_memory(reading->err));
+    loading_each(loading, loading->vocab, loading->vocab_count, add_scores, &scores);
     unigram->scores = scores.by_id;
     unigram->unknown_score = scores.lowest - unknown_penalty;
-    if (status == ATTN_OK)
-        status = trie_create(&unigram->trie, texts, count, arena, loading->scratch, loading->reading.err);
-    for (uint32_t id = 0; id < count && status == ATTN_OK; id++)
+    if (!node_has_failed(reading))
+        node_note(reading, trie_create(&unigram->trie, texts, count, arena, loading->scratch, reading->err));
+    for (uint32_t id = 0; id < count && !node_has_failed(reading); id++)
         trie_add(&unigram->trie, texts[id].at, texts[id].length, id);
-    return status;
+    return reading->status;
 }
 
 static attn_status load(struct loading *loading, const struct node *node, const void **model)
@@ -72,13 +73,14 @@ static attn_status load(struct loading *loading, const struct node *node, const 
         return node_fail_memory(&loading->reading, node);
     unigram->unknown = VOCABULARY_NONE;
     *model = unigram;
-    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), unigram);
-    if (status == ATTN_OK && unigram->unknown != VOCABULARY_NONE && unigram->unknown >= loading->vocab_count)
-        status = node_fail(&loading->reading, node, ATTN_ERR_VALUE, "has an \"unk_id\" beyond its vocabulary");
-    if (status == ATTN_OK)
-        status = load_scores(loading, unigram);
+    struct reading *reading = &loading->reading;
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), unigram);
+    if (unigram->unknown != VOCABULARY_NONE && unigram->unknown >= loading->vocab_count)
+        node_fail(reading, node, ATTN_ERR_VALUE, "has an \"unk_id\" beyond its vocabulary");
+    if (!node_has_failed(reading))
+        load_scores(loading, unigram);
     model_find_bytes(loading->vocabulary, &unigram->bytes);
-    return status;
+    return reading->status;
 }
 
 /* ---- the best path ---- */
@@ -133,7 +135,7 @@ static struct ending *find_endings(const struct unigram *unigram, struct model_r
         if (!offer_tokens(unigram, endings, draft, draft->text.bytes + begin, here, length, at - begin - here))
             model_fail_unknown(run);
     }
-    return draft->status == ATTN_OK ? endings : NULL;
+    return !draft_has_failed(draft) ? endings : NULL;
 }
 
 /* Adds a token, the bytes of one without a token, or the unknown one. */

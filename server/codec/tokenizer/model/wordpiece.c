@@ -24,15 +24,16 @@ static const struct member members[] = {
     {"max_input_chars_per_word", step_count, offsetof(struct wordpiece, max_input_chars_per_word), MEMBER_ALWAYS},
 };
 
-static attn_status build_trie(const struct loading *loading, struct trie *trie)
+static attn_status build_trie(struct loading *loading, struct trie *trie)
 {
     const struct vocabulary *vocabulary = loading->vocabulary;
-    attn_status status = trie_create(trie, vocabulary->texts, vocabulary->size, loading->reading.arena,
-                                     loading->scratch, loading->reading.err);
-    for (uint32_t id = 0; id < vocabulary->size && status == ATTN_OK; id++)
+    struct reading *reading = &loading->reading;
+    node_note(reading,
+              trie_create(trie, vocabulary->texts, vocabulary->size, reading->arena, loading->scratch, reading->err));
+    for (uint32_t id = 0; id < vocabulary->size && !node_has_failed(reading); id++)
         if (vocabulary->texts[id].at != NULL)
             trie_add(trie, vocabulary->texts[id].at, vocabulary->texts[id].length, id);
-    return status;
+    return reading->status;
 }
 
 static attn_status load(struct loading *loading, const struct node *node, const void **model)
@@ -43,11 +44,9 @@ static attn_status load(struct loading *loading, const struct node *node, const 
     wordpiece->unk_token = text_span_of("[UNK]");
     wordpiece->continuing_subword_prefix = text_span_of("##");
     wordpiece->max_input_chars_per_word = WORD_CHARACTERS;
-    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), wordpiece);
-    if (status == ATTN_OK)
-        status = build_trie(loading, &wordpiece->trie);
-    if (status != ATTN_OK)
-        return status;
+    if (node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), wordpiece) != ATTN_OK ||
+        build_trie(loading, &wordpiece->trie) != ATTN_OK)
+        return loading->reading.status;
     const struct text_span prefix = wordpiece->continuing_subword_prefix;
     wordpiece->unknown = model_find_token(loading, wordpiece->unk_token);
     wordpiece->continuation = trie_walk(&wordpiece->trie, TRIE_ROOT, prefix.at, prefix.length);

@@ -145,7 +145,7 @@ static void compose_piece(struct draft *draft, const struct piece *piece, const 
     const enum compose_form form = *(const enum compose_form *)options;
     struct composer composer = {.transform = draft_transform_begin(draft, piece), .last_class = -1};
     composer.composes = form == COMPOSE_NFC || form == COMPOSE_NFKC;
-    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;)
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft);)
         take_character(&composer, draft_next(draft, &at), form == COMPOSE_NFKC || form == COMPOSE_NFKD);
     end_run(&composer);
     if (composer.has_composee)

@@ -12,16 +12,16 @@ enum { SEARCHES_PER_CHECK = 64 /* of the deadline, which a long search checks it
 
 bool draft_fail(struct draft *draft, attn_status status, const char *message)
 {
-    if (draft->status == ATTN_OK)
+    if (!draft_has_failed(draft))
         draft->status = attn_fail(draft->err, status, NULL, "%s", message);
     return false;
 }
 
 bool draft_stops(struct draft *draft, size_t bytes)
 {
-    if (draft->status == ATTN_OK && pace_stops(&draft->pace, bytes))
+    if (!draft_has_failed(draft) && pace_stops(&draft->pace, bytes))
         draft_fail(draft, ATTN_ERR_CANCELLED, "cancelled while the text was tokenized");
-    return draft->status != ATTN_OK;
+    return draft_has_failed(draft);
 }
 
 /* The smallest spare block with that many bytes, which is then no longer spare; else a new one. */
@@ -67,7 +67,7 @@ static bool copy(struct draft *draft, void *to, const void *from, size_t bytes)
 
 bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t wanted, size_t item_bytes)
 {
-    if (draft->status != ATTN_OK)
+    if (draft_has_failed(draft))
         return false;
     if (wanted <= *capacity)
         return true;
@@ -90,7 +90,7 @@ bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t want
 static bool grow_text(struct draft *draft, struct draft_text *text, size_t more)
 {
     const size_t wanted = text->length + more + 1;
-    if (wanted <= text->capacity && wanted <= text->origin_capacity && draft->status == ATTN_OK)
+    if (wanted <= text->capacity && wanted <= text->origin_capacity && !draft_has_failed(draft))
         return true;
     if (wanted > DRAFT_BYTES_MAX)
         return draft_fail(draft, ATTN_ERR_TOO_LARGE, "the text is too long for a tokenizer");
@@ -290,7 +290,7 @@ void draft_add_matches(struct draft *draft, const struct piece *piece, const str
     pattern_begin(&draft->search, pattern, draft->text.bytes + piece->begin, piece->end - piece->begin);
     while (!draft_stops(draft, PACE_BYTES / SEARCHES_PER_CHECK)) {
         draft->status = pattern_next(&draft->search, &begin, &end, &found, draft->err);
-        if (draft->status != ATTN_OK || !found)
+        if (draft_has_failed(draft) || !found)
             break;
         if (piece->begin + begin > last)
             draft_add_span(draft, last, piece->begin + begin, inverted);
@@ -359,7 +359,7 @@ void draft_split(struct draft *draft, draft_find *find, const void *options, enu
         }
         draft->span_count = 0;
         find(draft, piece, options);
-        if (draft->status == ATTN_OK)
+        if (!draft_has_failed(draft))
             add_parts(draft, behavior);
     }
     const struct draft_pieces pieces = draft->pieces;

@@ -78,6 +78,11 @@ enum draft_behavior {
 /* Longer texts are refused. */
 enum { DRAFT_BYTES_MAX = 1 << 30 };
 
+static inline bool draft_has_failed(const struct draft *draft)
+{
+    return draft->status != ATTN_OK;
+}
+
 /*
  * A draft of one piece. name stands for the text in messages: "the text". Memory comes from arena.
  *   ATTN_ERR_SYNTAX     the text is not UTF-8
