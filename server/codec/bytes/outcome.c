@@ -8,7 +8,7 @@
 bool outcome_fail(struct outcome *outcome, attn_status status, const char *field, const char *format, ...)
 {
     char message[sizeof outcome->err->message];
-    if (outcome->status != ATTN_OK)
+    if (outcome_has_failed(outcome))
         return false;
     va_list arguments;
     va_start(arguments, format);
@@ -20,21 +20,21 @@ bool outcome_fail(struct outcome *outcome, attn_status status, const char *field
 
 bool outcome_no_memory(struct outcome *outcome)
 {
-    if (outcome->status == ATTN_OK)
+    if (!outcome_has_failed(outcome))
         outcome->status = attn_fail_no_memory(outcome->err);
     return false;
 }
 
 bool outcome_note(struct outcome *outcome, attn_status status)
 {
-    if (outcome->status == ATTN_OK)
+    if (!outcome_has_failed(outcome))
         outcome->status = status;
-    return outcome->status == ATTN_OK;
+    return !outcome_has_failed(outcome);
 }
 
 void *outcome_take(struct outcome *outcome, size_t count, size_t size)
 {
-    void *taken = outcome->status == ATTN_OK ? attn_arena_take(outcome->arena, count, size) : NULL;
+    void *taken = !outcome_has_failed(outcome) ? attn_arena_take(outcome->arena, count, size) : NULL;
     if (taken == NULL)
         outcome_no_memory(outcome);
     return taken;
@@ -42,7 +42,7 @@ void *outcome_take(struct outcome *outcome, size_t count, size_t size)
 
 char *outcome_copy_text(struct outcome *outcome, const char *text, size_t length)
 {
-    char *copy = outcome->status == ATTN_OK ? attn_arena_copy_text(outcome->arena, text, length) : NULL;
+    char *copy = !outcome_has_failed(outcome) ? attn_arena_copy_text(outcome->arena, text, length) : NULL;
     if (copy == NULL)
         outcome_no_memory(outcome);
     return copy;

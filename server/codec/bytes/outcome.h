@@ -16,6 +16,11 @@ struct outcome {
     attn_status status; /* of the first failure */
 };
 
+static inline bool outcome_has_failed(const struct outcome *outcome)
+{
+    return outcome->status != ATTN_OK;
+}
+
 /* Records a failure and returns false. field is the pointer of a member, or NULL. */
 __attribute__((format(printf, 4, 5))) bool outcome_fail(struct outcome *outcome, attn_status status, const char *field,
                                                         const char *format, ...);

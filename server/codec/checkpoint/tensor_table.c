@@ -94,7 +94,7 @@ static void *copy(struct tensor_table *table, const attn_tensor *tensor, attn_dt
         outcome_no_memory(outcome);
     else
         outcome_note(outcome, attn_convert(data, dtype, tensor->data, tensor->dtype, count, outcome->err));
-    return outcome->status == ATTN_OK ? data : NULL;
+    return outcome_has_failed(outcome) ? NULL : data;
 }
 
 bool tensor_shift(struct tensor_table *table, attn_tensor *tensor, float offset, struct outcome *outcome)

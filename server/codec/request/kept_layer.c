@@ -154,10 +154,17 @@ attn_status kept_layer_check_inputs(const struct kept_layer_facts *facts, const 
     const char *value_name = inputs->value != NULL ? "inputs.value"
                              : inputs->key != NULL ? "inputs.key, which stands for value too,"
                                                    : "inputs.query, which stands for value too,";
-    attn_status status = check_width("/inputs/query", "inputs.query", inputs->query, facts->dims.d_query, err);
-    if (status == ATTN_OK)
-        status = check_width("/inputs/key", key_name, key, facts->dims.d_key, err);
-    return status == ATTN_OK ? check_width("/inputs/value", value_name, value, facts->dims.d_value, err) : status;
+    const struct {
+        const char *field, *name;
+        const attn_tensor *input;
+        size_t width;
+    } each[] = {{"/inputs/query", "inputs.query", inputs->query, facts->dims.d_query},
+                {"/inputs/key", key_name, key, facts->dims.d_key},
+                {"/inputs/value", value_name, value, facts->dims.d_value}};
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < ARRAY_LENGTH(each) && status == ATTN_OK; i++)
+        status = check_width(each[i].field, each[i].name, each[i].input, each[i].width, err);
+    return status;
 }
 
 /* ---- JSON to a file ---- */

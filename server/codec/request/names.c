@@ -71,25 +71,27 @@ const char *envelope_pointer(const char *path, char pointer[ENVELOPE_POINTER_MAX
     return pointer;
 }
 
-/* The core does not know that dropout takes part only in training. */
-static attn_status check_dropped(const struct envelope *envelope, attn_error *err)
+static bool lacks_dropped(const attn_options *options)
 {
-    const attn_options *options = &envelope->request.options;
-    if (!(options->want & ATTN_STEP_BIT(ATTN_STEP_DROPPED)) || (options->dropout > 0 && options->dropout_attention))
-        return ATTN_OK;
+    return (options->want & ATTN_STEP_BIT(ATTN_STEP_DROPPED)) && !(options->dropout > 0 && options->dropout_attention);
+}
+
+/* The core does not know that dropout takes part only in training. */
+static attn_status fail_dropped(attn_error *err)
+{
     return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
                      "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
 }
 
 attn_status envelope_plan(const struct envelope *envelope, attn_plan *plan, attn_error *err)
 {
-    const attn_status status = check_dropped(envelope, err);
-    return status == ATTN_OK ? attn_plan_make_named(&envelope->request, name_member, plan, err) : status;
+    const attn_request *request = &envelope->request;
+    return lacks_dropped(&request->options) ? fail_dropped(err) : attn_plan_make_named(request, name_member, plan, err);
 }
 
 attn_status envelope_gradient_plan(const struct envelope *envelope, const attn_gradient_request *request,
                                    attn_gradient_plan *plan, attn_error *err)
 {
-    const attn_status status = check_dropped(envelope, err);
-    return status == ATTN_OK ? attn_gradient_plan_make_named(request, name_member, plan, err) : status;
+    return lacks_dropped(&envelope->request.options) ? fail_dropped(err)
+                                                     : attn_gradient_plan_make_named(request, name_member, plan, err);
 }

@@ -99,10 +99,18 @@ bool index_lists_count_from_end(const struct index_lists *lists)
 attn_status index_lists_settle(const struct index_lists *lists, size_t heads, size_t q_len, size_t kv_len,
                                attn_arena *arena, attn_options *options, attn_error *err)
 {
-    attn_status status = index_list_settle(&lists->heads, "heads", heads, arena, &options->heads, err);
-    if (status == ATTN_OK)
-        status = index_list_settle(&lists->queries, "queries", q_len, arena, &options->queries, err);
-    return status == ATTN_OK ? index_list_settle(&lists->keys, "keys", kv_len, arena, &options->keys, err) : status;
+    const struct {
+        const struct index_list *list;
+        const char *name;
+        size_t count;
+        attn_selection *selection;
+    } each[] = {{&lists->heads, "heads", heads, &options->heads},
+                {&lists->queries, "queries", q_len, &options->queries},
+                {&lists->keys, "keys", kv_len, &options->keys}};
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < sizeof each / sizeof *each && status == ATTN_OK; i++)
+        status = index_list_settle(each[i].list, each[i].name, each[i].count, arena, each[i].selection, err);
+    return status;
 }
 
 /* ---- the hint ---- */

@@ -107,9 +107,10 @@ static attn_status decode(const struct tokenizer *tokenizer, uint32_t id, bool i
     struct text_span two = {NULL, 0};
     const uint32_t ids[] = {id, id};
     attn_status status = tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, text, NULL);
-    if (status == ATTN_OK && !is_first)
-        status = tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL);
-    if (status == ATTN_OK && !is_first && begins_with(two, *text))
+    if (status != ATTN_OK || is_first)
+        return status;
+    status = tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL);
+    if (status == ATTN_OK && begins_with(two, *text))
         *text = (struct text_span){two.at + text->length, two.length - text->length};
     return status;
 }
