@@ -108,7 +108,7 @@ ALWAYS_INLINE vec score_keys_as(const REAL *q, const void *k, ptrdiff_t k_stride
     for (size_t d = 0; d < whole; d += RUN_FEATURES)
         all += dot_run(q + d, k, (ptrdiff_t)d, k_stride, attn_min(whole - d, RUN_FEATURES), is_cached, dtype);
     for (size_t d = whole; d < d_k; d++) {
-        vec feature;
+        vec feature = {0}; /* gcc at -O2 does not see that each lane is set */
         for (int j = 0; j < LANES; j++)
             feature[j] = number_as(k, j * k_stride + (ptrdiff_t)d, dtype);
         all = fma_scalar(q[d], feature, all);
