@@ -17,6 +17,7 @@ layers: $(CORE_OBJ) $(SERVER_OBJ) $(BUILD)/server/main.o ## includes and calls p
 	$(Q)mk/layers.py $(BUILD)
 	$(Q)mk/check_version.sh
 	$(Q)mk/check_calls.py core/README.md server/README.md
+	$(Q)mk/check_option.py
 
 format: ## lay out all sources as .clang-format says
 	$(Q)clang-format -i $(FORMATTED)
