@@ -25,11 +25,9 @@ static const char *end_name(enum MHD_RequestTerminationCode termination)
     return "aborted";
 }
 
-enum { NAMED_STAGES = METRICS_TOTAL + 1 };
-
 /* The milliseconds of each stage. */
 struct stages {
-    double ms[NAMED_STAGES];
+    double ms[METRICS_STAGES];
     int first; /* a request that was not computed has its total alone */
 };
 
@@ -50,9 +48,9 @@ static struct stages stages_of(const struct request *request)
 
 static void log_stages(struct log_line *line, const struct stages *stages)
 {
-    static const char *const names[NAMED_STAGES] = {"receive_ms", "queue_ms", "parse_ms",
-                                                    "compute_ms", "write_ms", "total_ms"};
-    for (int i = stages->first; i < NAMED_STAGES; i++)
+    static const char *const names[METRICS_STAGES] = {"receive_ms", "queue_ms", "parse_ms",
+                                                      "compute_ms", "write_ms", "total_ms"};
+    for (int i = stages->first; i < METRICS_STAGES; i++)
         log_ms(line, names[i], stages->ms[i]);
 }
 
@@ -113,7 +111,7 @@ static void count_request(const struct request *request, const struct stages *st
     if (!request->is_counted)
         return;
     metrics_count_request(metrics, row_of(request), status);
-    for (int i = stages->first; i < NAMED_STAGES; i++)
+    for (int i = stages->first; i < METRICS_STAGES; i++)
         metrics_observe(&metrics->stages[i], stages->ms[i]);
 }
 

@@ -1,7 +1,7 @@
 /*
- * crowd.h: keeps every open connection in a line by what its request does. The next connection to evict is the first of a line, and
- * the next ones to check are found without a search. Not safe from several threads: the lock of the server guards the
- * crowd.
+ * crowd.h: keeps every open connection in a line by what its request does. The next connection to evict is the first of
+ * a line, and the next ones to check are found without a search. Not safe from several threads: the lock of the server
+ * guards the crowd.
  */
 #ifndef HTTP_CONNECTIONS_CROWD_H
 #define HTTP_CONNECTIONS_CROWD_H
