@@ -18,9 +18,11 @@ SOVERSION := $(if $(filter 0.%,$(VERSION)),$(basename $(VERSION)),$(firstword $(
 include mk/packages.mk
 include mk/compile.mk
 
-# The kernels take the compiler longest, so they come first.
-KERNEL_SRC := $(wildcard core/src/kernel/units/*_f*.c)
-LEFT_OUT_SRC := $(wildcard $(foreach kernel,$(kernels_left_out),$(addprefix core/src/kernel/units/$(kernel),.c _f32.c _f64.c)))
+# The kernels take the compiler longest, so they come first. Attention takes less time than the rest of a kernel: one after the
+# other, they do not end together, and the line of progress moves.
+units = $(wildcard $(foreach kernel,$(1),$(foreach type,$(2),$(addprefix core/src/kernel/units/,attention/$(kernel)$(type).c $(kernel)$(type).c))))
+KERNEL_SRC := $(call units,$(kernels),_f32) $(call units,$(kernels),_f64) $(wildcard $(kernels:%=core/src/kernel/units/attention/%.c))
+LEFT_OUT_SRC := $(call units,$(kernels_left_out),_f32 _f64) $(wildcard $(kernels_left_out:%=core/src/kernel/units/attention/%.c))
 CORE_SRC := $(filter-out $(LEFT_OUT_SRC),$(KERNEL_SRC) $(filter-out $(KERNEL_SRC),$(sort $(shell find core/src -name '*.c' 2>/dev/null))))
 SERVER_SRC := $(sort $(shell find server -name '*.c' 2>/dev/null))
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)

@@ -73,19 +73,11 @@ kernels := portable $(filter-out $(kernels_left_out),$(kernels_of_arch))
 
 # CFLAGS_PATH and CPPFLAGS_PATH are the flags of one source.
 # Each kernel is the same source compiled for another instruction set. The table in kernels.c chooses one at run time.
-unit := core/src/kernel/units
 ifeq ($(ARCH),x86_64)
-CFLAGS_$(unit)/avx2_f32.c := -mavx2 -mfma -mf16c
-CFLAGS_$(unit)/avx2_f64.c := $(CFLAGS_$(unit)/avx2_f32.c)
-CFLAGS_$(unit)/avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
-CFLAGS_$(unit)/avx512_f64.c := $(CFLAGS_$(unit)/avx512_f32.c)
-CFLAGS_$(unit)/avx512_bf16.c := $(CFLAGS_$(unit)/avx512_f32.c) -mavx512bf16
+FLAGS_OF_avx2 := -mavx2 -mfma -mf16c
+FLAGS_OF_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+FLAGS_OF_avx512_bf16 := $(FLAGS_OF_avx512) -mavx512bf16
 endif
-# Beside a faster kernel, the portable one is for the self-test and for old processors. Its vectors are written out, so -O3
-# makes it no faster, and takes the compiler a quarter longer.
-portable_flags := $(if $(filter release,$(MODE)),$(if $(kernels_of_arch),-O2))
-CFLAGS_$(unit)/portable_f32.c := $(portable_flags)
-CFLAGS_$(unit)/portable_f64.c := $(portable_flags)
 # The table has a row for each kernel; rows of kernels that are left out are empty.
 CPPFLAGS_core/src/kernel/units/kernels.c := $(addprefix -DWITHOUT_,$(kernels_left_out))
 # bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
@@ -101,7 +93,9 @@ cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/sr
     -Icore/src -Itests/support/core $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
     -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
 
+# The kernel of a unit: avx2 of avx2_f32.c.
+kernel_of = $(patsubst %_f64,%,$(patsubst %_f32,%,$(basename $(notdir $(1)))))
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
-            $(if $(filter core/src/kernel/units/%,$(1)),$(KERNEL_FLAGS_in_$(MODE))) \
+            $(if $(filter core/src/kernel/units/%,$(1)),$(FLAGS_OF_$(call kernel_of,$(1))) $(KERNEL_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A room is a folder, or one unit where a folder's own units stand at several places of the order.
 ORDER = """
     core/include/attn
-    core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel/vector core/src/kernel core/src/kernel/products core/src/kernel/rows core/src/kernel/features core/src/kernel/units core/src/runtime core/src/gemm
+    core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel/vector core/src/kernel core/src/kernel/products core/src/kernel/rows core/src/kernel/features core/src/kernel/units/attention core/src/kernel/units core/src/runtime core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/model core/src/api
     server/base/array server/base/machine server/base server/config server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer

@@ -66,12 +66,12 @@ static size_t tasks_of(const struct attn_heads_job *job)
 
 static size_t kernel_partials_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
 {
-    return attn_kernel_of(kernel, job->compute)->partials_bytes(job);
+    return attn_kernel_of(kernel, job->compute)->attention->partials_bytes(job);
 }
 
 static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
 {
-    return attn_round_up(attn_kernel_of(kernel, job->compute)->scratch_bytes(job), ATTN_ALIGNMENT);
+    return attn_round_up(attn_kernel_of(kernel, job->compute)->attention->scratch_bytes(job), ATTN_ALIGNMENT);
 }
 
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
@@ -181,10 +181,10 @@ attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks, co
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                            attn_result *result, attn_error *err)
 {
-    const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, job->compute);
+    const struct attn_kernel_attention *attention = attn_kernel_of(runtime->kernel, job->compute)->attention;
     attn_attend_task *attend_bf16 = job->bf16_products ? runtime->kernel->attend_bf16 : NULL;
     struct heads_run run = {
-        .job = job, .attend = attend_bf16 != NULL ? attend_bf16 : kernel->attend, .merge = kernel->merge};
+        .job = job, .attend = attend_bf16 != NULL ? attend_bf16 : attention->attend, .merge = attention->merge};
     choose_way(job, runtime->threads);
     choose_pack(job);
     job->threads = runtime->threads;

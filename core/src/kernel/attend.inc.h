@@ -365,7 +365,7 @@ static void attend_chunk(struct task *task, REAL *max_abs)
         finish_rows(task, 0, task->rows);
 }
 
-static void attend(const struct attn_heads_job *job, size_t t, void *scratch)
+static inline void attend(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     struct task task = {0};
     REAL max_abs = 0;

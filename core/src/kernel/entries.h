@@ -265,12 +265,17 @@ struct attn_kernel_feature_gradients {
     size_t (*scratch_bytes)(const struct attn_feature_gradients *run);
 };
 
-/* The functions of a kernel in one type. */
-struct attn_kernel_type {
+/* Attention over the keys, in one type. */
+struct attn_kernel_attention {
     attn_attend_task *attend;
     attn_attend_task *merge; /* decoding: merges the splits of head t of batch * heads, after all tasks; same scratch */
     size_t (*scratch_bytes)(const struct attn_heads_job *job);
     size_t (*partials_bytes)(const struct attn_heads_job *job); /* decoding: size of job->partials */
+};
+
+/* The functions of a kernel in one type. */
+struct attn_kernel_type {
+    const struct attn_kernel_attention *attention;
     struct attn_kernel_backward backward;
     attn_multiply *multiply;
     attn_activate *activate;
@@ -316,12 +321,16 @@ static inline const struct attn_kernel_type *attn_kernel_of(const attn_kernel *k
 
 /* Each of these is a translation unit. */
 extern const struct attn_kernel_type attn_kernel_portable_f32, attn_kernel_portable_f64;
+extern const struct attn_kernel_attention attn_attention_portable_f32, attn_attention_portable_f64;
 #if defined(__x86_64__)
 extern const struct attn_kernel_type attn_kernel_avx2_f32, attn_kernel_avx2_f64;
+extern const struct attn_kernel_attention attn_attention_avx2_f32, attn_attention_avx2_f64;
 extern const struct attn_kernel_type attn_kernel_avx512_f32, attn_kernel_avx512_f64;
+extern const struct attn_kernel_attention attn_attention_avx512_f32, attn_attention_avx512_f64;
 extern attn_attend_task attn_attend_avx512_bf16;
 #elif defined(__aarch64__)
 extern const struct attn_kernel_type attn_kernel_neon_f32, attn_kernel_neon_f64;
+extern const struct attn_kernel_attention attn_attention_neon_f32, attn_attention_neon_f64;
 #endif
 
 #endif

@@ -4,6 +4,7 @@
 #error "compile this file with -mavx2 -mfma -mf16c"
 #endif
 #define UNIT              attn_kernel_avx2_f64
+#define ATTENTION         attn_attention_avx2_f64
 #define VECTOR_BYTES      32
 #define REGISTER_ROWS     6 /* of 16 registers: 12 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER false

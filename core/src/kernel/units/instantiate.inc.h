@@ -3,6 +3,7 @@
  * includes f32.inc.h or f64.inc.h and then this file. Before that it defines
  *
  *     UNIT                    the name of the table below
+ *     ATTENTION               the table of attention, which is a unit of its own (attention/): each takes the compiler seconds
  *     VECTOR_BYTES            the size of a vector register
  *     REGISTER_ROWS           rows of a register tile, which is two vectors wide (matmul.inc.h)
  *     MULTIPLIES_FASTER       whether the kernel multiplies by a weight faster than the BLAS
@@ -10,7 +11,6 @@
 #ifndef ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
 #define ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
 
-#include "kernel/attend.inc.h"
 #include "kernel/dropout.inc.h"
 #include "kernel/entries.h"
 #include "kernel/features/gradient_keys.inc.h"
@@ -27,10 +27,7 @@
 #endif
 
 const struct attn_kernel_type UNIT = {
-    .attend = attend,
-    .merge = merge,
-    .scratch_bytes = scratch_bytes,
-    .partials_bytes = partials_bytes,
+    .attention = &ATTENTION,
     .backward = {.row = backward_row,
                  .multiply = backward_multiply,
                  .pack = backward_pack,

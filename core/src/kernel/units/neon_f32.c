@@ -1,6 +1,7 @@
 /* neon_f32.c: the kernel in float for AArch64, with NEON. */
 #if defined(__aarch64__)
 #define UNIT              attn_kernel_neon_f32
+#define ATTENTION         attn_attention_neon_f32
 #define VECTOR_BYTES      16
 #define REGISTER_ROWS     8 /* of 32 registers: 16 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER false

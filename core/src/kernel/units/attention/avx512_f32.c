@@ -1,0 +1,14 @@
+/* avx512_f32.c: attention in float for x86-64 with AVX-512 F, BW, DQ and VL. */
+#if defined(__x86_64__)
+#if !defined(__AVX512F__) || !defined(__AVX512VL__)
+#error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
+#endif
+#define UNIT          attn_attention_avx512_f32
+#define VECTOR_BYTES  64
+#define REGISTER_ROWS 6 /* of 32 registers: 12 sums, 12 sums of sums, 2 vectors of keys */
+#include "kernel/vector/f32.inc.h"
+
+#include "kernel/units/attention/instantiate.inc.h"
+#else
+typedef int attn_attention_avx512_f32_is_for_x86;
+#endif
