@@ -159,7 +159,7 @@ test-firefox: $(BUILD)/attnd ## try the page in Debian's firefox-esr, installed 
 clients: $(BUILD)/attnd ## try clients/js and clients/python against a server (npm's packages, NumPy, chromium)
 	$(Q)python3 tests/clients/run.py --attnd $(BUILD)/attnd
 
-client-types: $(BUILD)/attnd ## renew the types of requests in clients/js from the server's /openapi.json
+client-types: $(BUILD)/attnd ## make the types of requests in clients/js and clients/python from the server's /openapi.json
 	$(Q)python3 tests/clients/renew_types.py --attnd $(BUILD)/attnd
 
 load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skipped without root

@@ -285,16 +285,6 @@ const cases = {
             "",
         );
     },
-    async "the types are those of the server's document"() {
-        const folder = mkdtempSync(join(tmpdir(), "attnd-clients-"));
-        try {
-            run(process.execPath, "types.mjs", url, join(folder, "schema.d.ts"));
-            const made = readFileSync(join(folder, "schema.d.ts"), "utf8");
-            assert.ok(made === readFileSync(join(CLIENT, "schema.d.ts"), "utf8"), "run `make client-types`");
-        } finally {
-            rmSync(folder, { recursive: true });
-        }
-    },
     "the package has its files and the version of the program, and its code is small"() {
         const [{ files, version }] = JSON.parse(run("npm", "pack", "--dry-run", "--json", "--ignore-scripts"));
         assert.equal(version, readFileSync(join(ROOT, "VERSION"), "utf8").trim());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-renew_types.py --attnd PROGRAM: renews the types of requests in both clients from the /openapi.json of that program:
-clients/js/schema.d.ts, and clients/python/attnd/schema.py, which python.py compares.
+renew_types.py --attnd PROGRAM: makes the types of requests in both clients from the /openapi.json of that program:
+clients/js/schema.d.ts, which is not kept, and clients/python/attnd/schema.py, which python.py compares.
 """
 
 import json

@@ -39,6 +39,7 @@ def main():
     with Server(program) as server:
         statuses = [run(PYTHON, f"{HERE}/python.py", "--url", server.url)]
         if has_packages("client-js", "clients/js"):
+            statuses.append(run("node", "clients/js/types.mjs", server.url))
             statuses.append(run("node", f"{HERE}/js.mjs", server.url))
         if not has_browser() or run(PYTHON, "-c", "import numpy") != 0:
             suite.skip("client-view", "no chromium or no NumPy, and no way to install them")
