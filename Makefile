@@ -67,7 +67,7 @@ command := $(strip $(COMPILE) $(LINK) $(LDFLAGS) $(SOVERSION))
 same = $(if $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x),,same)
 $(BUILD)/command: $(if $(call same,$(command),$(file <$(BUILD)/command)),,FORCE)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null || \
+	$(Q){ $(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null && command -v esbuild >/dev/null; } || \
 	    { echo "missing (by Debian's names): $$(mk/missing_packages.sh $(RUN_PACKAGES)); on Debian 'make deps' installs them" >&2; exit 1; }
 	$(Q)echo '$(subst ','\'',$(command))' > $@
 

@@ -32,7 +32,7 @@ packages() {
     [ -z "$cross" ] || compiler="gcc gcc-$(echo "$triplet" | tr _ -)"
     # Lists of words on purpose.
     # shellcheck disable=SC2046,SC2086
-    apt-get install -qq -y --no-install-recommends $compiler make pkgconf dpkg-dev fonts-dejavu-core fonts-wqy-microhei \
+    apt-get install -qq -y --no-install-recommends $compiler make pkgconf esbuild dpkg-dev fonts-dejavu-core fonts-wqy-microhei \
         $(for name in $libraries; do echo "$name$suffix"; done) >/dev/null
 }
 

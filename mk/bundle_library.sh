@@ -5,7 +5,6 @@
 #   TARGET/attention.d.ts    its types
 set -eu
 source=$1 target=$2
-folder=$(dirname "$0")
 mkdir -p "$target"
 
 if grep -q '[`$\]' "$source/maps/style.css"; then
@@ -13,9 +12,11 @@ if grep -q '[`$\]' "$source/maps/style.css"; then
     exit 1
 fi
 style=$(sed 's/^ *//; /^\/\*.*\*\/$/d' "$source/maps/style.css" | tr '\n' ' ')
-awk -v main=modules/attention.js -v exports=1 -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/modules.js"
+esbuild "$source/modules/attention.js" --bundle --format=esm --charset=utf8 --target=es2022 --minify-whitespace --log-level=warning \
+    --outfile="$target/modules.js"
 awk -v style="$style" '
-    $0 == "const MAPS_STYLE = \"\";" { print "const MAPS_STYLE = `" style "`;"; found = 1; next }
+    { at = index($0, "MAPS_STYLE=\"\"") }
+    at { print substr($0, 1, at - 1) "MAPS_STYLE=`" style "`" substr($0, at + 13); found = 1; next }
     { print }
     END { exit !found }' "$target/modules.js" > "$target/attention.js.new"
 cp "$source/modules/attention.d.ts" "$target/attention.d.ts"

@@ -12,7 +12,6 @@
 # The page says the policy itself too, so that it holds when a copy is opened from disk.
 set -eu
 source=$1 target=$2
-folder=$(dirname "$0")
 mkdir -p "$target"
 
 # The SHA-256 of a file in base64, as a policy wants it: hexadecimal to octal escapes to bytes.
@@ -32,11 +31,7 @@ tag_of() {
 
 rm -rf "$target/parts"
 mkdir "$target/parts"
-awk -v main=main.js -v folder="$source" -v parts="$target/parts" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
-for worker in "$source"/*/*_worker.js; do
-    [ -f "$worker" ] || continue
-    awk -v main="${worker#"$source"/}" -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/parts/${worker##*/}"
-done
+"${0%/*}/bundle_modules.sh" "$source" "$target"
 find "$source" -mindepth 2 -name '*.css' | LC_ALL=C sort | xargs cat "$source/style.css" |
     awk '!/^ *\/\*.*\*\/$/ && !/^$/' > "$target/style.css"
 sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :

@@ -33,7 +33,7 @@ $(BUILD)/server/openapi.json.gz: $(BUILD)/server/openapi.json
 	$(Q)mkdir -p $(@D)
 	$(Q)gzip -9nc $< > $@
 
-sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -name '*.html' -o -path '*/texts/en.json' 2>/dev/null) mk/bundle_page.sh mk/bundle_modules.awk
+sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -name '*.html' -o -path '*/texts/en.json' 2>/dev/null) mk/bundle_page.sh mk/bundle_modules.sh
 $(PAGE)/page.html.gz: $(call sources_of_page,web)
 	$(Q)mk/bundle_page.sh server/web $(PAGE)
 

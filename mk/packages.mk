@@ -3,7 +3,7 @@
 
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev libutf8proc-dev libpcre2-dev \
-                fonts-dejavu-core fonts-wqy-microhei curl
+                fonts-dejavu-core fonts-wqy-microhei curl esbuild
 TEST_PACKAGES := $(RUN_PACKAGES) g++ check libsubunit-dev libcurl4-gnutls-dev python3 python3-numpy nodejs strace procps \
                  openssl
 

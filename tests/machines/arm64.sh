@@ -43,7 +43,7 @@ unpack_libraries() {
 
 command -v apt-get >/dev/null || skip_suite "no apt-get"
 [ "$(dpkg --print-architecture)" = amd64 ] || skip_suite "cross-building is tried on amd64 only"
-mk/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip_suite "no cross compiler or no emulator"
+mk/install_packages.sh gcc-$triplet qemu-user python3 esbuild >/dev/null || skip_suite "no cross compiler or no emulator"
 [ -f "$root/complete" ] || unpack_libraries >/dev/null || skip_suite "the libraries for arm64 cannot be had"
 
 # Which BLAS the name openblas stands for is for an installation to choose.

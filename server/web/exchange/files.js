@@ -38,7 +38,8 @@ export async function fetchParts() {
 const running = new Set();
 
 /**
- * Runs a part in the global scope, in a script element, because the security policy allows scripts by their hash.
+ * Runs a part in an element of its own, because the security policy allows scripts by their hash. The part takes modules
+ * from the page (mk/bundle_modules.sh).
  * @template Part
  * @param {string} name
  * @param {() => Part} use returns what the part exports
