@@ -48,7 +48,7 @@ build = +$(Q)mk/build.sh $(BUILD)/command '$(1)' $(MAKE) --no-print-directory $(
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
 
 run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
-	$(Q)mk/check_port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"
+	$(Q)mk/checks/port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"
 	$(Q)mk/install_packages.sh $(RUN_PACKAGES)
 	$(call build,server,KERNELS=$(if $(filter file,$(origin KERNELS)),native,'$(KERNELS)'))
 	$(Q)exec $(BUILD)/attnd

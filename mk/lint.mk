@@ -15,9 +15,9 @@ headers: ## every header compiles on its own
 # Calls are read from the object files.
 layers: $(CORE_OBJ) $(SERVER_OBJ) $(BUILD)/server/main.o ## includes and calls point one way, without circles; the READMEs' calls are there
 	$(Q)mk/layers.py $(BUILD)
-	$(Q)mk/check_version.sh
-	$(Q)mk/check_calls.py core/README.md server/README.md
-	$(Q)mk/check_option.py
+	$(Q)mk/checks/version.sh
+	$(Q)mk/checks/calls.py core/README.md server/README.md
+	$(Q)mk/checks/option.py
 
 format: ## lay out all sources as .clang-format says
 	$(Q)clang-format -i $(FORMATTED)

@@ -148,7 +148,7 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.slee
         ATTND_LISTEN=$host:$port says "port $port is taken; serve on another one: ATTND_LISTEN=$host:" make run || status=1
     done
     ATTND_OPEN=1 ATTND_LISTEN=:$port says "port $port is taken" make run || status=1
-    run mk/check_port.sh "[::1]:$port" || status=1
+    run mk/checks/port.sh "[::1]:$port" || status=1
     kill $holder
     return $status
 }
@@ -158,10 +158,10 @@ wrong_address() {
     done
     for address in :0 0.0.0.0:0 '[::]:0'; do
         ATTND_LISTEN=$address says "$address can be reached from other machines and there are no keys" make run || return 1
-        ATTND_LISTEN=$address ATTND_KEYS=keys run mk/check_port.sh "$address" || return 1
+        ATTND_LISTEN=$address ATTND_KEYS=keys run mk/checks/port.sh "$address" || return 1
     done
     for address in 127.0.0.1:0 '[::1]:0' localhost:0 name.example:80 127.0.0.2:8080; do
-        run mk/check_port.sh "$address" || return 1
+        run mk/checks/port.sh "$address" || return 1
     done
 }
 check "a wrong ATTND_LISTEN is noticed before anything is built" wrong_address

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-check_option.py: the table "Adding an option of a request" of CONTRIBUTING.md names the files that an option touches.
+checks/option.py: the table "Adding an option of a request" of CONTRIBUTING.md names the files that an option touches.
 
 Its example is softcap: each file of the first column has it, and each source of ROOMS that has it outside of comments stands
 in that column.
@@ -9,7 +9,7 @@ in that column.
 import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPTION = re.compile(r"softcap")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 ROOMS = ("core/src", "server/codec/request", "server/codec/answer")

@@ -1,7 +1,7 @@
 #!/bin/sh
-# check_version.sh: VERSION is the one home of the version; files that tools read as they are must repeat it.
+# checks/version.sh: VERSION is the one home of the version; files that tools read as they are must repeat it.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 version=$(cat VERSION)
 wrong=0
 # says FILE PATTERN: every number behind the pattern is the version, and there is one.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_port.sh ADDRESS:PORT: complains of what the server would refuse as ATTND_LISTEN, before anything is installed and
+# checks/port.sh ADDRESS:PORT: complains of what the server would refuse as ATTND_LISTEN, before anything is installed and
 # built: another form, an address for other machines without keys, and a port on which another program listens. Names and
 # other addresses are left to the server, and so are ports on a system without /proc/net.
 set -u

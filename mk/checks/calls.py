@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-check_calls.py README.md…: each row of a table "| step | file | function |" names a file and functions that it defines.
+checks/calls.py README.md…: each row of a table "| step | file | function |" names a file and functions that it defines.
 
 A file stands relative to the folder of its README. A README without such a row is wrong.
 """
