@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "codec/json/array_end.h"
-#include "codec/tensor/tensor_scan.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/scan.h"
+#include "codec/tensor/write.h"
 
 enum { COLUMNS = 512, ROWS = 512, COUNT = ROWS * COLUMNS, ROUNDS = 7, BELL = 12 };
 

@@ -8,7 +8,7 @@
 #include "attn/gradient.h"
 #include "base/array.h"
 #include "codec/model/request.h"
-#include "codec/oip/oip_parts.h"
+#include "codec/oip/parts.h"
 #include "codec/request/masks.h"
 #include "forms.h"
 #include "http/wire/problems.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "codec/request/envelope_decode.h"
-#include "health/health_client.h"
+#include "health/client.h"
 #include "service/import/checkpoint.h"
 #include "service/keys.h"
 

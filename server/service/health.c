@@ -5,7 +5,7 @@
 
 #include "attn/runtime.h"
 #include "base/array.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 #if defined(__clang__)
 #define COMPILER "clang"

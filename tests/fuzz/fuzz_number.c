@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/number/number_read.h"
-#include "codec/number/number_write.h"
+#include "codec/number/read.h"
+#include "codec/number/write.h"
 #include "fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

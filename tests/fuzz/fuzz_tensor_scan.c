@@ -7,8 +7,8 @@
 
 #include "attn/runtime.h"
 #include "codec/json/array_end.h"
-#include "codec/tensor/tensor_scan.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/scan.h"
+#include "codec/tensor/write.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 16 << 20 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codec/bytes/utf8.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tokenizer/encoding.h"
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/json/array_end.h"
-#include "codec/tensor/tensor_scan.h"
+#include "codec/tensor/scan.h"
 
 enum { ARENA_BYTES = 1 << 24 };
 

@@ -51,15 +51,18 @@ class Server:
                        "ATTND_HOST_NAMES": "a", **self.environment}  # requests of tests say "Host: localhost"
         self.process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=environment)
-        threading.Thread(target=self._read, daemon=True).start()
+        reader = threading.Thread(target=self._read, daemon=True)
+        reader.start()
         deadline = time.monotonic() + START_SECONDS
         while not self.port_seen.wait(0.05):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.process.kill()
+                reader.join(START_SECONDS)  # the end of a process is seen before its last line is read
                 raise StartError(f"{self.program} did not start:\n" + "".join(self.lines))
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.process.kill()
+                reader.join(START_SECONDS)  # the end of a process is seen before its last line is read
                 raise StartError(f"{self.program} is not ready:\n" + "".join(self.lines))
             time.sleep(0.05)
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "codec/bytes/bound.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/write.h"
 
 enum { SHAPE_BYTES = 160 };
 

@@ -10,8 +10,8 @@
 #include "codec/answer/hints.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/number_write.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/number/write.h"
+#include "codec/tensor/write.h"
 
 enum {
     FRAME_BYTES = 4096,               /* room for all names, braces and single values of an answer */

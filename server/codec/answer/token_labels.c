@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 static const char REPLACEMENT[] = "\xEF\xBF\xBD";
 

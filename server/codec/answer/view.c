@@ -8,8 +8,8 @@
 #include "codec/answer/token_labels.h"
 #include "codec/answer/view_parts.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/number_write.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/number/write.h"
+#include "codec/tensor/write.h"
 
 enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21 };
 

@@ -5,9 +5,9 @@
 
 #include "codec/answer/forms.h"
 #include "codec/bytes/base64.h"
-#include "codec/number/number_write.h"
-#include "codec/tensor/tensor_gather.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/number/write.h"
+#include "codec/tensor/gather.h"
+#include "codec/tensor/write.h"
 
 const char *const view_names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};
 

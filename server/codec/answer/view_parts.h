@@ -28,7 +28,7 @@ struct view_maps {
     const attn_selection *layers; /* of a model: the numbers of the layers; NULL: 0, 1, 2, … */
     const attn_selection *heads, *queries, *keys; /* those that maps has */
     const struct labels *query_labels, *key_labels;
-    int digits; /* tensor_write.h */
+    int digits; /* tensor/write.h */
     const attn_runtime *runtime;
     struct chunks *out;
 };

@@ -7,7 +7,7 @@
 
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/outcome.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 /* The table, and its entry for a model_type; entry NULL: it has none. Both live in an arena. */
 struct architecture {

@@ -4,7 +4,7 @@
 #ifndef CODEC_CHECKPOINT_EXPRESSION_H
 #define CODEC_CHECKPOINT_EXPRESSION_H
 
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 /*
  * The value of the expression behind "$" in layer number n, as a new reference (find.h has the language). NULL

@@ -9,7 +9,7 @@
 
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/module.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 /* The state that the functions which make layers share. */
 struct finder {

@@ -5,7 +5,7 @@
 #define CODEC_CHECKPOINT_MODULE_H
 
 #include "codec/checkpoint/tensor_table.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 48 };
 

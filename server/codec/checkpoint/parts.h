@@ -6,7 +6,7 @@
 
 #include "codec/checkpoint/description.h"
 #include "codec/checkpoint/tensor_table.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 struct model_reader {
     struct tensor_table table;

@@ -10,7 +10,7 @@
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/module.h"
 #include "codec/checkpoint/stack.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 enum { TOKENS_MAX = 1 << 30, ID_MAX = 1 << 30 };
 

@@ -5,7 +5,7 @@
 #define CODEC_CHECKPOINT_TENSOR_TABLE_H
 
 #include "codec/bytes/outcome.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tensor/safetensors.h"
 
 /* Reads a text that must be a JSON object; what names it in the message. ATTN_ERR_SYNTAX, ATTN_ERR_NO_MEMORY. */

@@ -7,8 +7,8 @@
 
 #include "codec/bytes/pace.h"
 #include "codec/json/habit.h"
-#include "codec/json/json_path.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/path.h"
+#include "codec/json/tree.h"
 #include "codec/json/limits.h"
 
 /* Counts the bytes of white space at the beginning. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/number/number_word.h"
+#include "codec/number/word.h"
 
 static const char unquoted[] = "JSON writes names and strings in double quotes";
 

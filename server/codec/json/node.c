@@ -10,9 +10,9 @@
 
 #include "base/array.h"
 #include "base/nearest.h"
-#include "codec/json/json_tree.h"
-#include "codec/number/number_read.h"
-#include "codec/number/number_write.h"
+#include "codec/json/tree.h"
+#include "codec/number/read.h"
+#include "codec/number/write.h"
 
 enum {
     LIST_TEXT_MAX = 1 << 20, /* bytes of a lifted list that may become a tree */

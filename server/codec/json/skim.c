@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/array_end.h"
-#include "codec/number/number_word.h"
+#include "codec/number/word.h"
 
 enum {
     FIRST_TEXT_MAX = 8192,

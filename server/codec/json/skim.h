@@ -6,7 +6,7 @@
  * there, where n is its index in the table of lifted pieces. A client cannot write a marker: every array that begins
  * with a number is lifted, so an array of one number in the envelope is always a marker.
  *
- * Only the brackets of lifted arrays are checked here. tensor_scan.h checks the rest when it reads an array.
+ * Only the brackets of lifted arrays are checked here. tensor/scan.h checks the rest when it reads an array.
  */
 #ifndef CODEC_JSON_SKIM_H
 #define CODEC_JSON_SKIM_H

@@ -7,7 +7,7 @@
 #include "codec/answer/forms.h"
 #include "codec/bytes/bound.h"
 #include "codec/tensor/safetensors.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/write.h"
 
 enum {
     FRAME_BYTES = 1024,

@@ -54,7 +54,7 @@ struct model_answer {
     struct model_fact facts[MODEL_FACTS_MAX];
     size_t fact_count;
     tensor_form form;
-    int digits; /* tensor_write.h */
+    int digits; /* tensor/write.h */
 };
 
 /* Adds an output or a fact. There is always room: the callers' own lists are shorter. */

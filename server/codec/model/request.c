@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "codec/json/document.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/request/decoder.h"
 #include "codec/words/words.h"
 

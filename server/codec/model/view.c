@@ -5,8 +5,8 @@
 
 #include "codec/answer/view_parts.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/number_write.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/number/write.h"
+#include "codec/tensor/write.h"
 
 enum { FRAME_BYTES = 4096, MAP_BYTES = 128, INTEGER_BYTES = 21, ESCAPED_BYTES = 6 /* of one byte of a word */ };
 

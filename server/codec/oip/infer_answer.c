@@ -7,8 +7,8 @@
 
 #include "codec/bytes/bound.h"
 #include "codec/oip/oip.h"
-#include "codec/tensor/tensor_gather.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/gather.h"
+#include "codec/tensor/write.h"
 
 enum {
     JSON_ALIGNMENT = 64, /* of the first byte after the JSON part */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/oip/oip_parts.h"
+#include "codec/oip/parts.h"
 #include "codec/request/masks.h"
 
 /* ---- datatypes ---- */

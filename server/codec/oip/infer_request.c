@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "codec/json/document.h"
-#include "codec/json/json_tree.h"
-#include "codec/oip/oip_parts.h"
+#include "codec/json/tree.h"
+#include "codec/oip/parts.h"
 #include "codec/request/envelope_decode.h"
 #include "codec/request/masks.h"
 

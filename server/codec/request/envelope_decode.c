@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "codec/json/document.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/request/decoder.h"
 
 void envelope_prepare(void)

@@ -1,7 +1,7 @@
 /*
  * envelope_decode.h: decodes the body of a request into an envelope.
  *
- * The body is skimmed once: arrays whose first element is a number are lifted out, and tensor_scan.h reads them. The
+ * The body is skimmed once: arrays whose first element is a number are lifted out, and tensor/scan.h reads them. The
  * small rest is the envelope text. jansson parses it strictly: duplicates and NUL are refused, and depth is limited.
  */
 #ifndef CODEC_REQUEST_ENVELOPE_DECODE_H

@@ -8,7 +8,7 @@
 
 #include "attn/gradient.h"
 #include "base/array.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/request/decoder.h"
 
 #define OPTION(field) offsetof(struct envelope, request.options.field)

@@ -9,9 +9,9 @@
 #include "base/array.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
-#include "codec/number/number_word.h"
+#include "codec/number/word.h"
 #include "codec/request/decoder.h"
-#include "codec/tensor/tensor_scan.h"
+#include "codec/tensor/scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tensor/safetensors_types.h"
 
 enum { LENGTH_BYTES = 8 };

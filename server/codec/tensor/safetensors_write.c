@@ -7,7 +7,7 @@
 #include "codec/bytes/bound.h"
 #include "codec/tensor/safetensors.h"
 #include "codec/tensor/safetensors_types.h"
-#include "codec/tensor/tensor_gather.h"
+#include "codec/tensor/gather.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the data of the file is little-endian");
 

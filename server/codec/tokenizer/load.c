@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/json/json_pieces.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/pieces.h"
+#include "codec/json/tree.h"
 #include "codec/tokenizer/model/merges.h"
 #include "codec/tokenizer/parts.h"
 

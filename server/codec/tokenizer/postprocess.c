@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tokenizer/text/unicode.h"
 
 enum { PARTS_MAX = 64 };

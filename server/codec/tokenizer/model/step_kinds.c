@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 enum { STEPS_MAX = 64, SEQUENCES_MAX = 8 /* one within another */ };
 

@@ -6,7 +6,7 @@
 #define CODEC_TOKENIZER_MODEL_STEP_KINDS_H
 
 #include "base/text.h"
-#include "codec/json/json_pieces.h"
+#include "codec/json/pieces.h"
 #include "codec/json/node.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/text/draft.h"
@@ -74,7 +74,7 @@ struct step_table {
 attn_status steps_load(struct loading *loading, const struct node *node, const struct step_table *table,
                        struct steps *steps);
 
-/* Calls each for all pieces of one of the long members (json_pieces.h). */
+/* Calls each for all pieces of one of the long members (json/pieces.h). */
 attn_status loading_each(struct loading *loading, struct text_span text, size_t items, json_piece_function *each,
                          void *context);
 /* Fails: jansson stopped at that byte of the text. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "health/health_client.h"
+#include "health/client.h"
 #include "http_stage.h"
 
 static bool ask(unsigned port, const char *host, const char *path, char *message, size_t size)

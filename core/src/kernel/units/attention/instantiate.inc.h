@@ -7,7 +7,7 @@
 #define ATTN_KERNEL_UNITS_ATTENTION_INSTANTIATE_INC_H
 
 #include "kernel/attend.inc.h"
-#include "kernel/kernel.h"
+#include "kernel/entries.h"
 
 const struct attn_kernel_attention UNIT = {
     .attend = attend,

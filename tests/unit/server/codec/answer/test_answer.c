@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 enum { ARENA_BYTES = 1 << 24 };
 

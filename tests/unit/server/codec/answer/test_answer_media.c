@@ -12,7 +12,7 @@
 #include "check_main.h"
 #include "codec/answer/token_labels.h"
 #include "codec/bytes/base64.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tensor/safetensors.h"
 #include "safetensors_find.h"
 

@@ -12,7 +12,7 @@
 #include "codec/bytes/coding.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/document.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/request/envelope_decode.h"
 
 enum { ROOM = 256 << 20, BODY = 8 << 20, LOOKS_MIN = BODY / (256 << 10) };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/write.h"
 #include "failing_take.h"
 
 static const size_t ARENA_BYTES = (size_t)64 << 20;

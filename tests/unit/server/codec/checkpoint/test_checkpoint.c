@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/expression.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"
 

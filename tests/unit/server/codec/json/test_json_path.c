@@ -1,7 +1,7 @@
 /*
- * test_json_path.c: tests of server/codec/json/json_path.c.
+ * test_json_path.c: tests of server/codec/json/path.c.
  */
-#include "codec/json/json_path.h"
+#include "codec/json/path.h"
 
 #include <string.h>
 

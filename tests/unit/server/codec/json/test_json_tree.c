@@ -1,7 +1,7 @@
 /*
- * test_json_tree.c: tests of server/codec/json/json_tree.c: a parse whose memory runs out at any allocation.
+ * test_json_tree.c: tests of server/codec/json/tree.c: a parse whose memory runs out at any allocation.
  */
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 static attn_arena *arena;
 static attn_runtime runtime;

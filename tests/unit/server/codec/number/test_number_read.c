@@ -1,10 +1,10 @@
 /*
- * test_number_read.c: tests server/codec/number/number_read.c.
+ * test_number_read.c: tests server/codec/number/read.c.
  *
  * The corpus of hard decimals is not part of this project. It is looked for in ATTN_SHARED, else in ../shared beside
  * the repository; without it that one test says so, and the hardest lines, which stand here, are checked all the same.
  */
-#include "codec/number/number_read.h"
+#include "codec/number/read.h"
 
 #include <float.h>
 #include <math.h>

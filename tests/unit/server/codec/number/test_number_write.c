@@ -1,8 +1,8 @@
 /*
- * test_number_write.c: tests server/codec/number/number_write.c against strtof, strtod and printf, which glibc rounds
+ * test_number_write.c: tests server/codec/number/write.c against strtof, strtod and printf, which glibc rounds
  * correctly.
  */
-#include "codec/number/number_write.h"
+#include "codec/number/write.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "envelope_stage.h"
 
 static void assert_floats(const attn_tensor *tensor, const float *expected, size_t count)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "random.h"
 #include "safetensors_find.h"
 #include "shared.h"

@@ -1,7 +1,7 @@
 /*
- * test_tensor_scan.c: tests of server/codec/tensor/tensor_scan.c.
+ * test_tensor_scan.c: tests of server/codec/tensor/scan.c.
  */
-#include "codec/tensor/tensor_scan.h"
+#include "codec/tensor/scan.h"
 
 #include <math.h>
 #include <stdlib.h>

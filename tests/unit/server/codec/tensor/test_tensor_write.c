@@ -1,7 +1,7 @@
 /*
- * test_tensor_write.c: tests server/codec/tensor/tensor_write.c against a plain recursive writer.
+ * test_tensor_write.c: tests server/codec/tensor/write.c against a plain recursive writer.
  */
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/write.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include "check_main.h"
 #include "codec/bytes/base64.h"
-#include "codec/number/number_write.h"
+#include "codec/number/write.h"
 
 static const size_t ARENA_BYTES = (size_t)256 << 20;
 static const struct tensor_style NESTED = {.form = TENSOR_FORM_NESTED};

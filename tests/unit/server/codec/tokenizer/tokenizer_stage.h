@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "codec/tokenizer/encoding.h"
 
 static attn_arena *arena, *scratch;

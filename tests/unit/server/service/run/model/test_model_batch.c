@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 #include "shared.h"
 
 enum { WORDS = 420, WIDTH = 8, LONGEST = 16, IMAGE = 16, PATCH = 4, CHANNELS = 3 };

@@ -1,11 +1,11 @@
 /*
- * number_word.h: the words for numbers that JSON cannot write: NaN and the infinities.
+ * word.h: the words for numbers that JSON cannot write: NaN and the infinities.
  *
  * An answer has "NaN", "Infinity" and "-Infinity", in quotes. A request may also have "nan", "inf" and "-inf", which
  * Python prints.
  */
-#ifndef CODEC_NUMBER_NUMBER_WORD_H
-#define CODEC_NUMBER_NUMBER_WORD_H
+#ifndef CODEC_NUMBER_WORD_H
+#define CODEC_NUMBER_WORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /*
- * tensor_scan.c: reads a tensor from JSON text, in one pass and without recursion.
+ * scan.c: reads a tensor from JSON text, in one pass and without recursion.
  *
  * The first innermost row sets the rank. The first row of each level sets the length of that level, and every later row
  * is compared with it. Elements are stored one after the other, because row-major order is the order of the text.
  */
-#include "codec/tensor/tensor_scan.h"
+#include "codec/tensor/scan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "base/array.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/habit.h"
-#include "codec/number/number_read.h"
-#include "codec/number/number_word.h"
+#include "codec/number/read.h"
+#include "codec/number/word.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 

@@ -1,8 +1,8 @@
 /*
- * oip_parts.h: declarations that infer_request.c and infer_inputs.c share.
+ * parts.h: declarations that infer_request.c and infer_inputs.c share.
  */
-#ifndef CODEC_OIP_OIP_PARTS_H
-#define CODEC_OIP_OIP_PARTS_H
+#ifndef CODEC_OIP_PARTS_H
+#define CODEC_OIP_PARTS_H
 
 #include "codec/oip/oip.h"
 #include "codec/request/decoder.h"

@@ -1,8 +1,8 @@
 /*
- * json_path.c: finds the JSON pointer of a place in JSON text. It keeps the names and indices of the brackets that are
+ * path.c: finds the JSON pointer of a place in JSON text. It keeps the names and indices of the brackets that are
  * open at that place.
  */
-#include "codec/json/json_path.h"
+#include "codec/json/path.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /*
- * health_tls.h: TLS for `attnd health`. The client has the server's certificate from a file.
+ * tls.h: TLS for `attnd health`. The client has the server's certificate from a file.
  *
  * The client connects to an address, usually the loopback, so it has no name to compare with the certificate. Instead
  * the server must show the certificate from its settings, and prove that it has the key.
  */
-#ifndef HEALTH_HEALTH_TLS_H
-#define HEALTH_HEALTH_TLS_H
+#ifndef HEALTH_TLS_H
+#define HEALTH_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
- * health_client.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts.
+ * client.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts.
  */
-#ifndef HEALTH_HEALTH_CLIENT_H
-#define HEALTH_HEALTH_CLIENT_H
+#ifndef HEALTH_CLIENT_H
+#define HEALTH_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * health_tls.c: a TLS client for one short exchange.
+ * tls.c: a TLS client for one short exchange.
  */
-#include "health/health_tls.h"
+#include "health/tls.h"
 
 #include <stdio.h>
 

@@ -1,14 +1,14 @@
 /*
- * json_pieces.h: reads a long list or object of JSON in pieces, so that its whole tree is never in memory.
+ * pieces.h: reads a long list or object of JSON in pieces, so that its whole tree is never in memory.
  *
  * The tree of a piece is small. jansson reads every piece, so the text is checked as strictly as in one piece, but for
  * names that an object has twice in different pieces.
  */
-#ifndef CODEC_JSON_JSON_PIECES_H
-#define CODEC_JSON_JSON_PIECES_H
+#ifndef CODEC_JSON_PIECES_H
+#define CODEC_JSON_PIECES_H
 
 #include "base/text.h"
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 /*
  * The text of the list or object that an object has under a name, found by quotes and brackets alone. at NULL: the value

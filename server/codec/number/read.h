@@ -1,12 +1,12 @@
 /*
- * number_read.h: decimal text to float32 and float64, rounded once and correctly.
+ * read.h: decimal text to float32 and float64, rounded once and correctly.
  *
  * Up to 19 digits take one or two multiplications by a power of ten that is known to 128 bits (Lemire, "Number parsing
  * at a gigabyte per second", 2021). strtof and strtod take over when digits beyond the 19th could decide the result. A
  * float32 is never read by way of a double, because two roundings give a wrong result for half of the hard decimals.
  */
-#ifndef CODEC_NUMBER_NUMBER_READ_H
-#define CODEC_NUMBER_NUMBER_READ_H
+#ifndef CODEC_NUMBER_READ_H
+#define CODEC_NUMBER_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /*
- * json_tree.c: jansson with its memory in an arena. While it parses, no allocation of jansson returns NULL.
+ * tree.c: jansson with its memory in an arena. While it parses, no allocation of jansson returns NULL.
  *
  * When an allocation fails, jansson's parser goes on with an incomplete text: one of its assertions may then end the
  * process, or it may read past the end. So an allocation that fails leaves the parser at once, by longjmp. Nothing
  * leaks, because all memory of the parse is in the arena. A parse that was cancelled is left in the same way.
  */
-#include "codec/json/json_tree.h"
+#include "codec/json/tree.h"
 
 #include <setjmp.h>
 #include <stdalign.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
-#include "codec/json/json_plain.h"
+#include "codec/json/plain.h"
 
 /* jansson takes many small blocks, and a block of an arena fills whole cache lines. So blocks are cut from pieces. */
 enum { PIECE_BYTES = 4096 };

@@ -1,11 +1,11 @@
 /*
- * tensor_write.c: writes tensors as JSON text.
+ * write.c: writes tensors as JSON text.
  *
  * The row-major index of an element alone decides the brackets and commas around it. So the text of elements [from, to)
  * does not depend on the text before it. Large tensors are cut into pieces of a fixed number of elements, and all
  * threads format pieces. The text is the same for any number of threads.
  */
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/write.h"
 
 #include <assert.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/number_write.h"
-#include "codec/tensor/tensor_gather.h"
+#include "codec/number/write.h"
+#include "codec/tensor/gather.h"
 
 enum {
     BLOCK = 252,               /* elements copied at a time; a multiple of 3, for base64 */

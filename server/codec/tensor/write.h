@@ -1,8 +1,8 @@
 /*
- * tensor_write.h: writes a tensor as JSON text, in the same three forms that a request may use.
+ * write.h: writes a tensor as JSON text, in the same three forms that a request may use.
  */
-#ifndef CODEC_TENSOR_TENSOR_WRITE_H
-#define CODEC_TENSOR_TENSOR_WRITE_H
+#ifndef CODEC_TENSOR_WRITE_H
+#define CODEC_TENSOR_WRITE_H
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"

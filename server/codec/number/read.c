@@ -1,12 +1,12 @@
 /*
- * number_read.c: decimal text to float32, float64 and int64.
+ * read.c: decimal text to float32, float64 and int64.
  *
  * One scan turns the text into mantissa * 10^exponent with a mantissa of at most 19 digits. The conversion then takes
  * one or two multiplications (Lemire, "Number parsing at a gigabyte per second", 2021). An exact mantissa never needs a
  * slow path (Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded once, from the
  * decimal itself. strtof and strtod take over when digits beyond the 19th could decide the result.
  */
-#include "codec/number/number_read.h"
+#include "codec/number/read.h"
 
 #include <inttypes.h>
 #include <stdio.h>

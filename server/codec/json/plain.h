@@ -1,13 +1,13 @@
 /*
- * json_plain.h: a fast parser of plain JSON. Nearly all envelopes are plain. The parser takes a third of jansson's
+ * plain.h: a fast parser of plain JSON. Nearly all envelopes are plain. The parser takes a third of jansson's
  * time.
  *
  * Plain JSON has objects, arrays, strings of printable ASCII without escapes, integers of few digits without a sign,
  * true, false and null. jansson parses all other text and all invalid text, because it knows the whole of JSON and
  * words the errors. For plain text both parsers give the same tree.
  */
-#ifndef CODEC_JSON_JSON_PLAIN_H
-#define CODEC_JSON_JSON_PLAIN_H
+#ifndef CODEC_JSON_PLAIN_H
+#define CODEC_JSON_PLAIN_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /*
- * tensor_scan.h: reads a tensor from JSON text, straight into its buffer.
+ * scan.h: reads a tensor from JSON text, straight into its buffer.
  *
  * A JSON tree would take tens of bytes per number, and would round each number to double. So arrays that begin with a
  * number are lifted out of the text before the tree is made (skim.h). This file reads each of them once, in the type
  * that the core needs.
  */
-#ifndef CODEC_TENSOR_TENSOR_SCAN_H
-#define CODEC_TENSOR_TENSOR_SCAN_H
+#ifndef CODEC_TENSOR_SCAN_H
+#define CODEC_TENSOR_SCAN_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /*
- * number_word.c: reads the words for numbers that JSON cannot write.
+ * word.c: reads the words for numbers that JSON cannot write.
  */
-#include "codec/number/number_word.h"
+#include "codec/number/word.h"
 
 #include <math.h>
 #include <stddef.h>

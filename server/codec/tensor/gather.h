@@ -1,8 +1,8 @@
 /*
- * tensor_gather.h: copies elements of a tensor of any strides into contiguous memory.
+ * gather.h: copies elements of a tensor of any strides into contiguous memory.
  */
-#ifndef CODEC_TENSOR_TENSOR_GATHER_H
-#define CODEC_TENSOR_TENSOR_GATHER_H
+#ifndef CODEC_TENSOR_GATHER_H
+#define CODEC_TENSOR_GATHER_H
 
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"

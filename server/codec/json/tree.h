@@ -1,13 +1,13 @@
 /*
- * json_tree.h: jansson with its memory in an arena.
+ * tree.h: jansson with its memory in an arena.
  *
  * A tree takes up to a hundred times the bytes of its text. So its memory comes from the arena of the request, which
  * has a limit. When memory is short, jansson reports a syntax error, or nothing at all, or one of its assertions ends
  * the process. So a parse ends at the first allocation that fails, and json_tree_is_starved tells whether one did. The
  * state of a parse is kept per thread, because jansson's allocators take no context.
  */
-#ifndef CODEC_JSON_JSON_TREE_H
-#define CODEC_JSON_JSON_TREE_H
+#ifndef CODEC_JSON_TREE_H
+#define CODEC_JSON_TREE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /*
- * json_pieces.c: reads a long list or object of JSON in pieces.
+ * pieces.c: reads a long list or object of JSON in pieces.
  */
-#include "codec/json/json_pieces.h"
+#include "codec/json/pieces.h"
 
 #include <string.h>
 

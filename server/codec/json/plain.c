@@ -1,7 +1,7 @@
 /*
- * json_plain.c: parses plain JSON into a jansson tree, by recursive descent.
+ * plain.c: parses plain JSON into a jansson tree, by recursive descent.
  */
-#include "codec/json/json_plain.h"
+#include "codec/json/plain.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * tensor_gather.c: copies elements of a tensor of any strides into contiguous memory.
+ * gather.c: copies elements of a tensor of any strides into contiguous memory.
  */
-#include "codec/tensor/tensor_gather.h"
+#include "codec/tensor/gather.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /*
- * number_write.h: float32 and float64 to the shortest decimal text that reads back to the same value.
+ * write.h: float32 and float64 to the shortest decimal text that reads back to the same value.
  *
  * The text is JSON: no leading '+', no bare point, and "-0" for minus zero. Numbers from 0.00001 to below 1e16 are
  * plain. Other numbers have an exponent, as in "1e-7" and "1.5e21". NaN and infinities are not allowed here; the caller
  * writes them.
  */
-#ifndef CODEC_NUMBER_NUMBER_WRITE_H
-#define CODEC_NUMBER_NUMBER_WRITE_H
+#ifndef CODEC_NUMBER_WRITE_H
+#define CODEC_NUMBER_WRITE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /*
- * health_client.c: sends one GET, with or without TLS, and reads the status of the answer.
+ * client.c: sends one GET, with or without TLS, and reads the status of the answer.
  */
-#include "health/health_client.h"
+#include "health/client.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "health/health_tls.h"
+#include "health/tls.h"
 
 /* The time limit of connecting, of sending and of receiving, each. */
 enum { PATIENCE_S = 2 };

@@ -1,11 +1,11 @@
 /*
- * number_write.c: numbers to decimal text.
+ * write.c: numbers to decimal text.
  *
  * The shortest digits come from Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020). Many
  * decimals round to one value. Schubfach finds those with the fewest digits, and takes the closest of them. It needs
  * three multiplications by a power of ten. The C form follows that of Alexander Bolz (Drachennest, 2020).
  */
-#include "codec/number/number_write.h"
+#include "codec/number/write.h"
 
 #include <math.h>
 #include <stdbool.h>
