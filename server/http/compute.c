@@ -11,8 +11,8 @@
 #include "http/reply.h"
 #include "http/sender.h"
 #include "http/steps.h"
-#include "service/registry/layer/keeper.h"
 #include "service/limits.h"
+#include "service/registry/layer/keeper.h"
 
 static bool is_late(const struct request *request)
 {

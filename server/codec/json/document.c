@@ -7,9 +7,9 @@
 
 #include "codec/bytes/pace.h"
 #include "codec/json/habit.h"
+#include "codec/json/limits.h"
 #include "codec/json/path.h"
 #include "codec/json/tree.h"
-#include "codec/json/limits.h"
 
 /* Counts the bytes of white space at the beginning. */
 static size_t leading_space(const char *text, size_t length, const attn_arena *arena)

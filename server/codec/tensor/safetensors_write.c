@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "codec/bytes/bound.h"
+#include "codec/tensor/gather.h"
 #include "codec/tensor/safetensors.h"
 #include "codec/tensor/safetensors_types.h"
-#include "codec/tensor/gather.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the data of the file is little-endian");
 

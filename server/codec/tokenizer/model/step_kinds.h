@@ -6,8 +6,8 @@
 #define CODEC_TOKENIZER_MODEL_STEP_KINDS_H
 
 #include "base/text.h"
-#include "codec/json/pieces.h"
 #include "codec/json/node.h"
+#include "codec/json/pieces.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/text/draft.h"
 

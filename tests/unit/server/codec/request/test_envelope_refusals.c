@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/json/tree.h"
 #include "codec/json/limits.h"
+#include "codec/json/tree.h"
 #include "envelope_stage.h"
 #include "failing_json.h"
 #include "shared.h"
