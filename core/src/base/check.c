@@ -47,8 +47,8 @@ static void put_names(const struct attn_check *check, const char *field, const c
     append(to, message, strlen(message));
 }
 
-static bool refuse(struct attn_check *check, attn_status status, const char *field, const char *format,
-                   va_list arguments)
+__attribute__((format(printf, 4, 0))) static bool refuse(struct attn_check *check, attn_status status,
+                                                         const char *field, const char *format, va_list arguments)
 {
     char marked[sizeof check->err->message], message[sizeof check->err->message] = "";
     char name[sizeof check->err->field] = "";

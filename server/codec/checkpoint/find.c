@@ -185,11 +185,9 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
         ok = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, &outcome);
     ok = ok && choose_modules(config, own, trees, &modules, is_unknown, &outcome);
     struct finder finder = {.config = config, .arena = arena, .layers = layers, .outcome = &outcome};
-    ok = ok && find_all(&finder, checkpoint, modules);
-    if (ok && layers->count == 0) {
+    if (ok && find_all(&finder, checkpoint, modules) && layers->count == 0) {
         *is_unknown = true;
-        ok = outcome_fail(&outcome, ATTN_ERR_VALUE, NULL,
-                          "no tensor of the checkpoint belongs to a module of the mapping");
+        outcome_fail(&outcome, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint belongs to a module of the mapping");
     }
     json_decref(modules);
     json_decref(own);

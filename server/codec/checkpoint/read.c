@@ -212,7 +212,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
     builder.reader.config = config;
     if (ok) {
         struct architecture architecture = architecture_open(type != NULL ? type : "", trees);
-        ok = read_type(&architecture, type != NULL ? type : "", config, &builder);
+        read_type(&architecture, type != NULL ? type : "", config, &builder);
         architecture_close(&architecture);
     }
     json_decref(config);
