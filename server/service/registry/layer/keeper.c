@@ -439,14 +439,14 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
 
 /* ---- statistics ---- */
 
-bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct registry_statistics *more)
+struct registry_statistics layer_keeper_measure(const struct call *call, attn_status status, size_t batch)
 {
     struct timespec now;
     const struct call_times *times = &call->times;
     const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
     clock_gettime(CLOCK_REALTIME, &now);
-    *more = (struct registry_statistics){
+    return (struct registry_statistics){
         .successes = is_ok,
         .failures = !is_ok,
         .items = is_ok ? batch : 0,
@@ -458,14 +458,12 @@ bool layer_keeper_measure(const struct call *call, attn_status status, size_t ba
         .write_ms = is_ok ? times->write_ms : 0,
         .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
     };
-    return true;
 }
 
 void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
-    struct registry_statistics more;
-    if (layer_keeper_measure(call, status, batch, &more))
-        registry_count(layer_keeper_registry(call->in.layers), KIND_LAYER, layer, &more);
+    const struct registry_statistics more = layer_keeper_measure(call, status, batch);
+    registry_count(layer_keeper_registry(call->in.layers), KIND_LAYER, layer, &more);
 }
 
 /* ---- open and close ---- */

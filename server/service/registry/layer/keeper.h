@@ -87,8 +87,8 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name
  * in. batch is the number of sequences in the request.
  */
 void layer_keeper_count(const struct call *call, const char *name, attn_status status, size_t batch);
-/* Fills in what one request with that outcome adds to statistics. False: it is computed again, and adds nothing yet. */
-bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct registry_statistics *more);
+/* What one request with that outcome adds to statistics. */
+struct registry_statistics layer_keeper_measure(const struct call *call, attn_status status, size_t batch);
 /* Refuses for an errno of a call on the directory. */
 attn_status layer_refuse_errno(struct call *call, int error);
 

@@ -436,9 +436,8 @@ void models_look(struct models *models, struct text_span span, struct registry_r
 
 void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch)
 {
-    struct registry_statistics more;
-    if (layer_keeper_measure(call, status, batch, &more))
-        registry_count(models->settings.registry, KIND_MODEL, name, &more);
+    const struct registry_statistics more = layer_keeper_measure(call, status, batch);
+    registry_count(models->settings.registry, KIND_MODEL, name, &more);
 }
 
 static attn_status refuse_loading(struct call *call, const char *name)
