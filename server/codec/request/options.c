@@ -157,8 +157,8 @@ static attn_status decode_step(struct reading *reading, const struct node *node,
     if (!json_is_string(node->json))
         return node_fail_type(reading, node, "the name of a step, such as \"output\"");
     size_t index;
-    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    *want |= ATTN_STEP_BIT(index);
+    if (node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index) == ATTN_OK)
+        *want |= ATTN_STEP_BIT(index);
     return reading->status;
 }
 
