@@ -1,5 +1,5 @@
 /*
- * features.inc.h: attention by feature maps, linear and performer (attn/mechanism.h has the equations). Part of a
+ * keys.inc.h: attention by feature maps, linear and performer (attn/mechanism.h has the equations). Part of a
  * kernel. A run has these stages, in this order:
  *
  *     map_keys          performer: P s - |s|^2 / 2 for FEATURE_TILE keys, and its largest number

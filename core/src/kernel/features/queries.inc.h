@@ -1,5 +1,5 @@
 /*
- * queries.inc.h: attention by feature maps, the queries: from the sums of keys that features.inc.h computes, and
+ * queries.inc.h: attention by feature maps, the queries: from the sums of keys that keys.inc.h computes, and
  * from weights of pairs. Part of a kernel.
  */
 #ifndef ATTN_KERNEL_FEATURES_QUERIES_INC_H

@@ -1,6 +1,6 @@
 /*
- * test_rope.c: tests core/src/formulas/rope.c, queries_keys.c and gate.c: rotation, norms of queries and keys, caches,
- * the output gate.
+ * test_rope.c: tests core/src/formulas/rope.c, and queries_keys.c and run.c of core/src/layer: rotation, norms of queries
+ * and keys, caches, the output gate.
  */
 #include "attn/rope.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_answer.c: tests of server/codec/answer/json.c and error_answer.c.
+ * test_answer.c: tests of server/codec/answer/json.c and error.c.
  */
 #include "codec/answer/forms.h"
 

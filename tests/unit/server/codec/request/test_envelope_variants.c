@@ -1,5 +1,5 @@
 /*
- * test_envelope_variants.c: refusals of server/codec/request/rope_options.c, mechanism.c, cache_options.c, kept_base.c
+ * test_envelope_variants.c: refusals of server/codec/request/rope_options.c, mechanism.c, options.c, kept_base.c
  * and kept_layer.c: rotations, mechanisms, caches, kept layers, and requests with one.
  */
 #include <stdio.h>
