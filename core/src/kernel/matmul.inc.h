@@ -7,21 +7,18 @@
 #include "kernel/pack.inc.h"
 #include "kernel/softmax.inc.h"
 
-/*
- * A score is a sum of partial sums, which round less: each has SUM_FEATURES products, in heads of more than LONG_HEAD
- * features half as many. After LONGEST_SUM features the sum of the partial sums is scaled and added to the score.
- */
-enum { SUM_FEATURES = 32, LONG_HEAD = 64, LONGEST_SUM = 256 };
+/* The numbers of a product that are added one after the other. Longer products are sums of such sums, which round less. */
+enum { RUN_PRODUCTS = 64 };
+static_assert((int)RUN_KEYS <= (int)RUN_PRODUCTS, "a run of keys is one sum");
 
 /*
  * A product of register tiles that lie below each other: groups of REGISTER_ROWS rows of n scalars a times n rows of a
- * whole panel of b, or of one vector. Partial sums, of first products and then of run products each, are added to a sum
- * of sums.
+ * whole panel of b, or of one vector; n <= RUN_PRODUCTS.
  */
 struct register_product {
     const REAL *a, *b;
     ptrdiff_t a_stride;
-    size_t b_stride, groups, n, first, run;
+    size_t b_stride, groups, n;
     REAL scale;
     const REAL *add; /* to = add + scale a b; NULL: nothing is added; rows are to_stride apart, as those of to */
     REAL *to;
@@ -50,17 +47,8 @@ ALWAYS_INLINE void add_products(vec sum[][REGISTER_VECTORS], const REAL *const *
     }
 }
 
-ALWAYS_INLINE void add_sums(vec part[][REGISTER_VECTORS], vec sum[][REGISTER_VECTORS], const int width)
-{
-#pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS; r++)
-#pragma GCC unroll 2
-        for (int w = 0; w < width; w++)
-            part[r][w] += sum[r][w];
-}
-
 /* at: the first number of the register tile in to. */
-ALWAYS_INLINE void store_sums(const struct register_product *product, size_t at, vec part[][REGISTER_VECTORS],
+ALWAYS_INLINE void store_sums(const struct register_product *product, size_t at, vec sum[][REGISTER_VECTORS],
                               const int width)
 {
     const REAL scale = product->scale, *add = product->add;
@@ -70,7 +58,7 @@ ALWAYS_INLINE void store_sums(const struct register_product *product, size_t at,
 #pragma GCC unroll 2
         for (int w = 0; w < width; w++) {
             const size_t here = at + (size_t)w * LANES;
-            store(to + here, add == NULL ? scale * part[r][w] : load(add + here) + scale * part[r][w]);
+            store(to + here, add == NULL ? scale * sum[r][w] : load(add + here) + scale * sum[r][w]);
         }
 }
 
@@ -82,15 +70,12 @@ static inline void prefetch_map(const REAL *map, size_t stride)
             __builtin_prefetch((const char *)map + byte, 1);
 }
 
-/*
- * AVX-512 has registers for the sums and the sums of sums, 6 rows and 2 vectors each, and reaches 0.97 of the peak: 8
- * loads for 12 multiply-adds, where 12 rows of one vector take 13. With 16 registers the sums of sums spill to memory.
- */
+/* 6 rows of 2 vectors take 8 loads for 12 multiply-adds, and 15 registers. */
 ALWAYS_INLINE void multiply_registers(const struct register_product *product, const int width)
 {
     enum { FOURS = (REGISTER_ROWS + 3) / 4 };
     const ptrdiff_t stride = product->a_stride;
-    const size_t first_run = product->first, next_run = product->run, b_stride = product->b_stride;
+    const size_t b_stride = product->b_stride, n = product->n;
     const REAL *rows = product->a, *map = product->map;
     for (size_t group = 0; group < product->groups; group++, rows += REGISTER_ROWS * stride) {
         prefetch_ahead(product->ahead, product->lists_ahead);
@@ -102,18 +87,14 @@ ALWAYS_INLINE void multiply_registers(const struct register_product *product, co
         const REAL *a[FOURS]; /* x86 addresses four rows by one pointer, the stride and three times the stride */
         for (int four = 0; four < FOURS; four++)
             a[four] = rows + 4 * four * stride;
-        vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-        for (size_t left = product->n, run = first_run; left > 0; left -= run, run = next_run) {
-            run = attn_min(run, left);
-            vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-            for (const REAL *end = b + run * b_stride; b < end; b += b_stride) {
-                add_products(sum, a, stride, b, width);
-                for (int four = 0; four < FOURS; four++)
-                    a[four]++;
-            }
-            add_sums(part, sum, width);
+        vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+#pragma GCC unroll 4
+        for (size_t i = 0; i < n; i++, b += b_stride) {
+            add_products(sum, a, stride, b, width);
+            for (int four = 0; four < FOURS; four++)
+                a[four]++;
         }
-        store_sums(product, group * REGISTER_ROWS * product->to_stride, part, width);
+        store_sums(product, group * REGISTER_ROWS * product->to_stride, sum, width);
     }
 }
 
@@ -142,14 +123,12 @@ static const REAL *place_of_weights(const struct task *task, const struct tile *
 static void score_groups(struct task *task, const struct tile *tile, const REAL *k, size_t column, size_t r,
                          size_t groups, REAL scale)
 {
-    const size_t d_k = task->job->d_k, run = d_k > LONG_HEAD ? SUM_FEATURES / 2 : SUM_FEATURES;
+    const size_t d_k = task->job->d_k;
     const bool is_full = tile->rows - r >= REGISTER_ROWS;
     const REAL *first_row = is_full ? query_row(task, tile, r) : task->q_pack;
     struct register_product product = {.a_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k,
                                        .b_stride = PANEL,
                                        .groups = groups,
-                                       .first = run,
-                                       .run = run,
                                        .scale = scale,
                                        .to = task->s + r * TILE_STRIDE + column,
                                        .to_stride = TILE_STRIDE,
@@ -157,10 +136,10 @@ static void score_groups(struct task *task, const struct tile *tile, const REAL 
                                        .lists_ahead = AHEAD,
                                        .map = place_of_weights(task, tile, r, column),
                                        .map_stride = task->job->kept_keys};
-    for (size_t d = 0; d < d_k; d += LONGEST_SUM) {
+    for (size_t d = 0; d < d_k; d += RUN_PRODUCTS) {
         product.a = first_row + d;
         product.b = k + d * PANEL;
-        product.n = attn_min(d_k - d, LONGEST_SUM);
+        product.n = attn_min(d_k - d, RUN_PRODUCTS);
         product.add = d == 0 ? NULL : product.to;
         multiply_by_panel(&product);
     }
@@ -221,16 +200,13 @@ static size_t groups_that_share(const struct task *task, const struct tile *tile
     return groups;
 }
 
-/*
- * Adds p v for the columns from … to of the tile and a panel of features to task->part. Sums of SUM_KEYS keys begin at
- * multiples of SUM_KEYS.
- */
+/* Adds p v for the columns from … to of the tile, at most a run, and a panel of features to task->part. */
 static void context_panel(struct task *task, const struct tile *tile, size_t panel, size_t from, size_t to)
 {
     const size_t columns = task->v_columns, width = attn_min(columns - panel, PANEL);
     const REAL *v = task->v_pack + block_of(task, tile) * TILE_KEYS * columns + panel * TILE_KEYS;
     struct register_product product = {
-        .a_stride = TILE_STRIDE, .b_stride = width, .run = SUM_KEYS, .scale = 1, .to_stride = columns};
+        .a_stride = TILE_STRIDE, .b_stride = width, .scale = 1, .to_stride = columns};
     for (size_t r = 0; r < tile->rows; r += product.groups * REGISTER_ROWS) {
         const attn_span seen = seen_by_group(task, r, from, to);
         product.groups = groups_that_share(task, tile, r, from, to);
@@ -239,7 +215,6 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
         product.a = task->s + r * TILE_STRIDE + seen.from;
         product.b = v + seen.from * width;
         product.n = seen.to - seen.from;
-        product.first = SUM_KEYS - seen.from % SUM_KEYS;
         product.add = product.to = task->part + r * columns + panel;
         (width == PANEL ? multiply_by_panel : multiply_by_vector)(&product);
     }

@@ -117,18 +117,16 @@ static void multiply_features(struct feature_task *task, const struct feature_pr
         struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
                                            .b_stride = p->b_stride,
                                            .groups = attn_ceil_div(p->rows, REGISTER_ROWS),
-                                           .first = SUM_KEYS,
-                                           .run = SUM_KEYS,
                                            .scale = 1,
                                            .add = p->add == NULL ? NULL : p->add + c,
                                            .to = p->to + c,
                                            .to_stride = p->to_stride,
                                            .ahead = task->ahead,
                                            .lists_ahead = LISTS_AHEAD};
-        for (size_t i = 0; i < p->inner; i += LONGEST_SUM, product.add = product.to) {
+        for (size_t i = 0; i < p->inner; i += RUN_PRODUCTS, product.add = product.to) {
             product.a = p->a + i;
             product.b = p->b + i * p->b_stride + c;
-            product.n = attn_min(p->inner - i, LONGEST_SUM);
+            product.n = attn_min(p->inner - i, RUN_PRODUCTS);
             (p->columns - c > LANES ? multiply_by_panel : multiply_by_vector)(&product);
         }
         if (features_stop(task, p->rows * PANEL * p->inner))
