@@ -202,14 +202,14 @@ static bool recompute_weights(struct task *task, struct tile *tile, const struct
     if (reach.from >= reach.to || (attn_mask_has_lookup(task->job->mask) && !allow_row(task, tile, 0)))
         return false;
     const size_t n = tile->to - tile->from, capped = task->capped, saturated = task->saturated;
-    REAL *x = task->s + tile->from, unused = 0;
+    REAL *x = task->s + tile->from, unused = 0, low;
     decode_scores(task, tile, (REAL)task->job->scale);
     if (task->job->softcap > 0)
         cap_row(x, n, (REAL)task->job->softcap);
-    mask_and_measure(task, tile, 0, &unused);
+    mask_and_measure(task, tile, 0, &low, &unused);
     task->capped = capped; /* the row was counted before */
     task->saturated = saturated;
-    exponentiate(task->s, tile->from, tile->to, end->top);
+    exponentiate(task->s, tile->from, tile->to, end->top, false);
     for (size_t c = 0; c < n; c++)
         x[c] *= (REAL)0.5 / end->sum;
     if (task->job->dropout > 0)

@@ -313,21 +313,29 @@ static void add_mask_bias(const struct task *task, const struct tile *tile, size
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
-/* x = exp(x - m) in columns from … to of a tile, for x <= m. Returns the sum, added up in runs of RUN_KEYS. */
-static REAL exponentiate(REAL *x, size_t from, size_t to, REAL m)
+/*
+ * x = exp(x - m) in columns from … to of a tile, for x <= m. Returns the sum, added up in runs of RUN_KEYS. is_normal: no
+ * result is below the smallest normal number, except the 0 of hidden keys.
+ */
+ALWAYS_INLINE REAL exponentiate_as(REAL *x, size_t from, size_t to, REAL m, const bool is_normal)
 {
     vec sum = {0};
     for (size_t c = from; c < to;) {
         const size_t end = attn_min(to, c / RUN_KEYS * RUN_KEYS + RUN_KEYS);
         vec part = {0};
         for (; c < end; c += LANES) {
-            vec p = exp_up_to_highest(load(x + c) - m);
+            const vec y = load(x + c) - m, p = is_normal ? exp_normal(y) : exp_up_to_highest(y);
             store(x + c, p);
             part += p;
         }
         sum += part;
     }
     return sum_lanes(sum);
+}
+
+static REAL exponentiate(REAL *x, size_t from, size_t to, REAL m, bool is_normal)
+{
+    return is_normal ? exponentiate_as(x, from, to, m, true) : exponentiate_as(x, from, to, m, false);
 }
 
 /* Sum of (x - m) exp(x - m) over the keys that are not hidden. */
@@ -389,20 +397,24 @@ static bool has_plain_scores(const struct attn_heads_job *job)
     return job->softcap == 0 && !attn_mask_has_lookup(job->mask) && job->distance_bias.data == NULL;
 }
 
-/* Masks the row and adds its biases. Returns the largest sum, and raises *max_abs to the largest |score|. */
-static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t r, REAL *max_abs)
+/*
+ * Masks the row and adds its biases. Returns the largest sum, and raises *max_abs to the largest |score|. *low: the
+ * smallest sum of a key that is not hidden, or -infinity.
+ */
+static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t r, REAL *low, REAL *max_abs)
 {
     REAL *x = task->s + r * TILE_STRIDE, largest;
     const size_t n = tile->to - tile->from;
     if (has_plain_scores(task->job)) {
         const attn_span seen = columns_of_span(tile, task->span[tile->row0 + r]);
-        REAL low, high = hide_and_measure(x, tile, seen, &low);
-        if (!(high - low < (REAL)INFINITY))
+        const REAL high = hide_and_measure(x, tile, seen, low);
+        if (!(high - *low < (REAL)INFINITY))
             return max_of(x + tile->from, n, max_abs);
         *max_abs = high > *max_abs ? high : *max_abs;
-        *max_abs = -low > *max_abs ? -low : *max_abs;
+        *max_abs = -*low > *max_abs ? -*low : *max_abs;
         return high;
     }
+    *low = -(REAL)INFINITY;
     mask_row(task, tile, r, x);
     if (task->job->softcap > 0)
         count_capped(task, x + tile->from, n);
@@ -429,10 +441,11 @@ static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t 
  */
 struct row_group {
     size_t r, rows;
-    REAL before[SOFTMAX_ROWS]; /* the running maximum before this tile */
-    REAL shift[SOFTMAX_ROWS];  /* the running maximum now, or 0 where it is -infinity: exp(x - shift) */
-    REAL *alpha;               /* e^(before - shift), in the memory of the task; 1 for rows that do not exist */
-    REAL sum[SOFTMAX_ROWS];    /* of the weights of this tile */
+    REAL before[SOFTMAX_ROWS];    /* the running maximum before this tile */
+    REAL shift[SOFTMAX_ROWS];     /* the running maximum now, or 0 where it is -infinity: exp(x - shift) */
+    REAL *alpha;                  /* e^(before - shift), in the memory of the task; 1 for rows that do not exist */
+    REAL sum[SOFTMAX_ROWS];       /* of the weights of this tile */
+    bool is_normal[SOFTMAX_ROWS]; /* no weight of a key that is not hidden is subnormal */
 };
 
 static void raise_maxima(struct task *task, const struct tile *tile, struct row_group *group, REAL *max_abs)
@@ -444,11 +457,13 @@ static void raise_maxima(struct task *task, const struct tile *tile, struct row_
         REAL *x = task->s + r * TILE_STRIDE;
         if (task->job->softcap > 0)
             cap_row(x + tile->from, tile->to - tile->from, (REAL)task->job->softcap);
-        const REAL before = task->m[row], largest = mask_and_measure(task, tile, r, max_abs);
+        REAL low;
+        const REAL before = task->m[row], largest = mask_and_measure(task, tile, r, &low, max_abs);
         keep_row(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
         const REAL m = task->m[row] = largest > before ? largest : before;
         /* All scores so far are -infinity: with any finite shift the exponentials are 0, and not NaN. */
         group->shift[n] = m == -(REAL)INFINITY ? 0 : m;
+        group->is_normal[n] = low - group->shift[n] >= EXP_NORMAL;
         group->before[n] = before;
         group->alpha[n] = m == before ? 0 : before - group->shift[n];
     }
@@ -488,7 +503,8 @@ static void softmax_group(struct task *task, const struct tile *tile, size_t r, 
     raise_maxima(task, tile, &group, max_abs);
     add_entropies(task, tile, &group);
     for (size_t n = 0; n < rows; n++)
-        group.sum[n] = exponentiate(task->s + (r + n) * TILE_STRIDE, tile->from, tile->to, group.shift[n]);
+        group.sum[n] =
+            exponentiate(task->s + (r + n) * TILE_STRIDE, tile->from, tile->to, group.shift[n], group.is_normal[n]);
     for (size_t n = 0; n < rows; n++) {
         const size_t row = tile->row0 + r + n;
         add_compensated(&task->l[row], &task->l_low[row], group.alpha[n], group.sum[n]);

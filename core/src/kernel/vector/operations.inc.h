@@ -210,26 +210,11 @@ static inline ivec mask_from_bytes(const uint8_t *from)
 #endif
 }
 
-/* p 2^n for an integer n and p near 1: rounded once, even where the result is subnormal, infinite or 0. */
-static inline vec ldexp_vec(vec p, vec n, ivec whole)
-{
-#if defined(__AVX512F__) && REAL_BITS == 64
-    (void)whole;
-    return (vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
-#else
-    /* Two factors, because 2^n alone may be out of range; only the second product can round. */
-    (void)n;
-    ivec half = whole >> 1;
-    vec first = (vec)((half + EXPONENT_BIAS) << MANTISSA_BITS);
-    vec second = (vec)((whole - half + EXPONENT_BIAS) << MANTISSA_BITS);
-    return p * first * second;
-#endif
-}
-
 /*
  * e^x to within about 1 ulp: exactly 1 at 0, 0 at -infinity, NaN at NaN. Cody and Waite, "Software Manual for the
  * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n by the exponent.
- * exp_up_to_highest is for x <= EXP_HIGHEST, as in a softmax.
+ * exp_up_to_highest is for x <= EXP_HIGHEST, as in a softmax. exp_normal has the same bits for EXP_NORMAL <= x, and is 0
+ * at -infinity; between them it is either.
  */
 #if defined(__AVX512F__) && REAL_BITS == 32
 /*
@@ -252,22 +237,47 @@ static inline vec exp_up_to_highest(vec x)
     vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* the lowest bits are n modulo 1 */
     return (vec)_mm512_maskz_scalef_ps(is_not_0, (__m512)fma_vec(two, p, two), (__m512)n); /* scalef rounds n down */
 }
+static inline vec exp_normal(vec x)
+{
+    return exp_up_to_highest(x);
+}
 #else
-static inline vec exp_up_to_highest(vec x)
+/* e^x = (1 + the result) 2^n. The lowest bits of *shifted are n. */
+static inline vec exp_less_1(vec x, vec *shifted)
 {
     const REAL shift = ROUNDING_SHIFT;
-    x = max_vec(splat(EXP_LOWEST), x);                                 /* in this order of arguments NaN stays NaN */
-    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to an integer */
-    vec n = shifted - shift;
-    ivec whole = (ivec)shifted - (ivec)splat(shift);
+    *shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to an integer */
+    const vec n = *shifted - shift;
     vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
     r = fma_scalar((REAL) - (LN2_LOW), n, r);
     static const REAL coefficient[] = {EXP_COEFFICIENTS};
     vec p = splat(coefficient[0]);
     for (size_t c = 1; c < sizeof coefficient / sizeof *coefficient; c++)
         p = fma_vec(p, r, splat(coefficient[c]));
-    p = fma_vec(p, r * r, r) + 1;
-    return ldexp_vec(p, n, whole);
+    return fma_vec(p, r * r, r);
+}
+
+/* 2^n for a normal result. The shift drops all bits of ROUNDING_SHIFT. */
+static inline vec power_of_2(ivec n)
+{
+    return (vec)((n << MANTISSA_BITS) + ((INTEGER)EXPONENT_BIAS << MANTISSA_BITS));
+}
+
+static inline vec exp_up_to_highest(vec x)
+{
+    vec shifted;
+    const vec p = exp_less_1(max_vec(splat(EXP_LOWEST), x), &shifted); /* in this order of arguments NaN stays NaN */
+    /* Two factors, because 2^n alone may be out of range; only the second product can round. */
+    const ivec n = (ivec)shifted - (ivec)splat(ROUNDING_SHIFT), half = n >> 1;
+    const vec first = power_of_2(half);
+    return fma_vec(p, first, first) * power_of_2(n - half);
+}
+
+static inline vec exp_normal(vec x)
+{
+    vec shifted;
+    const vec p = exp_less_1(x, &shifted), factor = power_of_2((ivec)shifted);
+    return (vec)((ivec)fma_vec(p, factor, factor) & ~(x < splat(EXP_NORMAL))); /* NaN stays NaN */
 }
 #endif
 
