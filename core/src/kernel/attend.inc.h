@@ -6,7 +6,7 @@
  *     x = s               after softcap, bias, mask: row by row, in place
  *     m' = max(m, max x)  the running maximum of the row
  *     p = exp(x - m')     in place of x; l = l e^(m - m') + sum p
- *     o = o e^(m - m') + p v          p v as a sum of sums of sums: SUM_KEYS, RUN_KEYS
+ *     o = o e^(m - m') + p v          p v as a sum of sums: RUN_KEYS
  *
  * and at the end o / l: the online softmax of Milakov and Gimelshein (2018), tiled as in Dao et al., "FlashAttention"
  * (2022). The positions of keys and features alone fix the order of every sum. So no bit depends on which rows share a

@@ -13,7 +13,8 @@ enum {
     TILE_KEYS = 512, /* keys per tile: partial sums are taken per tile, so the bits of a result depend on it */
     /*
      * A sum over keys is a sum of sums, because a plain sum of n numbers can be off by n roundings. The levels are:
-     * SUM_KEYS products, RUN_KEYS keys, a tile (with many queries), and all keys by compensated summation.
+     * SUM_KEYS products (with few queries), RUN_KEYS keys, a tile (with many queries), and all keys by compensated
+     * summation.
      * docs/accuracy.md derives its bound from these numbers.
      */
     SUM_KEYS = 16,

@@ -205,8 +205,7 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
 {
     const size_t columns = task->v_columns, width = attn_min(columns - panel, PANEL);
     const REAL *v = task->v_pack + block_of(task, tile) * TILE_KEYS * columns + panel * TILE_KEYS;
-    struct register_product product = {
-        .a_stride = TILE_STRIDE, .b_stride = width, .scale = 1, .to_stride = columns};
+    struct register_product product = {.a_stride = TILE_STRIDE, .b_stride = width, .scale = 1, .to_stride = columns};
     for (size_t r = 0; r < tile->rows; r += product.groups * REGISTER_ROWS) {
         const attn_span seen = seen_by_group(task, r, from, to);
         product.groups = groups_that_share(task, tile, r, from, to);
