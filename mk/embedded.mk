@@ -22,9 +22,11 @@ OPENAPI_OBJ := $(call obj,$(OPENAPI_SRC)) $(filter $(addprefix $(BUILD)/server/,
 $(BUILD)/openapi: $(OPENAPI_OBJ) $(BUILD)/libattn.a
 	$(Q)$(call step,linking $@)$(LINK) $(addprefix -Wl$(comma)--wrap=,$(OPENAPI_WRAPPED)) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
-# In the order of the document: the paths of the server's own interface come first.
-OPENAPI_TEXT := server/openapi/document.json \
-	$(foreach folder,paths/v1 paths/v2 paths schemas components,$(sort $(wildcard server/openapi/$(folder)/*.json)))
+# In the order of the document: the paths of the server's own interface come first. Gradients are the last schemas, because
+# programs that generate clients declare a list of words (steps) where it stands, and use it in a longer list.
+openapi_parts := $(foreach folder,paths/v1 paths/v2 paths schemas components,$(sort $(wildcard server/openapi/$(folder)/*.json)))
+openapi_last := server/openapi/schemas/gradients.json
+OPENAPI_TEXT := server/openapi/document.json $(filter-out $(openapi_last),$(openapi_parts)) $(openapi_last)
 $(BUILD)/server/openapi.json: $(OPENAPI_TEXT) $(BUILD)/openapi VERSION
 	$(Q)mkdir -p $(@D)
 	$(Q)$(UNCOUNTED_in_$(MODE)) $(RUN) $(BUILD)/openapi $(OPENAPI_TEXT) > $@
