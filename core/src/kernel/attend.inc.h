@@ -87,10 +87,10 @@ static void keep_scores(struct task *task, const struct tile *tile)
     memset(task->panel_is_seen, 1, (tile->rows + REGISTER_ROWS - 1) / REGISTER_ROWS * PANELS);
     compute_scores(task, &whole, 1);
     for (size_t r = 0; r < tile->rows; r++)
-        keep_seen_row(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
+        keep_seen_row(task, &whole, MAP_SCORES, r, task->s + r * task->s_stride);
     compute_scores(task, &whole, (REAL)task->job->scale);
     for (size_t r = 0; r < tile->rows; r++) {
-        REAL *x = task->s + r * TILE_STRIDE;
+        REAL *x = task->s + r * task->s_stride;
         if (task->job->softcap > 0)
             cap_row(x, whole.to, (REAL)task->job->softcap);
         keep_seen_row(task, &whole, MAP_SCALED, r, x);
@@ -115,6 +115,21 @@ static void attend_tile(struct task *task, struct tile tile, REAL *max_abs)
     add_non_finite_values(task, &tile);
 }
 
+/* Writes a block of held weights of a row to a map, times gain. They are 0 if the row sees no key of the block. */
+static void write_held_block(const struct task *task, size_t row, attn_span block, REAL gain, REAL *to)
+{
+    const REAL *p = task->rows_of_s + row % TILE_ROWS * task->s_stride;
+    size_t j = block.from;
+    if (task->block_max[row * task->key_blocks + block.from / TILE_KEYS] == -(REAL)INFINITY) {
+        memset(to + j, 0, (block.to - j) * sizeof(REAL));
+        return;
+    }
+    for (; j + LANES <= block.to && task->streams_maps; j += LANES)
+        stream(to + j, load(p + j) * gain);
+    for (; j < block.to; j++)
+        to[j] = p[j] * gain;
+}
+
 /* Normalises the kept p of a row: p e^(block maximum - row maximum) / l. */
 static void normalise_map_row(const struct task *task, int which, size_t row, REAL m, REAL l)
 {
@@ -127,16 +142,17 @@ static void normalise_map_row(const struct task *task, int which, size_t row, RE
         REAL gain = exp_scalar(task->block_max[row * task->key_blocks + block] - m) / l;
         size_t from = block * TILE_KEYS, to = from + TILE_KEYS < job->kv_len ? from + TILE_KEYS : job->kv_len;
         bool is_plain = gain - gain == 0; /* finite: the zeros of hidden keys stay 0 */
-        if (job->key_slot == NULL && is_plain)
+        if (task->holds_rows)
+            write_held_block(task, row, (attn_span){from, to}, is_plain ? gain : 1, x);
+        else if (job->key_slot == NULL && is_plain)
             for (size_t j = from; j < to; j++)
                 x[j] *= gain;
-        else
-            for (size_t j = from; j < to; j++) {
-                size_t slot = job->key_slot == NULL ? j : job->key_slot[j];
-                if (slot != SIZE_MAX &&
-                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, position.h, position.i, j)))
-                    x[slot] *= gain;
-            }
+        for (size_t j = from; j < to && !(is_plain && job->key_slot == NULL); j++) {
+            size_t slot = job->key_slot == NULL ? j : job->key_slot[j];
+            if (slot != SIZE_MAX &&
+                (is_plain || attn_mask_allows(job->mask, job->compute, task->b, position.h, position.i, j)))
+                x[slot] *= gain;
+        }
     }
 }
 
@@ -280,6 +296,15 @@ static bool divide_row(const REAL *o, const REAL *o_low, const struct row_total 
     return sum_lanes(check) == 0;
 }
 
+static void finish_maps(const struct task *task, size_t row, const struct row_total *end)
+{
+    if (task->block_max == NULL || !(task->holds_rows || task->row_sees_key[row]))
+        return;
+    normalise_map_row(task, MAP_ATTENTION, row, end->top, end->sum);
+    normalise_map_row(task, MAP_MEAN_SOURCE, row, end->top, end->sum);
+    normalise_map_row(task, MAP_DROPPED, row, end->top, end->sum);
+}
+
 static REAL *context_row(const struct task *task, size_t row)
 {
     const struct attn_operand *context = &task->job->context;
@@ -296,6 +321,7 @@ static void finish_row(struct task *task, size_t row)
     const struct row_total end = total_of_row(task, row);
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
     REAL *to = context_row(task, row);
+    finish_maps(task, row, &end); /* before the row is computed again, which overwrites held weights */
     if (!sees)
         memset(to, 0, job->d_v * sizeof(REAL));
     else if (!divide_row(o, o_low, &end, job->d_v, to) && !(task->row_sees_key[row] & SEES_NON_FINITE) &&
@@ -303,11 +329,6 @@ static void finish_row(struct task *task, size_t row)
         repair_overflow(task, row, &end, to);
     job->row_is_empty[at] = !sees;
     write_row_numbers(task, row, at, sees, &end);
-    if (sees && task->block_max != NULL) {
-        normalise_map_row(task, MAP_ATTENTION, row, end.top, end.sum);
-        normalise_map_row(task, MAP_MEAN_SOURCE, row, end.top, end.sum);
-        normalise_map_row(task, MAP_DROPPED, row, end.top, end.sum);
-    }
 }
 
 /* Prefetches the queries of a tile of rows, and before their last keys the results. */
@@ -335,6 +356,7 @@ static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t
             return;
         tile.key0 = key0;
         tile.keys = attn_min(end_key - key0, TILE_KEYS);
+        task->s = task->rows_of_s + (task->holds_rows ? key0 : 0);
         attend_tile(task, tile, max_abs);
     }
 }
@@ -374,6 +396,7 @@ static inline void attend(const struct attn_heads_job *job, size_t t, void *scra
         attend_chunk(&task, &max_abs);
     else
         attend_rows(&task, 0, task.first_key, task.end_key, &max_abs);
+    drain_streams();
     job->task_max_abs[t] = (double)max_abs;
     job->task_capped[t] = task.capped;
     job->task_saturated[t] = task.saturated;

@@ -323,13 +323,13 @@ static void score_bf16_tile(struct task *task, const struct tile *tile, REAL sca
                                    .pairs = pairs,
                                    .scale = scale,
                                    .is_first = true,
-                                   .to_stride = TILE_STRIDE};
+                                   .to_stride = task->s_stride};
     const uint64_t mode = attn_float_mode_flush();
     for (size_t column = tile->from; column < tile->to; column += BF16_COLUMNS)
         for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
             product.a = task->q_bf16 + r * product.a_stride;
             product.b = k + column * pairs;
-            product.to = task->s + r * TILE_STRIDE + column;
+            product.to = task->s + r * task->s_stride + column;
             score_bf16_columns(product, task->panel_is_seen + r / REGISTER_ROWS * PANELS + column / PANEL,
                                attn_min(tile->to - column, BF16_COLUMNS));
         }
@@ -348,7 +348,7 @@ static void context_bf16_run(struct task *task, const struct tile *tile, size_t 
                                    .scale = 1,
                                    .to_stride = columns};
     for (size_t row = 0; row < REGISTER_ROWS; row++)
-        round_row(task->s + (r + row) * TILE_STRIDE + from, to - from, task->p_bf16 + row * BF16_RUN);
+        round_row(task->s + (r + row) * task->s_stride + from, to - from, task->p_bf16 + row * BF16_RUN);
     for (size_t column = 0, width; column < columns; column += width) {
         const size_t left = columns - column;
         width = left >= BF16_COLUMNS ? BF16_COLUMNS : left >= PANEL ? PANEL : LANES;

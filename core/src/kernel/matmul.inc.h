@@ -113,7 +113,7 @@ static const REAL *place_of_weights(const struct task *task, const struct tile *
 {
     const struct attn_heads_job *job = task->job;
     const int which = job->map[MAP_ATTENTION].data != NULL ? MAP_ATTENTION : MAP_MEAN_SOURCE;
-    if (!wants_weights(job) || job->key_slot != NULL || job->query_slot != NULL)
+    if (task->streams_maps || !wants_weights(job) || job->key_slot != NULL || job->query_slot != NULL)
         return NULL;
     const REAL *row = map_row(task, which, position_of(task, tile->row0 + r));
     return row == NULL ? NULL : row + tile->key0 + column;
@@ -130,8 +130,8 @@ static void score_groups(struct task *task, const struct tile *tile, const REAL 
                                        .b_stride = PANEL,
                                        .groups = groups,
                                        .scale = scale,
-                                       .to = task->s + r * TILE_STRIDE + column,
-                                       .to_stride = TILE_STRIDE,
+                                       .to = task->s + r * task->s_stride + column,
+                                       .to_stride = task->s_stride,
                                        .ahead = task->ahead,
                                        .lists_ahead = AHEAD,
                                        .map = place_of_weights(task, tile, r, column),
@@ -205,13 +205,14 @@ static void context_panel(struct task *task, const struct tile *tile, size_t pan
 {
     const size_t columns = task->v_columns, width = attn_min(columns - panel, PANEL);
     const REAL *v = task->v_pack + block_of(task, tile) * TILE_KEYS * columns + panel * TILE_KEYS;
-    struct register_product product = {.a_stride = TILE_STRIDE, .b_stride = width, .scale = 1, .to_stride = columns};
+    struct register_product product = {
+        .a_stride = (ptrdiff_t)task->s_stride, .b_stride = width, .scale = 1, .to_stride = columns};
     for (size_t r = 0; r < tile->rows; r += product.groups * REGISTER_ROWS) {
         const attn_span seen = seen_by_group(task, r, from, to);
         product.groups = groups_that_share(task, tile, r, from, to);
         if (seen.from == seen.to)
             continue;
-        product.a = task->s + r * TILE_STRIDE + seen.from;
+        product.a = task->s + r * task->s_stride + seen.from;
         product.b = v + seen.from * width;
         product.n = seen.to - seen.from;
         product.add = product.to = task->part + r * columns + panel;
@@ -292,7 +293,7 @@ static void add_non_finite_values(struct task *task, const struct tile *tile)
         REAL *o = task->o + (tile->row0 + r) * task->v_columns;
         for (size_t j = seen.from; (j = next_non_finite(non_finite, allow, j, seen.to)) < seen.to; j++) {
             const REAL *v = wide_row(&task->values, tile->key0 + j, job->d_v, task->gathered);
-            add_non_finite_value(task->s[r * TILE_STRIDE + j], v, job->d_v, o);
+            add_non_finite_value(task->s[r * task->s_stride + j], v, job->d_v, o);
             task->row_sees_key[tile->row0 + r] |= SEES_NON_FINITE;
         }
     }

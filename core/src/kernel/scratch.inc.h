@@ -20,6 +20,8 @@ enum {
     SOFTMAX_ROWS = ((REGISTER_ROWS > DECODE_ROWS ? REGISTER_ROWS : DECODE_ROWS) + LANES - 1) / LANES * LANES,
     DECODE_TILE_ROWS = VECTOR_BYTES == 64 ? 4 : 2, /* in decoding: rows that share each loaded value */
     TILE_STRIDE = TILE_KEYS + LANES,               /* of score rows: not a power of two, to avoid cache aliasing */
+    HELD_KEYS = 4 * TILE_KEYS,                     /* rows of at most so many keys wait in scratch.s, see holds_rows */
+    STREAM_BYTES = 1 << 23,                        /* maps from this size on do not wait in a cache for their reader */
 };
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
@@ -64,8 +66,13 @@ struct task {
     REAL *part;                         /* partial sums of o: TILE_ROWS rows, in decoding DECODE_TILE_ROWS */
     uint16_t *q_bf16, *k_bf16, *p_bf16; /* of bf16.inc.h: the rows of a tile, LANES keys, a run of a row group */
     /* of one tile */
-    REAL *q_pack; /* the last group of REGISTER_ROWS rows, when it is not full */
-    REAL *s, *alpha;
+    REAL *q_pack;    /* the last group of REGISTER_ROWS rows, when it is not full */
+    REAL *s, *alpha; /* s: of the tile, in rows s_stride apart */
+    REAL *rows_of_s; /* where s begins for the first tile of keys */
+    size_t s_stride;
+    /* s has room for all keys of a row: its weights are normalised there, and written to the map once; past the caches
+       if streams_maps is set, so that no line of the map is read first */
+    bool holds_rows, streams_maps;
     uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the mask, where spans do not describe it */
     uint8_t *keep;  /* one row: which weights dropout keeps */
     /* per group of REGISTER_ROWS rows: whether any row sees any key of each panel, and the columns from the first such
@@ -149,18 +156,32 @@ static size_t lay_out_block_max(const struct attn_heads_job *job, struct task *t
     return used;
 }
 
+/* Whether the map of weights is large, and its rows begin at whole vectors. */
+static bool can_stream(const struct attn_heads_job *job)
+{
+    const struct attn_map *map = &job->map[MAP_ATTENTION];
+    const size_t heads = map->all_heads || job->head_slot == NULL ? job->heads : job->kept_heads;
+    const size_t row_bytes = job->kept_keys * sizeof(REAL), rows = job->batch * heads * job->kept_queries;
+    return (uintptr_t)map->data % VECTOR_BYTES == 0 && row_bytes % VECTOR_BYTES == 0 && row_bytes > 0 &&
+           rows >= STREAM_BYTES / row_bytes;
+}
+
 static void set_sizes(const struct attn_heads_job *job, struct task *task)
 {
     task->job = job;
     task->v_columns = attn_round_up(job->d_v, LANES);
     task->key_blocks = attn_ceil_div(job->kv_len, TILE_KEYS);
+    task->holds_rows =
+        wants_weights(job) && job->dropout == 0 && job->key_slot == NULL && !is_decode(job) && job->kv_len <= HELD_KEYS;
+    task->streams_maps = task->holds_rows && can_stream(job);
+    task->s_stride = (task->holds_rows ? task->key_blocks * TILE_KEYS : TILE_KEYS) + LANES;
 }
 
 /* The buffers of one tile, which every task has. */
 static size_t lay_out_tile(struct task *task, size_t rows, char *scratch)
 {
     size_t used = 0;
-    task->s = carve(scratch, &used, rows * TILE_STRIDE, sizeof(REAL));
+    task->rows_of_s = task->s = carve(scratch, &used, rows * task->s_stride, sizeof(REAL));
     task->alpha = carve(scratch, &used, rows + SOFTMAX_ROWS, sizeof(REAL));
     task->allow = carve(scratch, &used, rows * TILE_KEYS, 1);
     task->keep = carve(scratch, &used, TILE_KEYS, 1);

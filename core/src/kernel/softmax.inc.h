@@ -403,7 +403,7 @@ static bool has_plain_scores(const struct attn_heads_job *job)
  */
 static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t r, REAL *low, REAL *max_abs)
 {
-    REAL *x = task->s + r * TILE_STRIDE, largest;
+    REAL *x = task->s + r * task->s_stride, largest;
     const size_t n = tile->to - tile->from;
     if (has_plain_scores(task->job)) {
         const attn_span seen = columns_of_span(tile, task->span[tile->row0 + r]);
@@ -454,7 +454,7 @@ static void raise_maxima(struct task *task, const struct tile *tile, struct row_
     memset(group->alpha, 0, SOFTMAX_ROWS * sizeof(REAL));
     for (size_t n = 0; n < group->rows; n++) {
         const size_t r = group->r + n, row = tile->row0 + r;
-        REAL *x = task->s + r * TILE_STRIDE;
+        REAL *x = task->s + r * task->s_stride;
         if (task->job->softcap > 0)
             cap_row(x + tile->from, tile->to - tile->from, (REAL)task->job->softcap);
         REAL low;
@@ -475,19 +475,24 @@ static void add_entropies(struct task *task, const struct tile *tile, const stru
 {
     for (size_t n = 0; n < group->rows && task->job->entropy != NULL; n++) {
         const size_t row = tile->row0 + group->r + n;
-        const REAL *x = task->s + (group->r + n) * TILE_STRIDE, alpha = group->alpha[n], m = task->m[row];
+        const REAL *x = task->s + (group->r + n) * task->s_stride, alpha = group->alpha[n], m = task->m[row];
         REAL moved = alpha == 0 || m == group->before[n] ? 0 : (group->before[n] - group->shift[n]) * task->l[row];
         task->entropy_sum[row] = alpha * (task->entropy_sum[row] + moved) +
                                  entropy_sum(x + tile->from, tile->to - tile->from, group->shift[n]);
     }
 }
 
-/* Keeps the weights where the caller wants them, and applies dropout. */
+/* Keeps the weights where the caller wants them, or in task->s for finish_maps, and applies dropout. */
 static void keep_weights(struct task *task, const struct tile *tile, size_t r)
 {
-    REAL *x = task->s + r * TILE_STRIDE;
+    REAL *x = task->s + r * task->s_stride;
     if (task->block_max != NULL)
         task->block_max[(tile->row0 + r) * task->key_blocks + tile->key0 / TILE_KEYS] = task->m[tile->row0 + r];
+    if (task->holds_rows) {
+        memset(x, 0, tile->from * sizeof(REAL));
+        memset(x + tile->to, 0, (attn_round_up(tile->keys, PANEL) - tile->to) * sizeof(REAL));
+        return;
+    }
     keep_row(task, tile, MAP_ATTENTION, r, x, 0);
     keep_row(task, tile, MAP_MEAN_SOURCE, r, x, 0);
     if (task->job->dropout > 0) {
@@ -504,7 +509,7 @@ static void softmax_group(struct task *task, const struct tile *tile, size_t r, 
     add_entropies(task, tile, &group);
     for (size_t n = 0; n < rows; n++)
         group.sum[n] =
-            exponentiate(task->s + (r + n) * TILE_STRIDE, tile->from, tile->to, group.shift[n], group.is_normal[n]);
+            exponentiate(task->s + (r + n) * task->s_stride, tile->from, tile->to, group.shift[n], group.is_normal[n]);
     for (size_t n = 0; n < rows; n++) {
         const size_t row = tile->row0 + r + n;
         add_compensated(&task->l[row], &task->l_low[row], group.alpha[n], group.sum[n]);

@@ -51,6 +51,25 @@ static inline void store(REAL *to, vec x)
     *(loose_vec *)to = x;
 }
 
+/* Stores a vector at an aligned address past the caches. drain_streams makes it visible to other threads. */
+static inline void stream(REAL *to, vec x)
+{
+#if VECTOR_BYTES == 64
+    _mm512_stream_si512((void *)to, (__m512i)x);
+#elif VECTOR_BYTES == 32
+    _mm256_stream_si256((void *)to, (__m256i)x);
+#else
+    store(to, x);
+#endif
+}
+
+static inline void drain_streams(void)
+{
+#if VECTOR_BYTES >= 32
+    _mm_sfence();
+#endif
+}
+
 static inline vec splat(REAL x)
 {
     return x - (vec){0};

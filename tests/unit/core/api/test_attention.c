@@ -516,6 +516,33 @@ START_TEST(scores_that_every_addition_moves_apart_keep_to_the_bound)
 }
 END_TEST
 
+/* A map of 8 MiB and more is written past the caches. Half of a tile of keys, and a whole tile, are hidden from some rows. */
+START_TEST(a_large_map_has_the_bits_of_small_ones)
+{
+    enum { HEADS = 2, LEN = 1024, D = 3 };
+    call c = call_make(&(dimensions){1, HEADS, LEN, LEN, D, D}, true), part = c;
+    for (size_t i = 0; i < LEN; i++)
+        memset(c.mask + i * LEN + (i < LEN / 2 ? LEN / 4 : LEN), 0, i < LEN / 2 ? LEN - LEN / 4 : 0);
+    memset(c.mask, 0, LEN); /* query 0 sees no key */
+    part.shape.heads = 1;
+    float *alone = scene_memory(&c.scene, (size_t)LEN * LEN * sizeof *alone);
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        attn_runtime runtime = attn_runtime_serial(kernel);
+        memset(c.weights, 0xff, c.weights_count * sizeof *c.weights);
+        ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, NULL), ATTN_OK);
+        for (size_t h = 0; h < HEADS; h++) {
+            part.q = c.q + h * LEN * D;
+            part.k = c.k + h * LEN * D;
+            part.v = c.v + h * LEN * D;
+            ck_assert_int_eq(call_run(&part, &runtime, ROOM, alone, NULL), ATTN_OK);
+            ck_assert_mem_eq(alone, c.weights + h * LEN * LEN, (size_t)LEN * LEN * sizeof *alone);
+        }
+    }
+    scene_destroy(&c.scene);
+}
+END_TEST
+
 /* A row without subnormal weights takes a shorter way to its exponentials: a last key of -95 forces the other one. */
 START_TEST(a_subnormal_weight_changes_no_other)
 {
@@ -560,4 +587,5 @@ CHECK_MAIN("attention")
     tcase_add_test(tests, values_that_every_addition_loses_keep_to_the_bound);
     tcase_add_test(tests, scores_that_every_addition_moves_apart_keep_to_the_bound);
     tcase_add_test(tests, a_subnormal_weight_changes_no_other);
+    tcase_add_test(tests, a_large_map_has_the_bits_of_small_ones);
 }
