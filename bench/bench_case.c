@@ -27,11 +27,10 @@ static bool is_measurable(const bench_case *c)
         if (sizes[i] == 0 || sizes[i] > LARGEST_DIMENSION)
             return false;
     size_t count;
-    const attn_tensor output = bench_output_shape(c);
-    const size_t keys[] = {c->batch, c->heads, c->kv_len, c->dim}, maps[] = {c->batch, c->heads, c->q_len, c->kv_len};
-    return attn_shape_count(4, maps, &count) && count <= largest_count &&
-           attn_shape_count(output.rank, output.shape, &count) && count <= largest_count &&
-           attn_shape_count(4, keys, &count) && count <= largest_count && fits_together(c);
+    const size_t queries[] = {c->batch, c->heads, c->q_len, c->dim}, keys[] = {c->batch, c->heads, c->kv_len, c->dim};
+    const size_t maps[] = {c->batch, c->heads, c->q_len, c->kv_len};
+    return attn_shape_count(4, maps, &count) && count <= largest_count && attn_shape_count(4, queries, &count) &&
+           count <= largest_count && attn_shape_count(4, keys, &count) && count <= largest_count && fits_together(c);
 }
 
 static bool read_word(bench_case *c, const char *word)
@@ -74,7 +73,7 @@ bool bench_case_read(bench_case *c, const char *text)
 
 /* ---- data ---- */
 
-size_t bench_kv_heads(const bench_case *c)
+static size_t kv_heads_of(const bench_case *c)
 {
     return bench_has(c, WORD_GROUPED) ? c->heads / BENCH_GROUP : c->heads;
 }
@@ -84,7 +83,8 @@ size_t bench_past_len(const bench_case *c)
     return bench_has(c, WORD_PAST) ? c->kv_len - c->q_len : 0;
 }
 
-size_t bench_ff_features(const bench_case *c)
+/* Features between the two products of a block's feed-forward network. */
+static size_t ff_features(const bench_case *c)
 {
     const size_t features = c->heads * c->dim;
     return BENCH_WIDENING * features + (bench_has(c, WORD_BARE) && bench_has(c, WORD_GATE) ? features / 2 : 0);
@@ -126,9 +126,10 @@ bool bench_stream_is_used(const bench_case *c, bench_stream stream)
     return false;
 }
 
-attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
+/* (batch, heads, len, dim), or the (batch, len, features) and (features, features) of a layer. */
+static attn_tensor stream_shape(const bench_case *c, bench_stream stream)
 {
-    const size_t features = c->heads * c->dim, wide = bench_ff_features(c);
+    const size_t features = c->heads * c->dim, wide = ff_features(c);
     const bool is_of_queries = stream == STREAM_Q || stream == STREAM_GRAD_OUTPUT;
     if (is_weight(stream))
         return shape_of(c, 2,
@@ -137,11 +138,12 @@ attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
     if (c->is_layer)
         return shape_of(c, 4, (size_t[]){c->batch, c->heads, bench_past_len(c), c->dim});
-    const size_t heads = is_of_queries ? c->heads : bench_kv_heads(c);
+    const size_t heads = is_of_queries ? c->heads : kv_heads_of(c);
     return shape_of(c, 4, (size_t[]){c->batch, heads, is_of_queries ? c->q_len : c->kv_len, c->dim});
 }
 
-attn_dtype bench_stream_dtype(const bench_case *c, bench_stream stream)
+/* That of the case, or 16 bits. */
+static attn_dtype stream_dtype(const bench_case *c, bench_stream stream)
 {
     if (c->is_layer ? !is_weight(stream) : stream != STREAM_K && stream != STREAM_V)
         return c->dtype;
@@ -173,11 +175,11 @@ static attn_tensor convert(attn_tensor tensor, attn_dtype dtype)
     return attn_tensor_view(to, dtype, tensor.rank, tensor.shape);
 }
 
-attn_tensor bench_stream_make(const bench_case *c, bench_stream stream, bool is_wide)
+attn_tensor bench_stream_make(const bench_case *c, bench_stream stream)
 {
     const double gain = is_weight(stream) ? 1.0 / 16 : 2;
-    const attn_dtype dtype = bench_stream_dtype(c, stream);
-    attn_tensor tensor = bench_stream_shape(c, stream);
+    const attn_dtype dtype = stream_dtype(c, stream);
+    attn_tensor tensor = stream_shape(c, stream);
     const size_t count = attn_tensor_count(&tensor);
     tensor.data = malloc(count * attn_dtype_bytes(c->dtype));
     for (size_t n = 0; tensor.data != NULL && n < count; n++) {
@@ -187,28 +189,14 @@ attn_tensor bench_stream_make(const bench_case *c, bench_stream stream, bool is_
         else
             ((double *)tensor.data)[n] = value;
     }
-    if (tensor.data != NULL && dtype != c->dtype)
-        tensor = convert(tensor, dtype);
-    return tensor.data != NULL && dtype != c->dtype && is_wide ? convert(tensor, c->dtype) : tensor;
+    return tensor.data != NULL && dtype != c->dtype ? convert(tensor, dtype) : tensor;
 }
 
 /* ---- results ---- */
 
-attn_tensor bench_output_shape(const bench_case *c)
-{
-    return bench_stream_shape(c, STREAM_Q);
-}
-
 bool bench_has_maps(const bench_case *c)
 {
     return c->with_maps || bench_has(c, WORD_MEAN);
-}
-
-attn_tensor bench_maps_shape(const bench_case *c)
-{
-    if (bench_has(c, WORD_MEAN))
-        return shape_of(c, 3, (size_t[]){c->batch, c->q_len, c->kv_len});
-    return shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->kv_len});
 }
 
 double bench_sink_of(size_t h)
@@ -219,19 +207,6 @@ double bench_sink_of(size_t h)
 size_t bench_document_of(size_t n, size_t len)
 {
     return n * BENCH_DOCUMENTS / len;
-}
-
-void bench_keys_of(const bench_case *c, size_t i, size_t *from, size_t *to)
-{
-    const size_t end = i + 1 + c->kv_len - c->q_len; /* bottom right: the last query sees every key */
-    *to = c->is_causal ? end : c->kv_len;
-    *from = c->window != 0 && end > c->window ? end - c->window : 0;
-    if (!bench_has(c, WORD_DOCUMENTS))
-        return;
-    while (bench_document_of(*from, c->kv_len) < bench_document_of(i, c->kv_len))
-        (*from)++;
-    while (bench_document_of(*to - 1, c->kv_len) > bench_document_of(i, c->kv_len))
-        (*to)--;
 }
 
 static double element_at(const attn_tensor *tensor, size_t flat)

@@ -112,33 +112,18 @@ enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4, BENCH_PADDING = 4, BENCH_WIDENING =
  */
 bool bench_case_read(bench_case *c, const char *text);
 
-/* Shape of a stream: (batch, heads, len, dim), or the (batch, len, features) and (features, features) of a layer. */
-attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream);
 /* The streams there are; a layer has k and v only as its past. */
 bool bench_stream_is_used(const bench_case *c, bench_stream stream);
-size_t bench_kv_heads(const bench_case *c);
 /* How many of the keys come from a cache. */
 size_t bench_past_len(const bench_case *c);
-/* Features between the two products of a block's feed-forward network. */
-size_t bench_ff_features(const bench_case *c);
-/* The type in which a stream lies in memory: that of the case, or 16 bits. */
-attn_dtype bench_stream_dtype(const bench_case *c, bench_stream stream);
-/*
- * A tensor with its numbers in fresh memory, to be freed by its data; data NULL without memory. The numbers of a stream
- * with 16 bits are rounded to them. They have that type, or the type of the case if is_wide.
- */
-attn_tensor bench_stream_make(const bench_case *c, bench_stream stream, bool is_wide);
+/* A tensor with its numbers, in the type of the case or in 16 bits, to be freed by its data; data NULL without memory. */
+attn_tensor bench_stream_make(const bench_case *c, bench_stream stream);
 
-/* Shapes of what comes back, data NULL. Without maps, that of the maps is still told. */
-attn_tensor bench_output_shape(const bench_case *c);
-attn_tensor bench_maps_shape(const bench_case *c);
 bool bench_has_maps(const bench_case *c); /* of the heads, or their mean */
 
 /* The sink of a head; the document of position n of len, in runs of one length. */
 double bench_sink_of(size_t h);
 size_t bench_document_of(size_t n, size_t len);
-/* Keys [from, to) that query i attends to. */
-void bench_keys_of(const bench_case *c, size_t i, size_t *from, size_t *to);
 
 /* Prints " MEAN X_0 … X_31": the mean magnitude of all elements, and BENCH_SAMPLES spread over the tensor. */
 void bench_print_samples(const attn_tensor *tensor);

@@ -1,7 +1,7 @@
 /*
- * contender.h: something that computes a case, so that it can be timed: the library, or the plain way to do it.
+ * contender.h: the library as it is timed. Part of bench/.
  *
- * A process measures one contender: the BLAS threads of one would disturb the other, and so would its memory.
+ * A process measures one contender, because memory and threads of one would disturb another.
  */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
@@ -13,24 +13,22 @@ typedef struct {
     attn_tensor tensor;
 } bench_result;
 
-typedef struct {
-    /* Data, threads and whatever a caller would keep between two calls; NULL: no memory, or no way to do the case. */
-    void *(*prepare)(const bench_case *c);
-    /* Calls work once, in the thread that computes for this contender's callers. false: it could not be called. */
-    bool (*enter)(void *state, void (*work)(void *argument), void *argument);
-    /* One computation, from such a thread: this is what is timed. false: it failed. */
-    bool (*run)(void *state);
-    /* Views of the results of the last run, with names that all contenders use; returns how many. */
-    size_t (*results)(const void *state, bench_result result[BENCH_RESULTS_MAX]);
-    void (*release)(void *state); /* NULL is fine */
-    const char *(*description)(void);
-} contender;
+/* Data, threads and whatever a caller would keep between two calls. */
+struct contender;
 
-/* This project's library, through its public headers, as a service would use it: an arena that is reset, a pool. */
-extern const contender contender_attnd;
-/* The kernel that it computes with from now on; NULL: the best. false: this processor has none of that name. */
-bool contender_attnd_use(const char *kernel);
-/* The straightforward way: for each head a product, a softmax with expf, a product; threads are those of OpenBLAS. */
-extern const contender contender_plain;
+/* NULL: no memory, or the library refuses the case. */
+struct contender *contender_prepare(const bench_case *c);
+/* Calls work once, in the thread that computes for callers of the library. false: it could not be called. */
+bool contender_enter(struct contender *own, void (*work)(void *argument), void *argument);
+/* One computation, from such a thread: this is what is timed. false: it failed. */
+bool contender_run(struct contender *own);
+/* Views of the results of the last run, with names that all contenders use; returns how many. */
+size_t contender_results(const struct contender *own, bench_result result[BENCH_RESULTS_MAX]);
+void contender_release(struct contender *own); /* NULL is fine */
+
+/* The name of the kernel. */
+const char *contender_description(void);
+/* The kernel that it computes with from now on. false: this processor has none of that name. */
+bool contender_use(const char *kernel);
 
 #endif

@@ -179,9 +179,8 @@ def own_contender(program, kernel, name):
 
 
 def find_contenders(program, kernels):
-    """attnd with each kernel first, then plain, then the peers that are installed."""
+    """attnd with each kernel first, then the peers that are installed."""
     found = [own_contender(program, k, "attnd " + k if len(kernels) > 1 else "attnd") for k in kernels]
-    found.append(Contender("plain", [program, "plain"]))
     if shutil.which("node") and (PEERS / "node_modules" / "onnxruntime-node").exists():
         for way in ("attention", "multihead"):
             found.append(Contender("ort-" + way, ["node", str(PEERS / "ort.mjs"), way]))

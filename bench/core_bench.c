@@ -2,7 +2,7 @@
  * core_bench.c: runs cases on request, so that contenders can be measured in turns. bench/run.py asks; the peers in
  * bench/peers speak the same.
  *
- *     core_bench attnd [KERNEL] | plain    lines in, one line out for each:
+ *     core_bench attnd [KERNEL]    lines in, one line out for each:
  *         about                 about TEXT
  *         prepare CASE          ready PID | unsupported WHY            (CASE: see bench_case.h)
  *         run N                 ms T_1 … T_N
@@ -33,24 +33,23 @@ static double now_ms(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
-static void *prepare(const contender *who, const char *text)
+static struct contender *prepare(const char *text)
 {
     bench_case c;
     if (!bench_case_read(&c, text)) {
         printf("error not a case: %s\n", text);
         return NULL;
     }
-    void *state = who->prepare(&c);
-    if (state == NULL)
+    struct contender *own = contender_prepare(&c);
+    if (own == NULL)
         printf("unsupported no way to do it, or no memory\n");
     else
         printf("ready %ld\n", (long)getpid());
-    return state;
+    return own;
 }
 
 struct timing {
-    const contender *who;
-    void *state;
+    struct contender *own;
     long runs;
 };
 
@@ -60,7 +59,7 @@ static void time_runs(void *argument)
     printf("ms");
     for (long i = 0; i < timing->runs; i++) {
         const double start = now_ms();
-        if (!timing->who->run(timing->state)) {
+        if (!contender_run(timing->own)) {
             printf("\nerror the run failed\n");
             return;
         }
@@ -69,21 +68,21 @@ static void time_runs(void *argument)
     printf("\n");
 }
 
-static void run(const contender *who, void *state, const char *text)
+static void run(struct contender *own, const char *text)
 {
-    struct timing timing = {.who = who, .state = state, .runs = strtol(text, NULL, 10)};
-    if (state == NULL || timing.runs < 1 || timing.runs > RUNS_MAX || !who->enter(state, time_runs, &timing))
+    struct timing timing = {.own = own, .runs = strtol(text, NULL, 10)};
+    if (own == NULL || timing.runs < 1 || timing.runs > RUNS_MAX || !contender_enter(own, time_runs, &timing))
         printf("error nothing to run\n");
 }
 
-static void print_results(const contender *who, const void *state)
+static void print_results(const struct contender *own)
 {
-    if (state == NULL) {
+    if (own == NULL) {
         printf("error no results\n");
         return;
     }
     bench_result result[BENCH_RESULTS_MAX];
-    const size_t count = who->results(state, result);
+    const size_t count = contender_results(own, result);
     for (size_t i = 0; i < count; i++) {
         printf(i == 0 ? "%s" : " %s", result[i].name);
         bench_print_samples(&result[i].tensor);
@@ -100,21 +99,21 @@ static const char *after(const char *line, const char *word)
     return line[length] == ' ' ? line + length + 1 : line + length;
 }
 
-static void obey_contender(const contender *who, void **state, const char *line)
+static void obey_contender(struct contender **own, const char *line)
 {
     const char *rest;
     if (after(line, "about") != NULL) {
-        printf("about %s\n", who->description());
+        printf("about %s\n", contender_description());
     } else if ((rest = after(line, "prepare")) != NULL) {
-        who->release(*state);
-        *state = prepare(who, rest);
+        contender_release(*own);
+        *own = prepare(rest);
     } else if ((rest = after(line, "run")) != NULL) {
-        run(who, *state, rest);
+        run(*own, rest);
     } else if (after(line, "results") != NULL) {
-        print_results(who, *state);
+        print_results(*own);
     } else if (after(line, "done") != NULL) {
-        who->release(*state);
-        *state = NULL;
+        contender_release(*own);
+        *own = NULL;
         printf("done\n");
     } else {
         printf("error unknown: %s\n", line);
@@ -138,28 +137,25 @@ static void obey_machine(const char *line)
 int main(int count, char **arguments)
 {
     const char *role = count >= 2 ? arguments[1] : "";
-    const contender *who = strcmp(role, "attnd") == 0   ? &contender_attnd
-                           : strcmp(role, "plain") == 0 ? &contender_plain
-                                                        : NULL;
-    if ((who == NULL && strcmp(role, "machine") != 0) || count > (who == &contender_attnd ? 3 : 2)) {
-        fprintf(stderr, "usage: core_bench attnd [KERNEL] | plain | machine\n");
+    const bool is_machine = strcmp(role, "machine") == 0;
+    if ((!is_machine && strcmp(role, "attnd") != 0) || count > (is_machine ? 2 : 3)) {
+        fprintf(stderr, "usage: core_bench attnd [KERNEL] | machine\n");
         return 2;
     }
-    if (count == 3 && !contender_attnd_use(arguments[2])) {
+    if (count == 3 && !contender_use(arguments[2])) {
         fprintf(stderr, "core_bench: this processor has no kernel %s\n", arguments[2]);
         return 2;
     }
-    void *state = NULL;
+    struct contender *own = NULL;
     char line[LINE_MAX_BYTES];
     while (fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        if (who != NULL)
-            obey_contender(who, &state, line);
-        else
+        if (is_machine)
             obey_machine(line);
+        else
+            obey_contender(&own, line);
         fflush(stdout);
     }
-    if (who != NULL)
-        who->release(state);
+    contender_release(own);
     return 0;
 }

@@ -8,8 +8,8 @@ import math
 import re
 import statistics
 
-HEAD = ("case", "attnd ms", "GFLOP/s", "limit", "% of limit", "MiB", "fastest peer", "ms", "×", "plain ×", "beside",
-        "time", "aim", "met")  # fmt: skip
+HEAD = ("case", "attnd ms", "GFLOP/s", "limit", "% of limit", "MiB", "fastest peer", "ms", "×", "beside", "time",
+        "aim", "met")  # fmt: skip
 
 
 def significant(x):
@@ -62,7 +62,6 @@ class Row:
         words = [self.case.name(), significant(self.ms(own)), significant(self.case.flops() / self.ms(own) * 1e-6),
                  self.limit_kind(own), "%.0f" % (100 * self.share(own)), significant(self.memory[own])]  # fmt: skip
         words += [peer, significant(self.ms(peer)), "%.2f" % self.ratio(peer, own)] if peer else ["–"] * 3
-        words += ["%.2f" % self.ratio("plain", own) if "plain" in self.names() else "–"]
         has_beside = "beside" in self.names() and own == self.owns[0]
         words += [beside[0], "%.2f" % self.ratio(own, "beside")] if has_beside else ["–"] * 2
         words += [", ".join(aim for aim, _, _ in aims) or "–"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-run.py: measures this project, the plain way to do the same, the machine, and the peers that are installed.
+run.py: measures this project, the machine, and the peers that are installed.
 
     python3 bench/run.py --program build/release/bench/core_bench [--aims] [--only REGEX] [--rounds N] [--page FILE]
 
@@ -42,7 +42,7 @@ SLOW_MS, SLOW_TIMES, SLOW_ROUNDS = 500, 4, 3
 
 def compare(case, name, found, reference):
     """What disagrees with the first contender, or None."""
-    is_close = name.startswith(("attnd", "plain", "beside"))
+    is_close = name.startswith(("attnd", "beside"))
     for result, numbers in found.items():
         wanted = reference.get(result, [])
         allowed = (TOLERANCE[case.dtype] if is_close else PEER_TOLERANCE) * max(map(abs, wanted), default=0)
@@ -191,7 +191,7 @@ def read_options():
     parser.add_argument("--program", required=True, help="core_bench")
     parser.add_argument("--check", action="store_true", help="measure nothing: compare results at tiny sizes")
     parser.add_argument("--quick", action="store_true", help="a few cases, in seconds")
-    parser.add_argument("--aims", action="store_true", help="the cases that have an aim; plain is left out")
+    parser.add_argument("--aims", action="store_true", help="the cases that have an aim")
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose name matches")
     parser.add_argument("--threads", default="1,2", help="thread counts, with commas between them")
     parser.add_argument("--kernel", default="", metavar="NAMES", help="kernels of attnd, with commas; all: every one")
@@ -204,7 +204,6 @@ def read_options():
     options.command = shlex.join(sys.argv)
     options.threads = [int(word) for word in options.threads.split(",")]
     options.without = re.sub(r"\bpeers\b", "ort-attention,ort-multihead,torch", options.without).split(",")
-    options.without += ["plain"] if options.aims else []
     options.rounds = min(options.rounds, 3) if options.quick else options.rounds
     options.kernels = own_kernels(options.program, options.kernel) if options.kernel else [""]
     return options

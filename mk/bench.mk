@@ -2,7 +2,7 @@
 
 ##@ Measurements
 
-BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c plain_parts.c machine.c)
+BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender.c machine.c)
 JSON_BENCH_SRC := bench/json_bench.c
 HTTP_BENCH_SRC := $(addprefix bench/http/,http_load.c http_floor.c)
 SOURCES += $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
@@ -16,7 +16,7 @@ $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/
 $(BUILD)/bench/http/http_load $(BUILD)/bench/http/http_floor: %: %.o
 	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
 
-bench: bench-json $(if $(BENCH),,bench-models) $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine's limits, peers (BENCH='--quick --only RE')
+bench: bench-json $(if $(BENCH),,bench-models) $(BUILD)/bench/core_bench ## measure beside the machine's limits and peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --page build/bench.md --json build/bench.json $(BENCH)
 
 bench-check: $(BUILD)/bench/core_bench ## compare what the contenders of `make bench` compute, at tiny sizes (BENCH='--only linear')

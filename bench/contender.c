@@ -1,4 +1,4 @@
-/* contender_attnd.c: the library of this project, through its public headers. */
+/* contender.c: the library, through its public headers, as a service would use it: an arena that is reset, a pool. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static const attn_kernel *chosen_kernel; /* NULL: the best */
 
-struct attnd {
+struct contender {
     attn_tensor stream[STREAM_COUNT];
     attn_tensor past[2];                     /* keys and values of the cache, and behind it those of the request */
     attn_tensor sinks, documents, padding;   /* where the case has them */
@@ -112,10 +112,10 @@ static attn_tensor take_rows(const attn_tensor *whole, size_t from, size_t to)
 }
 
 /* Of a layer, the streams of keys and values are the cache; of attention, its first rows are. */
-static bool add_past(const bench_case *c, struct attnd *attnd)
+static bool add_past(const bench_case *c, struct contender *own)
 {
     for (int i = 0; i < 2; i++) {
-        attn_tensor *stream = &attnd->stream[STREAM_K + i], *past = &attnd->past[i];
+        attn_tensor *stream = &own->stream[STREAM_K + i], *past = &own->past[i];
         const size_t past_len = bench_past_len(c);
         *past = take_rows(stream, 0, past_len);
         if (!c->is_layer) {
@@ -126,19 +126,19 @@ static bool add_past(const bench_case *c, struct attnd *attnd)
         if (past->data == NULL || stream->data == NULL)
             return false;
     }
-    attnd->request.inputs.past_key = &attnd->past[0];
-    attnd->request.inputs.past_value = &attnd->past[1];
+    own->request.inputs.past_key = &own->past[0];
+    own->request.inputs.past_value = &own->past[1];
     return true;
 }
 
 /* Hides every fourth key of each item; under the word odd the values behind are NaN. */
-static bool add_padding(const bench_case *c, struct attnd *attnd)
+static bool add_padding(const bench_case *c, struct contender *own)
 {
-    attn_tensor *value = &attnd->stream[STREAM_V];
-    attnd->padding = attn_tensor_view(malloc(c->batch * c->kv_len), ATTN_BOOL, 2, (size_t[]){c->batch, c->kv_len});
-    attnd->request.masks.padding = &attnd->padding;
-    for (size_t at = 0; attnd->padding.data != NULL && at < c->batch * c->kv_len; at++)
-        ((uint8_t *)attnd->padding.data)[at] = at % c->kv_len % BENCH_PADDING != 0;
+    attn_tensor *value = &own->stream[STREAM_V];
+    own->padding = attn_tensor_view(malloc(c->batch * c->kv_len), ATTN_BOOL, 2, (size_t[]){c->batch, c->kv_len});
+    own->request.masks.padding = &own->padding;
+    for (size_t at = 0; own->padding.data != NULL && at < c->batch * c->kv_len; at++)
+        ((uint8_t *)own->padding.data)[at] = at % c->kv_len % BENCH_PADDING != 0;
     for (size_t at = 0; bench_has(c, WORD_ODD) && at < attn_tensor_count(value); at++)
         if (at / c->dim % c->kv_len % BENCH_PADDING == 0) {
             if (c->dtype == ATTN_F32)
@@ -146,52 +146,51 @@ static bool add_padding(const bench_case *c, struct attnd *attnd)
             else
                 ((double *)value->data)[at] = (double)NAN;
         }
-    return attnd->padding.data != NULL;
+    return own->padding.data != NULL;
 }
 
 /* What words add to the streams, in memory of its own. */
-static bool add_words(const bench_case *c, struct attnd *attnd)
+static bool add_words(const bench_case *c, struct contender *own)
 {
-    attn_request *request = &attnd->request;
+    attn_request *request = &own->request;
     const size_t heads[] = {c->heads}, len[] = {c->kv_len};
     if (bench_has(c, WORD_SINKS)) {
-        attnd->sinks = attn_tensor_view(calloc(c->heads, sizeof(double)), c->dtype, 1, heads);
-        for (size_t h = 0; attnd->sinks.data != NULL && h < c->heads; h++)
+        own->sinks = attn_tensor_view(calloc(c->heads, sizeof(double)), c->dtype, 1, heads);
+        for (size_t h = 0; own->sinks.data != NULL && h < c->heads; h++)
             if (c->dtype == ATTN_F32)
-                ((float *)attnd->sinks.data)[h] = (float)bench_sink_of(h);
+                ((float *)own->sinks.data)[h] = (float)bench_sink_of(h);
             else
-                ((double *)attnd->sinks.data)[h] = bench_sink_of(h);
-        request->options.sinks = &attnd->sinks;
-        return attnd->sinks.data != NULL;
+                ((double *)own->sinks.data)[h] = bench_sink_of(h);
+        request->options.sinks = &own->sinks;
+        return own->sinks.data != NULL;
     }
     if (bench_has(c, WORD_DOCUMENTS)) {
-        attnd->documents = attn_tensor_view(calloc(c->kv_len, sizeof(int64_t)), ATTN_I64, 1, len);
-        for (size_t j = 0; attnd->documents.data != NULL && j < c->kv_len; j++)
-            ((int64_t *)attnd->documents.data)[j] = (int64_t)bench_document_of(j, c->kv_len);
-        request->masks.documents_query = request->masks.documents_key = &attnd->documents;
-        return attnd->documents.data != NULL;
+        own->documents = attn_tensor_view(calloc(c->kv_len, sizeof(int64_t)), ATTN_I64, 1, len);
+        for (size_t j = 0; own->documents.data != NULL && j < c->kv_len; j++)
+            ((int64_t *)own->documents.data)[j] = (int64_t)bench_document_of(j, c->kv_len);
+        request->masks.documents_query = request->masks.documents_key = &own->documents;
+        return own->documents.data != NULL;
     }
     if (bench_has(c, WORD_PADDED) || bench_has(c, WORD_ODD))
-        return add_padding(c, attnd);
-    return !bench_has(c, WORD_PAST) || add_past(c, attnd);
+        return add_padding(c, own);
+    return !bench_has(c, WORD_PAST) || add_past(c, own);
 }
 
-static void release(void *state)
+void contender_release(struct contender *own)
 {
-    struct attnd *attnd = state;
-    if (attnd == NULL)
+    if (own == NULL)
         return;
-    attn_arena_destroy(attnd->arena);
-    attn_pool_destroy(attnd->pool);
-    attn_arena_destroy(attnd->kept);
+    attn_arena_destroy(own->arena);
+    attn_pool_destroy(own->pool);
+    attn_arena_destroy(own->kept);
     for (int s = 0; s < STREAM_COUNT; s++)
-        free(attnd->stream[s].data);
-    free(attnd->past[0].data);
-    free(attnd->past[1].data);
-    free(attnd->sinks.data);
-    free(attnd->documents.data);
-    free(attnd->padding.data);
-    free(attnd);
+        free(own->stream[s].data);
+    free(own->past[0].data);
+    free(own->past[1].data);
+    free(own->sinks.data);
+    free(own->documents.data);
+    free(own->padding.data);
+    free(own);
 }
 
 static bool make_streams(const bench_case *c, attn_tensor *stream)
@@ -199,78 +198,78 @@ static bool make_streams(const bench_case *c, attn_tensor *stream)
     for (int s = 0; s < STREAM_COUNT; s++) {
         if (!bench_stream_is_used(c, (bench_stream)s))
             continue;
-        stream[s] = bench_stream_make(c, (bench_stream)s, false);
+        stream[s] = bench_stream_make(c, (bench_stream)s);
         if (stream[s].data == NULL)
             return false;
     }
     return true;
 }
 
-static bool pack_weights(struct attnd *attnd)
+static bool pack_weights(struct contender *own)
 {
     for (int s = STREAM_W_Q; s < STREAM_COUNT; s++) {
-        attn_tensor *weight = &attnd->stream[s];
-        const attn_kernel *kernel = attnd->runtime.kernel;
+        attn_tensor *weight = &own->stream[s];
+        const attn_kernel *kernel = own->runtime.kernel;
         const size_t bytes =
             weight->data == NULL || s == STREAM_GRAD_OUTPUT ? 0 : attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight);
         if (bytes == 0)
             continue;
-        void *data = attn_arena_take(attnd->kept, 1, bytes);
+        void *data = attn_arena_take(own->kept, 1, bytes);
         if (data == NULL)
             return false;
-        attn_panels_write(&attnd->runtime, ATTN_LAYOUT_IN_OUT, weight, data);
-        attnd->panels[s] = (struct attn_panels){kernel, ATTN_LAYOUT_IN_OUT, data};
-        weight->panels = &attnd->panels[s];
+        attn_panels_write(&own->runtime, ATTN_LAYOUT_IN_OUT, weight, data);
+        own->panels[s] = (struct attn_panels){kernel, ATTN_LAYOUT_IN_OUT, data};
+        weight->panels = &own->panels[s];
     }
     return true;
 }
 
 /* What this version of the library refuses is no failure of the measurement. */
-static bool is_possible(const struct attnd *attnd)
+static bool is_possible(const struct contender *own)
 {
     attn_plan plan;
     attn_error error;
-    return attn_plan_make(&attnd->request, &plan, &error) == ATTN_OK;
+    return attn_plan_make(&own->request, &plan, &error) == ATTN_OK;
 }
 
-static void *prepare(const bench_case *c)
+struct contender *contender_prepare(const bench_case *c)
 {
-    struct attnd *attnd = calloc(1, sizeof *attnd);
-    if (attnd == NULL)
+    struct contender *own = calloc(1, sizeof *own);
+    if (own == NULL)
         return NULL;
     attn_blas_use_one_thread();
-    attnd->pool = attn_pool_create(&(attn_pool_options){.threads = c->threads, .pin = true}, NULL);
-    attnd->arena = attn_arena_create(SIZE_MAX);
-    attnd->kept = attn_arena_create(SIZE_MAX);
-    if (attnd->pool == NULL || attnd->arena == NULL || attnd->kept == NULL || !make_streams(c, attnd->stream)) {
-        release(attnd);
+    own->pool = attn_pool_create(&(attn_pool_options){.threads = c->threads, .pin = true}, NULL);
+    own->arena = attn_arena_create(SIZE_MAX);
+    own->kept = attn_arena_create(SIZE_MAX);
+    if (own->pool == NULL || own->arena == NULL || own->kept == NULL || !make_streams(c, own->stream)) {
+        contender_release(own);
         return NULL;
     }
-    attnd->runtime = attn_pool_runtime(attnd->pool, chosen_kernel);
-    attnd->request = make_request(c, attnd->stream);
-    attnd->c = *c;
-    if (pack_weights(attnd) && add_words(c, attnd) && is_possible(attnd))
-        return attnd;
-    release(attnd);
+    own->runtime = attn_pool_runtime(own->pool, chosen_kernel);
+    own->request = make_request(c, own->stream);
+    own->c = *c;
+    if (pack_weights(own) && add_words(c, own) && is_possible(own))
+        return own;
+    contender_release(own);
     return NULL;
 }
 
-static attn_status differentiate(struct attnd *attnd, attn_error *error)
+static attn_status differentiate(struct contender *own, attn_error *error)
 {
-    const attn_gradient_request request = {&attnd->request, &attnd->stream[STREAM_GRAD_OUTPUT], 0};
+    const attn_gradient_request request = {&own->request, &own->stream[STREAM_GRAD_OUTPUT], 0};
     attn_gradient_plan plan;
     attn_status status = attn_gradient_plan_make(&request, &plan, error);
     if (status == ATTN_OK)
-        status = attn_gradient_run(&plan, NULL, &attnd->runtime, attnd->arena, &attnd->gradients, error);
+        status = attn_gradient_run(&plan, NULL, &own->runtime, own->arena, &own->gradients, error);
     return status;
 }
 
-static attn_status attend(struct attnd *attnd, attn_error *error)
+static attn_status attend(struct contender *own, attn_error *error)
 {
     attn_plan plan;
-    attn_status status = attn_plan_make(&attnd->request, &plan, error);
+    attn_status status = attn_plan_make(&own->request, &plan, error);
     if (status == ATTN_OK)
-        status = attn_plan_run(&plan, NULL, &attnd->runtime, attnd->arena, &attnd->result, error);
+        status = attn_plan_run(&plan, NULL, &own->runtime, own->arena, &own->result, error);
     return status;
 }
 
@@ -293,13 +292,12 @@ static void run_job(void *argument)
 }
 
 /* A thread of the pool, as for a request: a caller from outside would be woken after every part of a computation. */
-static bool enter(void *state, void (*work)(void *argument), void *argument)
+bool contender_enter(struct contender *own, void (*work)(void *argument), void *argument)
 {
-    struct attnd *attnd = state;
     struct job job = {.work = work, .argument = argument};
     pthread_mutex_init(&job.lock, NULL);
     pthread_cond_init(&job.ended, NULL);
-    const bool is_queued = attn_pool_submit(attnd->pool, run_job, &job);
+    const bool is_queued = attn_pool_submit(own->pool, run_job, &job);
     pthread_mutex_lock(&job.lock);
     while (is_queued && !job.has_ended)
         pthread_cond_wait(&job.ended, &job.lock);
@@ -309,44 +307,40 @@ static bool enter(void *state, void (*work)(void *argument), void *argument)
     return is_queued;
 }
 
-static bool run(void *state)
+bool contender_run(struct contender *own)
 {
-    struct attnd *attnd = state;
     attn_error error;
-    attn_arena_reset(attnd->arena);
-    if ((bench_has(&attnd->c, WORD_GRADIENTS) ? differentiate : attend)(attnd, &error) == ATTN_OK)
+    attn_arena_reset(own->arena);
+    if ((bench_has(&own->c, WORD_GRADIENTS) ? differentiate : attend)(own, &error) == ATTN_OK)
         return true;
     fprintf(stderr, "attnd: %s\n", error.message);
     return false;
 }
 
-static size_t results(const void *state, bench_result result[BENCH_RESULTS_MAX])
+size_t contender_results(const struct contender *own, bench_result result[BENCH_RESULTS_MAX])
 {
-    const struct attnd *attnd = state;
-    const attn_tensor *gradient = attnd->gradients.gradient, *step = attnd->result.step;
-    if (bench_has(&attnd->c, WORD_GRADIENTS)) {
-        const bool is_layer = attnd->c.is_layer;
+    const attn_tensor *gradient = own->gradients.gradient, *step = own->result.step;
+    if (bench_has(&own->c, WORD_GRADIENTS)) {
+        const bool is_layer = own->c.is_layer;
         result[0] = (bench_result){"output", gradient[ATTN_GRADIENT_QUERY]};
         result[1] = (bench_result){"key", gradient[is_layer ? ATTN_GRADIENT_KEY_WEIGHT : ATTN_GRADIENT_KEY]};
         result[2] = (bench_result){"value", gradient[is_layer ? ATTN_GRADIENT_VALUE_WEIGHT : ATTN_GRADIENT_VALUE]};
         return 3;
     }
     result[0] = (bench_result){"output", step[ATTN_STEP_OUTPUT]};
-    if (bench_has_maps(&attnd->c))
+    if (bench_has_maps(&own->c))
         result[1] = (bench_result){
-            "maps", step[bench_has(&attnd->c, WORD_MEAN) ? ATTN_STEP_ATTENTION_MEAN : ATTN_STEP_ATTENTION]};
-    return bench_has_maps(&attnd->c) ? 2 : 1;
+            "maps", step[bench_has(&own->c, WORD_MEAN) ? ATTN_STEP_ATTENTION_MEAN : ATTN_STEP_ATTENTION]};
+    return bench_has_maps(&own->c) ? 2 : 1;
 }
 
-static const char *description(void)
+const char *contender_description(void)
 {
     return attn_kernel_name(chosen_kernel != NULL ? chosen_kernel : attn_kernel_best());
 }
 
-bool contender_attnd_use(const char *kernel)
+bool contender_use(const char *kernel)
 {
     chosen_kernel = attn_kernel_by_name(kernel);
     return chosen_kernel != NULL;
 }
-
-const contender contender_attnd = {prepare, enter, run, results, release, description};
