@@ -180,12 +180,9 @@ def main():
 def print_figures(paths):
     """How large the whole is: figures that tell a restructuring from a rearrangement."""
     texts = {str(path): (ROOT / path).read_text() for path in paths}
-    option = subprocess.run(["git", "grep", "-il", "softcap", "--", "core", "server", "mk", "clients", ":!mk/layers.py"], cwd=ROOT,
-                            capture_output=True, text=True).stdout.split()
     print(f"size: {sum(text.count(chr(10)) for text in texts.values())} lines in {len(texts)} C files, "
           f"{sum(path.name.startswith('model') for path in paths)} named model…, "
-          f"{sum(text.count('status == ATTN_OK') for text in texts.values())} times status == ATTN_OK, "
-          f"{len(option)} files name softcap")
+          f"{sum(text.count('status == ATTN_OK') for text in texts.values())} times status == ATTN_OK")
 
 
 def print_graph(uses):

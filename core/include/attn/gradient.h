@@ -6,7 +6,7 @@
  * weights and S the masked scores:
  *
  *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
- *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) under a softcap c, else dS
+ *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) of c tanh(x / c), else dS
  *
  * Dao, "FlashAttention-2" (2023), section 3.1.2: P is computed again, tile by tile, from the log-sum-exp of the forward
  * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout, dS uses P before dropout; dV

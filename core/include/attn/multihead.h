@@ -51,9 +51,9 @@ typedef struct {
     size_t rows_without_keys;               /* how many */
     const attn_row *empty_rows;             /* the first of them, in order */
     size_t empty_rows_listed;               /* at most ATTN_EMPTY_ROWS_LISTED */
-    size_t capped_scores, saturated_scores; /* with softcap c: scores that are not hidden, and of them |s| >= 3 c */
+    size_t capped_scores, saturated_scores; /* of c tanh(s / c): scores that are not hidden, and of them |s| >= 3 c */
     attn_findings findings;                 /* of attn_diagnose */
-    double max_abs_score; /* largest finite |score| that is not hidden, after scale and softcap, before bias */
+    double max_abs_score;                   /* largest finite |score| of the step scaled that is not hidden */
 } attn_result;
 
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };

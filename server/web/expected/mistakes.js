@@ -389,7 +389,7 @@ function roundedModel({ request, isLayer, outputs }, round) {
     const { scaled, masked } = model.steps,
       added = masked.data.map((value, at) => value - scaled.data[at]);
     roundSteps(["scores"]);
-    if (!model.softcap) model.steps.scaled = { shape: scaled.shape, data: model.steps.scores.data.map((value) => value * model.scale) };
+    if (!model.bend) model.steps.scaled = { shape: scaled.shape, data: model.steps.scores.data.map((value) => value * model.scale) };
     roundSteps(["scaled"]);
     model.steps.masked = { shape: masked.shape, data: added.map((value, at) => round(value + model.steps.scaled.data[at])) };
     if (!model.sinks) softmaxOf(model, "key");

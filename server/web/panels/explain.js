@@ -96,16 +96,16 @@ function explainScore(model, at) {
 }
 
 function explainScaled(model, at, line, options) {
-  const isCapped = Boolean(model.softcap),
+  const { bend } = model,
     score = line.scores[at.j];
   const lines = [
     ["score", score],
     ["scale", model.scale],
     ["score · scale", score * model.scale],
   ];
-  if (isCapped) lines.push(["softcap c", model.softcap], ["c · tanh(score · scale / c)", line.scaled[at.j]]);
+  if (bend) lines.push(bend.term, [bend.formula.replace("{}", "score · scale"), line.scaled[at.j]]);
   return {
-    formula: isCapped ? "c · tanh(scale · score / c)" : options.scale === undefined ? "scale · score,  scale = 1/√d_k" : "scale · score",
+    formula: bend ? bend.formula.replace("{}", "scale · score") : options.scale === undefined ? "scale · score,  scale = 1/√d_k" : "scale · score",
     notes: [],
     terms: { head: ["", ""], lines, marked: lines.length - 1 },
     value: line.scaled[at.j],

@@ -3,6 +3,7 @@
  * numbers of explanations from it.
  *
  * @typedef {import("./tensor.js").Tensor} Tensor
+ * @typedef {{term: [string, number], formula: string, of: (score: number) => number}} Bend term: name and value of what bends
  * @typedef {object} Model a request in normal form: always a batch, weights as columns
  * @property {boolean} isLayer
  * @property {{batch: number, heads: number, kvHeads: number, qLen: number, kvLen: number, dK: number, dV: number}} size
@@ -13,7 +14,7 @@
  * @property {Masks} masks
  * @property {number} scale
  * @property {Tensor} [scaled] the context times head_scale
- * @property {number} [softcap]
+ * @property {Bend} [bend] of the scaled scores
  * @property {number[]} [sinks]
  * @property {PositionBias} positions
  * @property {{q: Tensor, k: Tensor, v: Tensor}} [sources] the inputs of the projections
@@ -147,6 +148,11 @@ function rotate(x, rope, offset) {
   return out;
 }
 
+/** @returns {Bend} */
+function bendOf(c) {
+  return { term: ["softcap c", c], formula: "c · tanh({} / c)", of: (score) => c * Math.tanh(score / c) };
+}
+
 /**
  * Scores and weights of one query in one head.
  * @param {Model} model with q and k
@@ -155,7 +161,7 @@ function rotate(x, rope, offset) {
  */
 export function rowOf(model, b, h, i) {
   const { heads, kvHeads, qLen, kvLen, dK } = model.size,
-    { scale, softcap, sinks, masks, positions } = model;
+    { scale, bend, sinks, masks, positions } = model;
   const q = (model.steps.q_rotated ?? model.steps.q).data,
     k = (model.steps.k_rotated ?? model.steps.k).data;
   const from = ((b * heads + h) * qLen + i) * dK,
@@ -166,7 +172,7 @@ export function rowOf(model, b, h, i) {
     let score = 0;
     for (let c = 0, at = (kv + j) * dK; c < dK; c++) score += q[from + c] * k[at + c];
     row.scores[j] = score;
-    row.scaled[j] = softcap ? softcap * Math.tanh((score * scale) / softcap) : score * scale;
+    row.scaled[j] = bend ? bend.of(score * scale) : score * scale;
     row.added[j] = masks.bias(b, h, i, j) + positions.bias(h, j - i - masks.offset(b));
     row.masked[j] = masks.hiddenBy(b, h, i, j) === null ? row.scaled[j] + row.added[j] : -Infinity;
   }
@@ -301,7 +307,7 @@ export function modelOf(request, isLayer, given, isSparse = false) {
     model.steps.q_rotated = rotate(q, options.rope, 0);
     model.steps.k_rotated = rotate(k, options.rope, 0);
   }
-  model.softcap = options.softcap;
+  model.bend = options.softcap ? bendOf(options.softcap) : undefined;
   model.sinks = options.sinks && Array.from(tensorFrom(options.sinks).data);
   model.headScale = options.head_scale && Array.from(tensorFrom(options.head_scale).data);
   model.positions = new PositionBias(options, model.size.heads);
