@@ -57,6 +57,13 @@ $(CORE_TEST_BIN): %: %.o $(CORE_SUPPORT_OBJ) $(BUILD)/libattn.a
 $(filter-out $(CORE_TEST_BIN),$(TEST_BIN)): %: %.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(call step,linking $@)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+# Random requests with all that the reference computes of them.
+VECTORS := build/vectors
+CPPFLAGS_tests/unit/server/codec/request/test_vectors.c := -DVECTORS=\"$(VECTORS)\"
+$(BUILD)/tests/unit/server/codec/request/test_vectors: | $(VECTORS)
+$(VECTORS): $(wildcard tests/fuzz/*.py tests/support/reference/*.py) tests/support/tensors.py
+	$(Q)$(call step,writing $@)mkdir -p $(@D) && python3 tests/fuzz/vectors.py $@
+
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
 run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
             python3 tests/support/run_units.py --jobs $$(($(PROCESSORS) + 1))

@@ -726,6 +726,7 @@ class Builder:
                     (step not in ("attention_output", "feed_forward") or spec.has_network) and
                     (step != "sink" or spec.has_sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
+        self.possible = possible
         self.wanted = possible if self.chance(0.5) else some
         if spec.drops_weights() and "dropped" not in self.wanted:
             self.wanted = [*self.wanted, "dropped"]
@@ -777,6 +778,7 @@ class Builder:
                         batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
         if self.has_nan:
             unread = ("k", "v", "k_rotated", "present_key", "present_value")
+            self.possible = [step for step in self.possible if step not in unread]
             self.wanted = [step for step in self.wanted if step not in unread] or ["attention"]
             self.options["return"] = self.wanted
 

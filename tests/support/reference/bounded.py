@@ -11,9 +11,13 @@ MOST = 1e60
 
 
 class Bounded:
-    """value, which the server may have with an error of at most error. eps: the rounding of one operation, twice."""
+    """
+    value, which the server may have with an error of at most error. eps: the rounding of one operation, twice. A sum of
+    many terms is off by at most roundings times eps of the sum of their absolute values.
+    """
 
     __slots__ = ("value", "error")
+    roundings = math.inf
 
     def __init__(self, value, error=0.0):
         self.value, self.error = value, error if error < MOST else MOST
@@ -95,7 +99,7 @@ def total(numbers):
     except TypeError:
         kind, (values, errors) = kind_of(numbers), separate(numbers)
     size = math.fsum(map(abs, values))
-    return kind(math.fsum(values), math.fsum(errors) + kind.eps * (1 + len(values) / 8) * size)
+    return kind(math.fsum(values), math.fsum(errors) + kind.eps * min(1 + len(values) / 8, kind.roundings) * size)
 
 
 def dot(a, b):
@@ -122,7 +126,7 @@ def bounded_dots(row, columns):
             error += math.fsum(map(mul, magnitudes, off_y))
         if off_x and off_y:
             error += math.fsum(map(mul, off_x, off_y))
-        yield kind(math.fsum(terms), error + kind.eps * (len(x) + 2) * math.fsum(map(abs, terms)) + kind.tiny)
+        yield kind(math.fsum(terms), error + kind.eps * min(len(x) + 2, kind.roundings) * math.fsum(map(abs, terms)) + kind.tiny)
 
 
 def separate(numbers):
