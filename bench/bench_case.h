@@ -116,7 +116,7 @@ bool bench_case_read(bench_case *c, const char *text);
 bool bench_stream_is_used(const bench_case *c, bench_stream stream);
 /* How many of the keys come from a cache. */
 size_t bench_past_len(const bench_case *c);
-/* A tensor with its numbers, in the type of the case or in 16 bits, to be freed by its data; data NULL without memory. */
+/* A tensor with its numbers, of the case's type or 16 bits, to be freed by its data; data NULL without memory. */
 attn_tensor bench_stream_make(const bench_case *c, bench_stream stream);
 
 bool bench_has_maps(const bench_case *c); /* of the heads, or their mean */

@@ -26,8 +26,9 @@ REQUESTS, TRIES = 800, 10000
 # A sum of random terms of either sign is off by less than 8 unit roundoffs, however long it is: see closeness.c.
 ROUNDINGS = 4
 
-# Combinations that some request has, see combinations(): what the first REQUESTS lack, later ones add.
 ROPES = ("default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional")
+MANY = 128  # tokens: of several tasks
+# What combinations() and of_many_tokens() find in some request. What the first REQUESTS lack, later ones add.
 NEEDED = {
     *itertools.product(["rope"], ("half", "interleaved", "interleaved_to_half"), ROPES),
     *itertools.product(["qk_norm"], ("layer", "rms", "l2"), (0, 1, 2)),
@@ -36,8 +37,11 @@ NEEDED = {
     *itertools.product(["fused"], ("stacked", "per_group", "per_head"), (False, True), (False, True)),
     *itertools.product(["network"], ("relu", "gelu", "gelu_tanh", "quick_gelu", "silu"), (False, True)),
     *itertools.product(["parallel"], (False, True), ("layer", "rms", None)),
-    *itertools.product(["pre-norm"], ("self", "key", "own")),
+    *itertools.product(["pre-norm", "block"], ("self", "key", "own")),
+    *itertools.product(["turn"], ("pairs", "tables"), (False, True), (False, True)),
     *itertools.product(["gate"], (False, True)),
+    *itertools.product(["many queries"], ("pre", "post", "gate", "turn", "network", "residual")),
+    *itertools.product(["many keys"], ("turn", "contribution", "fused")),
 }
 
 
@@ -56,7 +60,9 @@ def random_request(number):
     chance = random.Random(number)
     if number % 50 == 3:
         return Builder(chance, 24)
-    return Builder(chance, 3, longest=600) if number % 50 == 6 else Builder(chance, 5)
+    if number % 50 == 6:
+        return Builder(chance, 3, longest=600)
+    return Builder(chance, 2, longest=2 * MANY) if number >= REQUESTS and number % 2 == 0 else Builder(chance, 5)
 
 
 def combinations(request):
@@ -64,6 +70,7 @@ def combinations(request):
     options, weights, spec = request.options, request.body.get("weights", {}), request.spec
     if "rope" in options:
         scaling = options["rope"].get("scaling", {})
+        yield "turn", "tables" if "cos" in options["rope"] else "pairs", "positions" in options["rope"], bool(spec.past_len)
         yield "rope", options["rope"].get("layout", "half"), scaling.get("rope_type", scaling.get("type", "default"))
     if "qk_norm" in options:
         gain = weights.get("query_norm", {}).get("weight")
@@ -78,10 +85,25 @@ def combinations(request):
         yield "fused", weights["qkv"].get("order", "stacked"), spec.turns, bool(spec.past_len)
     if "feed_forward" in options:
         own, network = options["feed_forward"], weights["feed_forward"]
+        yield "block", request.form
         yield "network", own["activation"], "gate" in network
         yield "parallel", bool(own.get("parallel")), own["norm"].get("type", "layer") if "norm" in own else None
     if "gate" in weights:
         yield "gate", is_gate_of_heads(request)
+
+
+def of_many_tokens(request):
+    """What a request of many queries, or of many keys, has of that which is computed token by token."""
+    options, weights, spec = request.options, request.body.get("weights", {}), request.spec
+    if spec.batch * spec.q_len > MANY:
+        has = {"gate": "gate" in weights, "turn": spec.turns, "network": spec.has_network, "residual": spec.residual}
+        if "norm" in options:
+            has[spec.norm["position"]] = True
+        yield from (("many queries", name) for name, is_there in has.items() if is_there)
+    if spec.batch * spec.kv_len > MANY:
+        has = {"turn": spec.turns, "fused": "qkv" in weights,
+               "contribution": "contribution" in request.possible and not request.masks and not spec.mechanism}
+        yield from (("many keys", name) for name, is_there in has.items() if is_there)
 
 
 def is_gate_of_heads(request):
@@ -116,12 +138,13 @@ def record(request):
 
 
 def choose():
+    """The first REQUESTS, and those of later ones that have something needed which all before them lack."""
     requests, missing = [], set(NEEDED)
     for number in range(TRIES):
         if number >= REQUESTS and not missing:
             return requests
         request = random_request(number)
-        found = set(combinations(request))
+        found = {*combinations(request), *of_many_tokens(request)}
         if number < REQUESTS or found & missing:
             requests.append(request)
         missing -= found

@@ -1,10 +1,13 @@
 /*
  * naive_attention.h: the reference for the core: equation 1 in double or better, with plain loops and no BLAS.
  *
- *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
+ *     out = softmax(q k^T / sqrt(d_k)) v        with masks, biases, softcap, sinks, dropout, feature maps
+ *
+ * Tables of many masks, shapes and kernels are compared with it, at sizes that take the reference in Python too long.
+ * That one has the rest of a request, too: tests/unit/server/codec/request/test_vectors.c.
  *
  * It shares the structs of the public headers with the core, but no code: it has its own dimensions, masks and reads of
- * strided tensors. It expects a valid request, and aborts without memory.
+ * strided tensors. It expects a valid request without weights and rope, and aborts without memory.
  */
 #ifndef TESTS_NAIVE_ATTENTION_H
 #define TESTS_NAIVE_ATTENTION_H
@@ -12,17 +15,16 @@
 #include "naive_masks.h"
 
 /*
- * Every step whole and row-major in the shape that plan.h gives it, the output as (batch, q_len, d_out) whatever the
- * rank of query, except (batch, heads, q_len, d_v) for rank 4; selections are ignored.
+ * Every step whole and row-major in the shape that plan.h gives it, the output as (batch, q_len, heads * d_v) whatever
+ * the rank of query, except (batch, heads, q_len, d_v) for rank 4; selections are ignored.
  */
 typedef struct {
-    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, past_len;
-    size_t d_attended, d_out; /* of attention_output, of output */
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
     double scale, softcap;
     double *step[ATTN_STEP_COUNT]; /* mask holds 0 and 1 */
     /*
-     * For sums (q, k, v, q_rotated, k_rotated, scores, context, projected): the sum of the absolute values of the
-     * terms. Rounding errors are in proportion to it, not to the sum. NULL for the other steps.
+     * Of scores and context: the sum of the absolute values of the terms. Rounding errors are in proportion to it, not
+     * to the sum. NULL for the other steps.
      */
     double *terms[ATTN_STEP_COUNT];
     /*
@@ -35,43 +37,27 @@ typedef struct {
     double max_abs_score;  /* the largest scaled score that is not hidden */
 } naive_result;
 
-/*
- * Computes all steps of request. keep, if not NULL, is (batch, heads, q_len, kv_len): zero for dropped weights. Dropout
- * on the residual is left out.
- */
+/* Computes all steps of request. keep, if not NULL, is (batch, heads, q_len, kv_len): zero for dropped weights. */
 naive_result naive_attention(const attn_request *request, const uint8_t *keep);
 void naive_release(naive_result *result);
 
 /*
- * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,
- * receives the numbers that rounding errors are proportional to.
+ * naive_block.c: to[0 .. features) = the normalisation of from by its mean or its squares, with the gain and shift of
+ * norm (each optional). terms, if not NULL, receives the numbers that rounding errors are proportional to.
  */
 void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t features, const double *from,
                 double *to, double *terms);
 
 /*
- * naive_block.c: the feed-forward network of request, with norm and residual, for one token: y (d_attended) is the output
- * of the attention. Writes network (d_out), what down gives, and output (d_out). terms (d_out) receives the numbers that
- * the rounding errors of network are proportional to.
+ * naive_block.c: the feed-forward network of request, with norm and residual, for one token: y (d_attended) is the
+ * output of the attention. Writes network (d_out), what down gives, and output (d_out). terms (d_out) receives the
+ * numbers that the rounding errors of network are proportional to.
  */
-void naive_feed_forward(const attn_request *request, const naive_result *r, size_t b, size_t i, const double *y,
+void naive_feed_forward(const attn_request *request, const attn_dims *dims, size_t b, size_t i, const double *y,
                         double *network, double *output, double *terms);
 
-/* to (d_out) = norm(from) * scale, as options have them for branches; gains are those of the branch. */
-void naive_branch(const attn_request *request, const attn_affine *norm, size_t d_out, const double *from, double *to);
-
-/* The token of the query that the projections read: after a pre-norm. */
-void naive_query_token(const attn_request *request, size_t b, size_t i, size_t d_query, double *to);
-
-/* Gate d of head h for the token in row i of item b, after the sigmoid; d counts the gates of a head. */
-double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d);
-
-/*
- * Feature d of the output projection of request for one row of concat (heads * d_v numbers); *terms receives the sum of
- * the absolute values of the terms.
- */
-double naive_project_output(const attn_request *request, size_t heads, size_t d_v, const double *row, size_t d,
-                            double *terms);
+/* Zeroed doubles; aborts without memory. */
+double *naive_numbers(size_t count);
 
 /* The element of tensor at the last rank indices of (a, b, c, d); a dimension of 1 is broadcast. */
 double naive_read(const attn_tensor *tensor, size_t a, size_t b, size_t c, size_t d);

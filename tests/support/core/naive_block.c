@@ -1,6 +1,5 @@
-/* naive_block.c: the feed-forward network of a block for one token, as attn_feed_forward_options writes it. */
+/* naive_block.c: norms, and the feed-forward network of a block for one token: see attn_feed_forward_options. */
 #include "naive_attention.h"
-#include "naive_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +7,29 @@
 
 /* Going from double to more is what this file does on purpose. */
 #pragma GCC diagnostic ignored "-Wdouble-promotion"
+
+void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t count, const double *from, double *to,
+                double *terms)
+{
+    long double mean = 0, square = 0;
+    double size = 0;
+    for (size_t f = 0; f < count; f++) {
+        mean += from[f] / (long double)count;
+        size += fabs(from[f]) / (double)count;
+    }
+    if (type != ATTN_NORM_LAYER)
+        mean = 0;
+    for (size_t f = 0; f < count; f++)
+        square += (from[f] - mean) * (from[f] - mean) / count;
+    double deviation = (double)sqrtl(square + eps);
+    for (size_t f = 0; f < count; f++) {
+        double gain = norm->weight != NULL ? naive_read(norm->weight, 0, 0, 0, f) : 1;
+        double shift = norm->bias != NULL ? naive_read(norm->bias, 0, 0, 0, f) : 0;
+        if (terms != NULL)
+            terms[f] = (fabs(from[f]) + size) / deviation * fabs(gain) + fabs(shift);
+        to[f] = (double)((from[f] - mean) / deviation * gain + shift);
+    }
+}
 
 static long double act(attn_activation activation, long double x)
 {
@@ -69,7 +91,9 @@ static void run_network(const attn_request *request, size_t d_in, size_t d_ff, s
     free(up);
 }
 
-void naive_branch(const attn_request *request, const attn_affine *norm, size_t d_out, const double *from, double *to)
+/* to (d_out) = norm(from) * scale, as options have them for branches; gains are those of the branch. */
+static void scale_branch(const attn_request *request, const attn_affine *norm, size_t d_out, const double *from,
+                         double *to)
 {
     const attn_options *options = &request->options;
     memmove(to, from, d_out * sizeof *to);
@@ -79,33 +103,38 @@ void naive_branch(const attn_request *request, const attn_affine *norm, size_t d
         to[d] *= options->residual_scale == 0 ? 1 : options->residual_scale;
 }
 
-void naive_feed_forward(const attn_request *request, const naive_result *r, size_t b, size_t i, const double *y,
+/* What the network reads: y, or the token of the query after the norm that the projections have. */
+static void read_input(const attn_request *request, size_t d_in, size_t b, size_t i, const double *y, double *x)
+{
+    const attn_options *options = &request->options;
+    for (size_t f = 0; f < d_in; f++)
+        x[f] = options->feed_forward.parallel ? naive_read(request->inputs.query, 0, b, i, f) : y[f];
+    if (options->feed_forward.parallel && options->feed_forward.norm == ATTN_NORM_NONE &&
+        options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE)
+        naive_norm(options->norm, options->norm_eps, &request->weights.norm, d_in, x, x, NULL);
+}
+
+void naive_feed_forward(const attn_request *request, const attn_dims *dims, size_t b, size_t i, const double *y,
                         double *network, double *output, double *terms)
 {
     const attn_feed_forward_options *own = &request->options.feed_forward;
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
-    const size_t d_in = own->parallel ? r->d_query : r->d_attended;
+    const size_t d_in = own->parallel ? dims->d_query : dims->d_attended;
     const size_t d_ff = w->up.weight->shape[request->weights.layout == ATTN_LAYOUT_IN_OUT ? 1 : 0];
     double *x = naive_numbers(2 * d_in), *x_terms = x + d_in;
-    if (!own->parallel)
-        memcpy(x, y, d_in * sizeof *x);
-    else if (own->norm == ATTN_NORM_NONE)
-        naive_query_token(request, b, i, d_in, x);
-    else
-        for (size_t f = 0; f < d_in; f++)
-            x[f] = naive_read(request->inputs.query, 0, b, i, f);
+    read_input(request, d_in, b, i, y, x);
     for (size_t f = 0; f < d_in; f++)
         x_terms[f] = fabs(x[f]);
     if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_PRE)
         naive_norm(own->norm, own->norm_eps, &w->norm, d_in, x, x, x_terms);
-    run_network(request, d_in, d_ff, r->d_out, x, x_terms, network, terms);
-    double *sum = naive_numbers(r->d_out);
-    naive_branch(request, &w->branch_norm, r->d_out, network, sum);
-    for (size_t d = 0; d < r->d_out && own->residual; d++)
+    run_network(request, d_in, d_ff, dims->d_out, x, x_terms, network, terms);
+    double *sum = naive_numbers(dims->d_out);
+    scale_branch(request, &w->branch_norm, dims->d_out, network, sum);
+    for (size_t d = 0; d < dims->d_out && own->residual; d++)
         sum[d] += y[d];
     if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_POST)
-        naive_norm(own->norm, own->norm_eps, &w->norm, r->d_out, sum, sum, NULL);
-    memcpy(output, sum, r->d_out * sizeof *sum);
+        naive_norm(own->norm, own->norm_eps, &w->norm, dims->d_out, sum, sum, NULL);
+    memcpy(output, sum, dims->d_out * sizeof *sum);
     free(sum);
     free(x);
 }

@@ -31,9 +31,9 @@ static head head_at(const attn_request *request, naive_result *r, size_t b, size
                   .h = h,
                   .map = own * r->q_len * r->kv_len,
                   .rows = own * r->q_len,
-                  .q = r->step[ATTN_STEP_Q_ROTATED] + own * r->q_len * r->d_k,
-                  .k = r->step[ATTN_STEP_K_ROTATED] + kv_head * r->kv_len * r->d_k,
-                  .v = r->step[ATTN_STEP_PRESENT_VALUE] + kv_head * r->kv_len * r->d_v};
+                  .q = r->step[ATTN_STEP_Q] + own * r->q_len * r->d_k,
+                  .k = r->step[ATTN_STEP_K] + kv_head * r->kv_len * r->d_k,
+                  .v = r->step[ATTN_STEP_V] + kv_head * r->kv_len * r->d_v};
 }
 
 static void head_mask(const head *a)

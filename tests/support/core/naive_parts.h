@@ -1,21 +1,15 @@
 /*
- * naive_parts.h: parts of naive_attention.c: norms, rotation and cache of queries and keys, the weights of mechanisms
- * other than softmax, and one head. They follow the equations of attn/rope.h and attn/mechanism.h.
+ * naive_parts.h: parts of naive_attention.c: the weights of mechanisms other than softmax, by the equations of
+ * attn/mechanism.h, and one head.
  */
 #ifndef TESTS_NAIVE_PARTS_H
 #define TESTS_NAIVE_PARTS_H
 
 #include "naive_attention.h"
 
-/* Zeroed doubles; aborts without memory. */
-double *naive_numbers(size_t count);
-
-/* q_rotated, k_rotated, present_key and present_value of r from its q, k and v. */
-void naive_turn(const attn_request *request, naive_result *r);
-
 /*
- * weights[0 .. kv_len) of one query for a mechanism that is not softmax: q is (d_k), k (kv_len, d_k); mask holds 0 for
- * keys that are hidden; key_max is what naive_key_max gives.
+ * naive_features.c: weights[0 .. kv_len) of one query for a mechanism that is not softmax: q is (d_k), k (kv_len, d_k);
+ * mask holds 0 for keys that are hidden; key_max is what naive_key_max gives.
  */
 void naive_feature_weights(const attn_request *request, const naive_result *r, const double *q, const double *k,
                            const double *mask, double key_max, double *weights);
@@ -23,7 +17,7 @@ void naive_feature_weights(const attn_request *request, const naive_result *r, c
 /* performer: the largest projection of a key that is not 0 in seen (kv_len). */
 double naive_key_max(const attn_request *request, const naive_result *r, const double *k, const double *seen);
 
-/* naive_head.c: the steps of head h in item b, from the rotated queries and keys to the context. */
+/* naive_head.c: the steps of head h in item b, from queries and keys to the context. */
 void naive_head(const attn_request *request, naive_result *r, const uint8_t *keep, size_t b, size_t h);
 
 #endif

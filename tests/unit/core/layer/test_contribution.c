@@ -1,12 +1,11 @@
 /*
- * test_contribution.c: tests core/src/layer/contribution.c through attn_plan_run. closeness.c compares the step with
- * its equation in every test of a layer; here is what it must hold by itself.
+ * test_contribution.c: tests core/src/layer/contribution.c through attn_plan_run. test_vectors.c compares the step with
+ * its equation; here is what it must hold by itself.
  */
 #include <math.h>
 
 #include "attn/multihead.h"
 #include "check_main.h"
-#include "naive_attention.h"
 #include "scene.h"
 
 static const scene_size size = {2, 4, 2, 5, 7, 3, 2};

@@ -8,7 +8,6 @@
 #include "attn/multihead.h"
 #include "check_main.h"
 #include "gradient_cases.h"
-#include "naive_attention.h"
 #include "scene.h"
 
 static const scene_size size = {2, 4, 2, 5, 7, 3, 2};
