@@ -166,16 +166,17 @@ def torch_python():
 
 
 def own_kernels(program, names):
-    """Those of names that this processor can run; all for "all"."""
-    names = KERNELS if names == "all" else names.split(",")
-    return [name for name in names if subprocess.run([program, "attnd", name], stdin=subprocess.DEVNULL,
-                                                     capture_output=True, check=False).returncode == 0]  # fmt: skip
+    """Those of names that this processor can run, each once; "best": the fastest one; "all": every one."""
+    able = [name for name in KERNELS if subprocess.run([program, "attnd", name], stdin=subprocess.DEVNULL,
+                                                       capture_output=True, check=False).returncode == 0]  # fmt: skip
+    wanted = able if names == "all" else [able[0] if name == "best" else name for name in names.split(",")]
+    return [name for name in dict.fromkeys(wanted) if name in able]
 
 
 def own_contender(program, kernel, name):
-    """attnd with a kernel ("": the best). An AVX2 kernel gets the products of an OpenBLAS for AVX2, too."""
+    """attnd with a kernel. An AVX2 kernel gets the products of an OpenBLAS for AVX2, too."""
     blas = {"OPENBLAS_CORETYPE": "Haswell"} if kernel == "avx2" else {}
-    return Contender(name, [program, "attnd", *([kernel] if kernel else [])], kernel=kernel, **blas)
+    return Contender(name, [program, "attnd", kernel], kernel=kernel, **blas)
 
 
 def find_contenders(program, kernels):

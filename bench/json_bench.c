@@ -115,7 +115,7 @@ static size_t attnd_read(struct bench *bench)
     text.length =
         (size_t)(array_end_find(bench->text, bench->text + bench->length, &(struct pace){.bytes = 0}, &text.commas) -
                  bench->text);
-    if (tensor_scan(&text, ATTN_F32, NULL_IS_REFUSED, "", bench->arena, &bench->tensor, &at, &err) != ATTN_OK)
+    if (tensor_scan(&text, ATTN_F32, &(struct tensor_rules){0}, "", bench->arena, &bench->tensor, &at, &err) != ATTN_OK)
         exit(EXIT_FAILURE);
     return bench->length;
 }

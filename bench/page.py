@@ -19,12 +19,13 @@ def significant(x):
 class Row:
     """One case with what each contender took in each round; ratios are medians of those within a round."""
 
-    def __init__(self, case, owns):
-        self.case, self.owns = case, owns  # names of attnd, one for each kernel
+    def __init__(self, case, kernels):
+        self.case, self.kernels, self.owns = case, kernels, list(kernels)  # {name of attnd: its kernel}
         self.rounds, self.limits, self.memory = [], [], {}  # a round: {name: ms}; limits: {own name: (ms, kind)}
+        self.failed = {}  # {name of a peer: why}
 
     def names(self):
-        return list(self.rounds[0])
+        return [name for name in self.rounds[0] if name not in self.failed]
 
     def ms(self, name):
         return statistics.median(r[name] for r in self.rounds if name in r)
@@ -43,16 +44,16 @@ class Row:
         return min((name for name in self.names() if name.startswith(prefixes)), key=self.ms, default=None)
 
     def aims(self, own):
-        """[(the aim, what was found, whether it is met)]; times of peers and of the case beside belong to the first."""
-        ort, found, is_first = self.fastest("ort-"), [], own == self.owns[0]
-        for what, bound in self.case.aims().items():
+        """[(the aim, what was found, whether it is met)]; the case beside belongs to the first kernel."""
+        ort, found = self.fastest("ort-"), []
+        for what, bound in self.case.aims(self.kernels[own]).items():
             if what == "share":
                 share = self.share(own)
                 found.append(("%.0f %% of limit" % (100 * bound), "%.0f %%" % (100 * share), share >= bound))
-            elif what == "peer" and is_first and ort:
+            elif what == "peer" and ort:
                 times = self.ratio(ort, own)
                 found.append(("%.3g × ONNX Runtime" % bound, "%.2f" % times, times >= bound))
-            elif what == "beside" and is_first:
+            elif what == "beside" and own == self.owns[0]:
                 times = self.ratio(own, "beside")
                 found.append(("%.2f of beside" % bound, "%.2f" % times, times <= bound))
         return found
@@ -79,8 +80,12 @@ def table_head():
     return "| " + " | ".join(HEAD) + " |\n| --- |" + " ---: |" * (len(HEAD) - 1)
 
 
-def table_line(row, own):
-    return "| " + " | ".join(row.cells(own)) + " |"
+def table_lines(row, own):
+    """A line, and one for each peer that failed."""
+    lines = ["| " + " | ".join(row.cells(own)) + " |"]
+    if own == row.owns[0]:
+        lines += ["| %s: %s |" % (row.case.name(), why) for why in row.failed.values()]
+    return lines
 
 
 def plural(threads):
@@ -103,14 +108,14 @@ def page(about, rows, machine, refused):
     lines = ["# Measured on %s" % about["date"], "", "`%s`" % about["command"], ""]
     lines += ["- %s: %s" % (name, text) for name, text in about.items() if name not in ("date", "command") and text]
     lines += machine_lines(machine)
-    aims = [is_met for row in rows for own in row.owns[:1] for _, _, is_met in row.aims(own)]
+    aims = [is_met for row in rows for own in row.owns for _, _, is_met in row.aims(own)]
     lines += ["", "%d cases; %d of %d aims are met. [../README.md](../README.md) says what the columns mean."
               % (len(rows), aims.count(True), len(aims))]  # fmt: skip
     for threads in sorted({row.case.threads for row in rows}):
         for own in rows[0].owns:
             chosen = [row for row in rows if row.case.threads == threads and own in row.names()]
             lines += ["", "## %s, %s" % (own, plural(threads)), "", table_head()]
-            lines += [table_line(row, own) for row in chosen]
+            lines += [line for row in chosen for line in table_lines(row, own)]
     lines += ["", "This version of attnd refuses: %s." % ", ".join(sorted(set(refused)))] if refused else []
     return "\n".join(lines) + "\n"
 

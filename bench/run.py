@@ -26,7 +26,8 @@ sys.dont_write_bytecode = True
 from cases import QUICK, all_cases  # noqa: E402
 from contenders import (Failure, Machine, describe_machine, find_contenders, own_contender, own_kernels,  # noqa: E402
                         set_fair_environment)  # fmt: skip
-from page import Row, page, plural, record, results_name, table_head, table_line  # noqa: E402
+from options import given_options  # noqa: E402
+from page import Row, page, plural, record, results_name, table_head, table_lines  # noqa: E402
 from suite import conclude  # noqa: E402
 
 # Of the largest sample: sums of thousands of terms differ in order. ONNX Runtime's softmax of doubles is right to the
@@ -52,9 +53,21 @@ def compare(case, name, found, reference):
     return None
 
 
-def prepare(case, contenders, program):
+def unless_it_fails(failed, contender, ask):
+    """What ask() gives. A peer that dies or gives no answer leaves the case: failed[its name] says why."""
+    try:
+        return ask()
+    except Failure as failure:
+        if contender.kernel is not None:
+            raise
+        failed[contender.name] = str(failure)
+        contender.end()
+        return None
+
+
+def prepare(case, contenders, program, failed):
     """[(contender, its case)] of those that can do it, attnd with the case beside last; nothing without attnd."""
-    able = [(c, case) for c in contenders if c.prepare(case)]
+    able = [(c, case) for c in contenders if unless_it_fails(failed, c, lambda c=c: c.prepare(case))]
     beside = case.beside()
     if not able or able[0][0] is not contenders[0]:
         for contender, _ in able:
@@ -66,12 +79,13 @@ def prepare(case, contenders, program):
     return able
 
 
-def compare_all(able, problems):
+def compare_all(able, problems, failed):
     """Holds every contender's results against the first one's."""
     case, reference = able[0][1], able[0][0].results()
     for contender, own_case in able[1:]:
         if own_case is case or case.beside()[2]:
-            problem = compare(case, contender.name, contender.results(), reference)
+            results = unless_it_fails(failed, contender, contender.results)
+            problem = results and compare(case, contender.name, results, reference)
             problems += [problem] if problem else []
 
 
@@ -84,26 +98,31 @@ def turn(contender, runs):
 
 def measure(case, contenders, machine, options, problems):
     """A row, or None where attnd cannot do the case."""
-    able = prepare(case, contenders, options.program)
+    row, first = Row(case, options.own_kernels), {}
+    able = prepare(case, contenders, options.program, row.failed)
     if not able:
         return None
-    row, first = Row(case, options.owns), {}
     for contender, _ in able:
-        first[contender.name], row.memory[contender.name] = contender.first_run()
-    compare_all(able, problems)
+        found = unless_it_fails(row.failed, contender, contender.first_run)
+        if found:
+            first[contender.name], row.memory[contender.name] = found
+    able = [(c, own_case) for c, own_case in able if c.name in first]
+    compare_all(able, problems, row.failed)
     runs = {name: min(MEASURED_RUNS_MAX, max(1, round(TURN_MS / ms))) for name, ms in first.items()}
     everyone, slow_ms = [contender for contender, _ in able], max(SLOW_MS, SLOW_TIMES * first[able[0][0].name])
     own = [c for c in everyone if c.name in options.owns]
     before = machine.limits_ms(case, own)
     for i in range(options.rounds):
-        in_turn = [c for c in everyone if i < SLOW_ROUNDS or first[c.name] < slow_ms]
-        seen = {c.name: turn(c, runs[c.name]) for c in (in_turn if i % 2 == 0 else reversed(in_turn))}
-        row.rounds.append({c.name: seen[c.name] for c in in_turn})
+        in_turn = [c for c in everyone if c.name not in row.failed and (i < SLOW_ROUNDS or first[c.name] < slow_ms)]
+        seen = {c.name: unless_it_fails(row.failed, c, lambda c=c: turn(c, runs[c.name]))
+                for c in (in_turn if i % 2 == 0 else reversed(in_turn))}  # fmt: skip
+        row.rounds.append({c.name: seen[c.name] for c in in_turn if c.name not in row.failed})
         after = machine.limits_ms(case, own)
         row.limits.append({c.name: min(before[c.name], after[c.name]) for c in own})
         before = after
-    for contender, _ in able:
-        contender.done()
+    for contender in everyone:
+        if contender.name not in row.failed:
+            contender.done()
     return row
 
 
@@ -112,7 +131,7 @@ def chosen_cases(options):
     for threads in options.threads:
         for case in all_cases():
             case = case.with_changes(threads=threads)
-            if ((not options.quick or case.name() in QUICK) and (not options.aims or case.aims())
+            if ((not options.quick or case.name() in QUICK) and (not options.aims or any(map(case.aims, options.kernels)))
                     and re.search(options.only, case.name())):  # fmt: skip
                 yield case
 
@@ -132,7 +151,7 @@ def measure_all(options, contenders, machine, problems):
         for own in options.owns:
             if own in row.names():
                 label = "%s: " % own if len(options.owns) > 1 else ""
-                print(table_line(row, own).replace("| ", "| " + label, 1), flush=True)
+                print("\n".join(table_lines(row, own)).replace("| ", "| " + label, 1), flush=True)
     return rows, refused
 
 
@@ -141,13 +160,17 @@ def check_all(options, contenders):
     counts, cases = {True: 0, False: 0}, {case.tiny().line: case.tiny() for case in chosen_cases(options)}
     refused = 0
     for case in cases.values():
-        problems, able = [], prepare(case, contenders, options.program)
+        problems, failed = [], {}
+        able = prepare(case, contenders, options.program, failed)
         for contender, _ in able:
-            contender.run(1)
+            unless_it_fails(failed, contender, lambda contender=contender: contender.run(1))
+        able = [(c, own_case) for c, own_case in able if c.name not in failed]
         if able:
-            compare_all(able, problems)
+            compare_all(able, problems, failed)
         for contender, _ in able:
-            contender.done()
+            if contender.name not in failed:
+                contender.done()
+        problems += failed.values()
         print("%-50s %s" % (case.name(), ", ".join(c.name for c, _ in able) or "refused by attnd"))
         for problem in problems:
             print("DISAGREE " + problem)
@@ -166,7 +189,9 @@ def version():
 def describe(options, contenders):
     about = {"date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"), "command": options.command, "attnd": version()}
     about.update(describe_machine())
-    about.update({c.name: c.about() for c in contenders if c.name != "attnd"})
+    failed = {}
+    about.update({c.name: unless_it_fails(failed, c, c.about) for c in contenders if c.name != "attnd"})
+    about.update(failed)
     about["rounds"] = str(options.rounds)
     return about
 
@@ -178,7 +203,7 @@ def write(path, text):
 
 def write_results(options, about, rows, machine, refused):
     if options.results:
-        options.page = options.results / (results_name(about, options.kernel) + ".md")
+        options.page = options.results / (results_name(about, re.sub("^best(,avx2)?$", "", options.kernel)) + ".md")
         options.json = options.page.with_suffix(".json")
     if options.page:
         write(options.page, page(about, rows, machine, refused))
@@ -194,18 +219,19 @@ def read_options():
     parser.add_argument("--aims", action="store_true", help="the cases that have an aim")
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose name matches")
     parser.add_argument("--threads", default="1,2", help="thread counts, with commas between them")
-    parser.add_argument("--kernel", default="", metavar="NAMES", help="kernels of attnd, with commas; all: every one")
+    parser.add_argument("--kernel", default="", metavar="NAMES", help="kernels of attnd, with commas; best; all: every one (best, with --aims best,avx2)")
     parser.add_argument("--without", default="", metavar="NAMES", help="contenders to leave out, with commas; or: peers")
     parser.add_argument("--rounds", type=int, default=9, help="how many (9); 3 with --quick")
     parser.add_argument("--page", type=pathlib.Path, help="where to write the page")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all rounds")
     parser.add_argument("--results", type=pathlib.Path, metavar="FOLDER", help="both, by day and processor")
-    options = parser.parse_args()
+    options = parser.parse_args(given_options())
     options.command = shlex.join(sys.argv)
     options.threads = [int(word) for word in options.threads.split(",")]
     options.without = re.sub(r"\bpeers\b", "ort-attention,ort-multihead,torch", options.without).split(",")
     options.rounds = min(options.rounds, 3) if options.quick else options.rounds
-    options.kernels = own_kernels(options.program, options.kernel) if options.kernel else [""]
+    options.kernel = options.kernel or ("best,avx2" if options.aims else "best")
+    options.kernels = own_kernels(options.program, options.kernel)
     return options
 
 
@@ -227,7 +253,8 @@ def main():
     options = read_options()
     contenders = find_contenders(options.program, options.kernels)
     contenders = [c for c in contenders if c.name not in options.without]
-    options.owns = [c.name for c in contenders if c.kernel is not None]
+    options.own_kernels = {c.name: c.kernel for c in contenders if c.kernel is not None}
+    options.owns = list(options.own_kernels)
     try:
         return check_all(options, contenders) if options.check else measure_and_write(options, contenders)
     finally:

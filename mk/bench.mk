@@ -1,4 +1,5 @@
-# bench.mk: measurements. Run them on an idle machine.
+# bench.mk: measurements. Run them on an idle machine. BENCH has options of the scripts, which read it in the environment, because
+# a shell would read the brackets of BENCH='--only (bert|gpt2)'.
 
 ##@ Measurements
 
@@ -16,23 +17,23 @@ $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/
 $(BUILD)/bench/http/http_load $(BUILD)/bench/http/http_floor: %: %.o
 	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
 
-bench: bench-json $(if $(BENCH),,bench-models) $(BUILD)/bench/core_bench ## measure beside the machine's limits and peers (BENCH='--quick --only RE')
-	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --page build/bench.md --json build/bench.json $(BENCH)
+bench: bench-json $(if $(BENCH),,bench-models) $(BUILD)/bench/core_bench ## measure beside the machine's limits and peers (BENCH='--quick --only (decode|layer)')
+	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --page build/bench.md --json build/bench.json
 
 bench-check: $(BUILD)/bench/core_bench ## compare what the contenders of `make bench` compute, at tiny sizes (BENCH='--only linear')
-	$(Q)python3 bench/run.py --program $< --check --kernel all --threads 2 $(or $(BENCH),--without peers)
+	$(Q)python3 bench/run.py --program $< --check --kernel all --threads 2 $(if $(BENCH),,--without peers)
 
 bench-aims: $(BUILD)/bench/core_bench ## the cases that have an aim; writes a page and all rounds to bench/results
-	$(Q)python3 bench/run.py --program $< --aims --results bench/results $(BENCH)
+	$(Q)python3 bench/run.py --program $< --aims --results bench/results
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
 
 bench-models: $(BUILD)/attnd ## whole models beside ONNX Runtime and PyTorch, the first answer, memory (BENCH='--quick --only bert')
-	$(Q)python3 bench/models/measure.py --attnd $< --folder build/bench-models --json build/bench-models.json $(BENCH)
+	$(Q)python3 bench/models/measure.py --attnd $< --folder build/bench-models --json build/bench-models.json
 
 bench-http: $(BUILD)/attnd $(BUILD)/bench/http/http_load $(BUILD)/bench/http/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
-	$(Q)python3 bench/http/wire.py --attnd $< --bin $(BUILD)/bench/http --json build/bench-http.json $(BENCH)
+	$(Q)python3 bench/http/wire.py --attnd $< --bin $(BUILD)/bench/http --json build/bench-http.json
 
 bench-replicas: $(BUILD)/attnd ## throughput of one and two servers behind HAProxy (docs/scaling.md)
 	$(Q)python3 bench/http/replicas.py --attnd $(BUILD)/attnd

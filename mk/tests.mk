@@ -39,7 +39,9 @@ test: ## install what the tests need, run everything that is quick
 	$(call build,built-for-tests)
 	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory $(jobs) -k $(SUITES)
 
-built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(BUILD)/bench/core_bench
+# With the programs that no test runs, so that they go on compiling.
+built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(addprefix $(BUILD)/,$(addprefix bench/,core_bench json_bench http/http_load http/http_floor) \
+    tests/unit/core/accuracy tests/unit/server/codec/number/numbers)
 	@:
 
 # tests/support/server/failing_take.h replaces these calls.

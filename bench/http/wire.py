@@ -27,6 +27,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from options import given_options  # noqa: E402
+
 PEERS = HERE.parent / "peers"
 FORMATS = ["json", "base64", "safetensors", "oip"]
 START_S = 60
@@ -208,7 +212,7 @@ class Contender:
         self.path, self.body, self.fields = path, body, fields
         self.request_bytes, self.file = len(body), folder / name.replace("/", "-")
         self.file.write_bytes(request)
-        self.rounds, self.split, self.peak_mib = [], [], 0
+        self.rounds, self.split, self.peak_mib, self.failure = [], [], 0, None
 
 
 def load(program, contender, connections, seconds):
@@ -244,6 +248,14 @@ def turn(contender, case, options):
                              "rps": many["answers"] / many["seconds"], "p99_busy_ms": many["p99_us"] / 1e3, "cpu_ms": cpu_ms})
 
 
+def unless_it_fails(peer, ask):
+    """A peer that dies, or computes something else, leaves the case, and its line of the table says why."""
+    try:
+        ask()
+    except (Failure, OSError, http.client.HTTPException) as failure:
+        peer.failure = str(failure) or type(failure).__name__
+
+
 def outputs_of(data):
     def flat(rows):
         return [x for row in rows for x in flat(row)] if isinstance(rows, list) else [rows]
@@ -251,7 +263,6 @@ def outputs_of(data):
 
 
 def check_peer(contender, expected):
-    """A peer that computes something else is no peer."""
     found = outputs_of(contender.server.post(contender.path, contender.body, contender.fields))
     for name, values in expected.items():
         if len(values) != len(found[name]) or any(abs(a - b) > TOLERANCE for a, b in zip(values, found[name])):
@@ -273,7 +284,7 @@ def contenders_of(case, options, servers, folder):
     for name in [name for name in servers if name not in ("attnd", "floor")]:
         peer = Contender(name, servers[name], whole_request("/v1/attention", body, fields), folder, "/v1/attention",
                          body, fields)
-        check_peer(peer, expected)
+        unless_it_fails(peer, lambda peer=peer: check_peer(peer, expected))
         chosen.append(peer)
     return [c for c in chosen if re.search(options.contenders, c.name)]
 
@@ -305,14 +316,17 @@ def measure(case, options, servers, folder):
     contenders = contenders_of(case, options, servers, folder)
     for _ in range(options.rounds):
         for contender in contenders:
-            turn(contender, case, options)
+            if contender.name.startswith(("attnd", "floor")):
+                turn(contender, case, options)
+            elif contender.failure is None:
+                unless_it_fails(contender, lambda peer=contender: turn(peer, case, options))
     by_name = {c.name: c for c in contenders}
     found = {}
     for contender in contenders:
         server, _, kind = contender.name.partition("/")
         floor = by_name.get("floor/" + kind) if server == "attnd" else None
         own = by_name.get("attnd/json") if server not in ("attnd", "floor") else None
-        found[contender.name] = summary(contender, floor, own)
+        found[contender.name] = {"failure": contender.failure} if contender.failure else summary(contender, floor, own)
     return found
 
 
@@ -336,6 +350,8 @@ def other_ms(found):
 
 
 def row(case, name, found):
+    if "failure" in found:
+        return "| %s | %s: %s |" % (case, name, found["failure"])
     split, other = found.get("split", {}), other_ms(found)
     words = [case, name, significant(found["request_bytes"] / 1024), significant(found["answer_bytes"] / 1024),
              significant(found["rps"]), percent(found.get("of_floor")), significant(found.get("attnd_times")),
@@ -368,8 +384,11 @@ def start_servers(options):
             continue
         if command is None:
             print("skipped: %s (%s)" % (name, needs))
-        else:
+            continue
+        try:
             servers[name] = Server(name, command)
+        except Failure as failure:
+            print("skipped: %s" % failure)
     return servers
 
 
@@ -384,7 +403,7 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=1.5, help="of load for a contender in a round")
     parser.add_argument("--io-threads", type=int, default=2, help="of attnd and of the floor")
     parser.add_argument("--json", type=pathlib.Path, help="where to write everything that was measured")
-    options = parser.parse_args()
+    options = parser.parse_args(given_options())
     options.load = options.bin / "http_load"
     if options.quick:
         options.rounds, options.seconds = 1, 0.5

@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 import random_model  # noqa: E402
 from attnd import Client, Server  # noqa: E402
 from contenders import PEERS, Failure, Process, set_fair_environment, torch_python  # noqa: E402
+from options import given_options  # noqa: E402
 from page import significant  # noqa: E402
 from run import PAUSE_S, PEER_TOLERANCE  # noqa: E402
 
@@ -262,7 +263,7 @@ def read_options():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="three rounds and one start")
     parser.add_argument("--json", type=pathlib.Path, help="where to write everything that was measured")
-    options = parser.parse_args()
+    options = parser.parse_args(given_options())
     if options.quick:
         options.rounds, options.starts = 3, 1
     os.environ["ATTND_COMPUTE_THREADS"] = str(options.threads)

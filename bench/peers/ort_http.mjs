@@ -7,6 +7,7 @@
 
 import { createServer } from 'node:http';
 import * as ort from 'onnxruntime-node';
+import { readCase } from './bench_case.mjs';
 import { makeModel } from './onnx_model.mjs';
 
 const sessions = new Map();
@@ -15,8 +16,7 @@ function sessionFor(shape, withMaps) {
   const key = JSON.stringify([shape, withMaps]);
   if (!sessions.has(key)) {
     const [batch, heads, len, dim] = shape;
-    const c = { isLayer: false, dtype: 'float32', batch, heads, qLen: len, kvLen: len, dim, features: heads * dim,
-                isCausal: false, window: 0, withMaps };
+    const c = readCase(`attention float32 1 ${batch} ${heads} ${len} ${len} ${dim} 0 0 ${withMaps ? 1 : 0}`);
     sessions.set(key, ort.InferenceSession.create(makeModel(c, false, {}), { executionProviders: ['cpu'] }));
   }
   return sessions.get(key);
