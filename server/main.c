@@ -1,6 +1,4 @@
-/*
- * main.c: attnd: read the command line, and do what it asks for.
- */
+/* main.c: attnd: read the command line, and do what it asks for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,4 @@
-/*
- * array.h: the number of elements of an array.
- */
+/* array.h: the number of elements of an array. */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 

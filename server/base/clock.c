@@ -1,6 +1,4 @@
-/*
- * clock.c: writes the time of day as text.
- */
+/* clock.c: writes the time of day as text. */
 #include "base/clock.h"
 
 /* Writes the last digits of value, padded with zeros, and then the character behind. */

@@ -1,6 +1,4 @@
-/*
- * digest.c: computes SHA-256 by nettle.
- */
+/* digest.c: computes SHA-256 by nettle. */
 #include "base/digest.h"
 
 #include <nettle/memops.h>

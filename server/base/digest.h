@@ -1,6 +1,4 @@
-/*
- * digest.h: computes SHA-256, and writes it as 64 hexadecimal digits. Only digest.c includes nettle.
- */
+/* digest.h: computes SHA-256, and writes it as 64 hexadecimal digits. Only digest.c includes nettle. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 

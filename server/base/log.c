@@ -1,6 +1,4 @@
-/*
- * log.c: writes log lines for people (text) or for machines (one JSON object per line).
- */
+/* log.c: writes log lines for people (text) or for machines (one JSON object per line). */
 #include "base/log.h"
 
 #include <fcntl.h>

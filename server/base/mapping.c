@@ -1,6 +1,4 @@
-/*
- * mapping.c: a table of the mapped files, which a signal handler reads without a lock.
- */
+/* mapping.c: a table of the mapped files, which a signal handler reads without a lock. */
 #include "base/mapping.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * name.c: checks the characters of names.
- */
+/* name.c: checks the characters of names. */
 #include "base/name.h"
 
 #include <string.h>

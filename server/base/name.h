@@ -1,6 +1,4 @@
-/*
- * name.h: checks the names that users give to layers, caches, API keys and requests.
- */
+/* name.h: checks the names that users give to layers, caches, API keys and requests. */
 #ifndef BASE_NAME_H
 #define BASE_NAME_H
 

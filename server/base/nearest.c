@@ -1,6 +1,4 @@
-/*
- * nearest.c: edit distance with swaps (Damerau, restricted), by three rows of the table.
- */
+/* nearest.c: edit distance with swaps (Damerau, restricted), by three rows of the table. */
 #include "base/nearest.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * nearest.h: finds the known name that a mistyped name most probably means.
- */
+/* nearest.h: finds the known name that a mistyped name most probably means. */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 

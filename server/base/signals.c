@@ -1,6 +1,4 @@
-/*
- * signals.c: a signal handler that writes to a descriptor, and a function that waits for it.
- */
+/* signals.c: a signal handler that writes to a descriptor, and a function that waits for it. */
 #include "base/signals.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * signals.h: SIGTERM, SIGINT and SIGHUP as events that a thread can wait for, and faults.
- */
+/* signals.h: SIGTERM, SIGINT and SIGHUP as events that a thread can wait for, and faults. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 

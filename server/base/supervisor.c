@@ -1,6 +1,4 @@
-/*
- * supervisor.c: reports the state of the process to the service manager.
- */
+/* supervisor.c: reports the state of the process to the service manager. */
 #include "base/supervisor.h"
 
 #include <limits.h>

@@ -1,6 +1,4 @@
-/*
- * text.c: reads and writes short texts.
- */
+/* text.c: reads and writes short texts. */
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * text.h: reads and writes short texts: numbers, sizes, lists, words.
- */
+/* text.h: reads and writes short texts: numbers, sizes, lists, words. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 

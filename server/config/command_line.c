@@ -1,6 +1,4 @@
-/*
- * command_line.c: the command at the front of the command line, then the settings: defaults, variables, flags.
- */
+/* command_line.c: the command at the front of the command line, then the settings: defaults, variables, flags. */
 #include "config/command_line.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * help.c: writes the text of `attnd --help`.
- */
+/* help.c: writes the text of `attnd --help`. */
 #include "config/help.h"
 
 #include <stdio.h>

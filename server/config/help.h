@@ -1,6 +1,4 @@
-/*
- * help.h: the text of `attnd --help`. The manual page and the completion are made from it (packaging/settings.awk).
- */
+/* help.h: the text of `attnd --help`. The manual page and the completion are made from it (packaging/settings.awk). */
 #ifndef CONFIG_HELP_H
 #define CONFIG_HELP_H
 

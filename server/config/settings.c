@@ -1,6 +1,4 @@
-/*
- * settings.c: the table of settings.
- */
+/* settings.c: the table of settings. */
 #include "config/settings.h"
 
 #include <ctype.h>

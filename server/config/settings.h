@@ -1,6 +1,4 @@
-/*
- * settings.h: the table of settings. A setting is a flag, --max-body, and a variable, ATTND_MAX_BODY.
- */
+/* settings.h: the table of settings. A setting is a flag, --max-body, and a variable, ATTND_MAX_BODY. */
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H
 

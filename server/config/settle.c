@@ -1,6 +1,4 @@
-/*
- * settle.c: checks settings against each other, and computes the values of "auto".
- */
+/* settle.c: checks settings against each other, and computes the values of "auto". */
 #include "config/settle.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * settle.h: checks settings against each other, and computes the values of "auto".
- */
+/* settle.h: checks settings against each other, and computes the values of "auto". */
 #ifndef CONFIG_SETTLE_H
 #define CONFIG_SETTLE_H
 

@@ -1,6 +1,4 @@
-/*
- * values.c: a reader and a description for each kind of value, in a table (struct value_kind).
- */
+/* values.c: a reader and a description for each kind of value, in a table (struct value_kind). */
 #include "config/values.h"
 
 #include <ctype.h>

@@ -1,6 +1,4 @@
-/*
- * client.c: sends one GET, with or without TLS, and reads the status of the answer.
- */
+/* client.c: sends one GET, with or without TLS, and reads the status of the answer. */
 #include "health/client.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * client.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts.
- */
+/* client.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts. */
 #ifndef HEALTH_CLIENT_H
 #define HEALTH_CLIENT_H
 

@@ -1,6 +1,4 @@
-/*
- * tls.c: a TLS client for one short exchange.
- */
+/* tls.c: a TLS client for one short exchange. */
 #include "health/tls.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * account.c: accounts for a request: its line of the log, the metrics, and what its key is charged.
- */
+/* account.c: accounts for a request: its line of the log, the metrics, and what its key is charged. */
 #include <string.h>
 
 #include "base/clock.h"

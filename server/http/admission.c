@@ -1,6 +1,4 @@
-/*
- * admission.c: decides on the header alone, before the body is read, whether a request is admitted.
- */
+/* admission.c: decides on the header alone, before the body is read, whether a request is admitted. */
 #include <string.h>
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * daemon.c: starts, drains and stops the HTTP server.
- */
+/* daemon.c: starts, drains and stops the HTTP server. */
 #include "http/daemon.h"
 
 #include <errno.h>

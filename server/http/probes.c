@@ -1,6 +1,4 @@
-/*
- * probes.c: answers at once from the state of the server.
- */
+/* probes.c: answers at once from the state of the server. */
 #include <stdatomic.h>
 
 #include "base/log_writer.h"

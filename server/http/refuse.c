@@ -1,6 +1,4 @@
-/*
- * refuse.c: refuses a request, for one reason and in its words.
- */
+/* refuse.c: refuses a request, for one reason and in its words. */
 #include "http/refuse.h"
 
 #include <stdio.h>

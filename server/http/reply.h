@@ -1,6 +1,4 @@
-/*
- * reply.h: the answer to a request: its status, its header fields and its body as it is sent.
- */
+/* reply.h: the answer to a request: its status, its header fields and its body as it is sent. */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
 

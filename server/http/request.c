@@ -1,6 +1,4 @@
-/*
- * request.c: creates and frees a request and the memory that it owns.
- */
+/* request.c: creates and frees a request and the memory that it owns. */
 #include "http/request.h"
 
 #include <assert.h>

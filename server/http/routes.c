@@ -1,6 +1,4 @@
-/*
- * routes.c: the table of routes, and the search for a path in it.
- */
+/* routes.c: the table of routes, and the search for a path in it. */
 #include "http/routes.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * routes.h: finds the function that answers a method and a path.
- */
+/* routes.h: finds the function that answers a method and a path. */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 

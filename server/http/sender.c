@@ -1,6 +1,4 @@
-/*
- * sender.c: sends an answer that is still being written.
- */
+/* sender.c: sends an answer that is still being written. */
 #include "http/sender.h"
 
 #include <string.h>

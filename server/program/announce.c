@@ -1,6 +1,4 @@
-/*
- * announce.c: writes the first lines of a server's log, and the address of the page on a terminal.
- */
+/* announce.c: writes the first lines of a server's log, and the address of the page on a terminal. */
 #include "program/announce.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * announce.h: writes the first lines of a server's log, and the address of the page on a terminal.
- */
+/* announce.h: writes the first lines of a server's log, and the address of the page on a terminal. */
 #ifndef PROGRAM_ANNOUNCE_H
 #define PROGRAM_ANNOUNCE_H
 

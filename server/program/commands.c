@@ -1,6 +1,4 @@
-/*
- * commands.c: the commands of attnd other than serving.
- */
+/* commands.c: the commands of attnd other than serving. */
 #include "program/commands.h"
 
 #include <stdio.h>

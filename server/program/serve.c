@@ -1,6 +1,4 @@
-/*
- * serve.c: runs a server: prepare, start, wait for a signal, drain, free.
- */
+/* serve.c: runs a server: prepare, start, wait for a signal, drain, free. */
 #include "program/serve.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * serve.h: runs a server, from its settings to the signal that ends it.
- */
+/* serve.h: runs a server, from its settings to the signal that ends it. */
 #ifndef PROGRAM_SERVE_H
 #define PROGRAM_SERVE_H
 

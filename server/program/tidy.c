@@ -1,6 +1,4 @@
-/*
- * tidy.c: returns memory to the system when the process does not need it.
- */
+/* tidy.c: returns memory to the system when the process does not need it. */
 #include "program/tidy.h"
 
 void tidy_memory(struct tidying *tidying, attn_budget *budget, const struct metrics *metrics)

@@ -1,6 +1,4 @@
-/*
- * tidy.h: returns memory to the system when the process does not need it.
- */
+/* tidy.h: returns memory to the system when the process does not need it. */
 #ifndef PROGRAM_TIDY_H
 #define PROGRAM_TIDY_H
 

@@ -1,6 +1,4 @@
-/*
- * call.c: ends a service with an answer or with a refusal.
- */
+/* call.c: ends a service with an answer or with a refusal. */
 #include "service/call.h"
 
 #include <stdarg.h>

@@ -1,6 +1,4 @@
-/*
- * endpoints.h: the services that the table of routes (http/routes.c) names.
- */
+/* endpoints.h: the services that the table of routes (http/routes.c) names. */
 #ifndef SERVICE_ENDPOINTS_H
 #define SERVICE_ENDPOINTS_H
 

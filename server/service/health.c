@@ -1,6 +1,4 @@
-/*
- * health.c: writes the server's answers about itself.
- */
+/* health.c: writes the server's answers about itself. */
 #include "service/health.h"
 
 #include "attn/runtime.h"

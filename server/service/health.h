@@ -1,6 +1,4 @@
-/*
- * health.h: the server's answers about itself, for probes and people: /livez, /readyz, /version and /.
- */
+/* health.h: the server's answers about itself, for probes and people: /livez, /readyz, /version and /. */
 #ifndef SERVICE_HEALTH_H
 #define SERVICE_HEALTH_H
 

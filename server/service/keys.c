@@ -1,6 +1,4 @@
-/*
- * keys.c: API keys from a file, with their rights and quotas.
- */
+/* keys.c: API keys from a file, with their rights and quotas. */
 #include "service/keys.h"
 
 #include <errno.h>

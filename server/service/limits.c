@@ -1,6 +1,4 @@
-/*
- * limits.c: compares the cost of a request with its limits.
- */
+/* limits.c: compares the cost of a request with its limits. */
 #include "service/limits.h"
 
 #include <stdio.h>

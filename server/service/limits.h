@@ -1,6 +1,4 @@
-/*
- * limits.h: the limits of a request, checked on its plan before anything runs.
- */
+/* limits.h: the limits of a request, checked on its plan before anything runs. */
 #ifndef SERVICE_LIMITS_H
 #define SERVICE_LIMITS_H
 

@@ -1,6 +1,4 @@
-/*
- * metrics.c: counts events, and writes the counters as text for Prometheus.
- */
+/* metrics.c: counts events, and writes the counters as text for Prometheus. */
 #include "service/metrics.h"
 
 #include <stdio.h>

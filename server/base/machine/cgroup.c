@@ -1,6 +1,4 @@
-/*
- * cgroup.c: walks through the control groups of this process, by /proc/self/cgroup.
- */
+/* cgroup.c: walks through the control groups of this process, by /proc/self/cgroup. */
 #include "base/machine/cgroup.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * cgroup.h: walks through the control groups of this process.
- */
+/* cgroup.h: walks through the control groups of this process. */
 #ifndef BASE_MACHINE_CGROUP_H
 #define BASE_MACHINE_CGROUP_H
 

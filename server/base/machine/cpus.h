@@ -1,6 +1,4 @@
-/*
- * cpus.h: counts the processors that this process may use.
- */
+/* cpus.h: counts the processors that this process may use. */
 #ifndef BASE_MACHINE_CPUS_H
 #define BASE_MACHINE_CPUS_H
 

@@ -1,6 +1,4 @@
-/*
- * memory.c: the machine's memory, the limits of control groups, and the free blocks of the C library.
- */
+/* memory.c: the machine's memory, the limits of control groups, and the free blocks of the C library. */
 #include "base/machine/memory.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
-/*
- * lifecycle.c: follows one open connection from line to line, and evicts connections to make room.
- */
+/* lifecycle.c: follows one open connection from line to line, and evicts connections to make room. */
 #include "http/connections/lifecycle.h"
 
 #include <stdlib.h>

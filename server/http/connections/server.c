@@ -1,6 +1,4 @@
-/*
- * server.c: the counters that all requests of one server share.
- */
+/* server.c: the counters that all requests of one server share. */
 #include "http/connections/server.h"
 
 /* The last step of SplitMix64. */

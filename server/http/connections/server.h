@@ -1,6 +1,4 @@
-/*
- * server.h: the state that all requests of one server share. Only http/ accesses its members.
- */
+/* server.h: the state that all requests of one server share. Only http/ accesses its members. */
 #ifndef HTTP_CONNECTIONS_SERVER_H
 #define HTTP_CONNECTIONS_SERVER_H
 

@@ -1,6 +1,4 @@
-/*
- * setup.h: the settings with which the HTTP server starts.
- */
+/* setup.h: the settings with which the HTTP server starts. */
 #ifndef HTTP_CONNECTIONS_SETUP_H
 #define HTTP_CONNECTIONS_SETUP_H
 

@@ -1,6 +1,4 @@
-/*
- * authority.c: reads the "name:port" of Host and Origin and compares it.
- */
+/* authority.c: reads the "name:port" of Host and Origin and compares it. */
 #include "http/wire/authority.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,4 @@
-/*
- * authority.h: the "name:port" of Host and Origin, and whether it names this server.
- */
+/* authority.h: the "name:port" of Host and Origin, and whether it names this server. */
 #ifndef HTTP_WIRE_AUTHORITY_H
 #define HTTP_WIRE_AUTHORITY_H
 

@@ -1,6 +1,4 @@
-/*
- * cors.c: decides what pages of other origins may ask, and which answers they may read.
- */
+/* cors.c: decides what pages of other origins may ask, and which answers they may read. */
 #include "http/wire/cors.h"
 
 #include <string.h>

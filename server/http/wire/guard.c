@@ -1,6 +1,4 @@
-/*
- * guard.c: refuses requests that a strict HTTP/1.1 server refuses.
- */
+/* guard.c: refuses requests that a strict HTTP/1.1 server refuses. */
 #include "http/wire/guard.h"
 
 #include <assert.h>

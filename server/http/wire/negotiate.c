@@ -1,6 +1,4 @@
-/*
- * negotiate.c: reads Accept, Accept-Encoding, Content-Type and Content-Encoding.
- */
+/* negotiate.c: reads Accept, Accept-Encoding, Content-Type and Content-Encoding. */
 #include "http/wire/negotiate.h"
 
 #include <ctype.h>

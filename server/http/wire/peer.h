@@ -1,6 +1,4 @@
-/*
- * peer.h: asks the system about the other end of a TCP connection.
- */
+/* peer.h: asks the system about the other end of a TCP connection. */
 #ifndef HTTP_WIRE_PEER_H
 #define HTTP_WIRE_PEER_H
 

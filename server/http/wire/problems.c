@@ -1,6 +1,4 @@
-/*
- * problems.c: the reasons for which a request is refused.
- */
+/* problems.c: the reasons for which a request is refused. */
 #include "http/wire/problems.h"
 
 #include <assert.h>

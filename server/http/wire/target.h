@@ -1,6 +1,4 @@
-/*
- * target.h: splits the request target into path and query, as the client wrote it, without decoding.
- */
+/* target.h: splits the request target into path and query, as the client wrote it, without decoding. */
 #ifndef HTTP_WIRE_TARGET_H
 #define HTTP_WIRE_TARGET_H
 

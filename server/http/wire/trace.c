@@ -1,6 +1,4 @@
-/*
- * trace.c: reads and writes the place of a request in a distributed trace.
- */
+/* trace.c: reads and writes the place of a request in a distributed trace. */
 #include "http/wire/trace.h"
 
 #include <stdio.h>

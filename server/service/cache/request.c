@@ -1,6 +1,4 @@
-/*
- * request.c: options.cache of a request, and the endpoints under /v1/caches.
- */
+/* request.c: options.cache of a request, and the endpoints under /v1/caches. */
 #include "service/cache/request.h"
 
 #include <stdio.h>

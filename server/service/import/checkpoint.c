@@ -1,6 +1,4 @@
-/*
- * checkpoint.c: reads the layers of a checkpoint's directory.
- */
+/* checkpoint.c: reads the layers of a checkpoint's directory. */
 #include "service/import/checkpoint.h"
 
 #include <errno.h>

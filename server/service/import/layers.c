@@ -1,6 +1,4 @@
-/*
- * layers.c: keeps the layers of a checkpoint.
- */
+/* layers.c: keeps the layers of a checkpoint. */
 #include "service/import/checkpoint.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * endpoints.c: the endpoints of the Open Inference Protocol (version 2).
- */
+/* endpoints.c: the endpoints of the Open Inference Protocol (version 2). */
 #include "service/endpoints.h"
 
 #include <string.h>

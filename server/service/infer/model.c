@@ -1,6 +1,4 @@
-/*
- * model.c: a model of the Open Inference Protocol.
- */
+/* model.c: a model of the Open Inference Protocol. */
 #include "service/infer/model.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
-/*
- * whole.c: inference with a whole model (service/run/model) under the Open Inference Protocol.
- */
+/* whole.c: inference with a whole model (service/run/model) under the Open Inference Protocol. */
 #include "service/infer/model.h"
 
 #include "codec/oip/oip.h"

@@ -1,6 +1,4 @@
-/*
- * files.c: the directory with the files of layers.
- */
+/* files.c: the directory with the files of layers. */
 #include "service/registry/files.h"
 
 #include <dirent.h>

@@ -1,6 +1,4 @@
-/*
- * prepared.c: prepares the weights of kept layers for the kernels.
- */
+/* prepared.c: prepares the weights of kept layers for the kernels. */
 #include "service/registry/prepared.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * store.c: the table of named things in memory, by kind and name.
- */
+/* store.c: the table of named things in memory, by kind and name. */
 #include "service/registry/store.h"
 
 #include <stdio.h>

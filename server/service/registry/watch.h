@@ -1,6 +1,4 @@
-/*
- * watch.h: a thread that looks at files at regular times.
- */
+/* watch.h: a thread that looks at files at regular times. */
 #ifndef SERVICE_REGISTRY_WATCH_H
 #define SERVICE_REGISTRY_WATCH_H
 

@@ -1,6 +1,4 @@
-/*
- * kept.h: a request that computes with a kept layer: the layer of the path, its conditions, its prepared weights.
- */
+/* kept.h: a request that computes with a kept layer: the layer of the path, its conditions, its prepared weights. */
 #ifndef SERVICE_RUN_KEPT_H
 #define SERVICE_RUN_KEPT_H
 

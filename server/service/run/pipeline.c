@@ -1,6 +1,4 @@
-/*
- * pipeline.c: takes a request through the steps of its kind.
- */
+/* pipeline.c: takes a request through the steps of its kind. */
 #include "service/run/pipeline.h"
 
 #include "base/clock.h"

@@ -1,6 +1,4 @@
-/*
- * rendering.c: writes a result in the media type that the client chose.
- */
+/* rendering.c: writes a result in the media type that the client chose. */
 #include "service/run/rendering.h"
 
 #include "codec/answer/forms.h"

@@ -1,6 +1,4 @@
-/*
- * selftest.c: checks that this build computes correctly on this machine.
- */
+/* selftest.c: checks that this build computes correctly on this machine. */
 #include "service/run/selftest.h"
 
 #include <math.h>

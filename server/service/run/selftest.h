@@ -1,6 +1,4 @@
-/*
- * selftest.h: checks that this build computes correctly on this machine, before the server is ready.
- */
+/* selftest.h: checks that this build computes correctly on this machine, before the server is ready. */
 #ifndef SERVICE_RUN_SELFTEST_H
 #define SERVICE_RUN_SELFTEST_H
 

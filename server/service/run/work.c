@@ -1,6 +1,4 @@
-/*
- * work.c: decodes, plans, weighs and runs a request.
- */
+/* work.c: decodes, plans, weighs and runs a request. */
 #include "service/run/work.h"
 
 #include <stdio.h>

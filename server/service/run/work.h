@@ -1,6 +1,4 @@
-/*
- * work.h: decodes, plans, weighs and runs a request. Every service that computes attention shares these steps.
- */
+/* work.h: decodes, plans, weighs and runs a request. Every service that computes attention shares these steps. */
 #ifndef SERVICE_RUN_WORK_H
 #define SERVICE_RUN_WORK_H
 

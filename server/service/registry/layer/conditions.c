@@ -1,6 +1,4 @@
-/*
- * conditions.c: checks If-Match and If-None-Match of a request, and computes the digest that they need.
- */
+/* conditions.c: checks If-Match and If-None-Match of a request, and computes the digest that they need. */
 #include "service/registry/layer/conditions.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * directory.c: the table of layers, kept in step with the files of a directory.
- */
+/* directory.c: the table of layers, kept in step with the files of a directory. */
 #include "service/registry/layer/directory.h"
 
 #include <errno.h>

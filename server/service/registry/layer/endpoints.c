@@ -1,6 +1,4 @@
-/*
- * endpoints.c: the endpoints under /v1/layers: attention layers that the server keeps.
- */
+/* endpoints.c: the endpoints under /v1/layers: attention layers that the server keeps. */
 #include "service/endpoints.h"
 
 #include <assert.h>

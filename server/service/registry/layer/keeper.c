@@ -1,6 +1,4 @@
-/*
- * keeper.c: finds and changes kept layers for requests.
- */
+/* keeper.c: finds and changes kept layers for requests. */
 #include "service/registry/layer/keeper.h"
 
 #include <assert.h>

@@ -36,9 +36,7 @@ bool layer_keeper_is_durable(const struct layer_keeper *keeper);
 struct registry *layer_keeper_registry(struct layer_keeper *keeper);
 struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 
-/*
- * The functions below fail as services do: they return ATTN_ERR_… and fill in call->refusal and *call->err.
- */
+/* The functions below fail as services do: they return ATTN_ERR_… and fill in call->refusal and *call->err. */
 
 /* Finds the layer and reads it if it was not read yet. *version is a reference. */
 ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call,

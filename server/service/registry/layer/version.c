@@ -1,6 +1,4 @@
-/*
- * version.c: makes, reads and releases one version of a kept layer, and computes its digest.
- */
+/* version.c: makes, reads and releases one version of a kept layer, and computes its digest. */
 #include "service/registry/layer/version.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * demo.c: the files of examples/train_demo/model, embedded.
- */
+/* demo.c: the files of examples/train_demo/model, embedded. */
 #include "service/registry/model/files.h"
 
 #include "base/embedded_file.h"

@@ -1,6 +1,4 @@
-/*
- * endpoints.c: describes the models that the server has.
- */
+/* endpoints.c: describes the models that the server has. */
 #include "service/endpoints.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * files.c: maps the files of a model's folder.
- */
+/* files.c: maps the files of a model's folder. */
 #include "service/registry/model/files.h"
 
 #include <dirent.h>

@@ -1,6 +1,4 @@
-/*
- * list.c: opens the models of the settings, keeps them in step with their folders, and finds models for requests.
- */
+/* list.c: opens the models of the settings, keeps them in step with their folders, and finds models for requests. */
 #include "service/registry/model/list.h"
 
 #include <dirent.h>

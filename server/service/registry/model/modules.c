@@ -1,6 +1,4 @@
-/*
- * modules.c: keeps the attention modules of a model as layers.
- */
+/* modules.c: keeps the attention modules of a model as layers. */
 #include "service/registry/model/modules.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * version.c: makes and releases one version of a model.
- */
+/* version.c: makes and releases one version of a model. */
 #include "service/registry/model/version.h"
 
 #include <errno.h>

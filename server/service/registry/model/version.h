@@ -1,6 +1,4 @@
-/*
- * version.h: one version of a model: its mapped files, its description, and the slots of its prepared weights.
- */
+/* version.h: one version of a model: its mapped files, its description, and the slots of its prepared weights. */
 #ifndef SERVICE_REGISTRY_MODEL_VERSION_H
 #define SERVICE_REGISTRY_MODEL_VERSION_H
 

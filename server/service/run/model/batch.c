@@ -1,6 +1,4 @@
-/*
- * batch.c: turns the inputs of a request into what a model runs on.
- */
+/* batch.c: turns the inputs of a request into what a model runs on. */
 #include "service/run/model/batch.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * batch.h: the inputs of a request to a model, one for each item: ids of tokens, an image, or vectors.
- */
+/* batch.h: the inputs of a request to a model, one for each item: ids of tokens, an image, or vectors. */
 #ifndef SERVICE_RUN_MODEL_BATCH_H
 #define SERVICE_RUN_MODEL_BATCH_H
 

@@ -1,6 +1,4 @@
-/*
- * batch_write.c: writes what an answer says about the tokens of its batch.
- */
+/* batch_write.c: writes what an answer says about the tokens of its batch. */
 #include <stdio.h>
 
 #include "codec/answer/hints.h"

@@ -1,6 +1,4 @@
-/*
- * embedding.c: makes the input of the first layer of an item, and the final norm.
- */
+/* embedding.c: makes the input of the first layer of an item, and the final norm. */
 #include "service/run/model/item.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * head.c: scores the words or classes of each query, and finds the highest.
- */
+/* head.c: scores the words or classes of each query, and finds the highest. */
 #include "service/run/model/item.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * tokens.c: texts to tokens of a model, or ids to texts.
- */
+/* tokens.c: texts to tokens of a model, or ids to texts. */
 #include "service/endpoints.h"
 
 #include "base/clock.h"
