@@ -25,7 +25,7 @@ ORDER = """
     core/include/attn
     core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel/vector core/src/kernel core/src/kernel/products core/src/kernel/rows core/src/kernel/features core/src/kernel/units/attention core/src/kernel/units core/src/runtime core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/model core/src/api
-    server/base/array server/base/machine server/base server/config server/health
+    server/base/array server/base server/config
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint server/codec/model
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer
@@ -46,7 +46,7 @@ HOMES = {
     "zlib.h": "server/codec/bytes/",
     "zstd.h": "server/codec/bytes/",
     "nettle/": "server/base/digest.c",
-    "gnutls/": ("server/http/connections/tls.c", "server/health/tls.c"),
+    "gnutls/": ("server/http/connections/tls.c", "server/program/health.c"),
     "cblas.h": "core/src/gemm/blas.c",
     "openblas_config.h": "core/src/gemm/blas.c",
 }

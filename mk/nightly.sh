@@ -16,7 +16,7 @@ every_float() { make -j"$jobs" numbers CC=gcc WERROR=1; }
 clang_tests() { make -j"$jobs" all check CC=clang BUILD=build/clang WERROR=1; }
 sanitizers() { make -j"$jobs" check openapi models model-tests layer-tests words MODE=sanitize; }
 # What has threads of its own to test, and then everything through a server: alone, arithmetic takes an hour in this mode.
-threaded='arena at_once cache_store crowd store version pool determinism memory executor metrics keys files prepared_weights panels log_writer stream tensor_write reduce fsm sender daemon layer_digest health_client'
+threaded='arena at_once cache_store crowd store version pool determinism memory executor metrics keys files prepared_weights panels log_writer stream tensor_write reduce fsm sender daemon layer_digest health'
 thread_sanitizer() { make -j"$jobs" check cases MODE=thread CHECK="$threaded"; }
 random_requests() { make -j"$jobs" fuzz FUZZ_SECONDS=60 CC=gcc WERROR=1; }
 # libFuzzer has a package of its own, by clang's version.

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "config/command_line.h"
-#include "config/help.h"
 #include "program/commands.h"
-#include "program/serve.h"
 
 extern char **environ;
 

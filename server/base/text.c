@@ -100,6 +100,15 @@ bool text_starts_fold(const char *text, const char *prefix)
     return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool text_is_name(const char *text, size_t length, size_t max)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    for (size_t i = 0; i < length; i++)
+        if (memchr(allowed, text[i], sizeof allowed - 1) == NULL)
+            return false;
+    return length >= 1 && length <= max;
+}
+
 /* Reads the digits at the front of *text and moves *text behind them. */
 static bool read_digits(const char **text, uint64_t *value)
 {

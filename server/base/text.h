@@ -43,6 +43,11 @@ bool text_equal(struct text_span span, const char *word);
 /* Both functions ignore the case of ASCII letters. */
 bool text_equal_fold(struct text_span span, const char *word);
 bool text_starts_fold(const char *text, const char *prefix);
+/*
+ * Whether text[0 .. length) is 1 to max ASCII letters, digits, dots, underscores and hyphens, which the names of layers,
+ * caches, API keys and requests are.
+ */
+bool text_is_name(const char *text, size_t length, size_t max);
 
 /* Reads decimal digits alone. False: the text has other characters, or the value does not fit 64 bits. */
 bool text_read_count(const char *text, uint64_t *count);

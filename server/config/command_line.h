@@ -24,4 +24,10 @@
 bool command_line_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                        size_t message_size);
 
+/*
+ * help.c. Writes the text of `attnd --help` to fd: the commands, then every setting with its variable, default, meaning
+ * and range. The manual page and the completion are made from it (packaging/settings.awk).
+ */
+void help_write(int fd);
+
 #endif

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "base/machine/memory.h"
+#include "base/memory.h"
 #include "config/values.h"
 
 typedef enum { CONFIG_SERVE, CONFIG_IMPORT, CONFIG_HEALTH, CONFIG_KEY, CONFIG_HELP, CONFIG_VERSION } config_command;

@@ -1,5 +1,5 @@
 /* help.c: writes the text of `attnd --help`. */
-#include "config/help.h"
+#include "config/command_line.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,8 @@
 
 struct value_kind {
     bool (*read)(const struct value_rule *rule, const char *text, void *member);
-    void (*describe)(const struct value_rule *rule, char *text, size_t size);
+    void (*describe)(const struct value_rule *rule, char *text, size_t size); /* NULL: description has it */
+    const char *description;
 };
 
 bool value_read(const struct value_rule *rule, const char *text, void *member)
@@ -19,7 +20,10 @@ bool value_read(const struct value_rule *rule, const char *text, void *member)
 
 void value_describe(const struct value_rule *rule, char *text, size_t size)
 {
-    rule->kind->describe(rule, text, size);
+    if (rule->kind->describe != NULL)
+        rule->kind->describe(rule, text, size);
+    else
+        snprintf(text, size, "%s", rule->kind->description);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -97,11 +101,11 @@ static void describe_real(const struct value_rule *rule, char *text, size_t size
     snprintf(text, size, "a number from %g to %g", rule->min, rule->max);
 }
 
-const struct value_kind value_count = {read_count, describe_count};
-const struct value_kind value_count_or_auto = {read_count_or_auto, describe_count};
-const struct value_kind value_bytes = {read_bytes, describe_bytes};
-const struct value_kind value_bytes_or_auto = {read_bytes_or_auto, describe_bytes};
-const struct value_kind value_real = {read_real, describe_real};
+const struct value_kind value_count = {read_count, .describe = describe_count};
+const struct value_kind value_count_or_auto = {read_count_or_auto, .describe = describe_count};
+const struct value_kind value_bytes = {read_bytes, .describe = describe_bytes};
+const struct value_kind value_bytes_or_auto = {read_bytes_or_auto, .describe = describe_bytes};
+const struct value_kind value_real = {read_real, .describe = describe_real};
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
@@ -140,21 +144,9 @@ static bool read_path(const struct value_rule *rule, const char *text, void *mem
     return true;
 }
 
-static void describe_text(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "a text that is not empty");
-}
-
-static void describe_path(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "none or a path");
-}
-
-const struct value_kind value_text = {read_text, describe_text};
-const struct value_kind value_optional = {read_optional, describe_text};
-const struct value_kind value_path = {read_path, describe_path};
+const struct value_kind value_text = {read_text, .description = "a text that is not empty"};
+const struct value_kind value_optional = {read_optional, .description = "a text that is not empty"};
+const struct value_kind value_path = {read_path, .description = "none or a path"};
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
@@ -208,18 +200,6 @@ static bool read_names(const struct value_rule *rule, const char *text, void *me
     return read_list(text, is_host_name, member);
 }
 
-static void describe_origins(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named");
-}
-
-static void describe_names(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "none, or names such as attnd.example,proxy.example");
-}
-
 /* Whether text is NAME=DIR. */
 static bool is_model(struct text_span text)
 {
@@ -241,15 +221,14 @@ static bool read_models(const struct value_rule *rule, const char *text, void *m
     return true;
 }
 
-static void describe_models(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "none, or NAME=DIR, such as bert=/models/bert, at most %d times", VALUE_LIST_MAX);
-}
+_Static_assert(VALUE_LIST_MAX == 64, "the description of value_models names it");
 
-const struct value_kind value_origins = {read_origins, describe_origins};
-const struct value_kind value_names = {read_names, describe_names};
-const struct value_kind value_models = {read_models, describe_models};
+const struct value_kind value_origins = {
+    read_origins,
+    .description = "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named"};
+const struct value_kind value_names = {read_names, .description = "none, or names such as attnd.example,proxy.example"};
+const struct value_kind value_models = {
+    read_models, .description = "none, or NAME=DIR, such as bert=/models/bert, at most 64 times"};
 
 /* ---- address ----------------------------------------------------------------------------------------------------- */
 
@@ -273,13 +252,8 @@ static bool read_address(const struct value_rule *rule, const char *text, void *
     return true;
 }
 
-static void describe_address(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "address:port, such as 127.0.0.1:8080, [::1]:8080 or :0");
-}
-
-const struct value_kind value_address = {read_address, describe_address};
+const struct value_kind value_address = {read_address,
+                                         .description = "address:port, such as 127.0.0.1:8080, [::1]:8080 or :0"};
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
@@ -317,11 +291,5 @@ static bool read_toggle(const struct value_rule *rule, const char *text, void *m
     return store_place(words, text, member) || store_place(digits, text, member);
 }
 
-static void describe_toggle(const struct value_rule *rule, char *text, size_t size)
-{
-    (void)rule;
-    snprintf(text, size, "on or off");
-}
-
-const struct value_kind value_word = {read_word, describe_word};
-const struct value_kind value_toggle = {read_toggle, describe_toggle};
+const struct value_kind value_word = {read_word, .describe = describe_word};
+const struct value_kind value_toggle = {read_toggle, .description = "on or off"};

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/machine/memory.h"
+#include "base/memory.h"
 
 #define VALUE_AUTO MEMORY_AUTO
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/name.h"
 #include "http/refuse.h"
 #include "http/reply.h"
 #include "http/routes.h"
@@ -22,7 +21,7 @@ static void take_id(struct request *request)
 {
     struct keys *keys = request->server->setup.keys;
     const char *given = request->fields.request_id;
-    if (given != NULL && name_is_valid(given, strlen(given), REQUEST_ID_MAX) &&
+    if (given != NULL && text_is_name(given, strlen(given), REQUEST_ID_MAX) &&
         (keys == NULL || !keys_knows(keys, given)))
         text_copy(request->id, sizeof request->id, given);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/machine/memory.h"
+#include "base/memory.h"
 #include "http/connections/lifecycle.h"
 #include "http/connections/tls.h"
 #include "http/routes.h"

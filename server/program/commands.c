@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "codec/request/envelope_decode.h"
-#include "health/client.h"
+#include "program/health.h"
 #include "service/import/checkpoint.h"
 #include "service/keys.h"
 

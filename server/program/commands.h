@@ -1,5 +1,5 @@
 /*
- * commands.h: the commands of attnd other than serving. Each returns the exit status of the process, and writes error
+ * commands.h: what attnd does by its command line. Each function returns the exit status of the process, and writes error
  * messages to standard error.
  */
 #ifndef PROGRAM_COMMANDS_H
@@ -13,5 +13,7 @@ int command_key(const struct config *config);
 int command_health(const struct config *config);
 /* Writes the layers of config->checkpoint into config->layers_directory. */
 int command_import(const struct config *config);
+/* serve.c. Serves, from the settings to SIGTERM or SIGINT. */
+int serve(const struct config *config);
 
 #endif

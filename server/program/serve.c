@@ -1,5 +1,5 @@
 /* serve.c: runs a server: prepare, start, wait for a signal, drain, free. */
-#include "program/serve.h"
+#include "program/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,14 +10,13 @@
 
 #include "base/crash.h"
 #include "base/log_writer.h"
-#include "base/machine/memory.h"
+#include "base/memory.h"
 #include "base/signals.h"
-#include "base/supervisor.h"
 #include "codec/picture/fonts/font_set.h"
 #include "codec/request/envelope_decode.h"
 #include "http/daemon.h"
 #include "program/announce.h"
-#include "program/tidy.h"
+#include "program/supervisor.h"
 #include "service/cache/store.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
@@ -83,6 +82,31 @@ static struct http_setup setup_of(const struct serving *serving)
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* All members but growth.bound_bytes start at 0. */
+struct tidying {
+    struct memory_growth growth;
+    uint64_t known_bytes; /* bytes received and sent when the server was last idle */
+};
+
+/*
+ * Returns all free memory to the system when the server has become idle, and the free blocks of the heap when they have
+ * grown beyond the bound.
+ */
+static void tidy_memory(struct tidying *tidying, attn_budget *budget, const struct metrics *metrics)
+{
+    const uint64_t bytes = metrics->received_bytes + metrics->sent_bytes;
+    const size_t in_use = attn_budget_bytes(budget);
+    const bool is_idle = in_use == 0 && bytes != tidying->known_bytes;
+    if (is_idle) {
+        tidying->known_bytes = bytes;
+        attn_budget_trim(budget);
+    }
+    if (memory_has_grown(&tidying->growth, in_use + attn_budget_spare_bytes(budget)) || is_idle) {
+        memory_return_free_blocks();
+        memory_growth_is_dealt_with(&tidying->growth, attn_budget_bytes(budget) + attn_budget_spare_bytes(budget));
+    }
+}
 
 /*
  * Sleeps until a signal arrives. Every 250 ms or sooner, reports to the supervisor that the server is alive, and frees

@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/name.h"
 #include "base/text.h"
 
 enum { LINE_BYTES_MAX = 1024, TOKEN_BYTES = 32 };
@@ -162,7 +161,7 @@ static const char *read_key(struct text_span line, struct key *key)
     struct text_span name = {"", 0}, digest = {"", 0}, rights = {"", 0}, limits = {"", 0};
     *key = (struct key){.rights = 0};
     (void)text_next(&line, ':', &name);
-    if (!name_is_valid(name.at, name.length, KEYS_NAME_MAX))
+    if (!text_is_name(name.at, name.length, KEYS_NAME_MAX))
         return "a name is 1 to 64 letters, digits, dots, hyphens and underscores";
     snprintf(key->name, sizeof key->name, "%.*s", (int)name.length, name.at);
     if (!text_next(&line, ':', &digest) || !digest_read(digest, key->digest))

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/machine/memory.h"
+#include "base/memory.h"
 #include "http/connections/lifecycle.h"
 
 /* ---- the listening socket ---------------------------------------------------------------------------------------- */

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/name.h"
 
 static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
 
@@ -34,7 +33,7 @@ struct layer_files {
 
 bool layer_name_is_valid(const char *name, size_t length)
 {
-    return name_is_valid(name, length, LAYER_NAME_MAX) && name[0] != '.';
+    return text_is_name(name, length, LAYER_NAME_MAX) && name[0] != '.';
 }
 
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/name.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
 #include "service/registry/model/modules.h"
@@ -83,7 +82,7 @@ static bool add_folder(struct models *models, struct text_span name, const char 
 
 static bool can_name_model(struct text_span name)
 {
-    return name_is_valid(name.at, name.length, MODEL_NAME_MAX) && name.at[0] != '.';
+    return text_is_name(name.at, name.length, MODEL_NAME_MAX) && name.at[0] != '.';
 }
 
 /* ---- reading ---- */

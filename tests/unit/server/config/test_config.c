@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "check_main.h"
 #include "config/command_line.h"
-#include "config/help.h"
 
 enum { WORDS_MAX = 8 };
 

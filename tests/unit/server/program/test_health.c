@@ -1,5 +1,5 @@
 /*
- * test_health_client.c: asking a running server for its health, as HEALTHCHECK does.
+ * test_health.c: asking a running server for its health, as HEALTHCHECK does.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "health/client.h"
 #include "http_stage.h"
+#include "program/health.h"
 
 static bool ask(unsigned port, const char *host, const char *path, char *message, size_t size)
 {
@@ -108,7 +108,7 @@ START_TEST(what_is_no_answer_is_not_taken_for_one)
 }
 END_TEST
 
-CHECK_MAIN("health_client")
+CHECK_MAIN("health")
 {
     enum { TALKERS = 4 };
     tcase_add_test(tests, a_server_is_found_wherever_it_listens);

@@ -1,6 +1,6 @@
-/* client.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts. */
-#ifndef HEALTH_CLIENT_H
-#define HEALTH_CLIENT_H
+/* health.h: `attnd health`: asks a running server for its health, for HEALTHCHECK and scripts. */
+#ifndef PROGRAM_HEALTH_H
+#define PROGRAM_HEALTH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,16 +1,11 @@
-/*
- * memory.h: how much memory this process may use, how that memory is divided, and when free memory returns to the
- * system.
- */
-#ifndef BASE_MACHINE_MEMORY_H
-#define BASE_MACHINE_MEMORY_H
+/* memory.h: how the memory of this process is divided, and when free memory returns to the system. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The least of the machine's memory and the limits of this process's control groups (version 1 or 2), in bytes. */
-uint64_t memory_available_bytes(void);
 /*
  * The total that "auto" means: 15/16 of the available memory. The rest is for memory that the kernel counts for this
  * process, such as page tables and sockets.

@@ -1,5 +1,5 @@
-/* memory.c: the machine's memory, the limits of control groups, and the free blocks of the C library. */
-#include "base/machine/memory.h"
+/* memory.c: divides the memory of this process, and returns the free blocks of the C library. */
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -8,32 +8,11 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/machine/cgroup.h"
-
-/*
- * Lowers the bytes to the limit of a group. context points to the bytes, a uint64_t. A missing limit is "max" (version
- * 2), or is larger than any memory.
- */
-static void narrow(void *context, const char *folder, bool is_v2)
-{
-    uint64_t *most = context, limit = 0;
-    char line[64];
-    if (cgroup_read(folder, is_v2 ? "memory.max" : "memory.limit_in_bytes", line, sizeof line) &&
-        sscanf(line, "%" SCNu64, &limit) == 1 && limit > 0 && limit < *most)
-        *most = limit;
-}
-
-uint64_t memory_available_bytes(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : (uint64_t)1 << 30;
-    cgroup_walk("memory", narrow, &bytes);
-    return bytes;
-}
+#include "base/machine.h"
 
 uint64_t memory_auto_bytes(void)
 {
-    const uint64_t bytes = memory_available_bytes();
+    const uint64_t bytes = machine_memory_bytes();
     return bytes - bytes / 16;
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_machine.c: tests of server/base/machine/cgroup.c, cpus.c, memory.c and supervisor.c: the limits of the machine
- * and its control groups, and messages to the service manager. Files of the system are simulated: fopen and
+ * test_machine.c: tests of server/base/machine.c and memory.c, and of server/program/supervisor.c: the limits of the
+ * machine and its control groups, and messages to the service manager. Files of the system are simulated: fopen and
  * sched_getaffinity replace those of the C library.
  */
 #undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
@@ -16,10 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/machine/cpus.h"
-#include "base/machine/memory.h"
-#include "base/supervisor.h"
+#include "base/machine.h"
+#include "base/memory.h"
 #include "check_main.h"
+#include "program/supervisor.h"
 
 enum { FILES_MAX = 6, MACHINE_CPUS = 8 };
 
@@ -92,7 +92,7 @@ START_TEST(processors_are_those_of_the_scheduler_within_every_quota)
 {
     memcpy(files, machines[_i].files, sizeof files);
     affinity = machines[_i].affinity;
-    ck_assert_uint_eq(cpus_available(), machines[_i].cpus);
+    ck_assert_uint_eq(machine_processors(), machines[_i].cpus);
 }
 END_TEST
 
@@ -100,7 +100,7 @@ START_TEST(a_machine_may_have_more_processors_than_a_set_of_the_usual_size)
 {
     files[0].path = NULL;
     affinity = 3000;
-    ck_assert_uint_eq(cpus_available(), 3000);
+    ck_assert_uint_eq(machine_processors(), 3000);
 }
 END_TEST
 
@@ -131,10 +131,10 @@ static const struct {
 START_TEST(memory_is_that_of_the_machine_within_every_limit)
 {
     files[0].path = NULL;
-    const uint64_t machine = memory_available_bytes();
+    const uint64_t machine = machine_memory_bytes();
     ck_assert_uint_gt(machine, 1 << 24);
     memcpy(files, memories[_i].files, sizeof files);
-    ck_assert_uint_eq(memory_available_bytes(), memories[_i].bytes > 0 ? memories[_i].bytes : machine);
+    ck_assert_uint_eq(machine_memory_bytes(), memories[_i].bytes > 0 ? memories[_i].bytes : machine);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* supervisor.c: reports the state of the process to the service manager. */
-#include "base/supervisor.h"
+#include "program/supervisor.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  *
  * The protocol is one datagram of text to the socket that NOTIFY_SOCKET names. Without that variable nothing is sent.
  */
-#ifndef BASE_SUPERVISOR_H
-#define BASE_SUPERVISOR_H
+#ifndef PROGRAM_SUPERVISOR_H
+#define PROGRAM_SUPERVISOR_H
 
 void supervisor_ready(void);
 void supervisor_reloading(void); /* supervisor_ready ends it */
