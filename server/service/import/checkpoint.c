@@ -11,18 +11,18 @@
 /* The mapped files of a checkpoint, and the mapping of a user. */
 struct files {
     struct model_files model;
-    struct layer_bytes mapping;
+    struct file_bytes mapping;
 };
 
 static attn_status open_files(const struct checkpoint_source *source, struct files *files, attn_error *err)
 {
-    struct layer_identity identity;
+    struct file_identity identity;
     char text[128];
     *files = (struct files){.mapping.at = NULL};
     attn_status status = model_files_open(&files->model, NULL, source->directory, err);
     if (status != ATTN_OK || source->mapping == NULL)
         return status;
-    const int outcome = layer_bytes_map(AT_FDCWD, source->mapping, &files->mapping, &identity);
+    const int outcome = file_map(AT_FDCWD, source->mapping, &files->mapping, &identity);
     return outcome == 0 ? ATTN_OK
                         : attn_fail(err, outcome == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s",
                                     source->mapping, strerror_r(outcome, text, sizeof text));
@@ -31,7 +31,7 @@ static attn_status open_files(const struct checkpoint_source *source, struct fil
 static void close_files(struct files *files)
 {
     model_files_close(&files->model);
-    layer_bytes_release(&files->mapping);
+    file_bytes_release(&files->mapping);
 }
 
 static void explain(const struct files *files, const struct checkpoint_receiver *receiver)

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
 
 enum { FILE_NAME_MAX = LAYER_NAME_MAX + sizeof SUFFIX, DRAFT_TRIES = 100 };
@@ -36,16 +35,16 @@ bool layer_name_is_valid(const char *name, size_t length)
     return text_is_name(name, length, LAYER_NAME_MAX) && name[0] != '.';
 }
 
-bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b)
+bool file_identity_equal(const struct file_identity *a, const struct file_identity *b)
 {
     return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
            a->changed_ns == b->changed_ns;
 }
 
-bool layer_identity_is_rewritten(const struct layer_identity *then, const struct layer_identity *now)
+bool file_identity_is_rewritten(const struct file_identity *then, const struct file_identity *now)
 {
     return then->inode != 0 && then->inode == now->inode && then->device == now->device &&
-           !layer_identity_equal(then, now);
+           !file_identity_equal(then, now);
 }
 
 static int64_t nanoseconds(struct timespec time)
@@ -53,10 +52,10 @@ static int64_t nanoseconds(struct timespec time)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static struct layer_identity identity_of(const struct stat *stat)
+static struct file_identity identity_of(const struct stat *stat)
 {
-    return (struct layer_identity){stat->st_dev, stat->st_ino, stat->st_size, nanoseconds(stat->st_mtim),
-                                   nanoseconds(stat->st_ctim)};
+    return (struct file_identity){stat->st_dev, stat->st_ino, stat->st_size, nanoseconds(stat->st_mtim),
+                                  nanoseconds(stat->st_ctim)};
 }
 
 static const char *file_name(const char *name, char text[FILE_NAME_MAX])
@@ -166,7 +165,7 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 
 /* ---- one file ---- */
 
-int layer_identity_look(int directory, const char *path, struct layer_identity *identity)
+int file_look(int directory, const char *path, struct file_identity *identity)
 {
     enum { TRIES = 10 };
     struct stat stat = {.st_nlink = 0};
@@ -178,18 +177,18 @@ int layer_identity_look(int directory, const char *path, struct layer_identity *
     return S_ISREG(stat.st_mode) ? 0 : ENOENT;
 }
 
-int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity)
+int layer_files_look(const struct layer_files *files, const char *name, struct file_identity *identity)
 {
     char file[FILE_NAME_MAX];
-    return layer_identity_look(files->directory, file_name(name, file), identity);
+    return file_look(files->directory, file_name(name, file), identity);
 }
 
-static int map(int fd, size_t size, struct layer_bytes *bytes)
+static int map(int fd, size_t size, struct file_bytes *bytes)
 {
     struct mapping *mapping = NULL;
     const int outcome = size > 0 ? mapping_add(fd, size, &mapping) : 0;
     if (outcome == 0)
-        *bytes = (struct layer_bytes){mapping != NULL ? mapping_bytes(mapping) : NULL, size, mapping};
+        *bytes = (struct file_bytes){mapping != NULL ? mapping_bytes(mapping) : NULL, size, mapping};
     return outcome;
 }
 
@@ -231,7 +230,7 @@ static int stat_at_rest(int fd, struct stat *stat)
     return ETXTBSY;
 }
 
-static int map_file(int fd, struct layer_bytes *bytes, struct layer_identity *identity)
+static int map_file(int fd, struct file_bytes *bytes, struct file_identity *identity)
 {
     struct stat stat;
     const int outcome = stat_at_rest(fd, &stat);
@@ -241,19 +240,19 @@ static int map_file(int fd, struct layer_bytes *bytes, struct layer_identity *id
     return map(fd, (size_t)stat.st_size, bytes);
 }
 
-const char *layer_files_reason(int error, char *text, size_t size)
+const char *file_reason(int error, char *text, size_t size)
 {
     return error == ETXTBSY ? "a program is writing to it" : strerror_r(error, text, size);
 }
 
-int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
-                    struct layer_identity *identity)
+int layer_files_map(const struct layer_files *files, const char *name, struct file_bytes *bytes,
+                    struct file_identity *identity)
 {
     char file[FILE_NAME_MAX];
-    return layer_bytes_map(files->directory, file_name(name, file), bytes, identity);
+    return file_map(files->directory, file_name(name, file), bytes, identity);
 }
 
-int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity)
+int file_map(int directory, const char *path, struct file_bytes *bytes, struct file_identity *identity)
 {
     /* O_NONBLOCK, because opening a FIFO of that name would wait for a writer. */
     const int fd = openat(directory, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -264,27 +263,27 @@ int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, 
     return outcome;
 }
 
-void layer_bytes_release(struct layer_bytes *bytes)
+void file_bytes_release(struct file_bytes *bytes)
 {
     if (bytes->mapping != NULL)
         mapping_remove(bytes->mapping);
     else if (bytes->size > 0)
         munmap((void *)(uintptr_t)bytes->at, bytes->size);
-    *bytes = (struct layer_bytes){.at = NULL};
+    *bytes = (struct file_bytes){.at = NULL};
 }
 
-bool layer_bytes_are_torn(const struct layer_bytes *bytes)
+bool file_bytes_are_torn(const struct file_bytes *bytes)
 {
     return bytes->mapping != NULL && mapping_is_torn(bytes->mapping);
 }
 
-int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes)
+int file_bytes_copy(const struct chunks *content, struct file_bytes *bytes)
 {
     const size_t size = content->total_bytes;
     char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return errno;
-    *bytes = (struct layer_bytes){.at = at, .size = size};
+    *bytes = (struct file_bytes){.at = at, .size = size};
     for (const struct chunk *chunk = content->first; chunk != NULL; chunk = chunk->next) {
         memcpy(at, chunk->data, chunk->length);
         at += chunk->length;
@@ -436,7 +435,7 @@ void layer_files_discard(const struct layer_files *files, struct layer_draft *dr
 }
 
 int layer_files_commit(const struct layer_files *files, struct layer_draft *draft, const char *name,
-                       struct layer_identity *identity, bool *is_renamed)
+                       struct file_identity *identity, bool *is_renamed)
 {
     char file[FILE_NAME_MAX];
     struct stat stat;

@@ -1,5 +1,5 @@
 /*
- * files.h: the files of layers on the disk, one safetensors file per layer: NAME.safetensors.
+ * files.h: maps files, and keeps those of layers on the disk, one safetensors file per layer: NAME.safetensors.
  *
  * A file is written under a temporary name, synchronised, and renamed over the file that it replaces. Then the
  * directory is synchronised. So after a crash at any moment the name leads to a whole file, and an acknowledged file
@@ -28,7 +28,7 @@ enum { LAYER_NAME_MAX = 128 };
 struct layer_files;
 
 /* The identity of a file, and its state. All zero: no file. */
-struct layer_identity {
+struct file_identity {
     dev_t device;
     ino_t inode;
     off_t bytes;
@@ -37,7 +37,7 @@ struct layer_identity {
 };
 
 /* Read-only memory: a mapped file, or a copy. */
-struct layer_bytes {
+struct file_bytes {
     const char *at;
     size_t size;
     struct mapping *mapping; /* NULL: a copy, or no bytes */
@@ -49,16 +49,16 @@ struct layer_draft {
     char name[48];
     off_t written;
     struct digest_sum sum; /* the digest of the bytes written so far */
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
 };
 
 /* Whether both are the same file in the same state. */
-bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b);
+bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
 /* Whether both are the same file, and it was written to between. False when then is all zero. */
-bool layer_identity_is_rewritten(const struct layer_identity *then, const struct layer_identity *now);
+bool file_identity_is_rewritten(const struct file_identity *then, const struct file_identity *now);
 
 /* Finds the file that has the path now. ENOENT: there is none. path is relative to the directory. */
-int layer_identity_look(int directory, const char *path, struct layer_identity *identity);
+int file_look(int directory, const char *path, struct file_identity *identity);
 
 /* Opens an existing directory. attnd writes to it only when may_write is true. */
 int layer_files_open(const char *path, bool may_write, struct layer_files **files);
@@ -77,10 +77,10 @@ int layer_files_lock(const struct layer_files *files);
 void layer_files_unlock(const struct layer_files *files);
 
 /* Finds the file that has the name now. ENOENT: there is none. */
-int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity);
-/* As layer_bytes_map does. */
-int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
-                    struct layer_identity *identity);
+int layer_files_look(const struct layer_files *files, const char *name, struct file_identity *identity);
+/* As file_map does. */
+int layer_files_map(const struct layer_files *files, const char *name, struct file_bytes *bytes,
+                    struct file_identity *identity);
 /* Calls found for every name until it returns an errno. Returns that errno, or 0. */
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context);
 
@@ -102,7 +102,7 @@ int layer_files_sync(const struct layer_draft *draft);
 void layer_files_discard(const struct layer_files *files, struct layer_draft *draft);
 /* After a failure, *is_renamed says whether the file has its name already, and only its durability is unknown. */
 int layer_files_commit(const struct layer_files *files, struct layer_draft *draft, const char *name,
-                       struct layer_identity *identity, bool *is_renamed);
+                       struct file_identity *identity, bool *is_renamed);
 int layer_files_remove(const struct layer_files *files, const char *name);
 /* Removes the temporary files of writers that are gone. Returns how many. */
 size_t layer_files_sweep(const struct layer_files *files);
@@ -112,15 +112,15 @@ size_t layer_files_sweep(const struct layer_files *files);
  * waited for, so that *identity tells it from its state after any later write. ETXTBSY: a program is writing to it; no
  * change of its identity says when that ends.
  */
-int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity);
+int file_map(int directory, const char *path, struct file_bytes *bytes, struct file_identity *identity);
 /* Copies content into memory of its own. Layers without a directory need this. */
-int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes);
-void layer_bytes_release(struct layer_bytes *bytes);
+int file_bytes_copy(const struct chunks *content, struct file_bytes *bytes);
+void file_bytes_release(struct file_bytes *bytes);
 /* Whether some bytes could not be read, because the file was truncated: they are zeros. */
-bool layer_bytes_are_torn(const struct layer_bytes *bytes);
+bool file_bytes_are_torn(const struct file_bytes *bytes);
 
 /* The sentence for an errno, which may be in text. */
-const char *layer_files_reason(int error, char *text, size_t size);
+const char *file_reason(int error, char *text, size_t size);
 
 /* Whether text can name a layer: 1 to LAYER_NAME_MAX letters, digits, dots, underscores and hyphens, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);

@@ -11,7 +11,7 @@ struct entry {
     struct version *current;                   /* NULL: no file could be read yet */
     struct version *older[REGISTRY_OLDER_MAX]; /* newest first */
     size_t older_count;
-    struct layer_identity seen;
+    struct file_identity seen;
     char reason[REGISTRY_REASON_MAX];
     bool is_unloaded;
     struct registry_statistics statistics;
@@ -299,7 +299,7 @@ bool registry_install(struct registry *store, struct version *version)
     return entry != NULL;
 }
 
-bool registry_note(struct registry *store, thing_kind kind, const char *name, const struct layer_identity *seen,
+bool registry_note(struct registry *store, thing_kind kind, const char *name, const struct file_identity *seen,
                    const char *reason)
 {
     pthread_mutex_lock(&store->lock);
@@ -313,14 +313,14 @@ bool registry_note(struct registry *store, thing_kind kind, const char *name, co
 }
 
 /* A request that computes with the version learns it, too, whatever file has the name by then. */
-static bool is_spoiled(struct version *version, const struct layer_identity *file)
+static bool is_spoiled(struct version *version, const struct file_identity *file)
 {
-    if (layer_identity_is_rewritten(&version->identity, file))
+    if (file_identity_is_rewritten(&version->identity, file))
         atomic_store(&version->is_overwritten, true);
     return atomic_load(&version->is_overwritten);
 }
 
-void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct layer_identity *file)
+void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct file_identity *file)
 {
     pthread_mutex_lock(&store->lock);
     struct entry *entry = find(store, kind, name);

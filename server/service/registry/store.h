@@ -40,7 +40,7 @@ struct registry_row {
     enum registry_state state;
     bool is_fixed;                    /* from the version, also while the layer is unloaded */
     char reason[REGISTRY_REASON_MAX]; /* why it is broken, or why the newest files are not served; "": all is well */
-    struct layer_identity seen;       /* the file from which the state was read */
+    struct file_identity seen;        /* the file from which the state was read */
     union {                           /* a reference that the caller owns; NULL unless the state is ready */
         struct version *version;
         struct layer_version *layer;
@@ -86,12 +86,12 @@ bool registry_has_room(struct registry *store, const char *name, size_t bytes);
 ATTN_MUST_CHECK bool registry_install(struct registry *store, struct version *version);
 /* Notes a file that was not read yet (reason NULL), or that cannot be read. The present version is still served. */
 ATTN_MUST_CHECK bool registry_note(struct registry *store, thing_kind kind, const char *name,
-                                   const struct layer_identity *seen, const char *reason);
+                                   const struct file_identity *seen, const char *reason);
 /*
  * Drops the versions that are overwritten, and those that are mapped from that file, if the file changed since they were
  * made. The numbers of a file change when it is written to in place, and a truncated file lacks pages.
  */
-void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct layer_identity *file);
+void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct file_identity *file);
 void registry_remove(struct registry *store, thing_kind kind, const char *name);
 /* The same if the layer belongs to that model. */
 void registry_remove_fixed(struct registry *store, const char *name, const void *owner);

@@ -20,7 +20,7 @@ struct version {
     char name[LAYER_NAME_MAX + 1];
     bool is_fixed;                         /* it belongs to a model, so requests cannot change it */
     size_t file_bytes, kept_bytes;         /* of its file; those that count against --layers-bytes */
-    struct layer_identity identity;        /* of its file; all zero: it has none, or several */
+    struct file_identity identity;         /* of its file; all zero: it has none, or several */
     void (*destroy)(struct version *self); /* called once, when nobody refers to it */
 };
 

@@ -9,10 +9,10 @@
 /* Keeps the file as a layer that nobody may change, as the modules of models are. */
 static inline attn_status adopt_file(struct layer_keeper *to, const char *name, const struct chunks *file)
 {
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
     struct layer_version *version;
     attn_error ignored = {.status = ATTN_OK};
-    if (layer_bytes_copy(file, &bytes) != 0)
+    if (file_bytes_copy(file, &bytes) != 0)
         return ATTN_ERR_NO_MEMORY;
     attn_status status = layer_version_read(name, bytes, NULL, &version, &ignored);
     if (status != ATTN_OK)

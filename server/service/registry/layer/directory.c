@@ -17,14 +17,14 @@ static void say_changed(const struct layer_directory *directory, const char *nam
     log_end(&line);
 }
 
-static void note_broken(struct layer_directory *directory, const char *name, const struct layer_identity *seen,
+static void note_broken(struct layer_directory *directory, const char *name, const struct file_identity *seen,
                         const char *reason)
 {
     struct log_line line;
     struct registry_row known;
     registry_look(directory->store, KIND_LAYER, name, &known);
     layer_version_release(known.layer);
-    if (strcmp(known.reason, reason) == 0 && layer_identity_equal(&known.seen, seen))
+    if (strcmp(known.reason, reason) == 0 && file_identity_equal(&known.seen, seen))
         return;
     log_begin(&line, directory->log, LOG_WARN, "file is no layer that could run");
     log_text(&line, "layer", name);
@@ -39,8 +39,8 @@ static void note_broken(struct layer_directory *directory, const char *name, con
  */
 static void read_file(struct layer_directory *directory, const char *name)
 {
-    struct layer_bytes bytes;
-    struct layer_identity seen = {0};
+    struct file_bytes bytes;
+    struct file_identity seen = {0};
     struct layer_version *version = NULL;
     attn_error error = {.status = ATTN_OK};
     const int outcome = layer_files_map(directory->files, name, &bytes, &seen);
@@ -54,8 +54,8 @@ static void read_file(struct layer_directory *directory, const char *name)
     if (outcome != 0) {
         char text[128];
         if (outcome == ETXTBSY)
-            seen = (struct layer_identity){0}; /* the file is read again, whatever its identity */
-        note_broken(directory, name, &seen, layer_files_reason(outcome, text, sizeof text));
+            seen = (struct file_identity){0}; /* the file is read again, whatever its identity */
+        note_broken(directory, name, &seen, file_reason(outcome, text, sizeof text));
         return;
     }
     if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK)
@@ -66,7 +66,7 @@ static void read_file(struct layer_directory *directory, const char *name)
 
 bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct registry_row *row)
 {
-    struct layer_identity now = {0};
+    struct file_identity now = {0};
     registry_look(directory->store, KIND_LAYER, name, row);
     if (directory->files == NULL || row->state == REGISTRY_UNLOADED || row->is_fixed)
         return true;
@@ -75,16 +75,16 @@ bool layer_directory_is_current(struct layer_directory *directory, const char *n
     const bool exists = layer_files_look(directory->files, name, &now) == 0;
     if (row->state == REGISTRY_ABSENT)
         return !exists;
-    return exists && row->state != REGISTRY_UNREAD && layer_identity_equal(&row->seen, &now);
+    return exists && row->state != REGISTRY_UNREAD && file_identity_equal(&row->seen, &now);
 }
 
 bool layer_directory_is_overwritten(const struct layer_directory *directory, struct layer_version *version)
 {
-    struct layer_identity now;
-    bool is = layer_bytes_are_torn(&version->bytes) || (version->look != NULL && version->look(version->owner));
+    struct file_identity now;
+    bool is = file_bytes_are_torn(&version->bytes) || (version->look != NULL && version->look(version->owner));
     if (!is && directory->files != NULL && version->common.identity.inode != 0 &&
         layer_files_look(directory->files, version->common.name, &now) == 0)
-        is = layer_identity_is_rewritten(&version->common.identity, &now);
+        is = file_identity_is_rewritten(&version->common.identity, &now);
     if (is)
         atomic_store(&version->common.is_overwritten, true);
     return atomic_load(&version->common.is_overwritten);
@@ -122,11 +122,11 @@ void layer_directory_look(struct layer_directory *directory, const char *name, s
 static int note_name(void *context, const char *name)
 {
     struct layer_directory *directory = context;
-    const struct layer_identity unseen = {0};
+    const struct file_identity unseen = {0};
     struct registry_row row;
     registry_look(directory->store, KIND_LAYER, name, &row);
     layer_version_release(row.layer);
-    struct layer_identity now;
+    struct file_identity now;
     /* A folder, a pipe or a link to nothing may have the name of a layer. To a look, it is not there. */
     if (row.state != REGISTRY_ABSENT || layer_files_look(directory->files, name, &now) == ENOENT)
         return 0;
@@ -142,7 +142,7 @@ static int note_name(void *context, const char *name)
  */
 static void look_again(struct layer_directory *directory, const struct registry_row *row)
 {
-    struct layer_identity now;
+    struct file_identity now;
     struct registry_row after;
     if (row->is_fixed)
         return;

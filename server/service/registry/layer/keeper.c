@@ -345,7 +345,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         return status;
     const int outcome = keeper->directory.files != NULL
                             ? layer_files_write(keeper->directory.files, content, call->in.runtime, draft, digest)
-                            : layer_bytes_copy(content, &draft->bytes);
+                            : file_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
     status = layer_version_read(name, draft->bytes, NULL, version, call->err);

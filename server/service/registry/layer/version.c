@@ -55,7 +55,7 @@ static void destroy(struct version *self)
 {
     struct layer_version *version = (struct layer_version *)self;
     prepared_slot_clear(&version->prepared);
-    layer_bytes_release(&version->bytes);
+    file_bytes_release(&version->bytes);
     if (version->leave != NULL)
         version->leave(version->owner);
     pthread_cond_destroy(&version->summed_more);
@@ -64,8 +64,8 @@ static void destroy(struct version *self)
     free(version);
 }
 
-struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
-                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+struct layer_version *layer_version_create(const char *name, struct file_bytes bytes,
+                                           const struct file_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_source *base)
 {
     struct layer_version *version = calloc(1, sizeof *version);
@@ -94,7 +94,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     return version;
 }
 
-attn_status layer_version_read(const char *name, struct layer_bytes bytes, const struct layer_identity *identity,
+attn_status layer_version_read(const char *name, struct file_bytes bytes, const struct file_identity *identity,
                                struct layer_version **version, attn_error *err)
 {
     struct kept_layer_facts facts;
@@ -109,7 +109,7 @@ attn_status layer_version_read(const char *name, struct layer_bytes bytes, const
     if (arena == NULL || (status == ATTN_OK && *version == NULL))
         status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
     if (*version == NULL)
-        layer_bytes_release(&bytes);
+        file_bytes_release(&bytes);
     attn_arena_destroy(arena);
     return status;
 }

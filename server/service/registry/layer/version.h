@@ -16,7 +16,7 @@
 
 struct layer_version {
     struct version common;
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
     struct kept_layer_facts facts;
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
@@ -40,15 +40,15 @@ struct layer_version {
  * Takes over the bytes, and copies base, whose tensors lie in them; base NULL stands for an empty one. The caller owns
  * the only reference. NULL without memory; the caller then still owns the bytes.
  */
-struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
-                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+struct layer_version *layer_version_create(const char *name, struct file_bytes bytes,
+                                           const struct file_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_source *base);
 /*
  * Makes a version of bytes that should be a layer's file: reads the header. The bytes are taken over. If they are not a
  * layer, they are released and *version is NULL. Failures are those of kept_layer_read.
  */
-ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_bytes bytes,
-                                               const struct layer_identity *identity, struct layer_version **version,
+ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct file_bytes bytes,
+                                               const struct file_identity *identity, struct layer_version **version,
                                                attn_error *err);
 /* The bytes of the layer's file. */
 size_t layer_version_file_bytes(const struct layer_version *version);

@@ -19,7 +19,7 @@ static attn_status fail_file(attn_error *err, const char *name, int error)
 {
     char text[128];
     return attn_fail(err, error == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s", name,
-                     layer_files_reason(error, text, sizeof text));
+                     file_reason(error, text, sizeof text));
 }
 
 attn_status model_files_name(attn_status status, const char *name, attn_error *err)
@@ -38,7 +38,7 @@ static int map(struct model_files *files, const char *name, struct model_file **
 {
     struct model_file *file = &files->files[files->count];
     *file = (struct model_file){.name = name};
-    const int outcome = layer_bytes_map(files->directory, name, &file->bytes, &file->identity);
+    const int outcome = file_map(files->directory, name, &file->bytes, &file->identity);
     files->is_written_to |= outcome == ETXTBSY;
     if (outcome != 0)
         return outcome;
@@ -178,7 +178,7 @@ attn_status model_files_borrow(struct model_files *files, attn_budget *budget, s
 void model_files_close(struct model_files *files)
 {
     for (size_t i = 0; i < files->count; i++)
-        layer_bytes_release(&files->files[i].bytes);
+        file_bytes_release(&files->files[i].bytes);
     if (files->arena != NULL)
         attn_arena_destroy(files->arena);
     if (files->directory >= 0)
@@ -193,9 +193,9 @@ bool model_files_are_overwritten(const struct model_files *files)
     bool are = false;
     for (size_t i = 0; i < files->count && !are; i++) {
         const struct model_file *file = &files->files[i];
-        struct layer_identity now;
-        are = layer_bytes_are_torn(&file->bytes) || (layer_identity_look(files->directory, file->name, &now) == 0 &&
-                                                     layer_identity_is_rewritten(&file->identity, &now));
+        struct file_identity now;
+        are = file_bytes_are_torn(&file->bytes) ||
+              (file_look(files->directory, file->name, &now) == 0 && file_identity_is_rewritten(&file->identity, &now));
     }
     return are;
 }
@@ -206,7 +206,7 @@ static uint64_t mix(uint64_t sum, uint64_t value)
     return sum ^ (sum >> 29);
 }
 
-static uint64_t stamp_file(const char *name, const struct layer_identity *identity)
+static uint64_t stamp_file(const char *name, const struct file_identity *identity)
 {
     uint64_t sum = 1;
     for (; *name != '\0'; name++)
@@ -231,13 +231,13 @@ uint64_t model_files_stamp(const char *path)
 {
     DIR *directory = opendir(path);
     const struct dirent *entry;
-    struct layer_identity identity;
+    struct file_identity identity;
     uint64_t sum = 0;
     if (directory == NULL)
         return 0;
-    const bool has_config = layer_identity_look(dirfd(directory), CONFIG, &identity) == 0;
+    const bool has_config = file_look(dirfd(directory), CONFIG, &identity) == 0;
     while (has_config && (entry = readdir(directory)) != NULL)
-        if (is_of_model(entry->d_name) && layer_identity_look(dirfd(directory), entry->d_name, &identity) == 0)
+        if (is_of_model(entry->d_name) && file_look(dirfd(directory), entry->d_name, &identity) == 0)
             sum += stamp_file(entry->d_name, &identity); /* a sum: the order of entries does not count */
     closedir(directory);
     return has_config ? sum | 1 : 0;

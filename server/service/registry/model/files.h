@@ -16,8 +16,8 @@
 /* One file, and its state when it was mapped. */
 struct model_file {
     const char *name;
-    struct layer_bytes bytes;
-    struct layer_identity identity; /* all zero: the bytes are no file's */
+    struct file_bytes bytes;
+    struct file_identity identity; /* all zero: the bytes are no file's */
 };
 
 struct model_files {

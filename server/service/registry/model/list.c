@@ -70,7 +70,7 @@ static bool add_folder(struct models *models, struct text_span name, const char 
     snprintf(folder->name, sizeof folder->name, "%.*s", (int)name.length, name.at);
     folder->directory = copy;
     folder->is_of_parent = is_of_parent;
-    if (!registry_note(models->settings.registry, KIND_MODEL, folder->name, &(struct layer_identity){0}, NULL)) {
+    if (!registry_note(models->settings.registry, KIND_MODEL, folder->name, &(struct file_identity){0}, NULL)) {
         destroy_folder(folder);
         return false;
     }
@@ -170,7 +170,7 @@ static void keep_layers(struct models *models, struct folder *folder, struct mod
 
 static void note(struct models *models, const struct folder *folder, const char *reason)
 {
-    if (!registry_note(models->settings.registry, KIND_MODEL, folder->name, &(struct layer_identity){0}, reason))
+    if (!registry_note(models->settings.registry, KIND_MODEL, folder->name, &(struct file_identity){0}, reason))
         log_say(models->log, LOG_ERROR, "no memory to note the model %s", folder->name);
 }
 

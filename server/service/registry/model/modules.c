@@ -41,7 +41,7 @@ static struct layer_version *make(struct model_version *version, const struct ch
         return NULL;
     checkpoint_write_layer(layer, &file);
     struct layer_version *made =
-        file.is_ok ? layer_version_create(name, (struct layer_bytes){.at = NULL}, NULL, &facts, &base) : NULL;
+        file.is_ok ? layer_version_create(name, (struct file_bytes){.at = NULL}, NULL, &facts, &base) : NULL;
     if (made == NULL)
         return NULL;
     version_fix(&made->common);

@@ -59,12 +59,12 @@ static int write_draft(const char *text, struct layer_draft *draft)
 static int keep(const char *name, const char *text)
 {
     struct layer_draft draft;
-    struct layer_identity identity;
+    struct file_identity identity;
     bool is_renamed = false;
     int outcome = write_draft(text, &draft);
     if (outcome == 0)
         outcome = layer_files_commit(files, &draft, name, &identity, &is_renamed);
-    layer_bytes_release(&draft.bytes);
+    file_bytes_release(&draft.bytes);
     return outcome;
 }
 
@@ -87,18 +87,18 @@ static int count_name(void *context, const char *name)
 
 START_TEST(what_is_kept_is_found_whole)
 {
-    struct layer_bytes bytes;
-    struct layer_identity first, second, mapped;
+    struct file_bytes bytes;
+    struct file_identity first, second, mapped;
     size_t count = 0;
     ck_assert_int_eq(keep("a", "one"), 0);
     ck_assert_int_eq(layer_files_look(files, "a", &first), 0);
     ck_assert_int_eq(keep("a", "other"), 0);
     ck_assert_int_eq(layer_files_look(files, "a", &second), 0);
-    ck_assert(!layer_identity_equal(&first, &second));
+    ck_assert(!file_identity_equal(&first, &second));
     ck_assert_int_eq(layer_files_map(files, "a", &bytes, &mapped), 0);
-    ck_assert(layer_identity_equal(&second, &mapped));
+    ck_assert(file_identity_equal(&second, &mapped));
     ck_assert(bytes.size == 5 && memcmp(bytes.at, "other", 5) == 0);
-    layer_bytes_release(&bytes);
+    file_bytes_release(&bytes);
     ck_assert_ptr_null(bytes.at);
     ck_assert_int_eq(layer_files_each(files, count_name, &count), 0);
     ck_assert_uint_eq(count, 1);
@@ -112,8 +112,8 @@ END_TEST
 
 START_TEST(what_is_no_layer_is_passed_over)
 {
-    struct layer_identity identity;
-    struct layer_bytes bytes;
+    struct file_identity identity;
+    struct file_bytes bytes;
     char path[64];
     size_t count = 0;
     snprintf(path, sizeof path, "%s/folder.safetensors", folder);
@@ -164,7 +164,7 @@ END_TEST
 START_TEST(drafts_of_writers_that_are_gone_are_swept_and_no_others)
 {
     struct layer_draft draft;
-    struct layer_identity identity;
+    struct file_identity identity;
     bool is_renamed;
     char path[64];
     snprintf(path, sizeof path, "%s/.attnd-1-1", folder);
@@ -176,7 +176,7 @@ START_TEST(drafts_of_writers_that_are_gone_are_swept_and_no_others)
     ck_assert_uint_eq(entries(), 1);
     ck_assert_int_eq(layer_files_commit(files, &draft, "kept", &identity, &is_renamed), 0);
     ck_assert(is_renamed);
-    layer_bytes_release(&draft.bytes);
+    file_bytes_release(&draft.bytes);
     ck_assert_int_eq(layer_files_look(files, "kept", &identity), 0);
     ck_assert_uint_eq(entries(), 1);
 }
@@ -185,7 +185,7 @@ END_TEST
 START_TEST(a_draft_that_cannot_get_its_name_leaves_nothing)
 {
     struct layer_draft draft;
-    struct layer_identity identity;
+    struct file_identity identity;
     bool is_renamed = true;
     char path[64];
     snprintf(path, sizeof path, "%s/taken.safetensors", folder);
@@ -193,11 +193,11 @@ START_TEST(a_draft_that_cannot_get_its_name_leaves_nothing)
     ck_assert_int_eq(write_draft("text", &draft), 0);
     ck_assert_int_ne(layer_files_commit(files, &draft, "taken", &identity, &is_renamed), 0);
     ck_assert(!is_renamed);
-    layer_bytes_release(&draft.bytes);
+    file_bytes_release(&draft.bytes);
     ck_assert_uint_eq(entries(), 1);
     ck_assert_int_eq(rmdir(path), 0);
     ck_assert_int_eq(write_draft("text", &draft), 0);
-    layer_bytes_release(&draft.bytes);
+    file_bytes_release(&draft.bytes);
     layer_files_discard(files, &draft);
     ck_assert_uint_eq(entries(), 0);
 }
@@ -224,7 +224,7 @@ START_TEST(pieces_of_a_draft_make_one_file_and_one_digest)
     ck_assert(draft.bytes.size == BYTES && memcmp(draft.bytes.at, content, BYTES) == 0);
     digest_of(content, BYTES, sum);
     ck_assert_str_eq(digest, digest_write(sum, wanted));
-    layer_bytes_release(&draft.bytes);
+    file_bytes_release(&draft.bytes);
     layer_files_discard(files, &draft);
     ck_assert_uint_eq(entries(), 0);
     free(content);
@@ -233,12 +233,12 @@ END_TEST
 
 START_TEST(a_copy_in_memory_is_as_long_as_its_content)
 {
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
     struct chunks content = content_of("one");
     chunks_borrow(&content, "two", 3);
-    ck_assert_int_eq(layer_bytes_copy(&content, &bytes), 0);
+    ck_assert_int_eq(file_bytes_copy(&content, &bytes), 0);
     ck_assert(bytes.size == 6 && memcmp(bytes.at, "onetwo", 6) == 0);
-    layer_bytes_release(&bytes);
+    file_bytes_release(&bytes);
 }
 END_TEST
 

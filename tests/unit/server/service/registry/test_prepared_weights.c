@@ -57,7 +57,7 @@ static struct scene *make_scene(void)
     scene->attachments[3] =
         (struct envelope_attachment){"options.sinks", attn_tensor_view(scene->half, ATTN_F16, 1, few)};
     scene->base = (struct envelope_source){.attachments = scene->attachments, .count = TENSORS};
-    const struct layer_bytes bytes = {.at = NULL};
+    const struct file_bytes bytes = {.at = NULL};
     scene->version = layer_version_create("a", bytes, NULL, &facts, NULL);
     ck_assert_ptr_nonnull(scene->version);
     return scene;

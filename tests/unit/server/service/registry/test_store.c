@@ -18,12 +18,12 @@ static const struct kept_layer_facts facts;
 static attn_arena *arena;
 
 /* A version of that many letters, mapped from that file. */
-static struct layer_version *make_of(const char *name, const char *letters, const struct layer_identity *file)
+static struct layer_version *make_of(const char *name, const char *letters, const struct file_identity *file)
 {
     struct chunks content = chunks_begin(arena);
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
     chunks_text(&content, letters);
-    ck_assert_int_eq(layer_bytes_copy(&content, &bytes), 0);
+    ck_assert_int_eq(file_bytes_copy(&content, &bytes), 0);
     struct layer_version *version = layer_version_create(name, bytes, file, &facts, NULL);
     ck_assert_ptr_nonnull(version);
     return version;
@@ -224,11 +224,11 @@ END_TEST
 START_TEST(a_file_that_cannot_be_read_leaves_what_was_there)
 {
     struct registry *store = create(4, 100, 1);
-    const struct layer_identity seen = {.bytes = 5, .modified_ns = 7};
+    const struct file_identity seen = {.bytes = 5, .modified_ns = 7};
     char digests[2][DIGEST_TEXT];
     ck_assert(registry_note(store, KIND_LAYER, "a", &seen, NULL));
     struct registry_row row = look(store, "a");
-    ck_assert(row.state == REGISTRY_UNREAD && row.layer == NULL && layer_identity_equal(&row.seen, &seen));
+    ck_assert(row.state == REGISTRY_UNREAD && row.layer == NULL && file_identity_equal(&row.seen, &seen));
     ck_assert(registry_has_room(store, "a", 100)); /* its name is taken, none of the bytes */
     ck_assert_uint_eq(registry_digests(store, "a", digests, 2), 0);
     ck_assert(registry_note(store, KIND_LAYER, "a", &seen, "no layer"));
@@ -257,14 +257,14 @@ static size_t versions(struct registry *store, const char *name)
 START_TEST(versions_of_a_file_that_was_written_to_in_its_place_are_let_go)
 {
     struct registry *store = create(4, 100, 4);
-    const struct layer_identity file = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 4};
-    const struct layer_identity others[] = {
+    const struct file_identity file = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 4};
+    const struct file_identity others[] = {
         file, /* as it was */
         {.device = 1, .inode = 3, .bytes = 9, .modified_ns = 9},
         {.device = 2, .inode = 2, .bytes = 9, .modified_ns = 9},
         {.device = 0, .inode = 0, .bytes = 9, .modified_ns = 9}, /* of no file, as those are that came with no file */
     };
-    const struct layer_identity written = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 5};
+    const struct file_identity written = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 5};
     size_t count, bytes;
     ck_assert(registry_install(store, &make_of("a", "old", &file)->common));
     install(store, "a", "none");

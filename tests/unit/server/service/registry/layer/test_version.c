@@ -20,12 +20,12 @@ static struct layer_version *make(char letter)
     attn_arena *arena = attn_arena_create(2 * BYTES);
     ck_assert_ptr_nonnull(arena);
     struct chunks content = chunks_begin(arena);
-    struct layer_bytes bytes;
+    struct file_bytes bytes;
     char *text = attn_arena_take(arena, 1, BYTES);
     ck_assert_ptr_nonnull(text);
     memset(text, letter, BYTES);
     chunks_borrow(&content, text, BYTES);
-    ck_assert_int_eq(layer_bytes_copy(&content, &bytes), 0);
+    ck_assert_int_eq(file_bytes_copy(&content, &bytes), 0);
     attn_arena_destroy(arena);
     struct layer_version *version = layer_version_create("a", bytes, NULL, &facts, NULL);
     ck_assert_ptr_nonnull(version);
@@ -68,7 +68,7 @@ START_TEST(a_version_owns_its_header)
     float numbers[2] = {1, 2};
     const struct envelope_attachment attachment = {path, attn_tensor_view(numbers, ATTN_F32, 1, (size_t[]){2})};
     const struct envelope_source base = {.text = text, .length = strlen(text), .attachments = &attachment, .count = 1};
-    struct layer_version *version = layer_version_create("a", (struct layer_bytes){.at = NULL}, NULL, &facts, &base);
+    struct layer_version *version = layer_version_create("a", (struct file_bytes){.at = NULL}, NULL, &facts, &base);
     ck_assert_ptr_nonnull(version);
     memset(path, 'x', sizeof path - 1);
     memset(text, 'x', sizeof text - 1);
