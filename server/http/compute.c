@@ -12,7 +12,7 @@
 #include "http/sender.h"
 #include "http/steps.h"
 #include "service/limits.h"
-#include "service/registry/layer/keeper.h"
+#include "service/registry/version.h"
 
 static bool is_late(const struct request *request)
 {
@@ -191,7 +191,7 @@ static enum problem answer(struct request *request, struct job *job, struct call
         is_finished = finish_answer(request, call);
     attn_arena_watch(request->arena, NULL, NULL);
     if (is_finished && call->sends_file)
-        status = layer_keeper_confirm(call, ATTN_OK); /* a compressor has read the file */
+        status = version_confirm(call, ATTN_OK); /* a compressor has read the file */
     if (is_finished && status == ATTN_OK)
         status = owe_answer(request, call);
     return is_finished && status == ATTN_OK ? PROBLEM_NONE : refuse_answer(request, call, status);

@@ -13,7 +13,7 @@
 #include "codec/answer/forms.h"
 #include "http/wire/cors.h"
 #include "http/wire/peer.h"
-#include "service/registry/layer/keeper.h"
+#include "service/registry/version.h"
 
 /* The answer when there is no memory for any other answer. */
 static const char no_memory_text[] =
@@ -199,7 +199,7 @@ static ssize_t read_file(void *cls, uint64_t position, char *to, size_t most)
         position -= piece->iov_len;
     const size_t left = piece->iov_len - (size_t)position, length = left < most ? left : most;
     memcpy(to, (const char *)piece->iov_base + position, length);
-    if (layer_keeper_is_overwritten(request->server->setup.layers, request->held))
+    if (version_is_overwritten(request->held))
         return MHD_CONTENT_READER_END_WITH_ERROR;
     return (ssize_t)length;
 }

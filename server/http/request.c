@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "service/registry/store.h"
+#include "service/registry/version.h"
 
 static void make_id(struct request *request)
 {
@@ -48,7 +48,7 @@ void request_free(struct request *request)
     const bool is_counted = request->is_counted;
     if (request->reply.response != NULL)
         MHD_destroy_response(request->reply.response);
-    layer_version_release(request->held);
+    version_release(request->held);
     attn_arena_destroy(request->arena); /* frees the request, too */
     if (is_counted)
         server_request_out(server);

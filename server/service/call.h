@@ -51,8 +51,8 @@ enum { CALL_ETAG_TEXT = 104 };
 struct cache_store;
 struct layer_draft;
 struct layer_keeper;
-struct layer_version;
 struct models;
+struct version;
 
 /* The input of a service. */
 struct call_input {
@@ -89,9 +89,10 @@ struct call {
     enum call_outcome outcome; /* set with an answer */
     char etag[CALL_ETAG_TEXT]; /* the tag of the answer before any coding, with its quotes; "": no tag */
     size_t answer_json_bytes;  /* not 0: the answer is MEDIA_BINARY, and so many bytes of it are JSON */
-    struct layer_version *version; /* a reference that the caller releases after the answer was sent */
+    struct version *version;   /* a reference that the caller releases after the answer was sent */
     bool sends_file; /* the answer is the version's file, which other programs may write to until it is sent */
     struct call_times times;
+    size_t batch;          /* the number of sequences in the request, for the statistics of its model */
     double flops;          /* the operations of the plan */
     struct keys_cost owed; /* what the request owes its key: the caller's charges, and those that the service adds */
     double timeout_ms;     /* not 0: the body sets this deadline, counted from its end to the answer */

@@ -301,14 +301,6 @@ bool keys_reload(struct keys *keys, char *message, size_t message_size)
     return true;
 }
 
-size_t keys_count(struct keys *keys)
-{
-    pthread_mutex_lock(&keys->lock);
-    const size_t count = keys->ring.count;
-    pthread_mutex_unlock(&keys->lock);
-    return count;
-}
-
 /* ---- requests ---- */
 
 /* Compares every key, also after it has found one, so that the time does not depend on the key. */

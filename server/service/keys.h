@@ -39,7 +39,6 @@ void keys_destroy(struct keys *keys);
  * changes.
  */
 bool keys_reload(struct keys *keys, char *message, size_t message_size);
-size_t keys_count(struct keys *keys);
 /* Whether the text is one of the keys. Nothing is charged. */
 bool keys_knows(struct keys *keys, const char *text);
 

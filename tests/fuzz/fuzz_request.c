@@ -119,7 +119,7 @@ static void ask(const struct way *way, const char *body, size_t bytes, attn_aren
     fuzz_claim_told(status, &err);
     if (status == ATTN_OK)
         check_answer(&call);
-    layer_version_release(call.version);
+    version_release(call.version);
 }
 
 /* Low four bits: the way; the two above: a coding of the body. A brace in front, as in all cases, asks the first two.

@@ -8,7 +8,6 @@
 #include "service/infer/model.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
-#include "service/run/kept.h"
 #include "service/run/pipeline.h"
 #include "service/run/work.h"
 
@@ -67,12 +66,10 @@ attn_status infer_models(struct call *call)
     return write_all(call, "{\"models\":[", "]}", write_name);
 }
 
-/* The digest of a layer if it is known already, because a list should not read every file. "" when it is unknown. */
+/* A digest only if it is known already, because a list should not read every file. "" when it is unknown. */
 static const char *version_of(const struct registry_row *row, char digest[DIGEST_TEXT])
 {
-    if (row->kind == KIND_LAYER && row->layer != NULL)
-        return layer_version_known_digest(row->layer, digest);
-    return row->kind == KIND_MODEL && row->state == REGISTRY_READY ? MODEL_BUILT_IN_VERSION : "";
+    return row->state == REGISTRY_READY ? model_known_version(row->version, digest) : "";
 }
 
 /* A layer that is not read yet counts as ready, because its first request reads it. A model is being read by then. */
@@ -112,62 +109,53 @@ attn_status infer_all_statistics(struct call *call)
 
 /* ---- one model ---- */
 
-static attn_status write_one(struct call *call, void (*write)(const struct model *model, struct chunks *out))
-{
-    struct model model;
-    attn_status status = model_find(call, &model);
-    if (status != ATTN_OK)
-        return status;
-    write(&model, call->out);
-    model_release(&model);
-    return call_finish(call);
-}
-
 attn_status infer_metadata(struct call *call)
 {
-    struct model model;
-    attn_status status = model_find(call, &model);
-    if (status == ATTN_OK)
-        status = layer_keeper_confirm(call, model_know_version(call, &model));
+    attn_status status = model_find(call);
     if (status != ATTN_OK)
         return status;
-    model_write_metadata(&model, layer_keeper_registry(call->in.layers), call->out);
-    model_release(&model);
+    const char *version = model_version_name(call);
+    status = version_confirm(call, version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED);
+    if (status != ATTN_OK)
+        return status;
+    model_write_metadata(call, version);
     return call_finish(call);
-}
-
-static void write_model_ready(const struct model *model, struct chunks *out)
-{
-    chunks_format(out, "{\"name\":\"%s\",\"ready\":true}", model->name);
 }
 
 attn_status infer_model_ready(struct call *call)
 {
-    return write_one(call, write_model_ready);
+    const attn_status status = model_find(call);
+    if (status != ATTN_OK)
+        return status;
+    chunks_format(call->out, "{\"name\":\"%s\",\"ready\":true}", model_name(call));
+    return call_finish(call);
 }
 
 attn_status infer_config(struct call *call)
 {
-    return write_one(call, model_write_config);
+    const attn_status status = model_find(call);
+    if (status != ATTN_OK)
+        return status;
+    model_write_config(call);
+    return call_finish(call);
 }
 
 attn_status infer_statistics(struct call *call)
 {
-    struct model model;
+    char digest[DIGEST_TEXT];
     struct registry_row row = {.name = ""};
     struct registry *registry = layer_keeper_registry(call->in.layers);
-    attn_status status = model_find(call, &model);
+    const attn_status status = model_find(call);
     if (status != ATTN_OK)
         return status;
-    if (model.whole != NULL || model.layer != NULL)
-        registry_look(registry, model.whole != NULL ? KIND_MODEL : KIND_LAYER, model.name, &row);
+    if (call->version != NULL)
+        registry_look(registry, call->version->of->kind, call->version->name, &row);
     else
         registry_built_in(registry, &row.statistics);
     version_release(row.version);
     chunks_text(call->out, "{\"model_stats\":[");
-    model_write_statistics(model.name, model.version, &row.statistics, call->out);
+    model_write_statistics(model_name(call), model_known_version(call->version, digest), &row.statistics, call->out);
     chunks_text(call->out, "]}");
-    model_release(&model);
     return call_finish(call);
 }
 
@@ -176,13 +164,10 @@ attn_status infer_statistics(struct call *call)
 /* The folders of whole models say what is loaded. Loading one that is ready has no effect. */
 static attn_status change_whole(struct call *call, oip_repository_kind kind)
 {
-    struct model_version *version;
     if (kind == OIP_UNLOAD)
         return call_refuse(call, CALL_CONFLICT,
                            "a whole model is loaded as long as its folder is there: it cannot be unloaded");
-    attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
-    model_version_release(version);
-    return status;
+    return models_find(call->in.models, call->in.names[0], call);
 }
 
 static attn_status change(struct call *call, oip_repository_kind kind,
@@ -191,10 +176,8 @@ static attn_status change(struct call *call, oip_repository_kind kind,
     attn_status status = oip_check_repository(call->in.body, call->in.body_bytes, kind, call->out->arena, call->err);
     const bool is_built_in = text_equal(call->in.names[0], MODEL_BUILT_IN);
     const bool is_whole = model_is_whole(call, call->in.names[0]);
-    if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD) {
-        call->refusal = CALL_CONFLICT;
-        return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
-    }
+    if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD)
+        return call_refuse(call, CALL_CONFLICT, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
     if (status == ATTN_OK && is_whole)
         status = change_whole(call, kind);
     else if (status == ATTN_OK && !is_built_in)
@@ -217,7 +200,6 @@ attn_status infer_unload(struct call *call)
 
 /* One request while it is answered. */
 struct inferring {
-    struct model *model;
     const struct kept_layer *layer; /* NULL: the built-in model */
     struct oip_request request;
     struct work work;
@@ -244,7 +226,7 @@ static attn_status decode(struct call *call, void *context)
                    facts != NULL ? &inferring->layer->base : NULL, facts != NULL ? &raw : NULL, call->out->arena,
                    request, call->err);
     if (status == ATTN_OK)
-        status = model_check_names(call, inferring->model, request->model, request->version);
+        status = model_check_names(call, request->model, request->version);
     if (status != ATTN_OK)
         return status;
     inferring->is_decoded = true;
@@ -281,35 +263,34 @@ static attn_status run(struct call *call, void *context)
 static attn_status render(struct call *call, void *context)
 {
     const struct inferring *inferring = context;
-    struct model *model = inferring->model;
-    attn_status status = model_know_version(call, model);
-    if (status != ATTN_OK)
-        return status;
-    const size_t json_bytes = oip_write(&inferring->request, model->name, model->version, &inferring->work.result,
-                                        call->in.runtime, call->out);
+    const char *version = model_version_name(call);
+    if (version == NULL)
+        return ATTN_ERR_CANCELLED;
+    const size_t json_bytes =
+        oip_write(&inferring->request, model_name(call), version, &inferring->work.result, call->in.runtime, call->out);
     if (json_bytes != OIP_ALL_JSON)
         call->answer_json_bytes = json_bytes;
     return call_finish(call);
 }
 
-static attn_status infer(struct call *call, const struct kept_layer *layer, void *model, size_t *batch)
+/* The layer alone says what kind of request it is. */
+static attn_status infer(struct call *call, envelope_kind kind, const struct kept_layer *layer)
 {
     static const struct pipeline steps = {decode, plan, weigh, run, render};
-    struct inferring inferring = {.model = model, .layer = layer};
+    struct inferring inferring = {.layer = layer};
     attn_status status = pipeline_run(&steps, call, &inferring);
+    (void)kind;
     if (status != ATTN_OK && inferring.is_decoded)
         oip_translate(call->err);
-    *batch = inferring.work.plan.dims.batch;
-    return limits_explain(call, layer_keeper_confirm(call, status));
+    call->batch = inferring.work.plan.dims.batch;
+    return limits_explain(call, version_confirm(call, status));
 }
 
 attn_status infer_run(struct call *call)
 {
-    struct model model;
-    attn_status status = model_find(call, &model);
+    const attn_status status = model_find(call);
     if (status != ATTN_OK)
         return status;
-    status = model.whole != NULL ? infer_whole_run(call, &model) : kept_compute(call, model.layer, infer, &model);
-    model_release(&model);
-    return status;
+    return model_version_of(call->version) != NULL ? infer_whole_run(call)
+                                                   : work_compute(call, ENVELOPE_ATTENTION, infer);
 }

@@ -1,4 +1,4 @@
-/* model.c: a model of the Open Inference Protocol. */
+/* model.c: finds and describes a model of the Open Inference Protocol. */
 #include "service/infer/model.h"
 
 #include <inttypes.h>
@@ -10,34 +10,55 @@
 
 /* ---- model and version ---- */
 
-static attn_status refuse_version(struct call *call, const char *name)
+const char *model_name(const struct call *call)
+{
+    return call->version != NULL ? call->version->name : MODEL_BUILT_IN;
+}
+
+const char *model_known_version(struct version *version, char text[DIGEST_TEXT])
+{
+    return version != NULL ? version->of->known_name(version, text) : MODEL_PRESENT_VERSION;
+}
+
+const char *model_version_name(struct call *call)
+{
+    struct layer_version *layer = layer_version_of(call->version);
+    return layer != NULL ? layer_digest(layer, call) : MODEL_PRESENT_VERSION;
+}
+
+static attn_status refuse_version(struct call *call)
 {
     const struct text_span version = call->in.names[1];
     call->refusal = CALL_NOT_FOUND;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%s\" of version %.*s here", name,
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%s\" of version %.*s here", model_name(call),
                      version.length < 64 ? (int)version.length : 64, version.at);
 }
 
-/* Replaces *version, the present version, by the version that the path names. */
-static attn_status choose_version(struct call *call, struct layer_version **version)
+/* Whether the path names no version, or the present one. */
+static bool is_present(struct text_span version)
+{
+    return version.length == 0 || text_equal(version, MODEL_PRESENT_VERSION);
+}
+
+/* Replaces the present version of a layer by the version that the path names. */
+static attn_status choose_version(struct call *call)
 {
     const struct text_span wanted = call->in.names[1];
     char digest[DIGEST_TEXT];
-    struct layer_version *older;
-    if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
+    if (is_present(wanted))
         return ATTN_OK;
     if (wanted.length != sizeof digest - 1) /* too short or too long for a digest, so it names no version */
-        return refuse_version(call, (*version)->common.name);
-    const char *present = layer_digest(*version, call);
+        return refuse_version(call);
+    const char *present = model_version_name(call);
     if (present == NULL || text_equal(wanted, present))
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     memcpy(digest, wanted.at, wanted.length);
     digest[wanted.length] = '\0';
-    older = registry_older(layer_keeper_registry(call->in.layers), (*version)->common.name, digest);
+    struct version *older = registry_older(layer_keeper_registry(call->in.layers), call->version->name, digest);
     if (older == NULL)
-        return refuse_version(call, (*version)->common.name);
-    layer_version_release(*version);
-    *version = older;
+        return refuse_version(call);
+    version_release(call->version);
+    call->version = older;
     return ATTN_OK;
 }
 
@@ -50,82 +71,53 @@ bool model_is_whole(const struct call *call, struct text_span name)
     return row.state != REGISTRY_ABSENT;
 }
 
-static attn_status find_whole(struct call *call, struct model *model)
+static attn_status find_layer(struct call *call)
 {
-    const struct text_span version = call->in.names[1];
-    struct model_version *found;
-    attn_status status = models_find(call->in.models, call->in.names[0], call, &found);
-    if (status == ATTN_OK && version.length > 0 && !text_equal(version, MODEL_PRESENT_VERSION))
-        status = refuse_version(call, found->common.name);
-    if (status != ATTN_OK) {
-        model_version_release(found);
-        return status;
-    }
-    model->whole = found;
-    model->name = found->common.name;
-    return ATTN_OK;
-}
-
-void model_release(struct model *model)
-{
-    model_version_release(model->whole);
-    model->whole = NULL;
-}
-
-attn_status model_find(struct call *call, struct model *model)
-{
-    const struct text_span name = call->in.names[0], version = call->in.names[1];
-    *model = (struct model){.name = MODEL_BUILT_IN, .version = MODEL_BUILT_IN_VERSION};
-    if (text_equal(name, MODEL_BUILT_IN))
-        return version.length == 0 || text_equal(version, MODEL_BUILT_IN_VERSION) ? ATTN_OK
-                                                                                  : refuse_version(call, model->name);
-    if (model_is_whole(call, name))
-        return find_whole(call, model);
-    attn_status status = layer_keeper_find(call->in.layers, name, call, &model->layer);
+    const struct text_span name = call->in.names[0];
+    struct layer_version *layer;
+    attn_status status = layer_keeper_find(call->in.layers, name, call, &layer);
     if (status != ATTN_OK && call->refusal != CALL_CONFLICT) {
         call->refusal = CALL_NOT_FOUND;
         return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%.*s\" here; /v2/models lists them",
                          name.length < 64 ? (int)name.length : 64, name.at);
     }
+    call->version = (struct version *)layer;
     if (status == ATTN_OK)
-        status = choose_version(call, &model->layer);
-    call->version = model->layer;
-    if (status != ATTN_OK)
-        return layer_keeper_confirm(call, status);
-    model->name = model->layer->common.name;
-    model->version = layer_version_known_digest(model->layer, model->digest);
-    return ATTN_OK;
+        status = choose_version(call);
+    return status == ATTN_OK ? ATTN_OK : version_confirm(call, status);
 }
 
-attn_status model_know_version(struct call *call, struct model *model)
+attn_status model_find(struct call *call)
 {
-    if (model->layer == NULL)
-        return ATTN_OK;
-    model->version = layer_digest(model->layer, call);
-    return model->version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
+    const struct text_span name = call->in.names[0];
+    attn_status status = ATTN_OK;
+    if (!text_equal(name, MODEL_BUILT_IN) && !model_is_whole(call, name))
+        return find_layer(call);
+    if (!text_equal(name, MODEL_BUILT_IN))
+        status = models_find(call->in.models, name, call);
+    return status == ATTN_OK && !is_present(call->in.names[1]) ? refuse_version(call) : status;
 }
 
 /* Whether version repeats that of the path. "1" means the present version, and "" means any. */
 static bool repeats_path(const struct call *call, const char *version)
 {
     const struct text_span asked = call->in.names[1];
-    const bool is_present = asked.length == 0 || text_equal(asked, MODEL_PRESENT_VERSION);
     return version[0] == '\0' || text_equal(asked, version) ||
-           (is_present && strcmp(version, MODEL_PRESENT_VERSION) == 0);
+           (is_present(asked) && strcmp(version, MODEL_PRESENT_VERSION) == 0);
 }
 
-attn_status model_check_names(struct call *call, struct model *model, const char *name, const char *version)
+attn_status model_check_names(struct call *call, const char *name, const char *version)
 {
-    if (name != NULL && strcmp(name, model->name) != 0)
+    if (name != NULL && strcmp(name, model_name(call)) != 0)
         return attn_fail(call->err, ATTN_ERR_VALUE, "/model_name", "/model_name is \"%.64s\", the path names \"%s\"",
-                         name, model->name);
+                         name, model_name(call));
     if (version == NULL || repeats_path(call, version))
         return ATTN_OK;
-    attn_status status = model_know_version(call, model);
-    if (status != ATTN_OK || strcmp(version, model->version) == 0)
-        return status;
+    const char *present = model_version_name(call);
+    if (present == NULL || strcmp(version, present) == 0)
+        return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     return attn_fail(call->err, ATTN_ERR_VALUE, "/model_version",
-                     "/model_version is \"%.64s\", the path names version %s", version, model->version);
+                     "/model_version is \"%.64s\", the path names version %s", version, present);
 }
 
 /* ---- ports ---- */
@@ -190,11 +182,13 @@ static struct ports ports_of_whole(const struct model_version *version)
     return ports;
 }
 
-static struct ports ports_of(const struct model *model)
+static struct ports ports_of(struct version *version)
 {
-    if (model->whole != NULL)
-        return ports_of_whole(model->whole);
-    return model->layer != NULL ? ports_of_layer(&model->layer->facts) : ports_of_built_in();
+    const struct model_version *whole = model_version_of(version);
+    const struct layer_version *layer = layer_version_of(version);
+    if (whole != NULL)
+        return ports_of_whole(whole);
+    return layer != NULL ? ports_of_layer(&layer->facts) : ports_of_built_in();
 }
 
 static void write_shape(const struct port *port, struct chunks *out)
@@ -219,32 +213,34 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
 }
 
 /* Writes the present version first, even if the path names another one, then the replaced versions. */
-static void write_versions(const struct model *model, struct registry *store, struct chunks *out)
+static void write_versions(const struct call *call, const char *version)
 {
     char digests[REGISTRY_OLDER_MAX + 1][DIGEST_TEXT];
-    const size_t count =
-        model->layer != NULL ? registry_digests(store, model->name, digests, REGISTRY_OLDER_MAX + 1) : 0;
+    struct registry *registry = layer_keeper_registry(call->in.layers);
+    const size_t count = layer_version_of(call->version) != NULL
+                             ? registry_digests(registry, call->version->name, digests, REGISTRY_OLDER_MAX + 1)
+                             : 0;
     bool is_listed = false;
     for (size_t i = 0; i < count; i++) {
         if (digests[i][0] == '\0')
             continue;
-        chunks_format(out, "%s\"%s\"", is_listed ? "," : "", digests[i]);
+        chunks_format(call->out, "%s\"%s\"", is_listed ? "," : "", digests[i]);
         is_listed = true;
     }
-    if (!is_listed && model->version[0] != '\0')
-        chunks_format(out, "\"%s\"", model->version);
+    if (!is_listed)
+        chunks_format(call->out, "\"%s\"", version);
 }
 
-void model_write_metadata(const struct model *model, struct registry *store, struct chunks *out)
+void model_write_metadata(const struct call *call, const char *version)
 {
-    const struct ports ports = ports_of(model);
-    chunks_format(out, "{\"name\":\"%s\",\"versions\":[", model->name);
-    write_versions(model, store, out);
-    chunks_text(out, "],\"platform\":\"attnd\",\"inputs\":[");
-    write_ports(ports.inputs, INPUTS, out);
-    chunks_text(out, "],\"outputs\":[");
-    write_ports(ports.outputs, OUTPUTS, out);
-    chunks_text(out, "]}");
+    const struct ports ports = ports_of(call->version);
+    chunks_format(call->out, "{\"name\":\"%s\",\"versions\":[", model_name(call));
+    write_versions(call, version);
+    chunks_text(call->out, "],\"platform\":\"attnd\",\"inputs\":[");
+    write_ports(ports.inputs, INPUTS, call->out);
+    chunks_text(call->out, "],\"outputs\":[");
+    write_ports(ports.outputs, OUTPUTS, call->out);
+    chunks_text(call->out, "]}");
 }
 
 /* Datatypes in a configuration have the prefix TYPE_. */
@@ -258,15 +254,16 @@ static void write_config_ports(const struct port *ports, size_t count, struct ch
     }
 }
 
-void model_write_config(const struct model *model, struct chunks *out)
+void model_write_config(const struct call *call)
 {
-    const struct ports ports = ports_of(model);
-    chunks_format(out, "{\"name\":\"%s\",\"platform\":\"attnd\",\"backend\":\"attnd\",\"max_batch_size\":0,\"input\":[",
-                  model->name);
-    write_config_ports(ports.inputs, INPUTS, out);
-    chunks_text(out, "],\"output\":[");
-    write_config_ports(ports.outputs, OUTPUTS, out);
-    chunks_text(out, "]}");
+    const struct ports ports = ports_of(call->version);
+    chunks_format(call->out,
+                  "{\"name\":\"%s\",\"platform\":\"attnd\",\"backend\":\"attnd\",\"max_batch_size\":0,\"input\":[",
+                  model_name(call));
+    write_config_ports(ports.inputs, INPUTS, call->out);
+    chunks_text(call->out, "],\"output\":[");
+    write_config_ports(ports.outputs, OUTPUTS, call->out);
+    chunks_text(call->out, "]}");
 }
 
 /* ---- statistics ---- */

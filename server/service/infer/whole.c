@@ -7,7 +7,6 @@
 
 /* One request while it is answered. */
 struct whole {
-    struct model *model;
     struct model_work work;
     struct oip_request request;
     struct oip_sent sent[ATTN_STEP_COUNT];
@@ -28,14 +27,14 @@ static attn_status give_ids(struct call *call, const struct oip_model_inputs *wh
 }
 
 /* The protocol's inputs are texts and ids. */
-static attn_status check_reads_words(const struct model_work *work, const struct model *model)
+static attn_status check_reads_words(const struct model_work *work)
 {
     if (work->version->model.stacks[0].embedding.words.data != NULL)
         return ATTN_OK;
     return attn_fail(work->call->err, ATTN_ERR_VALUE, "/inputs",
                      "the model \"%s\" reads images, and has no input under /v2: POST /v1/models/%s/attention takes "
                      "inputs.pixels",
-                     model->name, model->name);
+                     work->version->common.name, work->version->common.name);
 }
 
 static attn_status decode(struct call *call, void *context)
@@ -44,13 +43,13 @@ static attn_status decode(struct call *call, void *context)
     struct model_work *work = &whole->work;
     struct oip_request *request = &whole->request;
     const struct oip_model_inputs *given = &request->whole;
-    attn_status status = check_reads_words(work, whole->model);
+    attn_status status = check_reads_words(work);
     if (status == ATTN_OK)
         status = oip_decode_whole(call->in.body, call->in.body_bytes,
                                   call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
                                   work->version->tokenizer != NULL, call->out->arena, request, call->err);
     if (status == ATTN_OK)
-        status = model_check_names(call, whole->model, request->model, request->version);
+        status = model_check_names(call, request->model, request->version);
     if (status != ATTN_OK)
         return status;
     struct model_inputs inputs = {.batch = given->batch, .text = given->texts};
@@ -138,27 +137,25 @@ static attn_status run(struct call *call, void *context)
 static attn_status render(struct call *call, void *context)
 {
     struct whole *whole = context;
-    const struct model *model = whole->model;
     attn_status status = gather(&whole->work, &whole->request, whole->sent);
     if (status != ATTN_OK)
         return status;
-    const size_t json_bytes =
-        oip_write_sent(&whole->request, model->name, model->version, whole->sent, call->in.runtime, call->out);
+    const size_t json_bytes = oip_write_sent(&whole->request, model_name(call), MODEL_PRESENT_VERSION, whole->sent,
+                                             call->in.runtime, call->out);
     if (json_bytes != OIP_ALL_JSON)
         call->answer_json_bytes = json_bytes;
     return call_finish(call);
 }
 
-attn_status infer_whole_run(struct call *call, struct model *model)
+attn_status infer_whole_run(struct call *call)
 {
     static const struct pipeline steps = {decode, plan, weigh, run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
     struct whole *whole = attn_arena_take_zeroed(call->out->arena, 1, sizeof *whole);
     if (whole == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
-    whole->model = model;
     whole->work.call = call;
-    whole->work.version = model->whole;
+    whole->work.version = model_version_of(call->version);
     const attn_status status = pipeline_run(&steps, call, whole);
     if (status != ATTN_OK)
         oip_translate(call->err);

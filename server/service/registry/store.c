@@ -1,6 +1,7 @@
 /* store.c: the table of named things in memory, by kind and name. */
 #include "service/registry/store.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +30,6 @@ struct registry {
     size_t file_bytes;          /* of present versions, without the copies of their headers */
     struct registry_statistics built_in;
 };
-
-static struct layer_version *layer_of(struct version *version)
-{
-    return (struct layer_version *)version;
-}
 
 /* ---- the table; the lock is held ---- */
 
@@ -141,14 +137,14 @@ static void count_in(struct registry *store, const struct version *version)
 {
     store->bytes += version->kept_bytes;
     store->file_bytes += version->file_bytes;
-    store->fixed += version->kind == KIND_LAYER && version->is_fixed;
+    store->fixed += version->of->kind == KIND_LAYER && version->is_fixed;
 }
 
 static void count_out(struct registry *store, const struct version *version)
 {
     store->bytes -= version->kept_bytes;
     store->file_bytes -= version->file_bytes;
-    store->fixed -= version->kind == KIND_LAYER && version->is_fixed;
+    store->fixed -= version->of->kind == KIND_LAYER && version->is_fixed;
 }
 
 static void free_entry(struct registry *store, struct entry *entry)
@@ -216,17 +212,15 @@ void registry_look(struct registry *store, thing_kind kind, const char *name, st
     }
 }
 
-struct layer_version *registry_older(struct registry *store, const char *name, const char *wanted)
+struct version *registry_older(struct registry *store, const char *name, const char *wanted)
 {
-    struct layer_version *found = NULL;
+    struct version *found = NULL;
     char text[DIGEST_TEXT];
     pthread_mutex_lock(&store->lock);
     const struct entry *entry = find(store, KIND_LAYER, name);
-    for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++) {
-        (void)layer_version_known_digest(layer_of(entry->older[i]), text);
-        if (strcmp(text, wanted) == 0)
-            found = layer_of(version_keep(entry->older[i]));
-    }
+    for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++)
+        if (strcmp(entry->older[i]->of->known_name(entry->older[i], text), wanted) == 0)
+            found = version_keep(entry->older[i]);
     pthread_mutex_unlock(&store->lock);
     return found;
 }
@@ -237,9 +231,9 @@ size_t registry_digests(struct registry *store, const char *name, char digests[]
     pthread_mutex_lock(&store->lock);
     const struct entry *entry = find(store, KIND_LAYER, name);
     if (entry != NULL && entry->current != NULL && count < max)
-        (void)layer_version_known_digest(layer_of(entry->current), digests[count++]);
+        (void)entry->current->of->known_name(entry->current, digests[count++]);
     for (size_t i = 0; entry != NULL && i < entry->older_count && count < max; i++)
-        (void)layer_version_known_digest(layer_of(entry->older[i]), digests[count++]);
+        (void)entry->older[i]->of->known_name(entry->older[i], digests[count++]);
     pthread_mutex_unlock(&store->lock);
     return count;
 }
@@ -280,7 +274,7 @@ bool registry_has_room(struct registry *store, const char *name, size_t bytes)
 bool registry_install(struct registry *store, struct version *version)
 {
     pthread_mutex_lock(&store->lock);
-    struct entry *entry = find_or_add(store, version->kind, version->name);
+    struct entry *entry = find_or_add(store, version->of->kind, version->name);
     if (entry != NULL) {
         if (entry->current != NULL) {
             count_out(store, entry->current);
@@ -363,13 +357,13 @@ void registry_remove(struct registry *store, thing_kind kind, const char *name)
     pthread_mutex_unlock(&store->lock);
 }
 
-void registry_remove_fixed(struct registry *store, const char *name, const void *owner)
+void registry_remove_fixed(struct registry *store, const char *name, const struct version *owner)
 {
     bool is_there;
     pthread_mutex_lock(&store->lock);
     const size_t place = place_of(store, KIND_LAYER, name, &is_there);
     struct version *current = is_there ? store->entries[place]->current : NULL;
-    if (current != NULL && current->is_fixed && layer_of(current)->owner == owner)
+    if (current != NULL && current->owner == owner)
         remove_at(store, place);
     pthread_mutex_unlock(&store->lock);
 }
@@ -384,7 +378,7 @@ bool registry_set_loaded(struct registry *store, const char *name, bool is_loade
     return entry != NULL;
 }
 
-void registry_statistics_add(struct registry_statistics *to, const struct registry_statistics *more)
+static void add_statistics(struct registry_statistics *to, const struct registry_statistics *more)
 {
     to->successes += more->successes;
     to->failures += more->failures;
@@ -403,9 +397,9 @@ void registry_count(struct registry *store, thing_kind kind, const char *name, c
     pthread_mutex_lock(&store->lock);
     struct entry *entry = name != NULL ? find(store, kind, name) : NULL;
     if (entry != NULL)
-        registry_statistics_add(&entry->statistics, more);
+        add_statistics(&entry->statistics, more);
     else if (name == NULL)
-        registry_statistics_add(&store->built_in, more);
+        add_statistics(&store->built_in, more);
     pthread_mutex_unlock(&store->lock);
 }
 

@@ -6,7 +6,7 @@
 #ifndef SERVICE_REGISTRY_STORE_H
 #define SERVICE_REGISTRY_STORE_H
 
-#include "service/registry/layer/version.h"
+#include "service/registry/version.h"
 
 enum { REGISTRY_OLDER_MAX = 16, REGISTRY_REASON_MAX = 640 };
 
@@ -16,8 +16,6 @@ struct registry_statistics {
     double success_ms, failure_ms, queue_ms, parse_ms, compute_ms, write_ms;
     int64_t last_ms; /* milliseconds since 1970 */
 };
-
-void registry_statistics_add(struct registry_statistics *to, const struct registry_statistics *more);
 
 /* A layer, or a whole model, that had requests. */
 struct registry_use {
@@ -32,6 +30,9 @@ enum registry_state {
     REGISTRY_BROKEN,   /* its files cannot be used, and there is no earlier version */
     REGISTRY_UNLOADED, /* a request has unloaded it */
 };
+
+struct layer_version;
+struct model_version;
 
 /* A name as it is now. */
 struct registry_row {
@@ -65,7 +66,7 @@ void registry_end_change(struct registry *store);
 /* Fills in *row with the thing of that name. A name without any gives REGISTRY_ABSENT. */
 void registry_look(struct registry *store, thing_kind kind, const char *name, struct registry_row *row);
 /* Returns a reference to the replaced version of that digest. NULL: there is none. */
-struct layer_version *registry_older(struct registry *store, const char *name, const char *digest);
+struct version *registry_older(struct registry *store, const char *name, const char *digest);
 /* Fills in the known digests of the versions of a name, newest first. Returns how many. */
 size_t registry_digests(struct registry *store, const char *name, char digests[][DIGEST_TEXT], size_t max);
 /*
@@ -94,7 +95,7 @@ ATTN_MUST_CHECK bool registry_note(struct registry *store, thing_kind kind, cons
 void registry_forget(struct registry *store, thing_kind kind, const char *name, const struct file_identity *file);
 void registry_remove(struct registry *store, thing_kind kind, const char *name);
 /* The same if the layer belongs to that model. */
-void registry_remove_fixed(struct registry *store, const char *name, const void *owner);
+void registry_remove_fixed(struct registry *store, const char *name, const struct version *owner);
 /* Returns false when there is no such layer. */
 bool registry_set_loaded(struct registry *store, const char *name, bool is_loaded);
 /* Adds to the statistics of the name. NULL: the built-in model. */

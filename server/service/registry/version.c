@@ -1,11 +1,11 @@
-/* version.c: counts the references of a version. */
+/* version.c: counts the references of a version, and confirms what was read from it. */
 #include "service/registry/version.h"
 
 #include <stdio.h>
 
-void version_init(struct version *version, thing_kind kind, const char *name, void (*destroy)(struct version *self))
+void version_init(struct version *version, const struct version_kind *of, const char *name)
 {
-    *version = (struct version){.kind = kind, .destroy = destroy};
+    *version = (struct version){.of = of};
     atomic_init(&version->references, 1);
     snprintf(version->name, sizeof version->name, "%s", name);
 }
@@ -25,6 +25,36 @@ struct version *version_keep(struct version *version)
 
 void version_release(struct version *version)
 {
-    if (version != NULL && atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) == 1)
-        version->destroy(version);
+    if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct version *owner = version->owner;
+    version->of->destroy(version);
+    version_release(owner); /* a model, which has no owner */
+}
+
+static bool look(struct version *version)
+{
+    if (!atomic_load(&version->is_overwritten) && version->of->look(version))
+        atomic_store(&version->is_overwritten, true);
+    return atomic_load(&version->is_overwritten);
+}
+
+bool version_is_overwritten(struct version *version)
+{
+    return look(version) || (version->owner != NULL && look(version->owner));
+}
+
+attn_status version_refuse_overwritten(struct call *call, thing_kind kind, const char *name)
+{
+    return call_refuse(call, CALL_CONFLICT,
+                       kind == KIND_LAYER ? "the file of the layer \"%s\" is being written to; try again later"
+                                          : "the model \"%s\" is being read; try again later",
+                       name);
+}
+
+attn_status version_confirm(struct call *call, attn_status status)
+{
+    if (call->version == NULL || !version_is_overwritten(call->version))
+        return status;
+    return version_refuse_overwritten(call, call->version->of->kind, call->version->name);
 }

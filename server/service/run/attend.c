@@ -1,8 +1,7 @@
 /* attend.c: a request for attention from body text to answer text: decode, cache, plan, weigh, run, write. */
 #include "service/cache/request.h"
 #include "service/endpoints.h"
-#include "service/registry/layer/keeper.h"
-#include "service/run/kept.h"
+#include "service/registry/version.h"
 #include "service/run/pipeline.h"
 #include "service/run/rendering.h"
 #include "service/run/work.h"
@@ -64,33 +63,27 @@ static attn_status render(struct call *call, void *work)
 
 /* ---- the endpoints ---- */
 
-static attn_status attend(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
+static attn_status attend(struct call *call, envelope_kind kind, const struct kept_layer *layer)
 {
     static const struct pipeline steps = {decode, plan, weigh, run, render};
     struct attending attending = {.kind = kind, .layer = layer};
-    const attn_status status = layer_keeper_confirm(call, pipeline_run(&steps, call, &attending));
+    const attn_status status = version_confirm(call, pipeline_run(&steps, call, &attending));
     caches_end(call, &attending.cache, &attending.work.result, status);
-    *batch = attending.work.plan.dims.batch;
+    call->batch = attending.work.plan.dims.batch;
     return limits_explain(call, status);
 }
 
 attn_status attend_attention(struct call *call)
 {
-    return attend(call, ENVELOPE_ATTENTION, NULL, &(size_t){0});
+    return attend(call, ENVELOPE_ATTENTION, NULL);
 }
 
 attn_status attend_layer(struct call *call)
 {
-    return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
-}
-
-static attn_status attend_over(struct call *call, const struct kept_layer *layer, void *context, size_t *batch)
-{
-    (void)context;
-    return attend(call, ENVELOPE_LAYER, layer, batch);
+    return attend(call, ENVELOPE_LAYER, NULL);
 }
 
 attn_status attend_kept(struct call *call)
 {
-    return kept_call(call, attend_over);
+    return work_compute_kept(call, ENVELOPE_LAYER, attend);
 }

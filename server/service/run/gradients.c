@@ -1,8 +1,7 @@
 /* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
 #include "codec/answer/forms.h"
 #include "service/endpoints.h"
-#include "service/registry/layer/keeper.h"
-#include "service/run/kept.h"
+#include "service/registry/version.h"
 #include "service/run/pipeline.h"
 #include "service/run/work.h"
 
@@ -96,32 +95,26 @@ static attn_status render(struct call *call, void *context)
     return call_finish(call);
 }
 
-static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
+static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer)
 {
     static const struct pipeline steps = {decode, plan, weigh, run, render};
     struct differentiation work = {.kind = kind, .layer = layer};
-    const attn_status status = layer_keeper_confirm(call, pipeline_run(&steps, call, &work));
-    *batch = work.plan.forward.dims.batch;
+    const attn_status status = version_confirm(call, pipeline_run(&steps, call, &work));
+    call->batch = work.plan.forward.dims.batch;
     return limits_explain(call, status);
 }
 
 attn_status gradients_attention(struct call *call)
 {
-    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS, NULL, &(size_t){0});
+    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS, NULL);
 }
 
 attn_status gradients_layer(struct call *call)
 {
-    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, NULL, &(size_t){0});
-}
-
-static attn_status differentiate_over(struct call *call, const struct kept_layer *layer, void *context, size_t *batch)
-{
-    (void)context;
-    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, layer, batch);
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, NULL);
 }
 
 attn_status gradients_kept(struct call *call)
 {
-    return kept_call(call, differentiate_over);
+    return work_compute_kept(call, ENVELOPE_LAYER_GRADIENTS, differentiate);
 }

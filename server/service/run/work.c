@@ -1,4 +1,4 @@
-/* work.c: decodes, plans, weighs and runs a request. */
+/* work.c: decodes, plans, weighs and runs a request, with the weights of a kept layer or its own. */
 #include "service/run/work.h"
 
 #include <stdio.h>
@@ -6,6 +6,8 @@
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
 #include "codec/request/envelope_decode.h"
+#include "service/registry/layer/conditions.h"
+#include "service/registry/layer/keeper.h"
 
 /* ---- decode ---- */
 
@@ -124,4 +126,32 @@ attn_status work_run(struct call *call, struct work *work)
     return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->in.runtime, arena,
                                              &work->result, call->err)
                              : status;
+}
+
+/* ---- kept layers ---- */
+
+attn_status work_compute(struct call *call, envelope_kind kind, work_function *compute)
+{
+    struct layer_version *version = layer_version_of(call->version);
+    struct prepared_weights *prepared = NULL;
+    struct kept_layer layer;
+    if (version != NULL) {
+        layer = (struct kept_layer){version->base, &version->facts, version->number};
+        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &version->prepared, &version->facts,
+                                         call->in.runtime, call->out->arena, &layer.base);
+    }
+    const attn_status status = compute(call, kind, version != NULL ? &layer : NULL);
+    prepared_weights_release(prepared);
+    layer_keeper_count(call, status);
+    return status;
+}
+
+attn_status work_compute_kept(struct call *call, envelope_kind kind, work_function *compute)
+{
+    struct layer_version *version;
+    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, &version);
+    call->version = (struct version *)version;
+    if (status == ATTN_OK)
+        status = layer_check_conditions(version, call);
+    return status == ATTN_OK ? work_compute(call, kind, compute) : version_confirm(call, status);
 }

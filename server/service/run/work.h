@@ -1,4 +1,7 @@
-/* work.h: decodes, plans, weighs and runs a request. Every service that computes attention shares these steps. */
+/*
+ * work.h: decodes, plans, weighs and runs a request, with the weights of a kept layer or its own. Every service that
+ * computes attention shares these steps.
+ */
 #ifndef SERVICE_RUN_WORK_H
 #define SERVICE_RUN_WORK_H
 
@@ -29,6 +32,19 @@ ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
 
 /* Settles the selections that count from the end by the dimensions of a first plan. The caller then plans again. */
 ATTN_MUST_CHECK attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims);
+
+/*
+ * Computes with the layer (NULL: the request has its own weights), sets call->batch, and confirms the outcome
+ * (registry/version.h).
+ */
+typedef attn_status work_function(struct call *call, envelope_kind kind, const struct kept_layer *layer);
+
+/*
+ * Calls compute with the prepared weights of call->version, a layer (NULL: the built-in model), and counts the request.
+ */
+ATTN_MUST_CHECK attn_status work_compute(struct call *call, envelope_kind kind, work_function *compute);
+/* The same with the layer of the path, if the request's conditions hold for it. */
+ATTN_MUST_CHECK attn_status work_compute_kept(struct call *call, envelope_kind kind, work_function *compute);
 
 /* Whether there are as many labels as positions. */
 ATTN_MUST_CHECK attn_status work_check_labels(struct call *call, const struct envelope *envelope,

@@ -58,9 +58,12 @@ static void read_file(struct layer_directory *directory, const char *name)
         note_broken(directory, name, &seen, file_reason(outcome, text, sizeof text));
         return;
     }
-    if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK)
+    if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK) {
         note_broken(directory, name, &seen, error.message);
-    else if (!registry_install(directory->store, &version->common))
+        return;
+    }
+    version->files = directory->files;
+    if (!registry_install(directory->store, &version->common))
         layer_version_release(version);
 }
 
@@ -76,18 +79,6 @@ bool layer_directory_is_current(struct layer_directory *directory, const char *n
     if (row->state == REGISTRY_ABSENT)
         return !exists;
     return exists && row->state != REGISTRY_UNREAD && file_identity_equal(&row->seen, &now);
-}
-
-bool layer_directory_is_overwritten(const struct layer_directory *directory, struct layer_version *version)
-{
-    struct file_identity now;
-    bool is = file_bytes_are_torn(&version->bytes) || (version->look != NULL && version->look(version->owner));
-    if (!is && directory->files != NULL && version->common.identity.inode != 0 &&
-        layer_files_look(directory->files, version->common.name, &now) == 0)
-        is = file_identity_is_rewritten(&version->common.identity, &now);
-    if (is)
-        atomic_store(&version->common.is_overwritten, true);
-    return atomic_load(&version->common.is_overwritten);
 }
 
 void layer_directory_refresh(struct layer_directory *directory, const char *name, struct registry_row *row)

@@ -13,6 +13,7 @@
 #define SERVICE_REGISTRY_LAYER_DIRECTORY_H
 
 #include "base/log.h"
+#include "service/registry/layer/version.h"
 #include "service/registry/store.h"
 #include "service/registry/watch.h"
 
@@ -47,11 +48,6 @@ int layer_directory_follow(struct layer_directory *directory);
 void layer_directory_refresh(struct layer_directory *directory, const char *name, struct registry_row *row);
 /* Fills in *row without reading the file. False: the file may have changed since it was read. */
 bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct registry_row *row);
-/*
- * Looks whether the version's file, or one of its model, was written to in place since it was mapped (one fstatat per
- * file), or could not be read.
- */
-bool layer_directory_is_overwritten(const struct layer_directory *directory, struct layer_version *version);
 /* Scans all files for changes by others. It does not read files that no request asked for yet. */
 void layer_directory_rescan(struct layer_directory *directory);
 

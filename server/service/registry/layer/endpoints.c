@@ -83,7 +83,7 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 static attn_status find(struct call *call, struct layer_version **version)
 {
     attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, version);
-    call->version = *version;
+    call->version = (struct version *)*version;
     return status;
 }
 
@@ -94,7 +94,7 @@ attn_status layers_get(struct call *call)
     if (status == ATTN_OK)
         status = layer_check_match(version, call);
     if (status != ATTN_OK)
-        return layer_keeper_confirm(call, status);
+        return version_confirm(call, status);
     assert(version != NULL);
     if (call->in.answer_media == MEDIA_SAFETENSORS) {
         call->sends_file = true;
@@ -102,12 +102,12 @@ attn_status layers_get(struct call *call)
         for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
             chunks_borrow(call->out, piece->data, piece->length);
         status = set_etag(call, version);
-        return layer_keeper_confirm(call, status == ATTN_OK ? call_finish(call) : status);
+        return version_confirm(call, status == ATTN_OK ? call_finish(call) : status);
     }
     status = write_layer(call, version);
     if (status == ATTN_OK)
         status = set_etag_of_facts(call, version);
-    return layer_keeper_confirm(call, status);
+    return version_confirm(call, status);
 }
 
 /* Makes the file to keep. A body that is safetensors already is kept unchanged. */
@@ -137,7 +137,7 @@ attn_status layers_put(struct call *call)
     if (status == ATTN_OK)
         status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call, &version, &created);
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
-    call->version = version;
+    call->version = (struct version *)version;
     if (status != ATTN_OK)
         return limits_explain(call, status);
     call->outcome = created ? CALL_CREATED : CALL_DONE;
@@ -183,7 +183,7 @@ static attn_status confirm_row(struct call *call, struct registry_row *row)
         return ATTN_OK;
     if (layer_digest(row->layer, call) == NULL)
         return ATTN_ERR_CANCELLED;
-    if (!layer_keeper_is_overwritten(call->in.layers, row->layer))
+    if (!version_is_overwritten(row->version))
         return ATTN_OK;
     layer_version_release(row->layer);
     row->layer = NULL;

@@ -115,23 +115,6 @@ static attn_status give(struct registry_row *row, struct call *call, struct laye
     return refuse_absent(call, row->name);
 }
 
-static attn_status refuse_overwritten(struct call *call, const char *name)
-{
-    return call_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" is being written to; try again later", name);
-}
-
-bool layer_keeper_is_overwritten(struct layer_keeper *keeper, struct layer_version *version)
-{
-    return layer_directory_is_overwritten(&keeper->directory, version);
-}
-
-attn_status layer_keeper_confirm(struct call *call, attn_status status)
-{
-    if (call->version == NULL || !layer_keeper_is_overwritten(call->in.layers, call->version))
-        return status;
-    return refuse_overwritten(call, call->version->common.name);
-}
-
 attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call,
                               struct layer_version **version)
 {
@@ -142,10 +125,10 @@ attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span
     if (status != ATTN_OK)
         return status;
     layer_directory_look(&keeper->directory, name, &row);
-    if (!row.is_fixed || row.layer == NULL || !layer_keeper_is_overwritten(keeper, row.layer))
+    if (!row.is_fixed || row.layer == NULL || !version_is_overwritten(row.version))
         return give(&row, call, version);
-    layer_version_release(row.layer); /* the thread that looks at models drops it, too, and reads the files again */
-    return refuse_overwritten(call, name);
+    version_release(row.version); /* the thread that looks at models drops it, too, and reads the files again */
+    return version_refuse_overwritten(call, KIND_LAYER, name);
 }
 
 /* ---- changes ---- */
@@ -355,6 +338,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         return status;
     }
     assert(*version != NULL);
+    (*version)->files = keeper->directory.files;
     memcpy((*version)->digest, digest, sizeof digest);
     const int synced = keeper->directory.files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
@@ -437,7 +421,7 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
 
 /* ---- statistics ---- */
 
-struct registry_statistics layer_keeper_measure(const struct call *call, attn_status status, size_t batch)
+static struct registry_statistics measure(const struct call *call, attn_status status)
 {
     struct timespec now;
     const struct call_times *times = &call->times;
@@ -447,7 +431,7 @@ struct registry_statistics layer_keeper_measure(const struct call *call, attn_st
     return (struct registry_statistics){
         .successes = is_ok,
         .failures = !is_ok,
-        .items = is_ok ? batch : 0,
+        .items = is_ok ? call->batch : 0,
         .success_ms = is_ok ? total_ms : 0,
         .failure_ms = is_ok ? 0 : total_ms,
         .queue_ms = is_ok ? call->in.queue_ms : 0,
@@ -458,10 +442,12 @@ struct registry_statistics layer_keeper_measure(const struct call *call, attn_st
     };
 }
 
-void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
+void layer_keeper_count(const struct call *call, attn_status status)
 {
-    const struct registry_statistics more = layer_keeper_measure(call, status, batch);
-    registry_count(layer_keeper_registry(call->in.layers), KIND_LAYER, layer, &more);
+    const struct version *version = call->version;
+    const struct registry_statistics more = measure(call, status);
+    registry_count(layer_keeper_registry(call->in.layers), version != NULL ? version->of->kind : KIND_LAYER,
+                   version != NULL ? version->name : NULL, &more);
 }
 
 /* ---- open and close ---- */

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "service/call.h"
+#include "service/registry/layer/version.h"
 #include "service/registry/store.h"
 
 struct layer_settings {
@@ -41,13 +42,6 @@ struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 /* Finds the layer and reads it if it was not read yet. *version is a reference. */
 ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call,
                                               struct layer_version **version);
-/* Whether what was read from the version may be of two files (directory.h). */
-bool layer_keeper_is_overwritten(struct layer_keeper *keeper, struct layer_version *version);
-/*
- * Returns the outcome of a request that read call->version, or refuses, because the file was written to meanwhile. Call
- * it after the version was read for the last time, and before the outcome has an effect.
- */
-ATTN_MUST_CHECK attn_status layer_keeper_confirm(struct call *call, attn_status status);
 /*
  * Keeps content under the name if call's conditions (If-Match, If-None-Match) hold for the present version at that
  * moment. *created says that there was no layer of that name. With a directory, ATTN_OK means that the file is
@@ -81,12 +75,10 @@ ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper,
  */
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name, struct call *call);
 /*
- * Adds a request to the statistics of the layer of that name. name NULL: the built-in model. call->times must be filled
- * in. batch is the number of sequences in the request.
+ * Adds a request to the statistics of call->version, a layer or a model, or of the built-in model (NULL). call->times and
+ * call->batch must be filled in.
  */
-void layer_keeper_count(const struct call *call, const char *name, attn_status status, size_t batch);
-/* What one request with that outcome adds to statistics. */
-struct registry_statistics layer_keeper_measure(const struct call *call, attn_status status, size_t batch);
+void layer_keeper_count(const struct call *call, attn_status status);
 /* Refuses for an errno of a call on the directory. */
 attn_status layer_refuse_errno(struct call *call, int error);
 

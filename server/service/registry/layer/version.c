@@ -56,18 +56,31 @@ static void destroy(struct version *self)
     struct layer_version *version = (struct layer_version *)self;
     prepared_slot_clear(&version->prepared);
     file_bytes_release(&version->bytes);
-    if (version->leave != NULL)
-        version->leave(version->owner);
     pthread_cond_destroy(&version->summed_more);
     pthread_mutex_destroy(&version->lock);
     free(version->header);
     free(version);
 }
 
+static bool look(struct version *self)
+{
+    const struct layer_version *version = (struct layer_version *)self;
+    struct file_identity now;
+    return file_bytes_are_torn(&version->bytes) || (version->files != NULL && self->identity.inode != 0 &&
+                                                    layer_files_look(version->files, self->name, &now) == 0 &&
+                                                    file_identity_is_rewritten(&self->identity, &now));
+}
+
+static const char *known_name(struct version *self, char text[DIGEST_TEXT])
+{
+    return layer_version_known_digest((struct layer_version *)self, text);
+}
+
 struct layer_version *layer_version_create(const char *name, struct file_bytes bytes,
                                            const struct file_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_source *base)
 {
+    static const struct version_kind kind = {KIND_LAYER, destroy, look, known_name};
     struct layer_version *version = calloc(1, sizeof *version);
     pthread_condattr_t monotonic;
     struct timespec now;
@@ -75,7 +88,7 @@ struct layer_version *layer_version_create(const char *name, struct file_bytes b
         free(version);
         return NULL;
     }
-    version_init(&version->common, KIND_LAYER, name, destroy);
+    version_init(&version->common, &kind, name);
     version->common.file_bytes = bytes.size;
     version->common.kept_bytes = bytes.size + version->header_bytes;
     version->bytes = bytes;

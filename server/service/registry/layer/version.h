@@ -21,12 +21,11 @@ struct layer_version {
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns;        /* milliseconds since 1970 */
-    uint64_t number;            /* above 0 and unique */
+    int64_t modified_ns; /* milliseconds since 1970 */
+    uint64_t number;     /* above 0 and unique */
+    const struct layer_files
+        *files;                 /* borrowed: the directory with its file, which is looked at; NULL: there is none */
     const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
-    void (*leave)(void *owner); /* called at the end of a fixed version with owner, the model */
-    bool (*look)(void *owner);  /* whether a file of the model was overwritten */
-    void *owner;
     struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
     pthread_cond_t summed_more;
@@ -52,11 +51,12 @@ ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct file_byt
                                                attn_error *err);
 /* The bytes of the layer's file. */
 size_t layer_version_file_bytes(const struct layer_version *version);
-/* version may be NULL. */
-static inline struct layer_version *layer_version_keep(struct layer_version *version)
+/* The layer that the version is of. NULL: the version is of another kind, or NULL. */
+static inline struct layer_version *layer_version_of(struct version *version)
 {
-    return (struct layer_version *)version_keep((struct version *)version);
+    return version != NULL && version->of->kind == KIND_LAYER ? (struct layer_version *)version : NULL;
 }
+/* version may be NULL. */
 static inline void layer_version_release(struct layer_version *version)
 {
     version_release((struct version *)version);

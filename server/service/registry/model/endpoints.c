@@ -114,10 +114,8 @@ attn_status model_list_one(struct call *call)
 {
     struct registry_row row;
     models_look(call->in.models, call->in.names[0], &row);
-    if (row.state == REGISTRY_ABSENT) {
-        struct model_version *none;
-        return models_find(call->in.models, call->in.names[0], call, &none);
-    }
+    if (row.state == REGISTRY_ABSENT)
+        return models_find(call->in.models, call->in.names[0], call);
     write_row(&row, call->out);
     return call_finish(call);
 }

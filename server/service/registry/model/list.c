@@ -9,7 +9,6 @@
 
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
-#include "service/registry/model/modules.h"
 #include "service/registry/watch.h"
 
 struct folder {
@@ -101,7 +100,7 @@ static attn_status read_files(const struct folder *folder, attn_budget *budget, 
         return status;
     }
     status = model_version_create(folder->name, &files, version, err);
-    if (*version == NULL || !model_version_is_overwritten(*version))
+    if (*version == NULL || !version_is_overwritten(&(*version)->common))
         return status;
     model_version_release(*version);
     *version = NULL;
@@ -163,7 +162,7 @@ static void keep_layers(struct models *models, struct folder *folder, struct mod
     if (folder->layers_of != NULL)
         model_modules_drop(registry, folder->layers_of);
     model_version_release(folder->layers_of);
-    folder->layers_of = model_version_keep(version);
+    folder->layers_of = model_version_of(version_keep((struct version *)version));
     if (missing > 0)
         log_say(models->log, LOG_WARN, "%zu attention modules of the model %s cannot be layers", missing, folder->name);
 }
@@ -211,7 +210,7 @@ static void look_at(struct models *models, struct folder *folder)
     struct registry_row row;
     const uint64_t stamp = folder->directory != NULL ? model_files_stamp(folder->directory) : 0;
     registry_look(registry, KIND_MODEL, folder->name, &row);
-    const bool is_overwritten = row.model != NULL && model_version_is_overwritten(row.model);
+    const bool is_overwritten = row.version != NULL && version_is_overwritten(row.version);
     if (stamp == folder->stamp && row.state != REGISTRY_UNREAD && !is_overwritten && !may_fit_now(models, folder)) {
         version_release(row.version);
         return;
@@ -424,41 +423,25 @@ void models_look(struct models *models, struct text_span span, struct registry_r
         return;
     snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
     registry_look(models->settings.registry, KIND_MODEL, name, row);
-    if (row->model == NULL || !model_version_is_overwritten(row->model))
+    if (row->version == NULL || !version_is_overwritten(row->version))
         return;
-    model_version_release(row->model); /* the thread that looks at folders drops it, too, and reads the files again */
-    row->model = NULL;
+    version_release(row->version); /* the thread that looks at folders drops it, too, and reads the files again */
+    row->version = NULL;
     row->state = REGISTRY_UNREAD;
 }
 
-void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch)
-{
-    const struct registry_statistics more = layer_keeper_measure(call, status, batch);
-    registry_count(models->settings.registry, KIND_MODEL, name, &more);
-}
-
-static attn_status refuse_loading(struct call *call, const char *name)
-{
-    return call_refuse(call, CALL_CONFLICT, "the model \"%s\" is being read; try again later", name);
-}
-
-attn_status models_confirm(struct call *call, struct model_version *version, attn_status status)
-{
-    return model_version_is_overwritten(version) ? refuse_loading(call, version->common.name) : status;
-}
-
-attn_status models_find(struct models *models, struct text_span name, struct call *call, struct model_version **version)
+attn_status models_find(struct models *models, struct text_span name, struct call *call)
 {
     struct registry_row row;
     models_look(models, name, &row);
-    *version = row.model;
+    call->version = row.version;
     switch (row.state) {
     case REGISTRY_READY:
         return ATTN_OK;
     case REGISTRY_BROKEN:
         return call_refuse(call, CALL_CONFLICT, "the model \"%s\" cannot be used: %s", row.name, row.reason);
     case REGISTRY_UNREAD:
-        return refuse_loading(call, row.name);
+        return version_refuse_overwritten(call, KIND_MODEL, row.name);
     case REGISTRY_UNLOADED: /* models are loaded as long as their folders are there */
     case REGISTRY_ABSENT:
         break;

@@ -38,16 +38,10 @@ void models_destroy(struct models *models);
  * REGISTRY_UNREAD.
  */
 void models_look(struct models *models, struct text_span name, struct registry_row *row);
-/* Adds a request with that outcome to the statistics of the model. */
-void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch);
-
 /*
- * Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. After the
- * version was read for the last time, the caller asks models_confirm.
+ * Finds the model of a request: call->version. It refuses as services do: call->refusal, *call->err. After the version
+ * was read for the last time, the caller asks version_confirm.
  */
-ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call,
-                                        struct model_version **version);
-/* Returns the outcome of a request that read the version, or refuses, because a file was written to meanwhile. */
-ATTN_MUST_CHECK attn_status models_confirm(struct call *call, struct model_version *version, attn_status status);
+ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call);
 
 #endif

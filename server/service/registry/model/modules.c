@@ -1,8 +1,10 @@
 /* modules.c: keeps the attention modules of a model as layers. */
-#include "service/registry/model/modules.h"
+#include "service/registry/model/version.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "service/registry/layer/version.h"
 
 /* The name of the layer. False: a layer cannot have such a name. */
 static bool name_of(const struct model_version *version, const struct checkpoint_layer *layer,
@@ -10,16 +12,6 @@ static bool name_of(const struct model_version *version, const struct checkpoint
 {
     const int length = snprintf(name, LAYER_NAME_MAX + 1, "%s.%s", version->common.name, layer->name);
     return length <= LAYER_NAME_MAX && layer_name_is_valid(name, (size_t)length);
-}
-
-static void leave(void *owner)
-{
-    model_version_release(owner);
-}
-
-static bool look(void *owner)
-{
-    return model_version_is_overwritten(owner);
 }
 
 static struct layer_version *make(struct model_version *version, const struct checkpoint_layer *layer, const char *name,
@@ -46,9 +38,7 @@ static struct layer_version *make(struct model_version *version, const struct ch
         return NULL;
     version_fix(&made->common);
     made->pieces = file.first;
-    made->leave = leave;
-    made->look = look;
-    made->owner = model_version_keep(version);
+    made->common.owner = version_keep(&version->common);
     return made;
 }
 
@@ -88,7 +78,7 @@ void model_modules_drop(struct registry *registry, const struct model_version *v
     for (size_t i = 0; i < version->layers.count; i++) {
         char name[LAYER_NAME_MAX + 1];
         if (name_of(version, &version->layers.items[i], name))
-            registry_remove_fixed(registry, name, version);
+            registry_remove_fixed(registry, name, &version->common);
     }
     registry_end_change(registry);
 }

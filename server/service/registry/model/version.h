@@ -31,19 +31,24 @@ struct model_version {
  */
 ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_files *files,
                                                  struct model_version **version, attn_error *err);
-/* version may be NULL. */
-static inline struct model_version *model_version_keep(struct model_version *version)
+/* The model that the version is of. NULL: the version is of another kind, or NULL. */
+static inline struct model_version *model_version_of(struct version *version)
 {
-    return (struct model_version *)version_keep((struct version *)version);
+    return version != NULL && version->of->kind == KIND_MODEL ? (struct model_version *)version : NULL;
 }
+/* version may be NULL. */
 static inline void model_version_release(struct model_version *version)
 {
     version_release((struct version *)version);
 }
+
 /*
- * Whether one of its files was written to in place, so that what was read from it may be of two files. One fstatat per
- * file.
+ * modules.c. Keeps the attention modules of the version as layers, NAME.PATH, that requests cannot change, also in place
+ * of files of the directory that have their names. A layer's tensors are views of the model's files, so it holds a
+ * reference to the version. Returns how many modules cannot be layers.
  */
-bool model_version_is_overwritten(struct model_version *version);
+size_t model_modules_keep(struct registry *registry, struct model_version *version);
+/* Keeps them no longer, except those whose names another version has taken. */
+void model_modules_drop(struct registry *registry, const struct model_version *version);
 
 #endif

@@ -196,11 +196,10 @@ attn_status attend_model(struct call *call)
     struct attending *attending = attn_arena_take_zeroed(call->out->arena, 1, sizeof *attending);
     if (attending == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
-    struct model_work *work = &attending->work;
-    work->call = call;
-    attn_status status = models_find(call->in.models, call->in.names[0], call, &work->version);
-    if (status == ATTN_OK)
-        status = model_work_end(work, pipeline_run(&steps, call, attending));
-    model_version_release(work->version);
-    return status;
+    const attn_status status = models_find(call->in.models, call->in.names[0], call);
+    if (status != ATTN_OK)
+        return status;
+    attending->work.call = call;
+    attending->work.version = model_version_of(call->version);
+    return model_work_end(&attending->work, pipeline_run(&steps, call, attending));
 }

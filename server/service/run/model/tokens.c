@@ -106,11 +106,8 @@ static attn_status read_tokens(struct call *call, const struct model_version *ve
 
 attn_status model_tokens_read(struct call *call)
 {
-    struct model_version *version;
-    attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
+    const attn_status status = models_find(call->in.models, call->in.names[0], call);
     if (status != ATTN_OK)
         return status;
-    status = limits_explain(call, models_confirm(call, version, read_tokens(call, version)));
-    model_version_release(version);
-    return status;
+    return limits_explain(call, version_confirm(call, read_tokens(call, model_version_of(call->version))));
 }

@@ -2,7 +2,6 @@
 #include "service/run/model/work.h"
 
 #include "service/registry/layer/keeper.h"
-#include "service/registry/model/list.h"
 #include "service/run/model/job.h"
 
 attn_status model_work_plan(struct model_work *work, bool is_binary)
@@ -39,7 +38,8 @@ struct weight model_work_weigh(const struct model_work *work, size_t answer_byte
 attn_status model_work_end(struct model_work *work, attn_status status)
 {
     struct call *call = work->call;
-    status = models_confirm(call, work->version, status);
-    models_note(call->in.models, call, work->version->common.name, status, work->request.inputs.batch);
+    call->batch = work->request.inputs.batch;
+    status = version_confirm(call, status);
+    layer_keeper_count(call, status);
     return limits_explain(call, status);
 }

@@ -24,7 +24,7 @@ struct model_work {
  */
 ATTN_MUST_CHECK attn_status model_work_plan(struct model_work *work, bool is_binary);
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes);
-/* Call this with the outcome: confirms it (registry/model/list.h), counts the request, and explains a failure. */
+/* Call this with the outcome: confirms it (registry/version.h), counts the request, and explains a failure. */
 ATTN_MUST_CHECK attn_status model_work_end(struct model_work *work, attn_status status);
 
 #endif

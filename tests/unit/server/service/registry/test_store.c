@@ -113,7 +113,7 @@ START_TEST(what_is_absent_has_a_row_too)
     ck_assert(!registry_set_loaded(store, "a", false));
     ck_assert_ptr_null(registry_older(store, "a", ""));
     ck_assert_uint_eq(registry_digests(store, "a", digests, 4), 0);
-    ck_assert(layer_version_keep(NULL) == NULL);
+    ck_assert(version_keep(NULL) == NULL);
     layer_version_release(NULL);
     registry_destroy(NULL);
     destroy(store);
@@ -135,7 +135,7 @@ START_TEST(a_name_keeps_as_many_replaced_versions_as_it_may)
     ck_assert_str_eq(listed[2], known[1]);
     ck_assert_uint_eq(registry_digests(store, "a", listed, 2), 2);
     ck_assert_uint_eq(registry_digests(store, "a", listed, 0), 0);
-    struct layer_version *older = registry_older(store, "a", known[1]);
+    struct layer_version *older = layer_version_of(registry_older(store, "a", known[1]));
     ck_assert(older != NULL && older->bytes.size == 3 && memcmp(older->bytes.at, "two", 3) == 0);
     layer_version_release(older);
     ck_assert_ptr_null(registry_older(store, "a", known[0])); /* gave way */

@@ -99,7 +99,7 @@ static struct outcome ask(const struct request *request, size_t limit)
             outcome.bytes += chunk->length;
         }
     }
-    layer_version_release(call.version);
+    version_release(call.version);
     attn_arena_destroy(arena);
     return outcome;
 }

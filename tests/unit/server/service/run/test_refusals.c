@@ -61,7 +61,7 @@ static attn_status ask(const struct refusal *refusal, enum call_refusal *why)
     };
     const attn_status status = refusal->service(&call);
     *why = call.refusal;
-    layer_version_release(call.version);
+    version_release(call.version);
     attn_arena_destroy(arena);
     return status;
 }

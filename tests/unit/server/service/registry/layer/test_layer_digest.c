@@ -150,7 +150,7 @@ static void ask(const struct request *request)
     if (request->outcome == NAMES_DIGEST && strstr(call.etag, digest) == NULL)
         ck_assert_msg(strstr(whole_text(&out), digest) != NULL, "%s does not name the digest", request->name);
     layer_version_release(version);
-    layer_version_release(call.version);
+    version_release(call.version);
     attn_arena_release(arena, mark);
 }
 
