@@ -2,7 +2,7 @@
 #include "service/infer/model.h"
 
 #include "codec/oip/oip.h"
-#include "service/run/model/work.h"
+#include "service/run/model/job.h"
 #include "service/run/pipeline.h"
 
 /* One request while it is answered. */

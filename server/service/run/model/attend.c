@@ -5,18 +5,162 @@
 
 #include "base/array.h"
 #include "codec/answer/hints.h"
+#include "codec/model/picture.h"
+#include "codec/model/view.h"
+#include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
-#include "service/run/model/rendering.h"
-#include "service/run/model/work.h"
+#include "service/run/model/job.h"
 #include "service/run/pipeline.h"
 #include "service/run/rendering.h"
 
-/* One request while it is answered. */
+/* ---- what services of models share ---- */
+
+attn_status model_work_plan(struct model_work *work, bool is_binary)
+{
+    struct call *call = work->call;
+    attn_arena *arena = call->out->arena;
+    attn_status status =
+        model_batch_make(&work->batch, work->version, &work->request, MODEL_REQUEST_ATTENTION, arena, call->err);
+    if (status != ATTN_OK)
+        return status;
+    work->answer = (struct model_answer){.form = work->request.common.form, .digits = work->request.common.digits};
+    work->job = (struct model_job){.version = work->version,
+                                   .request = &work->request,
+                                   .prepared = layer_keeper_prepared(call->in.layers),
+                                   .runtime = call->in.runtime,
+                                   .arena = arena,
+                                   .err = call->err,
+                                   .items = work->batch.items,
+                                   .is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64,
+                                   .answer = &work->answer};
+    return model_job_plan(&work->job);
+}
+
+struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes)
+{
+    const struct model_output *largest = model_answer_largest(&work->answer);
+    return (struct weight){.answer_bytes = answer_bytes,
+                           .run_bytes = work->job.run_bytes,
+                           .time_flops = work->job.time_flops,
+                           .largest = largest != NULL ? largest->name : "",
+                           .largest_is_map = true};
+}
+
+attn_status model_work_end(struct model_work *work, attn_status status)
+{
+    struct call *call = work->call;
+    call->batch = work->request.inputs.batch;
+    status = version_confirm(call, status);
+    layer_keeper_count(call, status);
+    return limits_explain(call, status);
+}
+
+/* One request while it is answered. It refers to itself, and so must not be moved. */
 struct attending {
     struct model_work work;
-    struct model_rendering rendering;
+    struct picture_options options; /* of a picture */
+    model_part_kind part;
+    struct model_picture picture;
+    struct model_view view;
+    struct labels labels[2];         /* of the tokens of each stack, for pictures and views */
     char shown[TOKENIZER_SHOWN_MAX]; /* of one predicted word */
 };
+
+/* ---- the form of the answer: tensors with facts, a picture, or a view ---- */
+
+static bool is_picture(const struct call *call)
+{
+    return media_is_picture(call->in.answer_media);
+}
+
+static bool is_view(const struct model_request *request)
+{
+    return request->common.view != ENVELOPE_VIEW_NONE;
+}
+
+/* Whether the answer has outputs and facts, rather than a picture or a view. */
+static bool has_facts(const struct call *call, const struct model_request *request)
+{
+    return !is_picture(call) && !is_view(request);
+}
+
+static attn_status prepare_picture(struct call *call, struct attending *attending, bool has_target)
+{
+    const struct checkpoint_model *model = &attending->work.version->model;
+    attn_status status = model_picture_choose_part(&attending->options, model->stack_count == 2, has_target,
+                                                   &attending->part, call->err);
+    if (status != ATTN_OK)
+        return status;
+    const struct model_stack *stack = &model->stacks[model_part_query_stack(attending->part)];
+    return model_picture_prepare(&attending->options, stack->layers, stack->blocks[0].facts.dims.heads,
+                                 &attending->work.request, call->out->arena, call->err);
+}
+
+/* Pictures and views narrow the request, which is not tokenized yet, to what they show. */
+static attn_status prepare_form(struct call *call, struct attending *attending)
+{
+    struct model_request *request = &attending->work.request;
+    const bool has_target = request->inputs.target != NULL || request->inputs.target_ids != NULL;
+    if (is_picture(call))
+        return prepare_picture(call, attending, has_target);
+    if (!is_view(request))
+        return ATTN_OK;
+    if (call->in.answer_media != MEDIA_JSON)
+        return attn_fail(call->err, ATTN_ERR_FIELD, "/options/view",
+                         "options.view is JSON, and the request accepts another type alone");
+    return model_view_prepare(request, attending->work.version->model.stack_count == 2 && has_target, call->err);
+}
+
+/* A NUL in it becomes U+FFFD, as in the labels of requests. NULL without memory. */
+static const char *make_label(struct text_span shown, attn_arena *arena)
+{
+    struct chunks text = chunks_begin(arena);
+    for (size_t i = 0; i < shown.length; i++)
+        chunks_bytes(&text, shown.at[i] != '\0' ? shown.at + i : "\xEF\xBF\xBD", shown.at[i] != '\0' ? 1 : 3);
+    return chunks_join(&text);
+}
+
+/* The words of the first item. Positions stand for the words of a model without a tokenizer, and of an image. */
+static attn_status label_stack(struct call *call, const struct model_batch *batch, size_t stack, struct labels *labels)
+{
+    const struct model_sequence *sequence = &batch->items[0].of[stack];
+    *labels = (struct labels){.count = sequence->count};
+    if (sequence->ids == NULL || batch->version->tokenizer == NULL)
+        return ATTN_OK;
+    const char **texts = attn_arena_take(call->out->arena, sequence->count, sizeof *texts);
+    bool is_ok = texts != NULL;
+    for (size_t i = 0; i < sequence->count && is_ok; i++)
+        is_ok = (texts[i] = make_label(batch->shown[stack][0][i], call->out->arena)) != NULL;
+    labels->texts = texts;
+    return is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels");
+}
+
+static attn_status weigh_picture(struct call *call, struct attending *attending, size_t *bytes)
+{
+    attn_status status = model_picture_make(&attending->options, attending->part, &attending->work.answer,
+                                            attending->labels, call->out->arena, &attending->picture, call->err);
+    return status == ATTN_OK ? rendering_weigh_picture(call, &attending->picture.picture, bytes) : status;
+}
+
+/* *bytes is the most that the answer and its writing take. */
+static attn_status weigh_form(struct call *call, struct attending *attending, size_t *bytes)
+{
+    const struct model_work *work = &attending->work;
+    attn_status status = ATTN_OK;
+    *bytes = model_answer_bound(&work->answer, call->in.answer_media);
+    if (has_facts(call, &work->request))
+        return ATTN_OK;
+    for (size_t stack = 0; stack < 2 && status == ATTN_OK; stack++)
+        status = label_stack(call, &work->batch, stack, &attending->labels[stack]);
+    if (status != ATTN_OK || is_picture(call))
+        return status == ATTN_OK ? weigh_picture(call, attending, bytes) : status;
+    attending->view = (struct model_view){.request = &work->request,
+                                          .answer = &work->answer,
+                                          .labels = {attending->labels[0], attending->labels[1]},
+                                          .heads = work->version->model.stacks[0].blocks[0].facts.dims.heads};
+    *bytes = model_view_bound(&attending->view);
+    return ATTN_OK;
+}
 
 /* ---- facts beside the outputs ---- */
 
@@ -144,14 +288,11 @@ static void add_spellings(struct attending *attending)
 static attn_status decode(struct call *call, void *context)
 {
     struct attending *attending = context;
-    struct model_work *work = &attending->work;
-    attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->rendering.options);
+    attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->options);
     if (status == ATTN_OK)
         status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena,
-                                      &work->request, call->err);
-    if (status == ATTN_OK)
-        status = model_rendering_prepare(call, &attending->rendering, &work->version->model, &work->request);
-    return status;
+                                      &attending->work.request, call->err);
+    return status == ATTN_OK ? prepare_form(call, attending) : status;
 }
 
 static attn_status plan(struct call *call, void *context)
@@ -159,7 +300,7 @@ static attn_status plan(struct call *call, void *context)
     struct attending *attending = context;
     struct model_work *work = &attending->work;
     const attn_status status = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS);
-    if (status != ATTN_OK || !model_rendering_has_facts(call, &work->request))
+    if (status != ATTN_OK || !has_facts(call, &work->request))
         return status;
     add_spellings(attending);
     return add_facts(work);
@@ -168,11 +309,9 @@ static attn_status plan(struct call *call, void *context)
 static attn_status weigh(struct call *call, void *context, struct weight *weight)
 {
     struct attending *attending = context;
-    struct model_work *work = &attending->work;
     size_t bytes;
-    const attn_status status =
-        model_rendering_weigh(call, &attending->rendering, &work->batch, &work->request, &work->answer, &bytes);
-    *weight = model_work_weigh(work, bytes);
+    const attn_status status = weigh_form(call, attending, &bytes);
+    *weight = model_work_weigh(&attending->work, bytes);
     return status;
 }
 
@@ -186,7 +325,15 @@ static attn_status run(struct call *call, void *context)
 static attn_status render(struct call *call, void *context)
 {
     struct attending *attending = context;
-    return model_rendering_write(call, &attending->rendering, &attending->work.request, &attending->work.answer);
+    if (is_picture(call)) {
+        model_picture_fill(&attending->picture);
+        return rendering_write_picture(call, &attending->picture.picture);
+    }
+    if (is_view(&attending->work.request))
+        model_view_write(&attending->view, call->in.runtime, call->out);
+    else
+        model_answer_write(&attending->work.answer, call->in.answer_media, call->in.runtime, call->out);
+    return call_finish(call);
 }
 
 attn_status attend_model(struct call *call)
