@@ -32,7 +32,7 @@ ORDER = """
     server/service server/service/registry/files server/service/registry/prepared server/service/registry/version
     server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
     server/service/run server/service/registry/model server/service/run/model
-    server/service/infer server/service/import
+    server/service/infer
     server/http/wire server/http/connections server/http server/program server/main
 """.split()
 

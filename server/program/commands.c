@@ -3,11 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "codec/request/envelope_decode.h"
 #include "program/health.h"
-#include "service/import/checkpoint.h"
 #include "service/keys.h"
 
 static int complain(const char *message)
@@ -36,15 +33,4 @@ int command_health(const struct config *config)
                                              .tls_certificate = config->tls_cert,
                                              .takes_any_certificate = config->health_insecure == SWITCH_ON};
     return health_ask(&question, message, sizeof message) ? EXIT_SUCCESS : complain(message);
-}
-
-int command_import(const struct config *config)
-{
-    char message[512];
-    const struct log log = {.fd = STDERR_FILENO, .format = config->log_format, .level = config->log_level};
-    const struct checkpoint_source source = {config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
-    envelope_prepare();
-    if (checkpoint_layers_write(&source, config->layers_directory, &log, message, sizeof message))
-        return EXIT_SUCCESS;
-    return complain(message);
 }

@@ -11,7 +11,12 @@
 int command_key(const struct config *config);
 /* Requests config->health_path from the server that runs with these settings. */
 int command_health(const struct config *config);
-/* Writes the layers of config->checkpoint into config->layers_directory. */
+/*
+ * import.c. Writes every layer of config->checkpoint into config->layers_directory, which is created when it does not
+ * exist. It replaces layers of the same names, and reports each on standard output once the layer is written. The
+ * checkpoint has config.json and model.safetensors, or the index and the files that it names, as transformers writes
+ * them. For an unknown architecture, it writes a mapping to complete into the directory.
+ */
 int command_import(const struct config *config);
 /* serve.c. Serves, from the settings to SIGTERM or SIGINT. */
 int serve(const struct config *config);
