@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "http/reply.h"
-#include "http/sender.h"
 #include "http/steps.h"
 
 static const char *end_name(enum MHD_RequestTerminationCode termination)

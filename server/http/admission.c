@@ -2,11 +2,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "http/refuse.h"
-#include "http/reply.h"
 #include "http/routes.h"
 #include "http/steps.h"
-#include "http/wire/authority.h"
 #include "http/wire/cors.h"
 #include "http/wire/framing.h"
 #include "service/registry/layer/keeper.h"
@@ -53,7 +50,7 @@ static enum problem check_host(struct request *request)
 {
     const char *host = request->fields.host;
     const bool is_ours =
-        !request->server->checks_host || host == NULL || authority_is_ours(host, request->server->setup.host_names);
+        !request->server->checks_host || host == NULL || cors_host_is_ours(host, request->server->setup.host_names);
     return is_ours ? PROBLEM_NONE : refuse_host(request);
 }
 

@@ -7,9 +7,6 @@
 
 #include "base/clock.h"
 #include "base/crash.h"
-#include "http/refuse.h"
-#include "http/reply.h"
-#include "http/sender.h"
 #include "http/steps.h"
 #include "service/limits.h"
 #include "service/registry/version.h"

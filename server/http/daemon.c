@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "http/connections/lifecycle.h"
-#include "http/connections/tls.h"
 #include "http/routes.h"
 #include "http/steps.h"
 

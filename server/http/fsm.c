@@ -17,9 +17,6 @@
 
 #include "base/clock.h"
 #include "codec/oip/oip.h"
-#include "http/refuse.h"
-#include "http/reply.h"
-#include "http/sender.h"
 #include "http/steps.h"
 
 /* step, function, the thread that runs it, whether it follows at once or waits for a call of the library */

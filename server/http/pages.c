@@ -10,8 +10,7 @@
 
 #include "base/array.h"
 #include "base/embedded_file.h"
-#include "http/refuse.h"
-#include "http/reply.h"
+#include "http/steps.h"
 
 #define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
 

@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 
 #include "base/log_writer.h"
-#include "http/reply.h"
+#include "http/steps.h"
 #include "service/endpoints.h"
 #include "service/infer/model.h"
 #include "service/registry/layer/keeper.h"

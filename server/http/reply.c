@@ -1,5 +1,5 @@
 /* reply.c: the answer to a request: its status, its header fields and its body as it is sent. */
-#include "http/reply.h"
+#include "http/steps.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,11 +1,20 @@
-/* sender.c: sends an answer that is still being written. */
-#include "http/sender.h"
-
+/*
+ * sender.c: sends an answer that is still being written.
+ *
+ * Two batches (stream.h) take turns: an I/O thread copies one to the socket while a short job fills the other. Such a
+ * job does not wait in the queue. When the socket is faster than the job, the connection is suspended until the job is
+ * done. When the client is slow, both batches are full and no thread waits. The job may outlive the connection; then
+ * the job frees the request.
+ *
+ * After the header was sent, the only way to report a failure is to break off: chunks without an end, or fewer bytes
+ * than announced. A client of HTTP/1.0 cannot tell such an answer from a whole one, so its answers are not streamed.
+ */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/crash.h"
-#include "http/request.h"
+#include "codec/bytes/stream.h"
+#include "http/steps.h"
 
 /* The library asks for at most this many bytes at a time. */
 enum { BLOCK_BYTES = 64 << 10 };

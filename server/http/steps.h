@@ -34,6 +34,52 @@ bool at_once_suffices(const struct request *request);
 enum problem compute_check(struct request *request);
 enum problem compute_answer(struct request *request, attn_runtime runtime);
 
+/* ---- reply.c: the answer to a request: its status, its header fields and its body as it is sent ---- */
+
+/*
+ * Begins a reply of that media type. The caller writes the body into the chunks that are returned,
+ * request->reply.chunks.
+ */
+struct chunks *reply_begin(struct request *request, unsigned status, enum media media);
+/* The reply is text, which lives as long as the program. */
+void reply_constant(struct request *request, enum media media, struct text_span text);
+/* 204 with Allow; is_preflight adds the answers to a CORS preflight. */
+void reply_options(struct request *request, const char *allow, bool is_preflight);
+/*
+ * The reply says why the request is refused: request->refusal. All memory of the body and of the service is released.
+ */
+void reply_refusal(struct request *request);
+/* Takes status and entity tag from what the service returned. */
+void reply_conclude(struct request *request, const struct call *call);
+/*
+ * Compresses reply.chunks if Accept-Encoding asks for it and they shrink. The reply becomes 304 when If-None-Match
+ * names the tag of what would be sent. False without memory.
+ */
+ATTN_MUST_CHECK bool reply_compress(struct request *request);
+/* Lays reply.chunks out for sending. The thread that wrote them calls it. False without memory. */
+ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
+/* Hands the reply to the library. */
+enum MHD_Result reply_queue(struct request *request);
+/* The answer was not sent whole: sets sent_bytes to what the socket took of its body. */
+void reply_was_broken(struct request *request);
+/* Answers a request for which there was no memory at all. */
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics);
+
+/* ---- sender.c: an answer that is still being written ---- */
+
+/*
+ * Writes the first batch of reply.chunks, compressed if Accept-Encoding asks for it, and sets reply.sender and
+ * reply.response. The thread that made the answer calls it instead of reply_compress and reply_lay_out. False without
+ * memory.
+ */
+ATTN_MUST_CHECK bool sender_begin(struct request *request, const attn_runtime *runtime);
+/* The request has ended. True: a job is still at work and frees the request when it is done. */
+bool sender_leave(struct sender *sender);
+/* The milliseconds that the sender's jobs have taken so far. */
+double sender_write_ms(struct sender *sender);
+
+/* ---- account.c, write_ahead.c ---- */
+
 /*
  * account.c. Charges for a chunked body at its end; counts computations that were stopped; logs, counts and charges a
  * request that has ended.

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "http/wire/authority.h"
+#include "http/wire/cors.h"
 #include "http/wire/framing.h"
 #include "http/wire/guard.h"
 #include "http/wire/target.h"
@@ -192,9 +192,9 @@ static void read_wishes(const struct guard_fields *fields)
     (void)negotiate_coding(fields->accept_encoding, CODING_ALL);
     (void)negotiate_body(fields->content_type, (1u << MEDIA_COUNT) - 1);
     (void)(fields->content_type != NULL && negotiate_is_unnamed(fields->content_type));
-    (void)(fields->host != NULL && authority_is_ours(fields->host, "a.example,b"));
+    (void)(fields->host != NULL && cors_host_is_ours(fields->host, "a.example,b"));
     fuzz_claim(fields->host == NULL || fields->origin == NULL || strchr(fields->origin, ':') != NULL ||
-                   !authority_is_of_origin(fields->host, fields->origin),
+                   !cors_host_is_of_origin(fields->host, fields->origin),
                "an origin has a scheme");
     fuzz_claim(!negotiate_body_coding(fields->content_encoding, &coding) || coding <= CODING_IDENTITY,
                "a coding of the body is one of ours");

@@ -64,6 +64,22 @@ void acceptor_stop(struct http_server *server);
 bool watch_start(struct http_server *server);
 void watch_stop(struct http_server *server);
 
+/*
+ * tls.c: the certificate of https, which is read from files and can be read again without a restart. tls_create refuses
+ * when the server was built without GnuTLS, or when its libmicrohttpd was built without TLS.
+ */
+/* NULL: message says what is wrong with the files, or that this server has no TLS. */
+struct tls *tls_create(const char *certificate_path, const char *key_path, char *message, size_t message_size);
+/* NULL is allowed. No handshake may be running. */
+void tls_destroy(struct tls *tls);
+/* Reads the files again, for all later handshakes. False: message says why, and the certificate stays. */
+bool tls_reload(struct tls *tls, char *message, size_t message_size);
+/*
+ * The function for MHD_OPTION_HTTPS_CERT_CALLBACK. It finds the server, and with it the tls, by the connection of the
+ * session.
+ */
+void *tls_callback(void);
+
 /* Returns 64 bits that no other call in this process returns, and most likely no other process. */
 uint64_t server_random(struct http_server *server);
 /* Counts one more job. The caller holds the lock. False when the server accepts no more jobs. */

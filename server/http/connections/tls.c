@@ -4,7 +4,7 @@
  * The library asks for the certificate at each handshake. A certificate that was replaced is kept until the end,
  * because a handshake may still use it. Reloads are rare, and a certificate takes some kilobytes.
  */
-#include "http/connections/tls.h"
+#include "http/connections/lifecycle.h"
 
 #include <stdio.h>
 
@@ -16,8 +16,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "http/connections/lifecycle.h"
 
 enum { CHAIN_MAX = 16 };
 

@@ -1,12 +1,11 @@
 /*
- * test_cors.c: tests of server/http/wire/cors.c and authority.c: the origin of a request, and whether Host names this
+ * test_cors.c: tests of server/http/wire/cors.c: the origin of a request, and whether Host names this
  * server.
  */
 #include "http/wire/cors.h"
 
 #include "check_main.h"
 #include "http/routes.h"
-#include "http/wire/authority.h"
 
 static const struct {
     const char *setting, *origin, *fetch_site, *host;
@@ -125,10 +124,10 @@ static const struct {
 
 START_TEST(host_is_an_address_localhost_or_a_name_of_the_list)
 {
-    ck_assert_msg(authority_is_ours(hosts[_i].host, "attnd.example, second.example") == hosts[_i].is_ours, "%s",
+    ck_assert_msg(cors_host_is_ours(hosts[_i].host, "attnd.example, second.example") == hosts[_i].is_ours, "%s",
                   hosts[_i].host);
-    ck_assert(!authority_is_ours("attnd.example", ""));
-    ck_assert(!authority_is_ours("none", ""));
+    ck_assert(!cors_host_is_ours("attnd.example", ""));
+    ck_assert(!cors_host_is_ours("none", ""));
 }
 END_TEST
 
@@ -138,7 +137,7 @@ START_TEST(a_name_that_no_dns_has_is_not_ours)
     for (size_t i = 0; i < sizeof host - 1; i++)
         host[i] = 'a';
     host[sizeof host - 1] = '\0';
-    ck_assert(!authority_is_ours(host, host));
+    ck_assert(!cors_host_is_ours(host, host));
 }
 END_TEST
 
@@ -168,7 +167,7 @@ static const struct {
 
 START_TEST(an_origin_is_ours_by_name_and_port_whatever_its_scheme)
 {
-    ck_assert_msg(authority_is_of_origin(authorities[_i].host, authorities[_i].origin) == authorities[_i].is_same,
+    ck_assert_msg(cors_host_is_of_origin(authorities[_i].host, authorities[_i].origin) == authorities[_i].is_same,
                   "%s, %s", authorities[_i].host, authorities[_i].origin);
 }
 END_TEST
