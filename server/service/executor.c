@@ -31,7 +31,7 @@ struct executor {
     attn_pool *pool;
     const attn_kernel *kernel;
     size_t queue_limit;
-    pthread_mutex_t *lock; /* guards what follows; a pointer, so that readers of a const executor may take it */
+    pthread_mutex_t lock; /* guards what follows */
     struct lane lanes[EXECUTOR_PRIORITIES];
     struct lane continuations;
     bool was_continuation; /* the last one taken was a continuation */
@@ -42,21 +42,6 @@ struct executor {
 
 enum { RETRY_AFTER_MAX_S = 120 };
 
-static pthread_mutex_t *lock_create(void)
-{
-    pthread_mutex_t *lock = malloc(sizeof *lock);
-    if (lock != NULL)
-        pthread_mutex_init(lock, NULL);
-    return lock;
-}
-
-static void lock_destroy(pthread_mutex_t *lock)
-{
-    if (lock != NULL)
-        pthread_mutex_destroy(lock);
-    free(lock);
-}
-
 struct executor *executor_create(size_t threads, size_t queue_limit, const attn_kernel *kernel)
 {
     struct executor *executor = malloc(sizeof *executor);
@@ -66,9 +51,9 @@ struct executor *executor_create(size_t threads, size_t queue_limit, const attn_
         .pool = attn_pool_create(&(attn_pool_options){.threads = threads, .pin = true}, NULL),
         .kernel = kernel != NULL ? kernel : attn_kernel_best(),
         .queue_limit = queue_limit,
-        .lock = lock_create(),
     };
-    if (executor->pool != NULL && executor->lock != NULL)
+    pthread_mutex_init(&executor->lock, NULL);
+    if (executor->pool != NULL)
         return executor;
     executor_destroy(executor);
     return NULL;
@@ -79,7 +64,7 @@ void executor_destroy(struct executor *executor)
     if (executor == NULL)
         return;
     attn_pool_destroy(executor->pool);
-    lock_destroy(executor->lock);
+    pthread_mutex_destroy(&executor->lock);
     free(executor);
 }
 
@@ -141,20 +126,20 @@ static bool has_room(const struct executor *executor, executor_priority priority
 static void job_ends(const struct executor_job *job, double took_s)
 {
     struct executor *executor = job->executor;
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     executor->running--;
     if (!job->is_continuation)
         executor->job_s = executor->job_s == 0 ? took_s : executor->job_s + (took_s - executor->job_s) / 8;
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
 }
 
 /* There are as many turns as jobs and continuations together, so a turn always finds one. */
 static void take_turn(void *argument)
 {
     struct executor *executor = argument;
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     struct executor_job *taken = take_next(executor);
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     const struct executor_job job = *taken;
     free(taken);
     const double start_ms = clock_now_ms();
@@ -180,13 +165,13 @@ bool executor_submit(struct executor *executor, executor_priority priority, void
     struct executor_job *made = job_create(executor, job, argument, false);
     if (made == NULL)
         return false;
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const bool is_admitted = has_room(executor, priority) && attn_pool_submit(executor->pool, take_turn, executor);
     if (is_admitted) {
         lane_append(&executor->lanes[priority], made);
         executor->waiting++;
     }
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     if (!is_admitted)
         free(made);
     return is_admitted;
@@ -197,30 +182,30 @@ bool executor_continue(struct executor *executor, void (*job)(void *argument), v
     struct executor_job *made = job_create(executor, job, argument, true);
     if (made == NULL)
         return false;
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const bool is_taken = attn_pool_submit(executor->pool, take_turn, executor);
     if (is_taken)
         lane_append(&executor->continuations, made);
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     if (!is_taken)
         free(made);
     return is_taken;
 }
 
-bool executor_is_full(const struct executor *executor, executor_priority priority)
+bool executor_is_full(struct executor *executor, executor_priority priority)
 {
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const bool is_full = !has_room(executor, priority);
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     return is_full;
 }
 
-unsigned executor_retry_after_s(const struct executor *executor)
+unsigned executor_retry_after_s(struct executor *executor)
 {
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const double jobs = (double)(executor->waiting + executor->running);
     const double wait_s = ceil(jobs * executor->job_s / (double)attn_pool_threads(executor->pool));
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     return wait_s < 1 ? 1 : wait_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (unsigned)wait_s;
 }
 
@@ -229,19 +214,19 @@ size_t executor_queue_limit(const struct executor *executor)
     return executor->queue_limit;
 }
 
-size_t executor_waiting(const struct executor *executor)
+size_t executor_waiting(struct executor *executor)
 {
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const size_t waiting = executor->waiting;
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     return waiting;
 }
 
-size_t executor_running(const struct executor *executor)
+size_t executor_running(struct executor *executor)
 {
-    pthread_mutex_lock(executor->lock);
+    pthread_mutex_lock(&executor->lock);
     const size_t running = executor->running;
-    pthread_mutex_unlock(executor->lock);
+    pthread_mutex_unlock(&executor->lock);
     return running;
 }
 

@@ -32,12 +32,12 @@ ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priorit
  */
 ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
 /* Seconds after which a refused client may try again: accepted jobs, times the time per job, divided by the threads. */
-unsigned executor_retry_after_s(const struct executor *executor);
+unsigned executor_retry_after_s(struct executor *executor);
 /* Whether one more job of that priority would be refused now. */
-bool executor_is_full(const struct executor *executor, executor_priority priority);
+bool executor_is_full(struct executor *executor, executor_priority priority);
 size_t executor_queue_limit(const struct executor *executor);
-size_t executor_waiting(const struct executor *executor);
-size_t executor_running(const struct executor *executor);
+size_t executor_waiting(struct executor *executor);
+size_t executor_running(struct executor *executor);
 /* The runtime that a job computes with. */
 attn_runtime executor_runtime(const struct executor *executor);
 

@@ -198,73 +198,42 @@ static void write_process(struct chunks *out)
 
 /* ---- metrics under the names of Triton's dashboards ---- */
 
-static unsigned long long successes_of(const struct registry_statistics *of)
-{
-    return of->successes;
-}
-
-static unsigned long long failures_of(const struct registry_statistics *of)
-{
-    return of->failures;
-}
-
-static unsigned long long items_of(const struct registry_statistics *of)
-{
-    return of->items;
-}
-
 static unsigned long long us(double ms)
 {
     return (unsigned long long)(ms * 1e3);
 }
 
-static unsigned long long total_us(const struct registry_statistics *of)
-{
-    return us(of->success_ms + of->failure_ms);
-}
-
-static unsigned long long queue_us(const struct registry_statistics *of)
-{
-    return us(of->queue_ms);
-}
-
-static unsigned long long parse_us(const struct registry_statistics *of)
-{
-    return us(of->parse_ms);
-}
-
-static unsigned long long compute_us(const struct registry_statistics *of)
-{
-    return us(of->compute_ms);
-}
-
-static unsigned long long write_us(const struct registry_statistics *of)
-{
-    return us(of->write_ms);
-}
-
 /* Names of models are letters, digits, dots, underscores and hyphens: nothing in them needs an escape. */
 static void write_models(const struct metrics_now *now, struct chunks *out)
 {
-    static const struct {
-        const char *name, *help;
-        unsigned long long (*value)(const struct registry_statistics *of);
-    } series[] = {
-        {"nv_inference_request_success", "Successful requests to a model.", successes_of},
-        {"nv_inference_request_failure", "Failed requests to a model.", failures_of},
-        {"nv_inference_count", "Batch items of successful requests.", items_of},
-        {"nv_inference_exec_count", "Executions of the model; requests are not batched together.", successes_of},
-        {"nv_inference_request_duration_us", "Time of requests, from the queue on.", total_us},
-        {"nv_inference_queue_duration_us", "Time in the queue.", queue_us},
-        {"nv_inference_compute_input_duration_us", "Time of reading inputs.", parse_us},
-        {"nv_inference_compute_infer_duration_us", "Time of computing.", compute_us},
-        {"nv_inference_compute_output_duration_us", "Time of writing outputs.", write_us},
+    static const char *const series[][2] = {
+        {"nv_inference_request_success", "Successful requests to a model."},
+        {"nv_inference_request_failure", "Failed requests to a model."},
+        {"nv_inference_count", "Batch items of successful requests."},
+        {"nv_inference_exec_count", "Executions of the model; requests are not batched together."},
+        {"nv_inference_request_duration_us", "Time of requests, from the queue on."},
+        {"nv_inference_queue_duration_us", "Time in the queue."},
+        {"nv_inference_compute_input_duration_us", "Time of reading inputs."},
+        {"nv_inference_compute_infer_duration_us", "Time of computing."},
+        {"nv_inference_compute_output_duration_us", "Time of writing outputs."},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(series); i++) {
-        begin(out, series[i].name, "counter", series[i].help);
-        for (size_t model = 0; model < now->model_count; model++)
-            chunks_format(out, "%s{model=\"%s\",version=\"1\"} %llu\n", series[i].name, now->models[model].name,
-                          series[i].value(&now->models[model].statistics));
+        begin(out, series[i][0], "counter", series[i][1]);
+        for (size_t model = 0; model < now->model_count; model++) {
+            const struct registry_statistics *of = &now->models[model].statistics;
+            /* in the order of series */
+            const unsigned long long values[ARRAY_LENGTH(series)] = {of->successes,
+                                                                     of->failures,
+                                                                     of->items,
+                                                                     of->successes,
+                                                                     us(of->success_ms + of->failure_ms),
+                                                                     us(of->queue_ms),
+                                                                     us(of->parse_ms),
+                                                                     us(of->compute_ms),
+                                                                     us(of->write_ms)};
+            chunks_format(out, "%s{model=\"%s\",version=\"1\"} %llu\n", series[i][0], now->models[model].name,
+                          values[i]);
+        }
     }
 }
 
