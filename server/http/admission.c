@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "http/routes.h"
+#include "http/route.h"
 #include "http/steps.h"
 #include "http/wire/cors.h"
 #include "http/wire/framing.h"

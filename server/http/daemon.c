@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "http/connections/lifecycle.h"
-#include "http/routes.h"
+#include "http/route.h"
 #include "http/steps.h"
 
 /*

@@ -1,5 +1,5 @@
 /* routes.c: the table of routes, and the search for a path in it. */
-#include "http/routes.h"
+#include "http/route.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* announce.c: writes the first lines of a server's log, and the address of the page on a terminal. */
-#include "program/announce.h"
+#include "program/serving.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* selftest.c: checks that this build computes correctly on this machine. */
-#include "service/run/selftest.h"
+#include "program/serving.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -15,12 +15,10 @@
 #include "codec/picture/fonts/font_set.h"
 #include "codec/request/envelope_decode.h"
 #include "http/daemon.h"
-#include "program/announce.h"
-#include "program/supervisor.h"
+#include "program/serving.h"
 #include "service/cache/store.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
-#include "service/run/selftest.h"
 
 /* The parts of a server. serve owns them. */
 struct serving {

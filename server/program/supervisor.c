@@ -1,5 +1,5 @@
 /* supervisor.c: reports the state of the process to the service manager. */
-#include "program/supervisor.h"
+#include "program/serving.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "service/registry/layer/conditions.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 

@@ -6,7 +6,6 @@
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
 #include "codec/request/envelope_decode.h"
-#include "service/registry/layer/conditions.h"
 #include "service/registry/layer/keeper.h"
 
 /* ---- decode ---- */

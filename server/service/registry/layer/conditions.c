@@ -1,5 +1,5 @@
 /* conditions.c: checks If-Match and If-None-Match of a request, and computes the digest that they need. */
-#include "service/registry/layer/conditions.h"
+#include "service/registry/layer/version.h"
 
 #include <string.h>
 

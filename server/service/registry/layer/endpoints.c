@@ -9,7 +9,6 @@
 #include "base/digest.h"
 #include "codec/bytes/pace.h"
 #include "service/limits.h"
-#include "service/registry/layer/conditions.h"
 #include "service/registry/layer/keeper.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "codec/bytes/pace.h"
-#include "service/registry/layer/conditions.h"
 #include "service/registry/layer/directory.h"
 
 struct layer_keeper {

@@ -1,4 +1,4 @@
-/* files.c: maps the files of a model's folder. */
+/* files.c: maps the files of a model's folder, and has those of the program's own model, examples/train_demo/model. */
 #include "service/registry/model/files.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/embedded_file.h"
 
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
@@ -173,6 +174,22 @@ attn_status model_files_borrow(struct model_files *files, attn_budget *budget, s
     files->tokenizer_outcome = tokenizer.at != NULL ? 0 : ENOENT;
     files->bytes = config.length + tensors.length + tokenizer.length;
     return status == ATTN_OK ? add_tensors(files, &file, err) : status;
+}
+
+EMBEDDED_FILE(demo_config, "examples/train_demo/model/config.json");
+EMBEDDED_FILE(demo_tensors, "examples/train_demo/model/model.safetensors");
+EMBEDDED_FILE(demo_tokenizer, "examples/train_demo/model/tokenizer.json");
+
+static struct checkpoint_text text_of(const char *begin, const char *end)
+{
+    return (struct checkpoint_text){begin, (size_t)(end - begin)};
+}
+
+attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err)
+{
+    return model_files_borrow(files, budget, text_of(demo_config_begin, demo_config_end),
+                              text_of(demo_tensors_begin, demo_tensors_end),
+                              text_of(demo_tokenizer_begin, demo_tokenizer_end), err);
 }
 
 void model_files_close(struct model_files *files)

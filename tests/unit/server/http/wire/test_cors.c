@@ -5,7 +5,7 @@
 #include "http/wire/cors.h"
 
 #include "check_main.h"
-#include "http/routes.h"
+#include "http/route.h"
 
 static const struct {
     const char *setting, *origin, *fetch_site, *host;

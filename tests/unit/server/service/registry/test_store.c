@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "service/registry/layer/conditions.h"
 #include "service/registry/layer/keeper.h"
+#include "service/registry/layer/version.h"
 
 enum { ARENA_BYTES = 1 << 20, MANY = 200 };
 

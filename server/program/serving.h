@@ -1,0 +1,47 @@
+/* serving.h: the parts of a server's life that serve.c puts in order. */
+#ifndef PROGRAM_SERVING_H
+#define PROGRAM_SERVING_H
+
+#include "codec/picture/fonts/font_set.h"
+#include "config/config.h"
+#include "http/daemon.h"
+#include "service/executor.h"
+
+/* ---- announce.c: the first lines of the log, and the address of the page on a terminal ---- */
+
+/*
+ * Says where the server listens, what it computes with, how its memory is divided, and which variables are not
+ * settings.
+ */
+void announce_start(const struct log *log, const struct config *config, const struct http_server *server,
+                    const char *kernel);
+/* Says which fonts draw labels, or that there are none. */
+void announce_fonts(const struct log *log, const struct font_set *fonts);
+/* When standard output is a terminal: tells a human where the page is, and how the server ends. */
+void announce_page(const struct http_server *server);
+
+/* ---- selftest.c: whether this build computes correctly on this machine, before the server is ready ---- */
+
+/*
+ * Sends a known request through the service, from JSON to JSON, and compares the answer with the known one. Then it
+ * compares the chosen kernel with the portable one on sizes that are not multiples of a block. Takes some milliseconds.
+ * False: message says what is wrong.
+ */
+bool selftest_run(const struct executor *executor, size_t memory_bytes, char *message, size_t message_size);
+
+/* ---- supervisor.c ---- */
+
+/*
+ * Reports the state of the process to the service manager (systemd's sd_notify(3), without its library).
+ *
+ * The protocol is one datagram of text to the socket that NOTIFY_SOCKET names. Without that variable nothing is sent.
+ */
+void supervisor_ready(void);
+void supervisor_reloading(void); /* supervisor_ready ends it */
+void supervisor_stopping(void);
+/* Reports that the process is alive, which the manager may require at intervals. */
+void supervisor_alive(void);
+/* Milliseconds between two such reports: half of the manager's time limit (WATCHDOG_USEC). -1: it requires none. */
+int supervisor_alive_every_ms(void);
+
+#endif
