@@ -1,5 +1,14 @@
-/* clock.c: writes the time of day as text. */
+/* clock.c: makes conditions of the monotonic clock, and writes the time of day as text. */
 #include "base/clock.h"
+
+void clock_init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
 
 /* Writes the last digits of value, padded with zeros, and then the character behind. */
 static char *write_digits(char *text, int value, int digits, char behind)

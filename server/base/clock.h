@@ -5,6 +5,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -34,6 +35,9 @@ static inline struct timespec clock_after_ms(unsigned long ms)
     at.tv_nsec %= 1000000000;
     return at;
 }
+
+/* Makes a condition of CLOCK_MONOTONIC, for times of clock_after_ms. */
+void clock_init_condition(pthread_cond_t *condition);
 
 enum { CLOCK_TIME_TEXT = 32 };
 

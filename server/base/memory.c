@@ -115,22 +115,26 @@ void memory_return_free_blocks(void)
 #endif
 }
 
-/* Resident memory that does not belong to a file. The kernel's file has "size resident shared …" in pages. */
-static uint64_t anonymous_bytes(void)
+/* The kernel's file has "size resident shared …" in pages. */
+uint64_t memory_resident_bytes(uint64_t *of_files)
 {
     unsigned long long resident = 0, shared = 0;
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     FILE *file = fopen("/proc/self/statm", "re");
-    if (file == NULL)
-        return 0;
-    const bool is_read = fscanf(file, "%*u %llu %llu", &resident, &shared) == 2 && resident >= shared;
-    fclose(file);
-    return is_read ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    if (file != NULL && fscanf(file, "%*u %llu %llu", &resident, &shared) != 2)
+        resident = shared = 0;
+    if (file != NULL)
+        fclose(file);
+    *of_files = shared * page_bytes;
+    return resident * page_bytes;
 }
 
-/* The two figures are read one after the other, so the memory in use may exceed the resident memory. */
+/* The figures are read one after the other, so the memory in use may exceed the resident memory. */
 static uint64_t beyond(uint64_t in_use_bytes)
 {
-    return less(anonymous_bytes(), in_use_bytes);
+    uint64_t of_files;
+    const uint64_t resident = memory_resident_bytes(&of_files);
+    return less(less(resident, of_files), in_use_bytes);
 }
 
 bool memory_has_grown(struct memory_growth *growth, uint64_t in_use_bytes)

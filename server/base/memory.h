@@ -59,6 +59,9 @@ void memory_keep_small_blocks(void);
 /* Returns the free blocks of the heaps to the system. This takes milliseconds; other threads that need memory wait. */
 void memory_return_free_blocks(void);
 
+/* Resident memory of the process, and the part of it that belongs to files. Both are 0 where the kernel does not tell. */
+uint64_t memory_resident_bytes(uint64_t *of_files);
+
 /* How far the process has grown beyond the memory in use. All members but the first start at 0. */
 struct memory_growth {
     uint64_t bound_bytes; /* the growth that is allowed */

@@ -121,12 +121,8 @@ static struct http_server *server_create(const struct http_setup *setup)
     server->setup.facts.http_library = server->http_library;
     if (getrandom(&server->id_seed, sizeof server->id_seed, GRND_NONBLOCK) != (ssize_t)sizeof server->id_seed)
         server->id_seed = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->changed, &attributes);
-    pthread_cond_init(&server->watch_wakes, &attributes);
-    pthread_condattr_destroy(&attributes);
+    clock_init_condition(&server->changed);
+    clock_init_condition(&server->watch_wakes);
     pthread_mutex_init(&server->lock, NULL);
     return server;
 }

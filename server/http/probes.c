@@ -43,11 +43,6 @@ void probes_answer_v2(struct request *request)
     infer_write_server(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
 
-void probes_answer_v2_live(struct request *request)
-{
-    infer_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
 void probes_answer_v2_ready(struct request *request)
 {
     const bool is_ready = reasons_against(request->server) == 0;

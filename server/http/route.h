@@ -81,7 +81,6 @@ void probes_answer_ready(struct request *request);
 void probes_answer_version(struct request *request);
 void probes_answer_metrics(struct request *request);
 void probes_answer_v2(struct request *request);
-void probes_answer_v2_live(struct request *request);
 void probes_answer_v2_ready(struct request *request);
 
 #endif

@@ -55,7 +55,7 @@ static const struct route routes[] = {
     {"/web/{folder}/{file}", "GET", FILES, .answer = pages_answer_file, .ignores_accept = true, .open = ROUTE_OPEN},
     {"/v2", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
     {"/v2/", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
-    {"/v2/health/live", "GET", JSON, .answer = probes_answer_v2_live, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/v2/health/live", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .open = ROUTE_OPEN},
     {"/v2/health/ready", "GET", JSON, .answer = probes_answer_v2_ready, .ignores_accept = true, .open = ROUTE_OPEN},
     {"/v2/models", "GET", JSON, .service = infer_models, .ignores_accept = true},
     {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .ignores_accept = true},

@@ -42,7 +42,6 @@ service_function infer_run;
 /* POST /v2/repository/index; POST /v2/repository/models/{model}/load and unload */
 service_function infer_index, infer_load, infer_unload;
 /* The answers about the server: each appends one JSON object to out. Without memory out->is_ok becomes false. */
-void infer_write_live(struct chunks *out);
 void infer_write_ready(bool is_ready, struct chunks *out);
 void infer_write_server(struct chunks *out);
 

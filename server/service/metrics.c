@@ -1,13 +1,12 @@
 /* metrics.c: counts events, and writes the counters as text for Prometheus. */
 #include "service/metrics.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "attn/runtime.h"
 #include "base/array.h"
+#include "base/memory.h"
 
 /* Upper bounds in seconds, from the time of one decoding step to the longest usual deadline. */
 static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -175,25 +174,14 @@ static void write_build(const struct metrics_now *now, struct chunks *out)
 
 /* ---- the process, under the names that all exporters use ---- */
 
-static unsigned long long resident_bytes(void)
-{
-    unsigned long long size, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
-        resident = 0;
-    fclose(file);
-    return resident * (unsigned long long)sysconf(_SC_PAGESIZE);
-}
-
 static void write_process(struct chunks *out)
 {
     struct timespec used;
+    uint64_t of_files;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     begin(out, "process_cpu_seconds_total", "counter", "Processor time, user and system.");
     chunks_format(out, "process_cpu_seconds_total %.6f\n", (double)used.tv_sec + (double)used.tv_nsec / 1e9);
-    write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+    write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", memory_resident_bytes(&of_files));
 }
 
 /* ---- metrics under the names of Triton's dashboards ---- */

@@ -13,11 +13,6 @@
 
 /* ---- about the server ---- */
 
-void infer_write_live(struct chunks *out)
-{
-    chunks_text(out, "{\"live\":true}");
-}
-
 /* Some clients read "ready", others "live", so the answer has both. */
 void infer_write_ready(bool is_ready, struct chunks *out)
 {

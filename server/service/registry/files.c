@@ -115,31 +115,17 @@ void layer_files_unlock(const struct layer_files *files)
     (void)flock(files->directory, LOCK_UN);
 }
 
-/* Calls found for every entry of the directory, including "." and "..". */
-static int each_entry(const struct layer_files *files, int (*found)(void *context, const char *entry), void *context)
+/* The caller closes the list. NULL: errno says why. */
+static DIR *open_list(const struct layer_files *files)
 {
     const int own = openat(files->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = own < 0 ? NULL : fdopendir(own);
-    const struct dirent *entry;
-    int outcome = 0;
-    if (directory == NULL) {
-        outcome = errno;
-        if (own >= 0)
-            close(own);
-        return outcome;
-    }
-    while (outcome == 0 && (errno = 0, entry = readdir(directory)) != NULL)
-        outcome = found(context, entry->d_name);
-    if (outcome == 0)
-        outcome = errno;
-    closedir(directory);
-    return outcome;
+    DIR *list = own < 0 ? NULL : fdopendir(own);
+    const int outcome = errno;
+    if (list == NULL && own >= 0)
+        close(own);
+    errno = outcome;
+    return list;
 }
-
-struct name_search {
-    int (*found)(void *context, const char *name);
-    void *context;
-};
 
 static bool names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
 {
@@ -150,17 +136,21 @@ static bool names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
     return true;
 }
 
-static int take_entry(void *context, const char *entry)
-{
-    const struct name_search *search = context;
-    char name[LAYER_NAME_MAX + 1];
-    return names_layer(entry, name) ? search->found(search->context, name) : 0;
-}
-
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context)
 {
-    struct name_search search = {found, context};
-    return each_entry(files, take_entry, &search);
+    char name[LAYER_NAME_MAX + 1];
+    DIR *list = open_list(files);
+    const struct dirent *entry;
+    int outcome = 0;
+    if (list == NULL)
+        return errno;
+    while (outcome == 0 && (errno = 0, entry = readdir(list)) != NULL)
+        if (names_layer(entry->d_name, name))
+            outcome = found(context, name);
+    if (outcome == 0)
+        outcome = errno;
+    closedir(list);
+    return outcome;
 }
 
 /* ---- one file ---- */
@@ -463,30 +453,27 @@ int layer_files_remove(const struct layer_files *files, const char *name)
     return 0;
 }
 
-struct sweep {
-    const struct layer_files *files;
-    size_t removed;
-};
-
-static int sweep_entry(void *context, const char *entry)
+/* Whether the entry was a temporary file of a writer that is gone, and is removed. */
+static bool sweep_entry(int directory, const char *entry)
 {
-    struct sweep *sweep = context;
     if (strncmp(entry, TEMPORARY, sizeof TEMPORARY - 1) != 0)
-        return 0;
-    const int directory = sweep->files->directory,
-              fd = openat(directory, entry, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        return false;
+    const int fd = openat(directory, entry, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return 0;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(directory, entry, 0) == 0)
-        sweep->removed++;
+        return false;
+    const bool is_removed = flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(directory, entry, 0) == 0;
     close(fd);
-    return 0;
+    return is_removed;
 }
 
 size_t layer_files_sweep(const struct layer_files *files)
 {
-    struct sweep sweep = {files, 0};
-    if (files->may_write)
-        (void)each_entry(files, sweep_entry, &sweep);
-    return sweep.removed;
+    DIR *list = files->may_write ? open_list(files) : NULL;
+    const struct dirent *entry;
+    size_t removed = 0;
+    while (list != NULL && (entry = readdir(list)) != NULL)
+        removed += sweep_entry(files->directory, entry->d_name);
+    if (list != NULL)
+        closedir(list);
+    return removed;
 }

@@ -29,14 +29,10 @@ static void release(struct watch *watch)
 
 int watch_begin(struct watch *watch, unsigned every_ms, void (*look)(void *context), void *context)
 {
-    pthread_condattr_t monotonic;
     *watch = (struct watch){.every_ms = every_ms, .look = look, .context = context};
     if (every_ms == 0)
         return 0;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->ending, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_init_condition(&watch->ending);
     pthread_mutex_init(&watch->lock, NULL);
     const int outcome = pthread_create(&watch->thread, NULL, look_at_times, watch);
     watch->is_running = outcome == 0;

@@ -82,7 +82,6 @@ struct layer_version *layer_version_create(const char *name, struct file_bytes b
 {
     static const struct version_kind kind = {KIND_LAYER, destroy, look, known_name};
     struct layer_version *version = calloc(1, sizeof *version);
-    pthread_condattr_t monotonic;
     struct timespec now;
     if (version == NULL || (base != NULL && !copy_header(version, base))) {
         free(version);
@@ -95,10 +94,7 @@ struct layer_version *layer_version_create(const char *name, struct file_bytes b
     version->number = atomic_fetch_add(&versions_made, 1) + 1;
     version->facts = *facts;
     pthread_mutex_init(&version->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&version->summed_more, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_init_condition(&version->summed_more);
     digest_begin(&version->sum);
     if (identity != NULL)
         version->common.identity = *identity;
