@@ -23,11 +23,6 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
     return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
 }
 
-static attn_status make_plan(struct call *call, struct differentiation *work)
-{
-    return envelope_gradient_plan(&work->envelope, &work->request, &work->plan, call->err);
-}
-
 static attn_status decode(struct call *call, void *context)
 {
     struct differentiation *work = context;
@@ -38,17 +33,16 @@ static attn_status decode(struct call *call, void *context)
     return status == ATTN_OK ? check_reduction(call, envelope) : status;
 }
 
+static attn_status make_plan(struct call *call, void *context)
+{
+    struct differentiation *work = context;
+    return envelope_gradient_plan(&work->envelope, &work->request, &work->plan, call->err);
+}
+
 static attn_status plan(struct call *call, void *context)
 {
     struct differentiation *work = context;
-    struct envelope *envelope = &work->envelope;
-    envelope->request.watch = call->in.runtime;
-    attn_status status = make_plan(call, work);
-    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
-        status = work_settle_selections(call, envelope, &work->plan.forward.dims);
-        status = status == ATTN_OK ? make_plan(call, work) : status;
-    }
-    return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
+    return work_plan_by(call, &work->envelope, &work->plan.forward.dims, make_plan, work);
 }
 
 /* Names the largest part of the answer: a gradient, or a step of the forward pass. */

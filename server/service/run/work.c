@@ -50,7 +50,7 @@ static attn_status check_labels(const struct envelope_tokens *tokens, const char
     return attn_expect(err, expected, received);
 }
 
-attn_status work_check_labels(struct call *call, const struct envelope *envelope, const attn_dims *dims)
+static attn_status check_all_labels(struct call *call, const struct envelope *envelope, const attn_dims *dims)
 {
     attn_status status =
         check_labels(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
@@ -59,30 +59,31 @@ attn_status work_check_labels(struct call *call, const struct envelope *envelope
     return status;
 }
 
-static attn_status make_plan(struct call *call, struct work *work)
+attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims,
+                         attn_status (*make)(struct call *call, void *work), void *work)
 {
-    return envelope_plan(&work->envelope, &work->plan, call->err);
+    envelope->request.watch = call->in.runtime;
+    attn_status status = make(call, work);
+    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
+        status = index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len, call->out->arena,
+                                    &envelope->request.options, call->err);
+        status = status == ATTN_OK ? make(call, work) : status;
+    }
+    return status == ATTN_OK ? check_all_labels(call, envelope, dims) : status;
 }
 
-attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims)
+static attn_status make_plan(struct call *call, void *context)
 {
-    return index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len, call->out->arena,
-                              &envelope->request.options, call->err);
+    struct work *work = context;
+    return envelope_plan(&work->envelope, &work->plan, call->err);
 }
 
 attn_status work_plan(struct call *call, struct work *work)
 {
     struct envelope *envelope = &work->envelope;
-    envelope->request.watch = call->in.runtime;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
-    attn_status status = make_plan(call, work);
-    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
-        status = work_settle_selections(call, envelope, &work->plan.dims);
-        status = status == ATTN_OK ? make_plan(call, work) : status;
-    }
-    if (status == ATTN_OK)
-        status = work_check_labels(call, envelope, &work->plan.dims);
+    const attn_status status = work_plan_by(call, envelope, &work->plan.dims, make_plan, work);
     return status == ATTN_OK ? reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, call->err)
                              : status;
 }

@@ -30,8 +30,12 @@ ATTN_MUST_CHECK attn_status work_plan(struct call *call, struct work *work);
 struct weight work_weigh(const struct call *call, const struct work *work, size_t answer_bytes);
 ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
 
-/* Settles the selections that count from the end by the dimensions of a first plan. The caller then plans again. */
-ATTN_MUST_CHECK attn_status work_settle_selections(struct call *call, struct envelope *envelope, const attn_dims *dims);
+/*
+ * Plans by make, whose plan has the dimensions dims. Selections that count from the end are settled by these, and make
+ * plans again. Then there must be as many labels as positions.
+ */
+ATTN_MUST_CHECK attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims,
+                                         attn_status (*make)(struct call *call, void *work), void *work);
 
 /*
  * Computes with the layer (NULL: the request has its own weights), sets call->batch, and confirms the outcome
@@ -45,9 +49,5 @@ typedef attn_status work_function(struct call *call, envelope_kind kind, const s
 ATTN_MUST_CHECK attn_status work_compute(struct call *call, envelope_kind kind, work_function *compute);
 /* The same with the layer of the path, if the request's conditions hold for it. */
 ATTN_MUST_CHECK attn_status work_compute_kept(struct call *call, envelope_kind kind, work_function *compute);
-
-/* Whether there are as many labels as positions. */
-ATTN_MUST_CHECK attn_status work_check_labels(struct call *call, const struct envelope *envelope,
-                                              const attn_dims *dims);
 
 #endif
