@@ -8,7 +8,6 @@
 #include "service/infer/model.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
-#include "service/run/pipeline.h"
 #include "service/run/work.h"
 
 /* ---- about the server ---- */

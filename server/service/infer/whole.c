@@ -3,7 +3,7 @@
 
 #include "codec/oip/oip.h"
 #include "service/run/model/job.h"
-#include "service/run/pipeline.h"
+#include "service/run/work.h"
 
 /* One request while it is answered. */
 struct whole {

@@ -2,7 +2,6 @@
 #include "service/cache/request.h"
 #include "service/endpoints.h"
 #include "service/registry/version.h"
-#include "service/run/pipeline.h"
 #include "service/run/rendering.h"
 #include "service/run/work.h"
 

@@ -2,7 +2,6 @@
 #include "codec/answer/forms.h"
 #include "service/endpoints.h"
 #include "service/registry/version.h"
-#include "service/run/pipeline.h"
 #include "service/run/work.h"
 
 struct differentiation {

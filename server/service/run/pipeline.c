@@ -1,5 +1,5 @@
 /* pipeline.c: takes a request through the steps of its kind. */
-#include "service/run/pipeline.h"
+#include "service/run/work.h"
 
 #include "base/clock.h"
 

@@ -59,8 +59,8 @@ static attn_status check_all_labels(struct call *call, const struct envelope *en
     return status;
 }
 
-attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims,
-                         attn_status (*make)(struct call *call, void *work), void *work)
+attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims, pipeline_step *make,
+                         void *work)
 {
     envelope->request.watch = call->in.runtime;
     attn_status status = make(call, work);

@@ -1,6 +1,8 @@
 /*
- * work.h: decodes, plans, weighs and runs a request, with the weights of a kept layer or its own. Every service that
- * computes attention shares these steps.
+ * work.h: the steps of every computation, from the body of a request to its answer, and what kinds with one layer share.
+ *
+ * A layer, gradients, a whole model and the models of the Open Inference Protocol are kinds: each has a function for each
+ * step.
  */
 #ifndef SERVICE_RUN_WORK_H
 #define SERVICE_RUN_WORK_H
@@ -9,6 +11,23 @@
 #include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "service/limits.h"
+
+/* ---- every kind (pipeline.c) ---- */
+
+/* work is the kind's own state of one request. Each step is called after all before it have succeeded. */
+typedef attn_status pipeline_step(struct call *call, void *work);
+struct pipeline {
+    pipeline_step *decode; /* the body becomes a request */
+    pipeline_step *plan;   /* shapes, bytes and operations are known; nothing is computed */
+    attn_status (*weigh)(struct call *call, void *work, struct weight *weight); /* the cost, for the limits */
+    pipeline_step *run;
+    pipeline_step *render; /* the result becomes the answer */
+};
+
+/* Takes the steps in their order, and the time of each. A failed step, or a limit of the call, ends the request. */
+ATTN_MUST_CHECK attn_status pipeline_run(const struct pipeline *kind, struct call *call, void *work);
+
+/* ---- kinds with one layer, kept or of the request (work.c) ---- */
 
 /* envelope.request.options.want has the steps to compute. A cache needs steps that the answer may not show. */
 struct work {
@@ -35,7 +54,7 @@ ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
  * plans again. Then there must be as many labels as positions.
  */
 ATTN_MUST_CHECK attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims,
-                                         attn_status (*make)(struct call *call, void *work), void *work);
+                                         pipeline_step *make, void *work);
 
 /*
  * Computes with the layer (NULL: the request has its own weights), sets call->batch, and confirms the outcome

@@ -33,19 +33,12 @@ struct models {
 
 /* ---- the folders ---- */
 
-/* Where the folder of that name is, or would be. */
-static struct folder **place_of(struct models *models, const char *name, size_t length)
+static struct folder *find_folder(const struct models *models, struct text_span name)
 {
-    struct folder **at = &models->folders;
-    while (*at != NULL && strncmp((*at)->name, name, length) < 0)
-        at = &(*at)->next;
-    return at;
-}
-
-/* Whether the folder, which may be NULL, has that name. */
-static bool has_name(const struct folder *folder, const char *name, size_t length)
-{
-    return folder != NULL && strlen(folder->name) == length && memcmp(folder->name, name, length) == 0;
+    struct folder *folder = models->folders;
+    while (folder != NULL && !text_equal(name, folder->name))
+        folder = folder->next;
+    return folder;
 }
 
 static void destroy_folder(struct folder *folder)
@@ -73,7 +66,9 @@ static bool add_folder(struct models *models, struct text_span name, const char 
         destroy_folder(folder);
         return false;
     }
-    struct folder **place = place_of(models, name.at, name.length);
+    struct folder **place = &models->folders;
+    while (*place != NULL && strcmp((*place)->name, folder->name) < 0)
+        place = &(*place)->next;
     folder->next = *place;
     *place = folder;
     return true;
@@ -270,8 +265,8 @@ static int find_folders(struct models *models)
     while ((found = readdir(directory)) != NULL) {
         const struct text_span name = text_span_of(found->d_name);
         const int length = snprintf(path, sizeof path, "%s/%s", parent, found->d_name);
-        if (found->d_name[0] == '.' || length >= (int)sizeof path ||
-            has_name(*place_of(models, name.at, name.length), name.at, name.length) || model_files_stamp(path) == 0)
+        if (found->d_name[0] == '.' || length >= (int)sizeof path || find_folder(models, name) != NULL ||
+            model_files_stamp(path) == 0)
             continue;
         if (!can_name_model(name) || (models->is_open && other_meaning(models, found->d_name) != NULL)) {
             misnamed++;
@@ -326,7 +321,7 @@ static bool add_named(struct models *models, const char *text, char *message, si
                      one.length < 100 ? (int)one.length : 100, one.at, MODEL_NAME_MAX);
             return false;
         }
-        if (has_name(*place_of(models, name.at, name.length), name.at, name.length)) {
+        if (find_folder(models, name) != NULL) {
             snprintf(message, size, "model: the name %.*s is given twice", (int)name.length, name.at);
             return false;
         }
@@ -342,7 +337,7 @@ static bool add_named(struct models *models, const char *text, char *message, si
 static bool add_demo(struct models *models, char *message, size_t size)
 {
     const struct text_span name = text_span_of(DEMO_MODEL_NAME);
-    if (has_name(*place_of(models, name.at, name.length), name.at, name.length)) {
+    if (find_folder(models, name) != NULL) {
         snprintf(message, size, "models: %s is the name of the program's own model: call the folder otherwise",
                  DEMO_MODEL_NAME);
         return false;

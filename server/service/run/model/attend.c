@@ -10,7 +10,7 @@
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 #include "service/run/model/job.h"
-#include "service/run/pipeline.h"
+#include "service/run/work.h"
 #include "service/run/rendering.h"
 
 /* ---- what services of models share ---- */
