@@ -21,7 +21,7 @@ struct layer_version {
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns; /* milliseconds since 1970 */
+    int64_t modified_ns; /* nanoseconds since 1970 */
     uint64_t number;     /* above 0 and unique */
     const struct layer_files
         *files;                 /* borrowed: the directory with its file, which is looked at; NULL: there is none */

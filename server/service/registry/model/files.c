@@ -164,32 +164,21 @@ attn_status model_files_open(struct model_files *files, attn_budget *budget, con
     return open_shards(files, err);
 }
 
-attn_status model_files_borrow(struct model_files *files, attn_budget *budget, struct checkpoint_text config,
-                               struct checkpoint_text tensors, struct checkpoint_text tokenizer, attn_error *err)
-{
-    attn_status status = begin(files, budget, -1, err);
-    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = tensors.at, .size = tensors.length}};
-    files->checkpoint = (struct checkpoint){.config = config.at, .config_length = config.length};
-    files->tokenizer = tokenizer;
-    files->tokenizer_outcome = tokenizer.at != NULL ? 0 : ENOENT;
-    files->bytes = config.length + tensors.length + tokenizer.length;
-    return status == ATTN_OK ? add_tensors(files, &file, err) : status;
-}
-
 EMBEDDED_FILE(demo_config, "examples/train_demo/model/config.json");
 EMBEDDED_FILE(demo_tensors, "examples/train_demo/model/model.safetensors");
 EMBEDDED_FILE(demo_tokenizer, "examples/train_demo/model/tokenizer.json");
 
-static struct checkpoint_text text_of(const char *begin, const char *end)
-{
-    return (struct checkpoint_text){begin, (size_t)(end - begin)};
-}
-
 attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err)
 {
-    return model_files_borrow(files, budget, text_of(demo_config_begin, demo_config_end),
-                              text_of(demo_tensors_begin, demo_tensors_end),
-                              text_of(demo_tokenizer_begin, demo_tokenizer_end), err);
+    const size_t config = (size_t)(demo_config_end - demo_config_begin),
+                 tensors = (size_t)(demo_tensors_end - demo_tensors_begin),
+                 tokenizer = (size_t)(demo_tokenizer_end - demo_tokenizer_begin);
+    attn_status status = begin(files, budget, -1, err);
+    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = demo_tensors_begin, .size = tensors}};
+    files->checkpoint = (struct checkpoint){.config = demo_config_begin, .config_length = config};
+    files->tokenizer = (struct checkpoint_text){demo_tokenizer_begin, tokenizer};
+    files->bytes = config + tensors + tokenizer;
+    return status == ATTN_OK ? add_tensors(files, &file, err) : status;
 }
 
 void model_files_close(struct model_files *files)

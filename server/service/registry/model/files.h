@@ -42,10 +42,6 @@ struct model_files {
  */
 ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path,
                                              attn_error *err);
-/* The same for a model whose files are in memory; tokenizer.at NULL: it has none. */
-ATTN_MUST_CHECK attn_status model_files_borrow(struct model_files *files, attn_budget *budget,
-                                               struct checkpoint_text config, struct checkpoint_text tensors,
-                                               struct checkpoint_text tokenizer, attn_error *err);
 /* The same for the model that is part of the program, so that a first start without any setting has one. */
 #define DEMO_MODEL_NAME "demo"
 ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);

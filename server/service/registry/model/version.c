@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void destroy(struct version *self)
 {
@@ -84,7 +83,6 @@ attn_status model_version_create(const char *name, struct model_files *files, st
 {
     static const struct version_kind kind = {KIND_MODEL, destroy, look, known_name};
     struct model_version *made = calloc(1, sizeof *made);
-    struct timespec now;
     *version = NULL;
     if (made == NULL) {
         model_files_close(files);
@@ -104,8 +102,6 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     }
     if (status == ATTN_OK)
         status = load_tokenizer(made, err);
-    clock_gettime(CLOCK_REALTIME, &now);
-    made->loaded_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else

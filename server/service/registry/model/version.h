@@ -21,7 +21,6 @@ struct model_version {
     const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
     char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
     size_t tokenizer_bytes;                     /* of memory */
-    int64_t loaded_ms;                          /* milliseconds since 1970 */
 };
 
 /*

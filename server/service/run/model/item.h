@@ -53,8 +53,6 @@ struct model_block_run {
 
 /* Whether a layer is shown by a part, and its place there; SIZE_MAX: it is not. */
 size_t model_part_place(const struct model_part *part, size_t layer);
-/* Whether the maps of the block are needed for rollout or head scores. */
-bool model_part_reads_maps(const struct model_part *part);
 
 /*
  * Decodes the block and plans it for queries of q_len and keys of kv_len tokens. With shapes_only, the weights are not
