@@ -44,11 +44,9 @@ attn_status limits_spend(struct call *call, const struct keys_cost *more)
         call->owed.flops += more->flops;
         return ATTN_OK;
     }
-    call->refusal = CALL_QUOTA;
     call->retry_after_s = answer.retry_after_s;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL,
-                     "the quota of %s per second of key %s is used up by its other requests", answer.exhausted,
-                     answer.name);
+    return call_refuse(call, CALL_QUOTA, "the quota of %s per second of key %s is used up by its other requests",
+                       answer.exhausted, answer.name);
 }
 
 /*

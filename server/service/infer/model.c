@@ -28,9 +28,8 @@ const char *model_version_name(struct call *call)
 static attn_status refuse_version(struct call *call)
 {
     const struct text_span version = call->in.names[1];
-    call->refusal = CALL_NOT_FOUND;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%s\" of version %.*s here", model_name(call),
-                     version.length < 64 ? (int)version.length : 64, version.at);
+    return call_refuse(call, CALL_NOT_FOUND, "there is no model \"%s\" of version %.*s here", model_name(call),
+                       version.length < 64 ? (int)version.length : 64, version.at);
 }
 
 /* Whether the path names no version, or the present one. */
@@ -75,11 +74,9 @@ static attn_status find_layer(struct call *call)
     const struct text_span name = call->in.names[0];
     struct layer_version *layer;
     attn_status status = layer_keeper_find(call->in.layers, name, call, &layer);
-    if (status != ATTN_OK && call->refusal != CALL_CONFLICT) {
-        call->refusal = CALL_NOT_FOUND;
-        return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%.*s\" here; /v2/models lists them",
-                         name.length < 64 ? (int)name.length : 64, name.at);
-    }
+    if (status != ATTN_OK && call->refusal != CALL_CONFLICT)
+        return call_refuse(call, CALL_NOT_FOUND, "there is no model \"%.*s\" here; /v2/models lists them",
+                           name.length < 64 ? (int)name.length : 64, name.at);
     call->version = (struct version *)layer;
     if (status == ATTN_OK)
         status = choose_version(call);

@@ -105,17 +105,17 @@ static attn_status make_parts(struct model_job *job)
 
 /* ---- outputs ---- */
 
-/* Adds an output of that shape; prefix may be "". Returns NULL without memory. */
-static struct model_output *add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype,
-                                       int rank, const size_t *shape)
+/* Adds an output of that shape; prefix may be "". */
+static attn_status add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype, int rank,
+                              const size_t *shape, struct model_output **output)
 {
     char *whole = attn_arena_take(job->arena, NAME_BYTES, 1);
     if (whole == NULL)
-        return NULL;
+        return fail_memory(job);
     snprintf(whole, NAME_BYTES, "%s%s", prefix, name);
-    struct model_output *output = model_answer_add(job->answer, whole);
-    output->tensor = attn_tensor_view(NULL, dtype, rank, shape);
-    return output;
+    *output = model_answer_add(job->answer, whole);
+    (*output)->tensor = attn_tensor_view(NULL, dtype, rank, shape);
+    return ATTN_OK;
 }
 
 /* The step as the block shows it, with the layers before it: (layers, batch, …). */
@@ -127,16 +127,17 @@ static attn_status add_step(struct model_job *job, struct model_part *part, cons
     memcpy(shape + 2, shown->shape + 1, (size_t)(shown->rank - 1) * sizeof *shape);
     const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, (int)step);
     char name[NAME_BYTES];
+    attn_status status = ATTN_OK;
     if (keeps_top) {
         snprintf(name, sizeof name, "%s.indices", attn_step_name(step));
-        part->indices = add_output(job, part->prefix, name, ATTN_I64, shown->rank + 1, shape);
+        status = add_output(job, part->prefix, name, ATTN_I64, shown->rank + 1, shape, &part->indices);
     }
     snprintf(name, sizeof name, keeps_top ? "%s.weights" : "%s", attn_step_name(step));
-    part->steps[step] = add_output(job, part->prefix, name, shown->dtype, shown->rank + 1, shape);
-    if (part->steps[step] == NULL || (keeps_top && part->indices == NULL))
-        return fail_memory(job);
-    part->steps[step]->has_scores = attn_step_values(step) == ATTN_VALUES_SCORES;
-    return ATTN_OK;
+    if (status == ATTN_OK)
+        status = add_output(job, part->prefix, name, shown->dtype, shown->rank + 1, shape, &part->steps[step]);
+    if (status == ATTN_OK)
+        part->steps[step]->has_scores = attn_step_values(step) == ATTN_VALUES_SCORES;
+    return status;
 }
 
 static const struct model_block *first_block(const struct model_job *job, const struct model_part *part)
@@ -176,32 +177,26 @@ static attn_status add_readings(struct model_job *job, struct model_part *part)
     const struct model_stack *stack = &job->version->model.stacks[part->stack];
     const size_t n = part->longest_queries, heads = stack->blocks[0].facts.dims.heads;
     const size_t batch = job->request->inputs.batch;
-    if (wants(job, MODEL_ROLLOUT)) {
-        part->rollout =
-            add_output(job, part->prefix, "rollout", compute, 4, (const size_t[]){part->layer_count, batch, n, n});
-        if (part->rollout == NULL)
-            return fail_memory(job);
-    }
-    for (int role = 0; role < ATTN_ROLE_COUNT && wants(job, MODEL_HEAD_SCORES); role++) {
+    attn_status status = ATTN_OK;
+    if (wants(job, MODEL_ROLLOUT))
+        status = add_output(job, part->prefix, "rollout", compute, 4, (const size_t[]){part->layer_count, batch, n, n},
+                            &part->rollout);
+    for (int role = 0; role < ATTN_ROLE_COUNT && wants(job, MODEL_HEAD_SCORES) && status == ATTN_OK; role++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "head_scores.%s", attn_head_role_name((attn_head_role)role));
-        part->head_scores[role] =
-            add_output(job, part->prefix, name, compute, 3, (const size_t[]){part->layer_count, batch, heads});
-        if (part->head_scores[role] == NULL)
-            return fail_memory(job);
+        status = add_output(job, part->prefix, name, compute, 3, (const size_t[]){part->layer_count, batch, heads},
+                            &part->head_scores[role]);
     }
-    return ATTN_OK;
+    return status;
 }
 
 static attn_status add_hidden(struct model_job *job, struct model_part *part)
 {
     const attn_dtype compute = job->request->common.request.options.compute;
     const size_t width = model_width(&job->version->model.stacks[part->stack]);
-    if (!wants(job, MODEL_HIDDEN))
-        return ATTN_OK;
     const size_t shape[] = {part->layer_count + 1, job->request->inputs.batch, part->longest_queries, width};
-    part->hidden = add_output(job, part->prefix, "hidden", compute, 4, shape);
-    return part->hidden != NULL ? ATTN_OK : fail_memory(job);
+    return wants(job, MODEL_HIDDEN) ? add_output(job, part->prefix, "hidden", compute, 4, shape, &part->hidden)
+                                    : ATTN_OK;
 }
 
 static attn_status fail_headless(const struct model_job *job, model_result_kind kind)
@@ -230,10 +225,10 @@ static attn_status add_words(struct model_job *job, const char *name, size_t lay
     const int skip = layers == 0 ? 1 : 0;
     char member[NAME_BYTES];
     snprintf(member, sizeof member, "%s.ids", name);
-    words->ids = add_output(job, "", member, ATTN_I64, 4 - skip, shape + skip);
+    const attn_status status = add_output(job, "", member, ATTN_I64, 4 - skip, shape + skip, &words->ids);
     snprintf(member, sizeof member, "%s.probabilities", name);
-    words->probabilities = add_output(job, "", member, compute, 4 - skip, shape + skip);
-    return words->ids != NULL && words->probabilities != NULL ? ATTN_OK : fail_memory(job);
+    return status == ATTN_OK ? add_output(job, "", member, compute, 4 - skip, shape + skip, &words->probabilities)
+                             : status;
 }
 
 static attn_status add_scores(struct model_job *job)
@@ -249,9 +244,8 @@ static attn_status add_scores(struct model_job *job)
         const size_t shape[] = {job->request->inputs.batch, model_head_rows(job, part->longest_queries),
                                 model->head.words};
         const size_t classes[] = {shape[0], shape[2]};
-        job->logits = add_output(job, "", "logits", job->request->common.request.options.compute,
-                                 model->head.is_of_first ? 2 : 3, model->head.is_of_first ? classes : shape);
-        status = job->logits != NULL ? ATTN_OK : fail_memory(job);
+        status = add_output(job, "", "logits", job->request->common.request.options.compute,
+                            model->head.is_of_first ? 2 : 3, model->head.is_of_first ? classes : shape, &job->logits);
     }
     if (status == ATTN_OK && wants(job, MODEL_PREDICTIONS))
         status = add_words(job, "predictions", 0, &job->predictions);
@@ -263,16 +257,13 @@ static attn_status add_scores(struct model_job *job)
 static attn_status add_results(struct model_job *job)
 {
     const struct model_part *last = &job->parts[job->last_stack];
-    const bool wants_output =
-        wants(job, MODEL_OUTPUT) || job->request->common.request.options.want >> ATTN_STEP_OUTPUT & 1;
-    if (wants_output) {
-        const size_t shape[] = {job->request->inputs.batch, last->longest_queries,
-                                model_width(&job->version->model.stacks[job->last_stack])};
-        job->output = add_output(job, "", "output", job->request->common.request.options.compute, 3, shape);
-        if (job->output == NULL)
-            return fail_memory(job);
-    }
-    return add_scores(job);
+    const attn_options *options = &job->request->common.request.options;
+    const size_t shape[] = {job->request->inputs.batch, last->longest_queries,
+                            model_width(&job->version->model.stacks[job->last_stack])};
+    attn_status status = ATTN_OK;
+    if (wants(job, MODEL_OUTPUT) || options->want >> ATTN_STEP_OUTPUT & 1)
+        status = add_output(job, "", "output", options->compute, 3, shape, &job->output);
+    return status == ATTN_OK ? add_scores(job) : status;
 }
 
 static attn_status add_outputs(struct model_job *job)
