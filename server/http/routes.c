@@ -192,27 +192,23 @@ const char *routes_methods(struct text_span path, char *text, size_t size)
 
 enum { FAR = 1000, LISTED_MAX = 3, TYPING_ERRORS = 2 };
 
-/* How far each route is from the path that was asked. */
-struct ranking {
-    size_t distance[ROUTES];
-};
-
-static size_t least_of(const struct ranking *ranking)
+/* A ranking says how far each route is from the path that was asked. */
+static size_t least_of(const size_t ranking[ROUTES])
 {
     size_t least = FAR;
     for (size_t i = 0; i < ROUTES; i++)
-        least = ranking->distance[i] < least ? ranking->distance[i] : least;
+        least = ranking[i] < least ? ranking[i] : least;
     return least;
 }
 
 /* Lists the nearest routes, none of them farther than most. Returns text. */
-static const char *list(const struct ranking *ranking, size_t most, char *text, size_t size)
+static const char *list(const size_t ranking[ROUTES], size_t most, char *text, size_t size)
 {
     size_t length = 0, listed = 0;
     text[0] = '\0';
     for (size_t distance = least_of(ranking); distance <= most && distance < FAR && listed < LISTED_MAX; distance++)
         for (size_t i = 0; i < ROUTES && length < size; i++)
-            if (ranking->distance[i] == distance && listed++ < LISTED_MAX)
+            if (ranking[i] == distance && listed++ < LISTED_MAX)
                 length += (size_t)snprintf(text + length, size - length, "%s%s %s", length > 0 ? ", " : "",
                                            routes[i].method, routes[i].path);
     return text;
@@ -227,22 +223,22 @@ static size_t slashes_of(const char *text)
 }
 
 /* Routes of a method that go on behind the path, by the number of segments. NULL: of all methods. */
-static void rank_below(struct ranking *ranking, struct text_span path, const char *method)
+static void rank_below(size_t ranking[ROUTES], struct text_span path, const char *method)
 {
     struct text_span names[ROUTE_NAMES_MAX];
     for (size_t i = 0; i < ROUTES; i++) {
         const char *rest = rest_of(path, routes[i].path, names);
         const bool is_below =
             rest != NULL && strcmp(rest, "/") != 0 && (method == NULL || is_method(&routes[i], method));
-        ranking->distance[i] = is_below ? slashes_of(rest) : FAR;
+        ranking[i] = is_below ? slashes_of(rest) : FAR;
     }
 }
 
 const char *routes_below(struct text_span path, const char *method, char *text, size_t size)
 {
-    struct ranking ranking;
-    rank_below(&ranking, path, method);
-    return list(&ranking, FAR, text, size);
+    size_t ranking[ROUTES];
+    rank_below(ranking, path, method);
+    return list(ranking, FAR, text, size);
 }
 
 static bool is_alike(size_t edits, size_t length)
@@ -298,14 +294,14 @@ static size_t length_without_names(const char *pattern)
 }
 
 /* By edits. */
-static void rank_alike(struct ranking *ranking, const char *path)
+static void rank_alike(size_t ranking[ROUTES], const char *path)
 {
     for (size_t i = 0; i < ROUTES; i++) {
         const size_t edits = nearest_distance(path, routes[i].path),
                      by_segment = edits_by_segment(path, routes[i].path);
-        ranking->distance[i] = is_alike(edits, length_without_names(routes[i].path)) ? edits : FAR;
-        if (by_segment < ranking->distance[i])
-            ranking->distance[i] = by_segment;
+        ranking[i] = is_alike(edits, length_without_names(routes[i].path)) ? edits : FAR;
+        if (by_segment < ranking[i])
+            ranking[i] = by_segment;
     }
 }
 
@@ -362,21 +358,21 @@ static struct text_span parent_of(struct text_span path)
 const char *routes_nearest(struct text_span path, char *text, size_t size)
 {
     char asked[WANTED_MAX], wanted[WANTED_MAX];
-    struct ranking ranking;
+    size_t ranking[ROUTES];
     const bool has_end = path.length > 0 && path.at[path.length - 1] == '/';
     snprintf(asked, sizeof asked, "%.*s", (int)(path.length < WANTED_MAX ? path.length : WANTED_MAX), path.at);
-    rank_below(&ranking, has_end ? parent_of(path) : path, NULL);
-    if (least_of(&ranking) < FAR)
-        return list(&ranking, FAR, text, size);
-    rank_alike(&ranking, asked);
+    rank_below(ranking, has_end ? parent_of(path) : path, NULL);
+    if (least_of(ranking) < FAR)
+        return list(ranking, FAR, text, size);
+    rank_alike(ranking, asked);
     if (least_edits(asked) > TYPING_ERRORS && translate(asked, wanted))
-        rank_alike(&ranking, wanted);
-    if (least_of(&ranking) < FAR)
-        return list(&ranking, least_of(&ranking) + 1, text, size);
+        rank_alike(ranking, wanted);
+    if (least_of(ranking) < FAR)
+        return list(ranking, least_of(ranking) + 1, text, size);
     for (struct text_span above = parent_of(path); above.length > 0; above = parent_of(above)) {
-        rank_below(&ranking, above, NULL);
-        if (least_of(&ranking) < FAR)
-            return list(&ranking, FAR, text, size);
+        rank_below(ranking, above, NULL);
+        if (least_of(ranking) < FAR)
+            return list(ranking, FAR, text, size);
     }
     snprintf(text, size, "GET /docs, GET /openapi.json");
     return text;

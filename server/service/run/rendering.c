@@ -1,20 +1,10 @@
-/* rendering.c: writes a result in the media type that the client chose. */
+/* rendering.c: pictures of the results of layers and of models. */
 #include "service/run/rendering.h"
-
-#include "codec/answer/forms.h"
-#include "codec/picture/answer.h"
-
-static bool is_picture(const struct call *call)
-{
-    return media_is_picture(call->in.answer_media);
-}
-
-/* ---- pictures of layers and of models ---- */
 
 attn_status rendering_read_options(struct call *call, picture_kind kind, struct picture_options *options)
 {
     *options = picture_options_default(kind);
-    if (is_picture(call))
+    if (media_is_picture(call->in.answer_media))
         return picture_options_read(kind, call->in.parameters, call->in.parameter_count, options, call->err);
     if (call->in.parameter_count == 0)
         return ATTN_OK;
@@ -41,39 +31,4 @@ attn_status rendering_write_picture(struct call *call, const struct picture *pic
     const bool is_png = call->in.answer_media == MEDIA_PNG;
     return (is_png ? picture_write_png : picture_write_svg)(picture, call->in.fonts, call->in.runtime, call->out,
                                                             call->err);
-}
-
-/* ---- answers of layers ---- */
-
-attn_status rendering_begin(struct call *call, struct rendering *rendering)
-{
-    *rendering = (struct rendering){.bytes = 0};
-    return rendering_read_options(call, PICTURE_OF_LAYER, &rendering->picture.options);
-}
-
-attn_status rendering_choose_steps(struct call *call, struct envelope *envelope)
-{
-    return is_picture(call) ? answer_picture_prepare(envelope, call->err) : ATTN_OK;
-}
-
-attn_status rendering_weigh(struct call *call, struct rendering *rendering, const struct work *work)
-{
-    const struct answer answer = {&work->envelope, &work->shown, NULL};
-    if (is_picture(call)) {
-        attn_status status = answer_picture_make(&answer, call->out->arena, &rendering->picture, call->err);
-        return status == ATTN_OK ? rendering_weigh_picture(call, &rendering->picture, &rendering->bytes) : status;
-    }
-    rendering->bytes = answer_bound(&answer, call->in.answer_media);
-    return answer_check(&answer, call->in.answer_media, call->err);
-}
-
-attn_status rendering_write(struct call *call, struct rendering *rendering, const struct work *work)
-{
-    const struct answer answer = {&work->envelope, &work->shown, &work->result};
-    if (is_picture(call)) {
-        answer_picture_fill(&work->result, &rendering->picture);
-        return rendering_write_picture(call, &rendering->picture);
-    }
-    answer_write(&answer, call->in.answer_media, call->in.runtime, call->out);
-    return call_finish(call);
 }
