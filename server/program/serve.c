@@ -20,63 +20,45 @@
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 
-/* The parts of a server. serve owns them. */
+/* A server. serve owns the parts of it that setup has. */
 struct serving {
     const struct config *config;
     struct log log;
-    uint64_t connections; /* as many as memory and descriptors allow */
     const attn_kernel *kernel;
     struct font_set fonts;
-    struct executor *executor;
-    attn_budget *budget;        /* of requests */
-    attn_budget *models_budget; /* of models */
-    struct keys *keys;          /* NULL: requests need no key */
-    struct metrics *metrics;
-    struct layer_keeper *layers;
-    struct models *models;
-    struct cache_store *caches;
+    struct http_setup setup;
     struct http_server *server;
 };
 
-static struct http_setup setup_of(const struct serving *serving)
+/* Fills in the setup, beside the parts that prepare has made. */
+static void complete_setup(struct serving *serving)
 {
     const struct config *config = serving->config;
-    return (struct http_setup){
-        .host = config->listen.host,
-        .port = config->listen.port,
-        .cors_origin = config->cors_origin,
-        .host_names = config->host_names,
-        .io_threads = (unsigned)config->io_threads,
-        .tls_certificate = config->tls_cert,
-        .tls_key = config->tls_key,
-        .connections = (unsigned)serving->connections,
-        .connections_per_address = (unsigned)config->connections_per_address,
-        .idle_timeout_s = (unsigned)config->idle_timeout_s,
-        .header_timeout_s = (unsigned)config->header_timeout_s,
-        .receive_timeout_s = (unsigned)config->receive_timeout_s,
-        .request_timeout_s = (unsigned)config->request_timeout_s,
-        .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
-        .deadline_s = (unsigned)config->deadline_s,
-        .budget = serving->budget,
-        .budget_bytes = config->memory.requests_bytes,
-        .keys = serving->keys,
-        .is_open = config->open == SWITCH_ON,
-        .metrics = serving->metrics,
-        .max_body_bytes = config->max_body_bytes,
-        .limits = {.result_bytes = config->max_result_bytes,
-                   .memory_bytes = config->max_memory_bytes,
-                   .flops = config->max_flops},
-        .executor = serving->executor,
-        .fonts = &serving->fonts,
-        .log = &serving->log,
-        .layers = serving->layers,
-        .models = serving->models,
-        .models_budget = serving->models_budget,
-        .caches = serving->caches,
-        .facts = {.kernel = attn_kernel_name(serving->kernel),
-                  .io_threads = config->io_threads,
-                  .compute_threads = config->compute_threads},
-    };
+    struct http_setup *setup = &serving->setup;
+    setup->host = config->listen.host;
+    setup->port = config->listen.port;
+    setup->cors_origin = config->cors_origin;
+    setup->host_names = config->host_names;
+    setup->io_threads = (unsigned)config->io_threads;
+    setup->tls_certificate = config->tls_cert;
+    setup->tls_key = config->tls_key;
+    setup->connections_per_address = (unsigned)config->connections_per_address;
+    setup->idle_timeout_s = (unsigned)config->idle_timeout_s;
+    setup->header_timeout_s = (unsigned)config->header_timeout_s;
+    setup->receive_timeout_s = (unsigned)config->receive_timeout_s;
+    setup->request_timeout_s = (unsigned)config->request_timeout_s;
+    setup->cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL;
+    setup->deadline_s = (unsigned)config->deadline_s;
+    setup->budget_bytes = config->memory.requests_bytes;
+    setup->is_open = config->open == SWITCH_ON;
+    setup->max_body_bytes = config->max_body_bytes;
+    setup->limits = (struct call_limits){
+        .result_bytes = config->max_result_bytes, .memory_bytes = config->max_memory_bytes, .flops = config->max_flops};
+    setup->fonts = &serving->fonts;
+    setup->log = &serving->log;
+    setup->facts = (struct health_facts){.kernel = attn_kernel_name(serving->kernel),
+                                         .io_threads = config->io_threads,
+                                         .compute_threads = config->compute_threads};
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -119,7 +101,7 @@ static signal_wish wait_for_wish(const struct serving *serving)
     const int every_ms = alive_every_ms > 0 && alive_every_ms < TIDY_EVERY_MS ? alive_every_ms : TIDY_EVERY_MS;
     while ((wish = signals_wait(every_ms)) == SIGNAL_NONE) {
         supervisor_alive();
-        tidy_memory(&tidying, serving->budget, serving->metrics);
+        tidy_memory(&tidying, serving->setup.budget, serving->setup.metrics);
     }
     return wish;
 }
@@ -140,7 +122,7 @@ static void reload(const struct serving *serving)
     const bool has_log = log_file == NULL || log_open_again(log->fd, log_file);
     if (!has_log)
         log_say(log, LOG_ERROR, "%s: %s; the log goes on in the old file", log_file, strerror(errno));
-    const bool has_keys = serving->keys == NULL || keys_reload(serving->keys, message, sizeof message);
+    const bool has_keys = serving->setup.keys == NULL || keys_reload(serving->setup.keys, message, sizeof message);
     if (!has_keys)
         log_say(log, LOG_ERROR, "%s; the old keys stay in use", message);
     const bool has_certificate = http_daemon_reload(serving->server, message, sizeof message);
@@ -228,8 +210,8 @@ static bool open_layers(struct serving *serving, char *message, size_t message_s
         .older = config->layers_versions,
         .prepared_bytes = config->layers_prepared_bytes,
     };
-    serving->layers = layer_keeper_open(&settings, &serving->log, message, message_size);
-    return serving->layers != NULL;
+    serving->setup.layers = layer_keeper_open(&settings, &serving->log, message, message_size);
+    return serving->setup.layers != NULL;
 }
 
 static bool open_models(struct serving *serving, char *message, size_t message_size)
@@ -237,19 +219,19 @@ static bool open_models(struct serving *serving, char *message, size_t message_s
     const struct config *config = serving->config;
     const struct models_settings settings = {.named = &config->models,
                                              .parent = config->models_directory,
-                                             .registry = layer_keeper_registry(serving->layers),
-                                             .budget = serving->models_budget,
+                                             .registry = layer_keeper_registry(serving->setup.layers),
+                                             .budget = serving->setup.models_budget,
                                              .look_ms = LAYERS_LOOK_MS};
-    serving->models = models_create(&settings, &serving->log, message, message_size);
-    return serving->models != NULL;
+    serving->setup.models = models_create(&settings, &serving->log, message, message_size);
+    return serving->setup.models != NULL;
 }
 
 static bool create_budgets(struct serving *serving, char *message, size_t message_size)
 {
     const struct memory_division *memory = &serving->config->memory;
-    serving->budget = attn_budget_create(memory->requests_bytes);
-    serving->models_budget = attn_budget_create(memory->models_bytes);
-    if (serving->budget != NULL && serving->models_budget != NULL)
+    serving->setup.budget = attn_budget_create(memory->requests_bytes);
+    serving->setup.models_budget = attn_budget_create(memory->models_bytes);
+    if (serving->setup.budget != NULL && serving->setup.models_budget != NULL)
         return true;
     snprintf(message, message_size, "the system has no memory");
     return false;
@@ -259,17 +241,17 @@ static bool open_keys(struct serving *serving, char *message, size_t message_siz
 {
     const char *path = serving->config->keys;
     if (path != NULL)
-        serving->keys = keys_create(path, message, message_size);
-    return path == NULL || serving->keys != NULL;
+        serving->setup.keys = keys_create(path, message, message_size);
+    return path == NULL || serving->setup.keys != NULL;
 }
 
 static bool create_workers(struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;
-    serving->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
-    serving->executor = executor_create(config->compute_threads, config->queue, serving->kernel);
-    serving->metrics = calloc(1, sizeof *serving->metrics);
-    if (serving->executor != NULL && serving->metrics != NULL && serving->caches != NULL)
+    serving->setup.caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
+    serving->setup.executor = executor_create(config->compute_threads, config->queue, serving->kernel);
+    serving->setup.metrics = calloc(1, sizeof *serving->setup.metrics);
+    if (serving->setup.executor != NULL && serving->setup.metrics != NULL && serving->setup.caches != NULL)
         return true;
     snprintf(message, message_size, "the system has no memory, or no %llu threads",
              (unsigned long long)config->compute_threads);
@@ -286,7 +268,7 @@ static uint64_t other_descriptors(const struct serving *serving)
     enum { PROCESS = 24, IO_THREAD = 3 };
     const struct config *config = serving->config;
     size_t models, bytes;
-    registry_totals(layer_keeper_registry(serving->layers), KIND_MODEL, &models, &bytes);
+    registry_totals(layer_keeper_registry(serving->setup.layers), KIND_MODEL, &models, &bytes);
     return PROCESS + IO_THREAD * config->io_threads + config->compute_threads + models;
 }
 
@@ -302,7 +284,7 @@ static bool allow_descriptors(struct serving *serving, char *message, size_t mes
     const uint64_t asked = serving->config->memory.connections, others = other_descriptors(serving),
                    least = others + memory_places(1), wanted = others + memory_places(asked) + SPARE;
     struct rlimit limit;
-    serving->connections = asked;
+    serving->setup.connections = (unsigned)asked;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return true;
     const struct rlimit raised = {wanted < limit.rlim_max ? wanted : limit.rlim_max, limit.rlim_max};
@@ -316,11 +298,12 @@ static bool allow_descriptors(struct serving *serving, char *message, size_t mes
                  (unsigned long long)(serving->config->io_threads + serving->config->compute_threads));
         return false;
     }
-    serving->connections = memory_connections(asked, limit.rlim_cur - others);
-    if (serving->connections < asked)
-        log_say(
-            &serving->log, LOG_WARN, "%llu open files are allowed (ulimit -n): room for %llu connections, not for %llu",
-            (unsigned long long)limit.rlim_cur, (unsigned long long)serving->connections, (unsigned long long)asked);
+    serving->setup.connections = (unsigned)memory_connections(asked, limit.rlim_cur - others);
+    if (serving->setup.connections < asked)
+        log_say(&serving->log, LOG_WARN,
+                "%llu open files are allowed (ulimit -n): room for %llu connections, not for %llu",
+                (unsigned long long)limit.rlim_cur, (unsigned long long)serving->setup.connections,
+                (unsigned long long)asked);
     return true;
 }
 
@@ -348,14 +331,14 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
 
 static void give_back(struct serving *serving)
 {
-    executor_destroy(serving->executor);
-    models_destroy(serving->models);
-    layer_keeper_close(serving->layers);
-    cache_store_destroy(serving->caches);
-    attn_budget_destroy(serving->budget);
-    attn_budget_destroy(serving->models_budget);
-    keys_destroy(serving->keys);
-    free(serving->metrics);
+    executor_destroy(serving->setup.executor);
+    models_destroy(serving->setup.models);
+    layer_keeper_close(serving->setup.layers);
+    cache_store_destroy(serving->setup.caches);
+    attn_budget_destroy(serving->setup.budget);
+    attn_budget_destroy(serving->setup.models_budget);
+    keys_destroy(serving->setup.keys);
+    free(serving->setup.metrics);
     font_set_close(&serving->fonts);
     crash_report_to(NULL);
     (void)log_writer_stop(serving->log.writer, LOG_PATIENCE_MS);
@@ -369,8 +352,8 @@ static void give_back(struct serving *serving)
  */
 static bool test_itself(const struct serving *serving, char *message, size_t message_size)
 {
-    models_load(serving->models);
-    if (!selftest_run(serving->executor, serving->config->max_memory_bytes, message, message_size))
+    models_load(serving->setup.models);
+    if (!selftest_run(serving->setup.executor, serving->config->max_memory_bytes, message, message_size))
         return false;
     http_daemon_set_ready(serving->server);
     supervisor_ready();
@@ -379,8 +362,8 @@ static bool test_itself(const struct serving *serving, char *message, size_t mes
 
 static bool start(struct serving *serving, char *message, size_t message_size)
 {
-    const struct http_setup setup = setup_of(serving);
-    serving->server = http_daemon_start(&setup, message, message_size);
+    complete_setup(serving);
+    serving->server = http_daemon_start(&serving->setup, message, message_size);
     if (serving->server == NULL)
         return false;
     announce_start(&serving->log, serving->config, serving->server, attn_kernel_name(serving->kernel));
