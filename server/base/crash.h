@@ -10,8 +10,10 @@
 #include "base/log.h"
 
 /*
- * From now on, a fault writes its line to that log, after the lines that were put before. log must live until it is
- * replaced by NULL. Call this before any thread starts, and with NULL at the end.
+ * From now on, a fault (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL) writes its line to that log, after the lines that were
+ * put before. Then the action that the signal had before, such as a sanitizer's report, follows. A SIGBUS in a mapped
+ * file (mapping.h) is no fault: the thread goes on, and reads zeros. log must live until it is replaced by NULL. Call
+ * this before any thread starts, and with NULL at the end.
  */
 void crash_report_to(const struct log *log);
 

@@ -1,7 +1,7 @@
 /*
  * mapping.h: read-only mappings of files that other programs may write to meanwhile.
  *
- * Reading a page that a truncation took away raises SIGBUS, which ends a process. The handler of signals.c calls
+ * Reading a page that a truncation took away raises SIGBUS, which ends a process. The handler of crash.c calls
  * mapping_mend instead: from then on the whole mapping reads as zeros, and it is torn. A caller that computed with a
  * mapping must ask mapping_is_torn before it uses the result.
  *
