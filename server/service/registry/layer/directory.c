@@ -6,30 +6,34 @@
 
 /* ---- one file; the caller changes names ---- */
 
+/* name NULL: the line is about the directory, else about that layer. reason NULL: there is none. */
+static void say(const struct layer_directory *directory, log_level level, const char *what, const char *name,
+                const char *reason)
+{
+    struct log_line line;
+    log_begin(&line, directory->log, level, what);
+    log_text(&line, name != NULL ? "layer" : "directory", name != NULL ? name : directory->path);
+    if (reason != NULL)
+        log_text(&line, "reason", reason);
+    log_end(&line);
+}
+
 /* Logs a change by another program. attnd's own changes are in the store before the directory is scanned. */
 static void say_changed(const struct layer_directory *directory, const char *name, const char *what)
 {
-    struct log_line line;
-    if (!directory->is_open)
-        return;
-    log_begin(&line, directory->log, LOG_INFO, what);
-    log_text(&line, "layer", name);
-    log_end(&line);
+    if (directory->is_open)
+        say(directory, LOG_INFO, what, name, NULL);
 }
 
 static void note_broken(struct layer_directory *directory, const char *name, const struct file_identity *seen,
                         const char *reason)
 {
-    struct log_line line;
     struct registry_row known;
     registry_look(directory->store, KIND_LAYER, name, &known);
     layer_version_release(known.layer);
     if (strcmp(known.reason, reason) == 0 && file_identity_equal(&known.seen, seen))
         return;
-    log_begin(&line, directory->log, LOG_WARN, "file is no layer that could run");
-    log_text(&line, "layer", name);
-    log_text(&line, "reason", reason);
-    log_end(&line);
+    say(directory, LOG_WARN, "file is no layer that could run", name, reason);
     if (!registry_note(directory->store, KIND_LAYER, name, seen, reason))
         log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
@@ -158,17 +162,6 @@ static int scan_files(struct layer_directory *directory)
     return outcome;
 }
 
-static void say_directory(const struct layer_directory *directory, log_level level, const char *what,
-                          const char *reason)
-{
-    struct log_line line;
-    log_begin(&line, directory->log, level, what);
-    log_text(&line, "directory", directory->path);
-    if (reason != NULL)
-        log_text(&line, "reason", reason);
-    log_end(&line);
-}
-
 /* Finds the layers of another directory as at the start: its files are not logged one by one. */
 static int find_again(struct layer_directory *directory)
 {
@@ -176,7 +169,7 @@ static int find_again(struct layer_directory *directory)
     directory->is_open = false;
     const int outcome = scan_files(directory);
     directory->is_open = true;
-    say_directory(directory, LOG_INFO, "the directory of layers is found again", NULL);
+    say(directory, LOG_INFO, "the directory of layers is found again", NULL, NULL);
     return outcome;
 }
 
@@ -189,9 +182,9 @@ int layer_directory_follow(struct layer_directory *directory)
     const int outcome = layer_files_follow(directory->files, directory->path, &is_another);
     directory->is_gone = outcome != 0;
     if (!was_gone && outcome != 0)
-        say_directory(directory, LOG_WARN, gone, strerror_r(outcome, text, sizeof text));
+        say(directory, LOG_WARN, gone, NULL, strerror_r(outcome, text, sizeof text));
     else if (!was_gone && is_another)
-        say_directory(directory, LOG_WARN, gone, "another directory has its path");
+        say(directory, LOG_WARN, gone, NULL, "another directory has its path");
     if (is_another || (was_gone && outcome == 0))
         return find_again(directory);
     return outcome;
