@@ -61,16 +61,11 @@ static void move_run(const struct cache_block *block, size_t run, size_t old, si
 }
 
 /* Runs move away from the beginning when the room grows: the last one first, so that none lands on one that waits. */
-static void spread(const struct cache_block *block, size_t old, size_t new)
+static void move_runs(const struct cache_block *block, size_t old, size_t new)
 {
-    for (size_t run = 2 * heads_of(&block->key); run-- > 0;)
-        move_run(block, run, old, new);
-}
-
-static void draw_together(const struct cache_block *block, size_t old, size_t new)
-{
-    for (size_t run = 0; run < 2 * heads_of(&block->key); run++)
-        move_run(block, run, old, new);
+    const size_t runs = 2 * heads_of(&block->key);
+    for (size_t i = 0; i < runs; i++)
+        move_run(block, new > old ? runs - 1 - i : i, old, new);
 }
 
 bool cache_block_resize(struct cache_block *block, size_t room)
@@ -78,14 +73,14 @@ bool cache_block_resize(struct cache_block *block, size_t room)
     const size_t old = block->room, bytes = cache_block_bytes(&block->key, &block->value, room);
     assert(room >= block->key.shape[LENGTH]);
     if (room < old)
-        draw_together(block, old, room);
+        move_runs(block, old, room);
     char *data = realloc(block->key.data, bytes > 0 ? bytes : 1);
     if (data == NULL && room > old)
         return false;
     if (data != NULL) /* else a smaller block was refused, and the larger one serves */
         block->key.data = data;
     if (room > old)
-        spread(block, old, room);
+        move_runs(block, old, room);
     block->room = room;
     cache_block_view(block, block->key.shape[LENGTH], &block->key, &block->value);
     return true;

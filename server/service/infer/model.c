@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 
@@ -264,29 +265,24 @@ void model_write_config(const struct call *call)
 
 /* ---- statistics ---- */
 
-static void write_duration(const char *name, uint64_t count, double ms, struct chunks *out)
-{
-    chunks_format(out, "\"%s\":{\"count\":%" PRIu64 ",\"ns\":%.0f}", name, count, ms * 1e6);
-}
-
 void model_write_statistics(const char *name, const char *version, const struct registry_statistics *statistics,
                             struct chunks *out)
 {
     const uint64_t successes = statistics->successes;
+    const struct {
+        const char *name;
+        uint64_t count;
+        double ms;
+    } durations[] = {
+        {"success", successes, statistics->success_ms},       {"fail", statistics->failures, statistics->failure_ms},
+        {"queue", successes, statistics->queue_ms},           {"compute_input", successes, statistics->parse_ms},
+        {"compute_infer", successes, statistics->compute_ms}, {"compute_output", successes, statistics->write_ms}};
     chunks_format(out,
                   "{\"name\":\"%s\",\"version\":\"%s\",\"last_inference\":%" PRId64 ",\"inference_count\":%" PRIu64
                   ",\"execution_count\":%" PRIu64 ",\"inference_stats\":{",
                   name, version, statistics->last_ms, statistics->items, successes);
-    write_duration("success", successes, statistics->success_ms, out);
-    chunks_text(out, ",");
-    write_duration("fail", statistics->failures, statistics->failure_ms, out);
-    chunks_text(out, ",");
-    write_duration("queue", successes, statistics->queue_ms, out);
-    chunks_text(out, ",");
-    write_duration("compute_input", successes, statistics->parse_ms, out);
-    chunks_text(out, ",");
-    write_duration("compute_infer", successes, statistics->compute_ms, out);
-    chunks_text(out, ",");
-    write_duration("compute_output", successes, statistics->write_ms, out);
+    for (size_t i = 0; i < ARRAY_LENGTH(durations); i++)
+        chunks_format(out, "%s\"%s\":{\"count\":%" PRIu64 ",\"ns\":%.0f}", i > 0 ? "," : "", durations[i].name,
+                      durations[i].count, durations[i].ms * 1e6);
     chunks_text(out, "},\"batch_stats\":[]}");
 }
