@@ -65,10 +65,9 @@ bool watch_start(struct http_server *server);
 void watch_stop(struct http_server *server);
 
 /*
- * tls.c: the certificate of https, which is read from files and can be read again without a restart. tls_create refuses
- * when the server was built without GnuTLS, or when its libmicrohttpd was built without TLS.
+ * tls.c: the certificate of https, which is read from files and can be read again without a restart. NULL: message says
+ * what is wrong with the files, or that this server, or its libmicrohttpd, was built without TLS.
  */
-/* NULL: message says what is wrong with the files, or that this server has no TLS. */
 struct tls *tls_create(const char *certificate_path, const char *key_path, char *message, size_t message_size);
 /* NULL is allowed. No handshake may be running. */
 void tls_destroy(struct tls *tls);

@@ -26,7 +26,7 @@ bool model_is_whole(const struct call *call, struct text_span name);
 const char *model_name(const struct call *call);
 /* The version of the model. For a layer, this may read the whole file. NULL: the request was cancelled. */
 const char *model_version_name(struct call *call);
-/* The name of that version, which may be in text. "": it is a digest that is not computed yet. */
+/* The name of a version (NULL: of the built-in model), which may be in text. "": a digest that is not computed yet. */
 const char *model_known_version(struct version *version, char text[DIGEST_TEXT]);
 
 /*

@@ -52,6 +52,7 @@ bool version_is_overwritten(struct version *version);
  * to meanwhile. Call it before the outcome has an effect.
  */
 ATTN_MUST_CHECK attn_status version_confirm(struct call *call, attn_status status);
+/* Refuses for that reason. */
 attn_status version_refuse_overwritten(struct call *call, thing_kind kind, const char *name);
 
 #endif

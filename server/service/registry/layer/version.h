@@ -21,10 +21,9 @@ struct layer_version {
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns; /* nanoseconds since 1970 */
-    uint64_t number;     /* above 0 and unique */
-    const struct layer_files
-        *files;                 /* borrowed: the directory with its file, which is looked at; NULL: there is none */
+    int64_t modified_ns;             /* nanoseconds since 1970 */
+    uint64_t number;                 /* above 0 and unique */
+    const struct layer_files *files; /* borrowed: the directory with its file; NULL: there is none */
     const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
     struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
