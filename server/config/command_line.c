@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/machine.h"
-#include "config/settings.h"
 
 struct refusal {
     char *message;

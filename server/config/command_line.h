@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/config.h"
+#include "config/settings.h"
 
 /*
  * Skips argv[0]; environment must end with NULL. False: message says which word or value is wrong, and gives a correct

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/settings.h"
-
 enum { INDENT = 6 };
 
 /* Writes text in lines of at most 94 characters. */

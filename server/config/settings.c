@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/nearest.h"
-#include "config/config.h"
 
 #define KIB 1024.0
 #define MIB (1024 * KIB)

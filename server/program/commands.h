@@ -5,7 +5,7 @@
 #ifndef PROGRAM_COMMANDS_H
 #define PROGRAM_COMMANDS_H
 
-#include "config/config.h"
+#include "config/settings.h"
 
 /* Makes an API key: prints the key for its owner on standard error, and its line of the file on standard output. */
 int command_key(const struct config *config);

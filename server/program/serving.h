@@ -3,7 +3,7 @@
 #define PROGRAM_SERVING_H
 
 #include "codec/picture/fonts/font_set.h"
-#include "config/config.h"
+#include "config/settings.h"
 #include "http/daemon.h"
 #include "service/executor.h"
 
