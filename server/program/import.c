@@ -81,15 +81,14 @@ static void explain(const struct importing *importing)
 static attn_status put(const struct importing *importing, const char *name, const struct chunks *file, attn_error *err)
 {
     struct call call = {.err = err};
-    struct layer_version *version;
-    bool created;
-    attn_status status = layer_keeper_put(importing->keeper, text_span_of(name), file, &call, &version, &created);
+    attn_status status = layer_keeper_put(importing->keeper, text_span_of(name), file, &call);
     if (status != ATTN_OK)
         return status;
+    const struct layer_version *version = layer_version_of(call.version);
     printf("%s: %zu features, %zu heads, %s, %zu bytes%s\n", name, version->facts.dims.d_query,
            version->facts.dims.heads, attn_dtype_name(version->facts.dtype), version->bytes.size,
-           created ? "" : ", replaced");
-    layer_version_release(version);
+           call.outcome == CALL_CREATED ? "" : ", replaced");
+    version_release(call.version);
     return ATTN_OK;
 }
 

@@ -73,12 +73,10 @@ bool model_is_whole(const struct call *call, struct text_span name)
 static attn_status find_layer(struct call *call)
 {
     const struct text_span name = call->in.names[0];
-    struct layer_version *layer;
-    attn_status status = layer_keeper_find(call->in.layers, name, call, &layer);
+    attn_status status = layer_keeper_find(call->in.layers, name, call);
     if (status != ATTN_OK && call->refusal != CALL_CONFLICT)
         return call_refuse(call, CALL_NOT_FOUND, "there is no model \"%.*s\" here; /v2/models lists them",
                            name.length < 64 ? (int)name.length : 64, name.at);
-    call->version = (struct version *)layer;
     if (status == ATTN_OK)
         status = choose_version(call);
     return status == ATTN_OK ? ATTN_OK : version_confirm(call, status);

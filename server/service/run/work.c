@@ -148,10 +148,8 @@ attn_status work_compute(struct call *call, envelope_kind kind, work_function *c
 
 attn_status work_compute_kept(struct call *call, envelope_kind kind, work_function *compute)
 {
-    struct layer_version *version;
-    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, &version);
-    call->version = (struct version *)version;
+    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call);
     if (status == ATTN_OK)
-        status = layer_check_conditions(version, call);
+        status = layer_check_conditions(layer_version_of(call->version), call);
     return status == ATTN_OK ? work_compute(call, kind, compute) : version_confirm(call, status);
 }

@@ -78,18 +78,10 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 
 /* ---- one layer ---- */
 
-/* Finds the layer of the path. call->version holds the reference. */
-static attn_status find(struct call *call, struct layer_version **version)
-{
-    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, version);
-    call->version = (struct version *)*version;
-    return status;
-}
-
 attn_status layers_get(struct call *call)
 {
-    struct layer_version *version;
-    attn_status status = find(call, &version);
+    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call);
+    struct layer_version *version = layer_version_of(call->version);
     if (status == ATTN_OK)
         status = layer_check_match(version, call);
     if (status != ATTN_OK)
@@ -123,9 +115,7 @@ static attn_status make_file(struct call *call, struct chunks *file)
 
 attn_status layers_put(struct call *call)
 {
-    struct layer_version *version = NULL;
     struct chunks file = chunks_begin(call->out->arena);
-    bool created = false;
     const double since = clock_now_ms();
     attn_status status = layer_keeper_allows_put(call->in.layers, call->in.names[0], 0, call);
     if (status == ATTN_OK)
@@ -134,12 +124,11 @@ attn_status layers_put(struct call *call)
     if (status == ATTN_OK && !file.is_ok)
         status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
     if (status == ATTN_OK)
-        status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call, &version, &created);
+        status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call);
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
-    call->version = (struct version *)version;
     if (status != ATTN_OK)
         return limits_explain(call, status);
-    call->outcome = created ? CALL_CREATED : CALL_DONE;
+    struct layer_version *version = layer_version_of(call->version);
     status = set_etag(call, version);
     return status == ATTN_OK ? write_layer(call, version) : status;
 }
@@ -199,7 +188,9 @@ static attn_status write_row(struct call *call, struct registry_row *row)
     if (row->state == REGISTRY_UNREAD) {
         attn_error ignored = {.status = ATTN_OK};
         struct call other = {.err = &ignored};
-        if (layer_keeper_find(call->in.layers, text_span_of(row->name), &other, &row->layer) == ATTN_OK)
+        const attn_status found = layer_keeper_find(call->in.layers, text_span_of(row->name), &other);
+        row->version = other.version;
+        if (found == ATTN_OK)
             row->state = REGISTRY_READY;
         else
             registry_look(layer_keeper_registry(call->in.layers), KIND_LAYER, row->name, row);

@@ -94,9 +94,8 @@ static attn_status read_new_name(const struct layer_keeper *keeper, struct text_
 
 /* ---- lookups ---- */
 
-static attn_status give(struct registry_row *row, struct call *call, struct layer_version **version)
+static attn_status give(const struct registry_row *row, struct call *call)
 {
-    *version = row->layer;
     switch (row->state) {
     case REGISTRY_READY:
         return ATTN_OK;
@@ -114,20 +113,20 @@ static attn_status give(struct registry_row *row, struct call *call, struct laye
     return refuse_absent(call, row->name);
 }
 
-attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call,
-                              struct layer_version **version)
+attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
     struct registry_row row;
-    *version = NULL;
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
     layer_directory_look(&keeper->directory, name, &row);
-    if (!row.is_fixed || row.layer == NULL || !version_is_overwritten(row.version))
-        return give(&row, call, version);
-    version_release(row.version); /* the thread that looks at models drops it, too, and reads the files again */
-    return version_refuse_overwritten(call, KIND_LAYER, name);
+    if (row.is_fixed && row.version != NULL && version_is_overwritten(row.version)) {
+        version_release(row.version); /* the thread that looks at models drops it, too, and reads the files again */
+        return version_refuse_overwritten(call, KIND_LAYER, name);
+    }
+    call->version = row.version;
+    return give(&row, call);
 }
 
 /* ---- changes ---- */
@@ -314,12 +313,12 @@ void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft
 }
 
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
-                             struct call *call, struct layer_version **version, bool *created)
+                             struct call *call)
 {
     char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT] = "";
     struct layer_draft own = {.fd = -1}, *draft = call->in.draft != NULL ? call->in.draft : &own;
+    struct layer_version *version;
     bool exists = false;
-    *version = NULL;
     attn_status status = read_new_name(keeper, span, name, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, content->total_bytes, call);
@@ -330,31 +329,32 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
                             : file_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    status = layer_version_read(name, draft->bytes, NULL, version, call->err);
+    status = layer_version_read(name, draft->bytes, NULL, &version, call->err);
     if (status != ATTN_OK) {
         if (keeper->directory.files != NULL)
             layer_files_discard(keeper->directory.files, draft);
         return status;
     }
-    assert(*version != NULL);
-    (*version)->files = keeper->directory.files;
-    memcpy((*version)->digest, digest, sizeof digest);
+    assert(version != NULL);
+    version->files = keeper->directory.files;
+    memcpy(version->digest, digest, sizeof digest);
     const int synced = keeper->directory.files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
         layer_files_discard(keeper->directory.files, draft);
         status = layer_refuse_errno(call, synced);
-    } else if (layer_digest(*version, call) == NULL) { /* there is no directory, and so no draft */
+    } else if (layer_digest(version, call) == NULL) { /* there is no directory, and so no draft */
         status = ATTN_ERR_CANCELLED;
     } else {
-        status = commit(keeper, draft, *version, call, &exists);
+        status = commit(keeper, draft, version, call, &exists);
         let_others_change(keeper);
     }
-    *created = !exists;
     if (status != ATTN_OK) {
-        layer_version_release(*version);
-        *version = NULL;
+        layer_version_release(version);
+        return status;
     }
-    return status;
+    call->version = &version->common;
+    call->outcome = exists ? CALL_DONE : CALL_CREATED;
+    return ATTN_OK;
 }
 
 /* The caller calls let_others_change afterwards. */
@@ -399,13 +399,12 @@ attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span
     (void)registry_set_loaded(keeper->directory.store, name, true);
     layer_directory_refresh(&keeper->directory, name, &row);
     registry_end_change(keeper->directory.store);
-    struct layer_version *version;
-    status = give(&row, call, &version);
+    status = give(&row, call);
     if (status == ATTN_OK && row.reason[0] != '\0')
         status =
             call_refuse(call, CALL_CONFLICT,
                         "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
-    layer_version_release(version);
+    version_release(row.version);
     return status;
 }
 

@@ -39,17 +39,15 @@ struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 
 /* The functions below fail as services do: they return ATTN_ERR_… and fill in call->refusal and *call->err. */
 
-/* Finds the layer and reads it if it was not read yet. *version is a reference. */
-ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call,
-                                              struct layer_version **version);
+/* Finds the layer and reads it if it was not read yet: call->version. */
+ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call);
 /*
  * Keeps content under the name if call's conditions (If-Match, If-None-Match) hold for the present version at that
- * moment. *created says that there was no layer of that name. With a directory, ATTN_OK means that the file is
- * synchronised.
+ * moment: call->version, and call->outcome, which tells whether there was a layer of that name. With a directory, ATTN_OK
+ * means that the file is synchronised.
  */
 ATTN_MUST_CHECK attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span name,
-                                             const struct chunks *content, struct call *call,
-                                             struct layer_version **version, bool *created);
+                                             const struct chunks *content, struct call *call);
 /* A put whose body is still being received. */
 struct layer_upload {
     struct text_span name;

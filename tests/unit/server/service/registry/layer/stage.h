@@ -79,12 +79,10 @@ static inline struct asked put(const char *name)
 {
     struct asked asked = {.status = ATTN_OK};
     struct call call = {.err = &asked.err};
-    struct layer_version *version;
-    bool created;
-    asked.status = layer_keeper_put(keeper, text_span_of(name), &content, &call, &version, &created);
+    asked.status = layer_keeper_put(keeper, text_span_of(name), &content, &call);
     asked.refusal = call.refusal;
-    ck_assert((asked.status == ATTN_OK) == (version != NULL));
-    layer_version_release(version);
+    ck_assert((asked.status == ATTN_OK) == (call.version != NULL));
+    version_release(call.version);
     return asked;
 }
 
@@ -92,10 +90,9 @@ static inline struct asked find(const char *name)
 {
     struct asked asked = {.status = ATTN_OK};
     struct call call = {.err = &asked.err};
-    struct layer_version *version;
-    asked.status = layer_keeper_find(keeper, text_span_of(name), &call, &version);
+    asked.status = layer_keeper_find(keeper, text_span_of(name), &call);
     asked.refusal = call.refusal;
-    layer_version_release(version);
+    version_release(call.version);
     return asked;
 }
 
