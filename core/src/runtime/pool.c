@@ -367,3 +367,16 @@ attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel)
         .context = pool,
     };
 }
+
+/* ---- without a pool: everything in the calling thread ---- */
+
+static void run_serially(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    (void)context;
+    run_alone(tasks, task, argument);
+}
+
+attn_runtime attn_runtime_serial(const attn_kernel *kernel)
+{
+    return (attn_runtime){.kernel = kernel == NULL ? attn_kernel_best() : kernel, .threads = 1, .run = run_serially};
+}
