@@ -5,10 +5,10 @@
 #include <math.h>
 
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "kernel/entries.h"
 #include "mask/resolved.h"
-#include "request/bindings.h"
+#include "request/request.h"
 
 enum { BLOCK = 256 }; /* numbers looked at together */
 

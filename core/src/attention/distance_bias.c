@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "formulas/position_bias.h"
+#include "formulas/formulas.h"
 
 bool attn_has_distance_bias(const attn_options *options)
 {

@@ -2,8 +2,8 @@
 #include "attention/feature_keys.h"
 
 #include "base/number.h"
-#include "base/pace.h"
-#include "formulas/features.h"
+#include "base/parallel.h"
+#include "formulas/formulas.h"
 
 void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix)
 {

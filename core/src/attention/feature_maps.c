@@ -6,9 +6,9 @@
 
 #include "attention/feature_keys.h"
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/features.h"
+#include "formulas/formulas.h"
 #include "kernel/entries.h"
 
 enum {

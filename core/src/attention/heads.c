@@ -2,7 +2,7 @@
 #include "attention/heads.h"
 
 #include "attention/seen.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"
 

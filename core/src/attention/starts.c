@@ -8,7 +8,7 @@
 #include "attention/distance_bias.h"
 #include "attention/seen.h"
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/philox.h"
 #include "kernel/entries.h"

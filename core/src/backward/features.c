@@ -2,7 +2,6 @@
 #include "backward/features.h"
 
 #include "attention/feature_maps.h"
-#include "base/pace.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "kernel/entries.h"
 #include "layer/feed_forward.h"
-#include "request/dims.h"
+#include "request/request.h"
 
 enum { NUMBERS = 8192 }; /* per task of an elementwise loop */
 

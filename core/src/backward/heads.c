@@ -6,7 +6,7 @@
 
 #include "backward/tile.h"
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 
 enum {

@@ -13,12 +13,11 @@
 #include "backward/projection.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
-#include "formulas/features.h"
+#include "formulas/formulas.h"
 #include "layer/queries_keys.h"
 #include "layer/weigh.h"
 #include "mask/resolved.h"
-#include "request/dims.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,

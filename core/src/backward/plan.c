@@ -6,8 +6,8 @@
 #include "backward/tile.h"
 #include "base/check.h"
 #include "base/vocabulary.h"
-#include "formulas/features.h"
-#include "request/steps.h"
+#include "formulas/formulas.h"
+#include "request/request.h"
 
 /* ---- what is wanted ---- */
 

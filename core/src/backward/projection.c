@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "gemm/products.h"
+#include "gemm/gemm.h"
 #include "kernel/entries.h"
 
 enum {

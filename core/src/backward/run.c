@@ -12,17 +12,16 @@
 #include "backward/projection.h"
 #include "base/float_mode.h"
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/features.h"
+#include "formulas/formulas.h"
 #include "formulas/philox.h"
 #include "layer/head_scale.h"
 #include "layer/queries_keys.h"
 #include "layer/run.h"
 #include "layer/weigh.h"
 #include "mask/resolved.h"
-#include "request/bindings.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/pace.h"
+#include "base/parallel.h"
 
 struct text {
     char *bytes;

@@ -1,6 +1,4 @@
-/*
- * parallel.h: a loop over tasks on the threads of a runtime. The loop ends early when the run is cancelled.
- */
+/* parallel.h: loops that end early when a run is cancelled: over tasks, on the threads of a runtime, and in one thread. */
 #ifndef ATTN_BASE_PARALLEL_H
 #define ATTN_BASE_PARALLEL_H
 
@@ -22,5 +20,36 @@ static inline bool attn_is_stopped(const attn_runtime *watch)
  * and is skipped if so: then the results are incomplete, and the caller asks attn_is_cancelled before it uses them.
  */
 void attn_spread(const attn_runtime *runtime, size_t tasks, attn_task *task, void *argument);
+
+/*
+ * Work in one thread asks once per ATTN_PACE numbers that it reads. A number takes some nanoseconds, so two questions
+ * are less than a millisecond apart. A row of a mask takes up to a microsecond, when its documents are searched.
+ */
+enum { ATTN_PACE = 1 << 16, ATTN_PACE_ROW = 64 };
+
+struct attn_pace {
+    const attn_runtime *watch; /* NULL: the work never stops */
+    size_t numbers;            /* numbers since the last question */
+};
+
+static inline struct attn_pace attn_pace_begin(const attn_runtime *watch)
+{
+    return (struct attn_pace){.watch = watch};
+}
+
+/* Counts numbers that are read, or work that takes as long. True: the work must stop. */
+static inline bool attn_pace_stops(struct attn_pace *pace, size_t numbers)
+{
+    pace->numbers += numbers;
+    if (pace->numbers < ATTN_PACE)
+        return false;
+    pace->numbers = 0;
+    return attn_is_stopped(pace->watch);
+}
+
+static inline attn_status attn_fail_stopped(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* vocabulary.c: the table of all tensors of a request, and the names of their gradients. */
+/* vocabulary.c: the tables of what a request names: tensors, their gradients, steps and activations. */
 #include "base/vocabulary.h"
 
 #include <stddef.h>
@@ -43,4 +43,68 @@ attn_gradient attn_gradient_from_name(const char *name)
     while (gradient < ATTN_GRADIENT_COUNT && strcmp(gradients[gradient], name) != 0)
         gradient++;
     return (attn_gradient)gradient;
+}
+
+/* ---- steps ---- */
+
+static const struct {
+    const char *name;
+    attn_axes axes;
+    attn_values values;
+} steps[] = {
+#define STEP_ROW(code, name, axes, values) {name, axes, values},
+    ATTN_STEP_LIST(STEP_ROW)
+#undef STEP_ROW
+};
+
+const char *attn_step_name(attn_step step)
+{
+    return steps[step].name;
+}
+
+attn_step attn_step_from_name(const char *name)
+{
+    int step = 0;
+    while (step < ATTN_STEP_COUNT && strcmp(steps[step].name, name) != 0)
+        step++;
+    return (attn_step)step;
+}
+
+attn_axes attn_step_axes(attn_step step)
+{
+    return steps[step].axes;
+}
+
+attn_values attn_step_values(attn_step step)
+{
+    return steps[step].values;
+}
+
+bool attn_step_is_map(attn_step step)
+{
+    return steps[step].axes == ATTN_AXES_MAP;
+}
+
+bool attn_step_has_keys(attn_step step)
+{
+    return steps[step].axes == ATTN_AXES_MAP || steps[step].axes == ATTN_AXES_MEAN;
+}
+
+/* ---- activations ---- */
+
+#define ACTIVATION_NAME(code, name) [code] = name,
+static const char *const NAMES[] = {ATTN_ACTIVATION_LIST(ACTIVATION_NAME)};
+#undef ACTIVATION_NAME
+
+const char *attn_activation_name(attn_activation activation)
+{
+    return NAMES[activation];
+}
+
+attn_activation attn_activation_from_name(const char *name)
+{
+    size_t activation = sizeof NAMES / sizeof NAMES[0] - 1;
+    while (activation > ATTN_ACTIVATION_NONE && strcmp(name, NAMES[activation]) != 0)
+        activation--;
+    return (attn_activation)activation;
 }

@@ -1,5 +1,5 @@
 /* features.c: how many features a mechanism has, and the random projection of performer. */
-#include "formulas/features.h"
+#include "formulas/formulas.h"
 
 #include <math.h>
 

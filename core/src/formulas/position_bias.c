@@ -1,5 +1,5 @@
 /* position_bias.c: slopes of ALiBi and buckets of T5. */
-#include "formulas/position_bias.h"
+#include "formulas/formulas.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* blas.c: calls OpenBLAS, and narrows counts to its integer type. */
-#include "gemm/blas.h"
+#include "gemm/gemm.h"
 
 #include <assert.h>
 #include <cblas.h>

@@ -1,9 +1,9 @@
 /* panels.c: weights packed once, in the order in which a kernel multiplies with them. */
 #include "attn/panels.h"
 
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
-#include "gemm/products.h"
+#include "gemm/gemm.h"
 #include "kernel/entries.h"
 
 /* W in the orientation of y = x W: the whole weight of rank 2, or the first matrix of rank 3. */

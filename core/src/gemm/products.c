@@ -1,5 +1,5 @@
 /* products.c: the large products of a layer as tasks, each a block of rows and columns. */
-#include "gemm/products.h"
+#include "gemm/gemm.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "gemm/blas.h"
 #include "kernel/entries.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "kernel/entries.h"
 #include "layer/residual.h"
-#include "request/dims.h"
+#include "request/request.h"
 
 /* ---- the network ---- */
 

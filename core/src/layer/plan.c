@@ -8,19 +8,16 @@
 #include "attention/feature_maps.h"
 #include "attention/starts.h"
 #include "base/check.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
-#include "formulas/features.h"
+#include "formulas/formulas.h"
 #include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/queries_keys.h"
 #include "layer/weigh.h"
 #include "mask/resolved.h"
-#include "request/checks.h"
-#include "request/dims.h"
-#include "request/dims_checks.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 /* ---- the steps to keep, and their size ---- */
 
@@ -231,11 +228,11 @@ static bool resolve_masks(const attn_request *request, attn_plan *plan, struct a
 
 static bool check_all(const attn_request *request, attn_plan *plan, struct attn_check *check)
 {
-    return check_ranks(request, check) && attn_words_check(request, check) &&
-           attn_options_check_numbers(&request->options, check) && attn_dims_read(request, &plan->dims, check) &&
-           check_sizes(plan, check) && attn_options_check(request, plan, check) &&
-           resolve_masks(request, plan, check) && attn_score_bias_check(request, plan, check) &&
-           weigh_results(plan, check) && check_work(request, plan, check);
+    return check_ranks(request, check) && attn_options_check_alone(request, check) &&
+           attn_dims_read(request, &plan->dims, check) && check_sizes(plan, check) &&
+           attn_options_check(request, plan, check) && resolve_masks(request, plan, check) &&
+           attn_score_bias_check(request, plan, check) && weigh_results(plan, check) &&
+           check_work(request, plan, check);
 }
 
 attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err)

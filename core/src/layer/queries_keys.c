@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 enum { TOKENS = 64 /* tokens per task, with all their heads */, TAKES_MAX = 10 };
 

@@ -10,10 +10,10 @@
 #include "attention/starts.h"
 #include "base/copy.h"
 #include "base/float_mode.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/features.h"
-#include "gemm/products.h"
+#include "formulas/formulas.h"
+#include "gemm/gemm.h"
 #include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/head_scale.h"
@@ -23,8 +23,7 @@
 #include "layer/stages.h"
 #include "layer/weigh.h"
 #include "mask/resolved.h"
-#include "request/bindings.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 /* ---- products ---- */
 

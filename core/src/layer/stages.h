@@ -6,9 +6,9 @@
 
 #include "attn/arena.h"
 #include "attn/multihead.h"
-#include "gemm/products.h"
+#include "gemm/gemm.h"
 #include "kernel/entries.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 enum { TOKEN_ROWS = 64 /* token rows per task of a norm, a gate or a sum */ };
 

@@ -7,16 +7,15 @@
 #include "attention/feature_maps.h"
 #include "attention/starts.h"
 #include "base/check.h"
-#include "base/pace.h"
-#include "formulas/features.h"
-#include "gemm/products.h"
+#include "base/parallel.h"
+#include "formulas/formulas.h"
+#include "gemm/gemm.h"
 #include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
 #include "mask/resolved.h"
-#include "request/dims.h"
-#include "request/steps.h"
+#include "request/request.h"
 
 /*
  * Only for self-attention with evenly spaced query heads, because an operand has one stride. The backward pass of a

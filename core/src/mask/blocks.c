@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/philox.h"
 

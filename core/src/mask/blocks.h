@@ -1,11 +1,25 @@
 /*
- * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). resolve.c calls the checks,
- * and rows.c calls the rest. A query's position p is its position among the keys.
+ * blocks.h: inside of this room: the document of a key or a query, and block-sparse masks: the matrix and the patterns
+ * of attn_blocks (mask.h). resolve.c calls the checks, and rows.c calls the rest. A query's position p is its position
+ * among the keys.
  */
 #ifndef ATTN_MASK_BLOCKS_H
 #define ATTN_MASK_BLOCKS_H
 
 #include "mask/resolved.h"
+
+/* Only for masks with documents, as the next one. The ids of neighbours are documents_key_stride[1] apart. */
+static inline const int64_t *attn_document_of_key(const attn_mask *mask, size_t b, size_t j)
+{
+    return mask->documents_key + (ptrdiff_t)b * mask->documents_key_stride[0] +
+           (ptrdiff_t)j * mask->documents_key_stride[1];
+}
+
+static inline int64_t attn_document_of_query(const attn_mask *mask, size_t b, size_t i)
+{
+    return mask->documents_query[(ptrdiff_t)b * mask->documents_query_stride[0] +
+                                 (ptrdiff_t)i * mask->documents_query_stride[1]];
+}
 
 /*
  * Checks masks->blocks and the list of global tokens. resolve.c checks the shapes of tensors. watch as in

@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
 #include "mask/blocks.h"
-#include "mask/documents.h"
 
 /* Above every length, and small enough that sums with lengths do not overflow. */
 static const int64_t POSITION_MAX = (int64_t)1 << 40;

@@ -2,10 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/pace.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "mask/blocks.h"
-#include "mask/documents.h"
 #include "mask/resolved.h"
 
 int64_t attn_mask_offset(const attn_mask *mask, size_t b)

@@ -19,7 +19,7 @@ size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtyp
 ATTN_MUST_CHECK attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x,
                                        const attn_runtime *runtime, attn_arena *arena, attn_tensor *y, attn_error *err);
 
-/* token_norm.c: attn_norm_tokens (model.h), for a caller who has set the floating-point mode. */
+/* attn_norm_tokens (model.h), for a caller who has set the floating-point mode. */
 ATTN_MUST_CHECK attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *input,
                                                 const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
                                                 attn_error *err);

@@ -93,7 +93,7 @@ static attn_status score(const attn_prediction_head *head, const attn_tensor *in
         return status;
     struct finish_run run = {head, scores};
     attn_spread(runtime, attn_ceil_div(attn_tensor_count(scores), TASK_NUMBERS), finish_task, &run);
-    return attn_is_cancelled(runtime) ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end") : ATTN_OK;
+    return attn_is_cancelled(runtime) ? attn_fail_stopped(err) : ATTN_OK;
 }
 
 static attn_status predict(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,

@@ -1,5 +1,5 @@
 /* bindings.c: a plan on other data. */
-#include "request/bindings.h"
+#include "request/request.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* dims.c: from the shapes of inputs and weights to the dimensions with their usual names. */
-#include "request/dims.h"
+#include "request/request.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "request/dims_checks.h"
 
 /* ---- inputs ---- */
 
@@ -121,16 +121,21 @@ static bool read_attention_dims(const attn_request *request, attn_dims *dims, st
 /* ---- weights: a layer ---- */
 
 /*
- * A weight that takes another number of features than in. Its number of output features is free, so the error expects
- * any.
+ * A weight that takes another number of features than in, for the reason of the format. Its number of output features is
+ * free, so the error expects any.
  */
-static bool fail_weight(struct attn_check *check, const char *field, const attn_tensor *weight, attn_layout layout,
-                        size_t in, const char *why)
+__attribute__((format(printf, 6, 7))) static bool fail_weight(struct attn_check *check, const char *field,
+                                                              const attn_tensor *weight, attn_layout layout, size_t in,
+                                                              const char *format, ...)
 {
     static const char *const names[] = {[ATTN_LAYOUT_IN_OUT] = "in_out", [ATTN_LAYOUT_OUT_IN] = "out_in"};
     const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;
     const size_t *last = weight->shape + weight->rank - 2;
-    char expected[80], fragment[80], heads[32] = "", received[64], hint[48] = "";
+    char expected[80], fragment[80], heads[32] = "", received[64], why[96], hint[48] = "";
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
     if (weight->rank == 3)
         snprintf(heads, sizeof heads, "%zu, ", weight->shape[0]);
     snprintf(expected, sizeof expected, is_in_out ? "[%s%zu, any]" : "[%sany, %zu]", heads, in);
@@ -223,10 +228,8 @@ static bool read_projection(const attn_affine *affine, const char *name, const a
     attn_layout layout = request->weights.layout;
     if (!read_weight(affine->weight, field, layout, request->options.compute, &own_heads, &in, &out, check))
         return false;
-    char why[96];
-    snprintf(why, sizeof why, "inputs.%s has %zu features", name, d_in);
     if (in != d_in)
-        return fail_weight(check, field, affine->weight, layout, d_in, why);
+        return fail_weight(check, field, affine->weight, layout, d_in, "inputs.%s has %zu features", name, d_in);
     if (own_heads != 0 && own_heads != heads)
         return attn_refuse(check, ATTN_ERR_SHAPE, field, "the weight of %s has %zu heads, %zu expected", name,
                            own_heads, heads);
@@ -268,10 +271,9 @@ static bool read_fused_dims(const attn_request *request, attn_dims *dims, struct
         return attn_refuse_shape(check, field, weights->qkv.weight, NULL, "a fused weight has rank 2");
     if (dims->d_key != dims->d_query || dims->d_value != dims->d_query)
         return attn_refuse(check, ATTN_ERR_SHAPE, "inputs", "a fused weight needs query, key and value of one width");
-    char why[96];
-    snprintf(why, sizeof why, "the inputs have %zu features", dims->d_query);
     if (in != dims->d_query)
-        return fail_weight(check, field, weights->qkv.weight, weights->layout, dims->d_query, why);
+        return fail_weight(check, field, weights->qkv.weight, weights->layout, dims->d_query,
+                           "the inputs have %zu features", dims->d_query);
     if (weights->qkv_order == ATTN_QKV_PER_HEAD && dims->heads != dims->kv_heads)
         return attn_refuse(check, ATTN_ERR_VALUE, "weights.qkv_order",
                            "~ per_head needs as many key heads as query heads; use per_group");
@@ -323,10 +325,9 @@ static bool read_output_dims(const attn_request *request, attn_dims *dims, struc
                                  "an output weight of rank 3 is (heads, d_v, d_out), with layout in_out");
     if (own_heads != 0 && (own_heads != dims->heads || in != dims->d_v))
         return fail_output_heads(output->weight, field, dims, check);
-    char why[96];
-    snprintf(why, sizeof why, "%zu heads give %zu features each", dims->heads, dims->d_v);
     if (own_heads == 0 && in != dims->d_attended)
-        return fail_weight(check, field, output->weight, layout, dims->d_attended, why);
+        return fail_weight(check, field, output->weight, layout, dims->d_attended, "%zu heads give %zu features each",
+                           dims->heads, dims->d_v);
     dims->d_attended = out;
     return check_bias(output->bias, "weights.output.bias", request->options.compute, 0, out, check);
 }
@@ -355,7 +356,7 @@ static bool read_gate_dims(const attn_request *request, attn_dims *dims, struct 
 static bool read_matrix(const attn_affine *affine, const char *name, const attn_request *request, size_t in,
                         const char *giver, size_t *out, struct attn_check *check)
 {
-    char field[64], bias_field[64], why[96];
+    char field[64], bias_field[64];
     size_t own_heads = 0, own_in = 0;
     snprintf(field, sizeof field, "weights.feed_forward.%s.weight", name);
     snprintf(bias_field, sizeof bias_field, "weights.feed_forward.%s.bias", name);
@@ -366,9 +367,8 @@ static bool read_matrix(const attn_affine *affine, const char *name, const attn_
         return false;
     if (own_heads != 0)
         return attn_refuse_shape(check, field, affine->weight, NULL, "a weight of a feed-forward network has rank 2");
-    snprintf(why, sizeof why, "%s %zu features", giver, in);
     if (own_in != in)
-        return fail_weight(check, field, affine->weight, request->weights.layout, in, why);
+        return fail_weight(check, field, affine->weight, request->weights.layout, in, "%s %zu features", giver, in);
     return check_bias(affine->bias, bias_field, request->options.compute, 0, *out, check);
 }
 

@@ -1,5 +1,5 @@
 /*
- * test_starts.c: tests core/src/attention/starts.c, and the checks of core/src/request/check_start.c: attention that
+ * test_starts.c: tests core/src/attention/starts.c, and the checks of core/src/request/options.c: attention that
  * starts at given scores or at given weights.
  */
 #include "attention/starts.h"

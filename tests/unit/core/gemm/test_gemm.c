@@ -1,5 +1,5 @@
 /* test_gemm.c: the products of a layer, by every kernel and by the BLAS, against sums in long double. */
-#include "gemm/products.h"
+#include "gemm/gemm.h"
 
 #include <check.h>
 #include <math.h>

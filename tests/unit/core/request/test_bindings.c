@@ -1,5 +1,5 @@
 /* test_bindings.c: tests core/src/request/bindings.c: one plan, run on many data. */
-#include "request/bindings.h"
+#include "request/request.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* dims_checks.c: checks of one tensor, and of heads. */
-#include "request/dims_checks.h"
+/* tensors.c: checks of one tensor, and of heads. */
+#include "request/request.h"
 
 #include <string.h>
 

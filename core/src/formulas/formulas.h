@@ -1,10 +1,12 @@
-/*
- * features.h: the number of features of attn/mechanism.h, and the random projection of performer in pieces.
- */
-#ifndef ATTN_FORMULAS_FEATURES_H
-#define ATTN_FORMULAS_FEATURES_H
+/* formulas.h: what the options say of position biases and feature maps (attn/position_bias.h, attn/mechanism.h). */
+#ifndef ATTN_FORMULAS_FORMULAS_H
+#define ATTN_FORMULAS_FORMULAS_H
 
 #include "attn/plan.h"
+
+bool attn_has_alibi(const attn_options *options);
+/* The slope of head h; 0 without ALiBi. */
+double attn_slope_of(const attn_options *options, size_t heads, size_t h);
 
 static inline bool attn_has_feature_maps(const attn_options *options)
 {

@@ -1,7 +1,6 @@
-/* dims_start.c: the dimensions of a request that starts at scores or weights. */
-
+/* start.c: the dimensions of a request that starts at scores or weights. */
 #include "base/check.h"
-#include "request/dims_checks.h"
+#include "request/request.h"
 
 static const char *start_field(const attn_request *request)
 {

@@ -1,9 +1,9 @@
 /*
- * products.h: the large products of a layer, y = x W + b, cut into tasks. The kernel multiplies where it is faster than the
+ * gemm.h: the large products of a layer, y = x W + b, cut into tasks. The kernel multiplies where it is faster than the
  * BLAS.
  */
-#ifndef ATTN_GEMM_PRODUCTS_H
-#define ATTN_GEMM_PRODUCTS_H
+#ifndef ATTN_GEMM_GEMM_H
+#define ATTN_GEMM_GEMM_H
 
 #include "attn/plan.h"
 #include "attn/runtime.h"
@@ -57,5 +57,14 @@ bool attn_multiplies_rows_alike(attn_dtype compute, const attn_runtime *runtime)
  */
 void attn_multiply_block(const struct attn_gemm_block *block, attn_dtype compute, const attn_runtime *runtime,
                          void *scratch);
+
+/*
+ * blas.c, the only file that includes cblas.h: y += x W for row-major float or double (dtype):
+ *   x (rows, inner) with row stride x_stride; y (rows, columns) with row stride y_stride, initialised by the caller
+ *   W (inner, columns) with row stride w_stride for ATTN_LAYOUT_IN_OUT; (columns, inner) for ATTN_LAYOUT_OUT_IN
+ * Every size is at least 1 and at most DIMENSION_MAX (base/size.h): plan.c has checked it. Safe from several threads.
+ */
+void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x, size_t x_stride,
+                            const void *w, size_t w_stride, attn_layout layout, void *y, size_t y_stride);
 
 #endif

@@ -1,13 +1,13 @@
-/* check_bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
+/* bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "base/number.h"
-#include "base/pace.h"
-#include "formulas/position_bias.h"
+#include "base/parallel.h"
+#include "formulas/formulas.h"
 #include "mask/resolved.h"
-#include "request/checks.h"
+#include "request/request.h"
 
 static bool check_finite(const attn_tensor *tensor, const char *field, const attn_request *request,
                          struct attn_check *check)

@@ -1,9 +1,9 @@
-/* check_rope.c: options.rope against the dimensions. */
+/* rope.c: options.rope against the dimensions. */
 #include <math.h>
 #include <stdio.h>
 
-#include "base/pace.h"
-#include "request/checks.h"
+#include "base/parallel.h"
+#include "request/request.h"
 
 #define SCALING "options.rope.scaling"
 

@@ -1,0 +1,136 @@
+/*
+ * request.h: what a request asks for, its checks, and its plan on other data.
+ *
+ * Errors name the member that is wrong. Checks that read many numbers ask request->watch whether to stop. field is the
+ * path of a member in the request.
+ */
+#ifndef ATTN_REQUEST_REQUEST_H
+#define ATTN_REQUEST_REQUEST_H
+
+#include "base/check.h"
+
+/* ---- what it asks for ---- */
+
+static inline bool attn_wants(const attn_options *options, attn_step step)
+{
+    return (options->want >> step & 1) != 0;
+}
+
+static inline bool attn_affine_is_given(const attn_affine *affine)
+{
+    return affine->weight != NULL || affine->bias != NULL;
+}
+
+static inline bool attn_feed_forward_is_given(const attn_feed_forward_weights *w)
+{
+    return attn_affine_is_given(&w->up) || attn_affine_is_given(&w->gate) || attn_affine_is_given(&w->down) ||
+           attn_affine_is_given(&w->norm) || attn_affine_is_given(&w->branch_norm);
+}
+
+/* Whether the inputs are normalised, and not the output. */
+static inline bool attn_is_pre_normed(const attn_options *options)
+{
+    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
+}
+
+static inline bool attn_is_post_normed(const attn_options *options)
+{
+    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+}
+
+static inline bool attn_drops_residual(const attn_options *options)
+{
+    return options->dropout > 0 && options->dropout_residual;
+}
+
+/* Whether the result of a branch changes before it is added to the residual. */
+static inline bool attn_changes_branch(const attn_options *options)
+{
+    return options->branch_norm != ATTN_NORM_NONE || (options->residual_scale != 0 && options->residual_scale != 1);
+}
+
+/* Whether the sum before a post-norm is not the result of the output projection. */
+static inline bool attn_changes_sum(const attn_options *options)
+{
+    return options->residual || attn_drops_residual(options) || attn_changes_branch(options);
+}
+
+/* Whether queries and keys are normalised or rotated. */
+static inline bool attn_qk_is_changed(const attn_options *options)
+{
+    return options->rope.layout != ATTN_ROPE_NONE || options->qk_norm != ATTN_NORM_NONE;
+}
+
+/* ---- dimensions ---- */
+
+/*
+ * The largest element count of a tensor, and of the working memory of a run. Sums of such counts, and their bytes, do
+ * not overflow a size_t. No machine has that much memory.
+ */
+#define ATTN_NUMBERS_MAX ((size_t)1 << 48)
+
+/* dims.c: fills *dims from the shapes of inputs and weights; start.c: of a request that starts at scores or weights. */
+ATTN_MUST_CHECK bool attn_dims_read(const attn_request *request, attn_dims *dims, struct attn_check *check);
+ATTN_MUST_CHECK bool attn_dims_read_start(const attn_request *request, attn_dims *dims, struct attn_check *check);
+/* The features of a token that enters the feed-forward network. */
+size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims);
+/* A gain or shift of rows of length numbers, of rank 1; NULL is fine. */
+ATTN_MUST_CHECK bool attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute, size_t length,
+                                    struct attn_check *check);
+
+/* tensors.c: whether a tensor is of the compute type, row-major without gaps, and not too large. */
+ATTN_MUST_CHECK bool attn_check_tensor(const attn_tensor *tensor, const char *field, attn_dtype compute,
+                                       struct attn_check *check);
+/* The same, but it may be of 16 bits where the type is float32: a projection's weight. */
+ATTN_MUST_CHECK bool attn_check_matrix(const attn_tensor *tensor, const char *field, attn_dtype compute,
+                                       struct attn_check *check);
+/* The same, but it may lie anywhere with its features side by side: tokens of attention, and a cache. */
+ATTN_MUST_CHECK bool attn_check_tokens(const attn_tensor *tensor, const char *field, attn_dtype compute,
+                                       struct attn_check *check);
+/* Whether tensor has wanted of what on that axis, as the input other ("inputs.key") has. */
+ATTN_MUST_CHECK bool attn_check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted,
+                                     const char *other, const char *what, struct attn_check *check);
+/* Whether there are heads, and the key heads divide them. */
+ATTN_MUST_CHECK bool attn_check_groups(const attn_dims *dims, struct attn_check *check);
+/* Whether an option asked (not 0) for as many heads as were found. */
+ATTN_MUST_CHECK bool attn_check_heads(size_t asked, size_t found, const char *field, struct attn_check *check);
+/* *each = features / heads; option is the name of what gave the heads. */
+ATTN_MUST_CHECK bool attn_split_features(size_t features, size_t heads, const char *field, const char *option,
+                                         size_t *each, struct attn_check *check);
+
+/* ---- options ---- */
+
+/* options.c: that members of an enumeration's type hold one of its values, and numbers on their own. */
+ATTN_MUST_CHECK bool attn_options_check_alone(const attn_request *request, struct attn_check *check);
+/*
+ * All options against plan->dims and the rest of the request; calls the next three checks. Writes into *plan how many
+ * heads, queries and keys the selections of maps keep.
+ */
+ATTN_MUST_CHECK bool attn_options_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
+/* norms.c: the feed-forward network of a block, the norms and the factor of branches; and qk_norm. */
+ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
+                                             struct attn_check *check);
+ATTN_MUST_CHECK bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
+ATTN_MUST_CHECK bool attn_check_eps(double eps, const char *field, struct attn_check *check);
+/* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
+ATTN_MUST_CHECK bool attn_rope_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
+/* bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
+ATTN_MUST_CHECK bool attn_score_bias_check(const attn_request *request, const attn_plan *plan,
+                                           struct attn_check *check);
+
+/* ---- bindings.c ---- */
+
+/* A plan for one run. Its inputs point to tensors, so it stays where it is. */
+struct attn_bound {
+    attn_plan plan;
+    attn_tensor tensors[7];
+};
+
+/*
+ * *bound = plan with the data of bindings (NULL: none). ATTN_ERR_FIELD names an input that the request does not have, or
+ * that has no data. grad_output is not read.
+ */
+ATTN_MUST_CHECK attn_status attn_bind(const attn_plan *plan, const attn_bindings *bindings, struct attn_bound *bound,
+                                      attn_error *err);
+
+#endif
