@@ -1,10 +1,9 @@
-/* feature_maps.c: attention by feature maps: what a run takes, and its stages. */
-#include "attention/feature_maps.h"
+/* feature_maps.c: attention by feature maps: what the mask means for it, what a run takes, and its stages. */
+#include "attention/attention.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/feature_keys.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
@@ -144,6 +143,36 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
 
 /* ---- what the stages read ---- */
 
+void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix)
+{
+    struct attn_pace pace = attn_pace_begin(watch);
+    attn_mask without = *mask;
+    without.padding = NULL;
+    *is_running = *is_prefix = false;
+    if (attn_mask_has_lookup(&without))
+        return;
+    bool differs = false;
+    for (size_t b = 0; b < mask->batch; b++) {
+        size_t end = 0;
+        for (size_t i = 0; i < mask->q_len; i++) {
+            const attn_span span = attn_mask_span(mask, b, i);
+            if (attn_pace_stops(&pace, ATTN_PACE_ROW) || (span.from != 0 && span.from < span.to))
+                return;
+            differs |= end != 0 && span.from < span.to && span.to != end;
+            end = span.from < span.to ? span.to : end;
+        }
+    }
+    *is_running = true;
+    *is_prefix = differs;
+}
+
+/* Whether padding leaves key j of item b visible. */
+static bool is_real(const attn_mask *mask, size_t b, size_t j)
+{
+    return mask->padding == NULL ||
+           mask->padding[(ptrdiff_t)b * mask->padding_stride[0] + (ptrdiff_t)j * mask->padding_stride[1]] != 0;
+}
+
 struct preparation {
     struct attn_feature_job *job;
     const attn_plan *plan;
@@ -173,7 +202,7 @@ static bool describe_items(struct preparation *run)
         }
         item->block_keys = run->job->is_running && is_prefix ? FEATURE_TILE : FEATURE_SPLIT;
         item->blocks = attn_ceil_div(item->end, item->block_keys);
-        while (item->first_seen < item->end && !attn_feature_is_real(mask, b, item->first_seen))
+        while (item->first_seen < item->end && !is_real(mask, b, item->first_seen))
             item->first_seen++;
     }
     return true;
@@ -215,7 +244,26 @@ static void find_seen(struct preparation *run)
     }
     for (size_t head = 0; head < kv_heads && !attn_is_cancelled(run->runtime); head++)
         for (size_t j = 0; j < heads->kv_len; j++)
-            run->is_seen[head * heads->kv_len + j] = attn_feature_is_real(heads->mask, head / heads->kv_heads, j);
+            run->is_seen[head * heads->kv_len + j] = is_real(heads->mask, head / heads->kv_heads, j);
+}
+
+/* P of performer, given or drawn: (m, d_k), and d_k numbers of scratch behind it. False when the run was cancelled. */
+static bool draw_projection(const attn_mechanism *mechanism, attn_dtype compute, size_t d_k,
+                            const attn_runtime *runtime, double *projection)
+{
+    const size_t m = attn_mechanism_features(mechanism, d_k);
+    if (mechanism->projection != NULL) {
+        for (size_t n = 0; n < m * d_k; n++)
+            projection[n] = attn_number_get(mechanism->projection->data, compute, n);
+        return true;
+    }
+    for (size_t r = 0; r < m; r++) {
+        if (attn_is_cancelled(runtime))
+            return false;
+        attn_performer_direction(mechanism->seed, r, d_k, projection);
+    }
+    attn_performer_lengths(mechanism->seed, m, d_k, projection + m * d_k, projection);
+    return true;
 }
 
 /* P times sqrt(|scale|), padded with rows of 0. */
@@ -230,7 +278,7 @@ static attn_status prepare_projection(struct preparation *run, attn_arena *arena
     job->projection_transposed = attn_arena_take(arena, job->phi_stride * d_k, element);
     if (projection == NULL || drawn == NULL || job->projection_transposed == NULL)
         return ATTN_ERR_NO_MEMORY;
-    if (!attn_feature_projection(job->mechanism, run->plan->compute, d_k, run->runtime, drawn))
+    if (!draw_projection(job->mechanism, run->plan->compute, d_k, run->runtime, drawn))
         return ATTN_ERR_CANCELLED;
     const double factor = sqrt(fabs(run->plan->scale));
     for (size_t n = 0; n < job->m * d_k; n++)

@@ -1,12 +1,10 @@
 /* starts.c: attention from given scores or given weights, row by row. */
-#include "attention/starts.h"
+#include "attention/attention.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "attention/distance_bias.h"
-#include "attention/seen.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"

@@ -1,7 +1,7 @@
 /* features.c: the backward pass of linear and performer: what a run takes, and its stages. */
 #include "backward/features.h"
 
-#include "attention/feature_maps.h"
+#include "attention/attention.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"
-#include "layer/feed_forward.h"
+#include "layer/layer.h"
 #include "request/request.h"
 
 enum { NUMBERS = 8192 }; /* per task of an elementwise loop */

@@ -17,7 +17,7 @@ struct attn_gradient_heads {
     void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
     void *grad_bias;                              /* in the shape of the given bias, row-major; NULL: not wanted */
     size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
-    /* (batch, heads, q_len + kv_len): of biases by distance, in the order of distance_bias.h, a vector per item and
+    /* (batch, heads, q_len + kv_len): of biases by distance, in the order of attn_distance_bias_make, a vector per item and
      * head; NULL: not wanted */
     double *grad_distance;
     void *grad_sinks;     /* (heads), of the compute type; NULL: not wanted */

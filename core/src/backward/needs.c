@@ -7,15 +7,14 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "attention/distance_bias.h"
+#include "attention/attention.h"
 #include "backward/features.h"
 #include "backward/feed_forward.h"
 #include "backward/projection.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
 #include "formulas/formulas.h"
-#include "layer/queries_keys.h"
-#include "layer/weigh.h"
+#include "layer/layer.h"
 #include "mask/resolved.h"
 #include "request/request.h"
 

@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "attention/distance_bias.h"
-#include "attention/operand.h"
-#include "backward/distance.h"
+#include "attention/attention.h"
 #include "backward/features.h"
 #include "backward/feed_forward.h"
 #include "backward/needs.h"
@@ -16,10 +14,7 @@
 #include "base/size.h"
 #include "formulas/formulas.h"
 #include "formulas/philox.h"
-#include "layer/head_scale.h"
-#include "layer/queries_keys.h"
-#include "layer/run.h"
-#include "layer/weigh.h"
+#include "layer/layer.h"
 #include "mask/resolved.h"
 #include "request/request.h"
 

@@ -1,5 +1,5 @@
 /* contribution.c: the norms of transformed values, and the weights times them. */
-#include "layer/contribution.h"
+#include "layer/stages.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "layer/projection.h"
-#include "layer/stages.h"
 
 enum { KEYS = 256 }; /* whose norms stand side by side, whichever keys are kept */
 
@@ -22,19 +20,16 @@ struct contribution {
 
 static bool is_wanted(const attn_plan *plan)
 {
-    return (plan->want >> ATTN_STEP_CONTRIBUTION & 1) != 0;
-}
-
-size_t attn_contribution_numbers(const attn_request *request, const attn_dims *d)
-{
-    return attn_wants(&request->options, ATTN_STEP_CONTRIBUTION)
-               ? d->batch * d->kv_len * (d->kv_heads * d->d_v + d->d_attended)
-               : 0;
+    return attn_wants(&plan->request.options, ATTN_STEP_CONTRIBUTION);
 }
 
 size_t attn_contribution_bytes(const attn_plan *plan)
 {
-    return is_wanted(plan) ? plan->selected_heads * plan->dims.batch * plan->dims.kv_len * sizeof(double) : 0;
+    const attn_dims *d = &plan->dims;
+    const size_t numbers = d->kv_heads * d->d_v + d->d_attended; /* of each key */
+    return is_wanted(plan) ? d->batch * d->kv_len *
+                                 (numbers * attn_dtype_bytes(plan->compute) + plan->selected_heads * sizeof(double))
+                           : 0;
 }
 
 double attn_contribution_flops(const attn_plan *plan)
@@ -149,6 +144,8 @@ attn_status attn_layer_contribution(struct layer_run *run)
 {
     const attn_plan *plan = run->plan;
     const attn_dims *d = &plan->dims;
+    if (!is_wanted(plan))
+        return ATTN_OK;
     struct contribution own = {
         .run = run,
         .values = layer_take(run, d->kv_heads * d->batch * d->kv_len * d->d_v),

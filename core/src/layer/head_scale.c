@@ -1,5 +1,5 @@
 /* head_scale.c: a factor for each head. */
-#include "layer/head_scale.h"
+#include "layer/layer.h"
 
 #include <string.h>
 

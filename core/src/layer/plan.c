@@ -1,23 +1,103 @@
 /* plan.c: checks a request, and computes its dimensions, masks, kept steps, bytes and FLOPs. */
-#include "attn/plan.h"
+#include "layer/stages.h"
 
 #include <math.h>
 
-#include "attention/distance_bias.h"
-#include "attention/feature_keys.h"
-#include "attention/feature_maps.h"
-#include "attention/starts.h"
 #include "base/check.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
 #include "formulas/formulas.h"
-#include "layer/contribution.h"
-#include "layer/feed_forward.h"
-#include "layer/queries_keys.h"
-#include "layer/weigh.h"
 #include "mask/resolved.h"
 #include "request/request.h"
+
+/* ---- what a plan and its runs must agree on ---- */
+
+/*
+ * Only for self-attention with evenly spaced query heads, because an operand has one stride. The backward pass of a
+ * qk_norm needs queries and keys in arrays of their own.
+ */
+bool attn_projects_at_once(const attn_request *request, const attn_dims *dims)
+{
+    const attn_weights *weights = &request->weights;
+    if (weights->qkv.weight == NULL || request->inputs.key != NULL || request->inputs.value != NULL)
+        return false;
+    const attn_projection to_q = attn_projection_of(weights, dims, PROJECT_Q);
+    return request->options.qk_norm == ATTN_NORM_NONE && attn_projection_head_step(&to_q, dims->d_k) > 0;
+}
+
+size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
+{
+    size_t slots = dims->d_gate == 0 ? 1 : 1 + attn_projection_of(&request->weights, dims, PROJECT_GATE).slices;
+    for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
+        slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
+    return slots;
+}
+
+size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_request *request)
+{
+    const attn_dtype compute = request->options.compute;
+    return attn_products_scratch_bytes(kernel, compute, attn_projection_narrow_inner(&request->weights, compute));
+}
+
+/* The mean is over all heads, so the kept attention map is enough, unless it has a selection of heads. */
+bool attn_needs_mean_source(const attn_request *request)
+{
+    const attn_options *options = &request->options;
+    return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
+           (!attn_wants(options, ATTN_STEP_ATTENTION) || !attn_selects_all(&options->heads));
+}
+
+/* The same as a double, which cannot overflow, for a plan whose size is not checked yet. */
+static double mean_source_numbers(const attn_plan *plan)
+{
+    return (double)plan->dims.batch * (double)plan->dims.heads * (double)plan->selected_queries *
+           (double)plan->selected_keys;
+}
+
+size_t attn_mean_source_count(const attn_plan *plan)
+{
+    return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
+}
+
+static bool gathers(const attn_request *request)
+{
+    const attn_inputs *inputs = &request->inputs;
+    const attn_tensor *const read[] = {inputs->query, inputs->key, inputs->value};
+    bool any = inputs->past_key != NULL;
+    for (size_t n = 0; n < sizeof read / sizeof *read; n++)
+        any = any || (read[n] != NULL && read[n]->dtype != request->options.compute);
+    return any;
+}
+
+struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    return (struct attn_heads_job){
+        .batch = d->batch,
+        .heads = d->heads,
+        .kv_heads = d->kv_heads,
+        .q_len = d->q_len,
+        .kv_len = d->kv_len,
+        .d_k = d->d_k,
+        .d_v = d->d_v,
+        .k.past_len = d->past_len,
+        .v.past_len = d->past_len,
+        .gathers = gathers(request),
+        .compute = plan->compute,
+        .bf16_products = options->bf16_products,
+        .mask = attn_mask_of(plan),
+        .scale = plan->scale,
+        .softcap = options->softcap,
+        .sinks = options->sinks,
+        .dropout = options->dropout_attention ? options->dropout : 0,
+        .dropout_seed = options->dropout_seed,
+        .kept_heads = plan->selected_heads,
+        .kept_queries = plan->selected_queries,
+        .kept_keys = plan->selected_keys,
+    };
+}
 
 /* ---- the steps to keep, and their size ---- */
 
@@ -161,6 +241,67 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         plan->time_flops += attn_starts_time_flops(plan);
 }
 
+/* ---- memory ---- */
+
+enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that one run takes from the arena */
+
+/* After the heads, without a feed-forward network: at most one array per stage. The last one may be a wanted step. */
+static size_t token_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_attended;
+    size_t stages = request->weights.output.weight != NULL;
+    stages += attn_changes_sum(options);
+    stages += attn_is_post_normed(options);
+    size_t numbers = context + stages * out;
+    if (options->head_scale != NULL)
+        numbers += context;
+    if (d->d_gate > 0) /* the gate, and its product with concat */
+        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
+    const attn_step last = d->d_ff > 0 ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT;
+    return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
+}
+
+static void weigh_memory(attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const size_t element = attn_dtype_bytes(plan->compute);
+    size_t numbers = token_numbers(plan, request);
+    if (request->is_layer)
+        numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
+    if (attn_is_pre_normed(&request->options))
+        numbers += d->batch * d->q_len * d->d_query;
+    if (attn_needs_mean_source(request))
+        numbers += attn_mean_source_count(plan);
+    numbers += attn_feed_forward_numbers(request, d);
+    numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan));
+    struct attn_heads_job job = attn_describe_job(plan, request);
+    const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
+                               ATTN_STEP_DROPPED};
+    for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
+        job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
+    if (attn_wants(&request->options, ATTN_STEP_CONTRIBUTION))
+        job.map[MAP_ATTENTION].data = plan;
+    job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
+    const bool has_feature_maps = attn_has_feature_maps(&request->options);
+    const bool starts = attn_start_of(&request->inputs) != NULL;
+    const size_t scratch = starts             ? attn_starts_scratch_bytes(&job)
+                           : has_feature_maps ? attn_feature_maps_scratch_bytes(plan, request)
+                                              : attn_heads_scratch_bytes(&job);
+    const size_t shared = starts             ? attn_starts_shared_bytes(&job)
+                          : has_feature_maps ? attn_feature_maps_shared_bytes(plan, request)
+                                             : attn_heads_shared_bytes(&job);
+    plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
+    if (request->is_layer)
+        plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
+    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan, request) +
+                          attn_product_slots(request, d) * sizeof(struct attn_product) +
+                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+}
+
+/* ---- checks ---- */
+
 /* The limit holds for empty tensors too, so that a request without data cannot cause a long loop over heads. */
 enum { HEADS_MAX = 1 << 20 };
 
@@ -204,7 +345,7 @@ static bool check_work(const attn_request *request, const attn_plan *plan, struc
 {
     double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;
     if (attn_needs_mean_source(request))
-        numbers += attn_mean_source_numbers(plan);
+        numbers += mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
     if (numbers > (double)ATTN_NUMBERS_MAX)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
@@ -255,7 +396,7 @@ attn_status attn_plan_make_named(const attn_request *request, attn_namer *names,
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))
         return attn_fail_stopped(err);
-    attn_multihead_weigh(plan, request);
+    weigh_memory(plan, request);
     return ATTN_OK;
 }
 

@@ -1,10 +1,10 @@
 /* queries_keys.c: normalises and rotates queries and keys. */
-#include "layer/queries_keys.h"
+#include "layer/layer.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/operand.h"
+#include "attention/attention.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "kernel/entries.h"
@@ -32,6 +32,12 @@ struct part {
     size_t first_task;
 };
 
+struct qk_run;
+
+/* Normalises and rotates tokens from … to of one item, or rotates them back. row: scratch memory. */
+typedef void change_tokens(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to,
+                           char *row);
+
 struct qk_run {
     const attn_plan *plan;
     const attn_request *request;
@@ -49,16 +55,18 @@ struct qk_run {
     /* what part_task does */
     struct part parts[2];
     size_t part_count;
+    change_tokens *change;
     char *scratch;
     size_t scratch_bytes;
 };
 
 /* ---- tables of cosines and sines ---- */
 
-static const struct table *table_of(const attn_rope_side *side, struct table *table)
+/* The given table of a side, if it has one. */
+static void take_given(const attn_rope_side *side, struct table *table)
 {
     if (side->cos == NULL)
-        return table;
+        return;
     *table = (struct table){.cos = side->cos->data, .sin = side->sin->data};
     if (side->positions != NULL) {
         const attn_tensor *p = side->positions;
@@ -67,7 +75,6 @@ static const struct table *table_of(const attn_rope_side *side, struct table *ta
     } else if (side->cos->rank == 3 && side->cos->shape[0] > 1) {
         table->batch_step = side->cos->shape[1];
     }
-    return table;
 }
 
 static void table_task(void *argument, size_t index, size_t worker)
@@ -132,8 +139,8 @@ static attn_status make_tables(struct qk_run *run, attn_error *err)
     run->key_table = run->query_table;
     if (is_made && !shares && rope->key.cos == NULL)
         is_made = make_table(run, &rope->key, &run->key_table);
-    table_of(&rope->query, &run->query_table);
-    table_of(&rope->key, &run->key_table);
+    take_given(&rope->query, &run->query_table);
+    take_given(&rope->key, &run->key_table);
     return is_made ? ATTN_OK : attn_fail_no_memory(err);
 }
 
@@ -187,18 +194,17 @@ static size_t table_row(const struct table *t, size_t b, size_t token)
     return t->positions != NULL ? (size_t)t->positions[b * t->positions_step + token] : b * t->batch_step + token;
 }
 
-static void turn(const struct qk_run *run, const struct part *part, size_t b, size_t token, const char *x, char *y)
+static void turn(const struct qk_run *run, const struct part *part, size_t b, size_t token, bool is_back, const char *x,
+                 char *y)
 {
     const struct table *t = part->table;
     const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
     const struct attn_rotation rotation = {
-        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim};
+        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = is_back};
     run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
 }
 
-/* Normalises and rotates tokens from … to of one item. */
-static void change_tokens(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to,
-                          char *row)
+static void change(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to, char *row)
 {
     const size_t bytes = part->d * run->element;
     for (size_t token = from; token < to; token++) {
@@ -208,7 +214,7 @@ static void change_tokens(const struct qk_run *run, const struct part *part, siz
             const char *x = part->norm != NULL ? row + h * bytes : source(run, part, b, h, token, row);
             char *y = target(run, part, b, h, token);
             if (part->table != NULL)
-                turn(run, part, b, token, x, y);
+                turn(run, part, b, token, false, x, y);
             else
                 memcpy(y, x, bytes);
         }
@@ -223,23 +229,28 @@ static void part_task(void *argument, size_t index, size_t worker)
         part++;
     const size_t across = attn_ceil_div(part->len, TOKENS), block = index - part->first_task;
     const size_t b = block / across, first = block % across * TOKENS;
-    change_tokens(run, part, b, first, attn_min(first + TOKENS, part->len), run->scratch + worker * run->scratch_bytes);
+    run->change(run, part, b, first, attn_min(first + TOKENS, part->len), run->scratch + worker * run->scratch_bytes);
 }
 
-static attn_status run_parts(struct qk_run *run, attn_error *err)
+static void run_parts(struct qk_run *run)
 {
     size_t tasks = 0;
     for (size_t p = 0; p < run->part_count; p++) {
-        struct part *part = &run->parts[p];
-        const size_t batch = run->plan->dims.batch;
-        part->to = attn_arena_take(run->arena, batch * part->heads * part->len * part->d, run->element);
-        if (part->to == NULL)
-            return attn_fail_no_memory(err);
-        part->first_task = tasks;
-        tasks += batch * attn_ceil_div(part->len, TOKENS);
+        run->parts[p].first_task = tasks;
+        tasks += run->plan->dims.batch * attn_ceil_div(run->parts[p].len, TOKENS);
     }
     attn_spread(run->runtime, tasks, part_task, run);
-    return ATTN_OK;
+}
+
+static attn_status prepare(struct qk_run *run, size_t scratch_bytes, attn_error *err)
+{
+    run->kernel = attn_kernel_of(run->runtime->kernel, run->plan->compute);
+    run->element = attn_dtype_bytes(run->plan->compute);
+    run->scratch_bytes = scratch_bytes;
+    run->scratch = attn_arena_take(run->arena, run->runtime->threads, scratch_bytes);
+    if (run->scratch == NULL)
+        return attn_fail_no_memory(err);
+    return run->plan->rope_dim != 0 ? make_tables(run, err) : ATTN_OK;
 }
 
 /* Kernels read queries in their own type. */
@@ -277,25 +288,20 @@ static struct attn_operand changed(const struct qk_run *run, const struct part *
 attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                         attn_arena *arena, struct attn_heads_job *job, attn_error *err)
 {
-    struct qk_run run = {.plan = plan,
-                         .request = request,
-                         .runtime = runtime,
-                         .kernel = attn_kernel_of(runtime->kernel, plan->compute),
-                         .arena = arena,
-                         .element = attn_dtype_bytes(plan->compute),
-                         .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
+    struct qk_run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .change = change};
     if (!attn_qk_is_changed(&request->options) && !widens_queries(plan, request))
         return ATTN_OK;
-    run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
-    if (run.scratch == NULL)
-        return attn_fail_no_memory(err);
-    attn_status status = plan->rope_dim != 0 ? make_tables(&run, err) : ATTN_OK;
+    const attn_status status = prepare(&run, attn_qk_scratch_bytes(plan, request), err);
     if (status != ATTN_OK)
         return status;
     describe_parts(&run, job);
-    status = run_parts(&run, err);
-    if (status != ATTN_OK)
-        return status;
+    for (size_t p = 0; p < run.part_count; p++) {
+        struct part *part = &run.parts[p];
+        part->to = attn_arena_take(arena, plan->dims.batch * part->heads * part->len * part->d, run.element);
+        if (part->to == NULL)
+            return attn_fail_no_memory(err);
+    }
+    run_parts(&run);
     job->q = changed(&run, &run.parts[0]);
     if (run.part_count > 1)
         job->k.added = changed(&run, &run.parts[1]);
@@ -304,24 +310,13 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
 
 /* ---- the backward pass ---- */
 
-static void turn_back_task(void *argument, size_t index, size_t worker)
+static void turn_back(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to, char *row)
 {
-    const struct qk_run *run = argument;
-    const struct part *part = run->parts;
-    while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
-        part++;
-    const size_t across = attn_ceil_div(part->len, TOKENS), block = index - part->first_task;
-    const size_t b = block / across, first = block % across * TOKENS, last = attn_min(first + TOKENS, part->len);
-    char *x = run->scratch + worker * run->scratch_bytes;
-    const struct attn_rotation rotation = {
-        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = true};
-    for (size_t token = first; token < last && !attn_is_cancelled(run->runtime); token++)
+    for (size_t token = from; token < to && !attn_is_cancelled(run->runtime); token++)
         for (size_t h = 0; h < part->heads; h++) {
             char *y = (char *)(uintptr_t)attn_operand_row(&part->from, b, h, token).data;
-            const struct table *t = part->table;
-            const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
-            memcpy(x, y, part->d * run->element);
-            run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
+            memcpy(row, y, part->d * run->element);
+            turn(run, part, b, token, true, row, y);
         }
 }
 
@@ -336,32 +331,19 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
                               attn_error *err)
 {
     const attn_dims *d = &plan->dims;
-    struct qk_run run = {.plan = plan,
-                         .request = request,
-                         .runtime = runtime,
-                         .kernel = attn_kernel_of(runtime->kernel, plan->compute),
-                         .arena = arena,
-                         .element = attn_dtype_bytes(plan->compute),
-                         .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
+    struct qk_run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .change = turn_back};
     if (plan->rope_dim == 0)
         return ATTN_OK;
-    run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
-    if (run.scratch == NULL)
-        return attn_fail_no_memory(err);
-    attn_status status = make_tables(&run, err);
+    const attn_status status = prepare(&run, attn_qk_turn_back_scratch_bytes(plan), err);
     if (status != ATTN_OK)
         return status;
-    size_t tasks = 0;
     const struct part parts[] = {
         {.from = *grad_q, .heads = d->heads, .len = d->q_len, .d = d->d_k, .table = &run.query_table},
         {.from = *grad_k, .heads = d->kv_heads, .len = attn_new_len(d), .d = d->d_k, .table = &run.key_table}};
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
-        if (parts[p].from.data != NULL) {
-            run.parts[run.part_count] = parts[p];
-            run.parts[run.part_count++].first_task = tasks;
-            tasks += d->batch * attn_ceil_div(parts[p].len, TOKENS);
-        }
-    attn_spread(run.runtime, tasks, turn_back_task, &run);
+        if (parts[p].from.data != NULL)
+            run.parts[run.part_count++] = parts[p];
+    run_parts(&run);
     return ATTN_OK;
 }
 

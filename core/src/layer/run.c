@@ -1,27 +1,14 @@
 /* run.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm, feed-forward. */
-#include "layer/run.h"
+#include "layer/stages.h"
 
 #include <string.h>
 
-#include "attention/distance_bias.h"
-#include "attention/feature_maps.h"
-#include "attention/heads.h"
-#include "attention/operand.h"
-#include "attention/starts.h"
-#include "base/copy.h"
+#include "attention/attention.h"
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/formulas.h"
 #include "gemm/gemm.h"
-#include "layer/contribution.h"
-#include "layer/feed_forward.h"
-#include "layer/head_scale.h"
-#include "layer/projection.h"
-#include "layer/queries_keys.h"
-#include "layer/residual.h"
-#include "layer/stages.h"
-#include "layer/weigh.h"
 #include "mask/resolved.h"
 #include "request/request.h"
 
@@ -53,16 +40,10 @@ static attn_status prepare_inputs(struct layer_run *run)
         run->x_v = inputs->value == NULL ? NULL : inputs->value->data;
         return ATTN_OK;
     }
-    run->x_q = inputs->query->data;
-    if (attn_is_pre_normed(&run->request->options)) {
-        attn_status status = attn_layer_pre_norm(run);
-        if (status != ATTN_OK)
-            return status;
-        run->x_q = run->normed;
-    }
+    const attn_status status = attn_layer_pre_norm(run);
     run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
     run->x_v = inputs->value == NULL ? run->x_k : inputs->value->data;
-    return ATTN_OK;
+    return status;
 }
 
 static attn_status take_products(struct layer_run *run)
@@ -289,60 +270,7 @@ static attn_status project_output(struct layer_run *run)
     return ATTN_OK;
 }
 
-/* ---- the result ---- */
-
-static void show_steps(struct layer_run *run)
-{
-    attn_tensor *step = run->result->step;
-    step[ATTN_STEP_Q] = attn_operand_view(&run->q, &step[ATTN_STEP_Q]);
-    step[ATTN_STEP_K] = attn_operand_view(&run->k, &step[ATTN_STEP_K]);
-    step[ATTN_STEP_V] = attn_operand_view(&run->v, &step[ATTN_STEP_V]);
-    step[ATTN_STEP_Q_ROTATED] = attn_operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
-    step[ATTN_STEP_K_ROTATED] = attn_operand_view(&run->present_k, &step[ATTN_STEP_K_ROTATED]);
-    step[ATTN_STEP_PRESENT_KEY] = attn_operand_view(&run->present_k, &step[ATTN_STEP_PRESENT_KEY]);
-    step[ATTN_STEP_PRESENT_VALUE] = attn_operand_view(&run->present_v, &step[ATTN_STEP_PRESENT_VALUE]);
-    step[ATTN_STEP_CONTEXT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
-    step[ATTN_STEP_CONCAT].data = run->scaled;
-    step[ATTN_STEP_GATED].data = run->gated;
-    step[ATTN_STEP_PROJECTED].data = run->projected;
-    step[ATTN_STEP_RESIDUAL].data = run->summed;
-    step[ATTN_STEP_ATTENTION_OUTPUT].data = run->attended;
-    step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
-    if (run->plan->dims.query_rank == 4)
-        step[ATTN_STEP_OUTPUT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
-    step[ATTN_STEP_OUTPUT].data = run->output;
-}
-
-/* Copies every wanted step that is not yet where the plan wants it, or is of 16 bits like the input that it shows. */
-static attn_status hand_over(struct layer_run *run)
-{
-    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
-        attn_tensor to = run->plan->step[step];
-        attn_tensor *from = &run->result->step[step];
-        if (!layer_wants(run, (attn_step)step) || (to.data == NULL && from->dtype == to.dtype))
-            continue;
-        if (to.data == NULL)
-            to.data = layer_take(run, attn_tensor_count(&to));
-        if (to.data == NULL)
-            return attn_fail_no_memory(run->err);
-        if (from->data != to.data)
-            attn_tensor_copy(from, &to, run->runtime);
-        *from = to;
-    }
-    return ATTN_OK;
-}
-
-static attn_status run_contribution(struct layer_run *run)
-{
-    return layer_wants(run, ATTN_STEP_CONTRIBUTION) ? attn_layer_contribution(run) : ATTN_OK;
-}
-
-static attn_status finish(struct layer_run *run)
-{
-    show_steps(run);
-    const attn_status status = hand_over(run);
-    return status == ATTN_OK && attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : status;
-}
+/* ---- the run ---- */
 
 /* The stages of a run in their order; the first failure ends it. */
 static attn_status (*const stages[])(struct layer_run *run) = {
@@ -354,12 +282,12 @@ static attn_status (*const stages[])(struct layer_run *run) = {
     scale_heads,
     gate_heads,
     project_output,
-    run_contribution,
+    attn_layer_contribution,
     attn_layer_finish,
     attn_layer_feed_forward,
     attn_layer_reduce_maps,
     attn_layer_present,
-    finish,
+    attn_layer_hand_over,
 };
 
 attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
@@ -368,7 +296,7 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtim
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
-        if (plan->step[step].data != NULL) /* hand_over() goes there at the end */
+        if (plan->step[step].data != NULL) /* attn_layer_hand_over goes there at the end */
             result->step[step] =
                 attn_tensor_view(NULL, plan->step[step].dtype, plan->step[step].rank, plan->step[step].shape);
     struct layer_run run = {.plan = plan,

@@ -1,13 +1,10 @@
 /*
- * stages.h: the state that run.c, maps.c, residual.c and feed_forward.c share during a run.
+ * stages.h: the state of a run, and its stages beside those of run.c.
  */
 #ifndef ATTN_LAYER_STAGES_H
 #define ATTN_LAYER_STAGES_H
 
-#include "attn/arena.h"
-#include "attn/multihead.h"
-#include "gemm/gemm.h"
-#include "kernel/entries.h"
+#include "layer/layer.h"
 #include "request/request.h"
 
 enum { TOKEN_ROWS = 64 /* token rows per task of a norm, a gate or a sum */ };
@@ -24,19 +21,18 @@ struct layer_run {
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     struct attn_operand present_k, present_v;
-    char *context;      /* of the heads, in the layout of context_operand */
+    char *context;      /* of the heads, in the layout of job.context */
     char *scaled;       /* context times head_scale, in the same layout; context without head_scale */
     char *gate, *gated; /* gated is scaled without a gate */
     char *projected, *summed, *output;
-    char *attended;             /* with a feed-forward network: the output before it */
-    char *ff_normed, *expanded; /* its input after a pre-norm, and its result */
-    const char *ff_input;       /* its input */
+    char *attended;       /* with a feed-forward network: the output before it */
+    const char *ff_input; /* what it reads, after a pre-norm */
+    char *expanded;       /* its result */
     struct attn_product *products;
     size_t product_count;
     char *product_scratch;
     struct attn_heads_job job;
     char *mean_source;
-    char *normed; /* the queries after a pre-norm */
 };
 
 /* count numbers of the compute type. */
@@ -60,20 +56,41 @@ static inline size_t layer_query_tokens(const struct layer_run *run)
     return run->plan->dims.batch * run->plan->dims.q_len;
 }
 
-/* maps.c: the maps, their mean over heads, the mask, and rows with one number per query. */
+/* ---- branches.c: norm before, network, residual and norm after ---- */
+
+/* run->x_q = norm(query), or the query itself without a pre-norm. */
+ATTN_MUST_CHECK attn_status attn_layer_pre_norm(struct layer_run *run);
+/*
+ * run->summed = query + dropout(projected), run->output = norm(summed), each only if the request asks for it. A result
+ * overwrites its input, unless the input is a wanted step or belongs to the steps of the heads.
+ */
+ATTN_MUST_CHECK attn_status attn_layer_finish(struct layer_run *run);
+/* Numbers that attn_layer_feed_forward takes from the arena, beyond the steps that request wants. */
+size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *dims);
+/* Without a network it does nothing. With one, run->output becomes run->attended, and then the output of the block. */
+ATTN_MUST_CHECK attn_status attn_layer_feed_forward(struct layer_run *run);
+
+/* ---- steps.c: what a run keeps ---- */
 
 /* Takes memory for the maps and rows that the heads fill, and turns the selections into slots. */
 ATTN_MUST_CHECK attn_status attn_layer_take_maps(struct layer_run *run);
 /* Computes attention_mean and mask, after the heads. */
 ATTN_MUST_CHECK attn_status attn_layer_reduce_maps(struct layer_run *run);
-
-/* present.c: the cache of the next request: the rows of the cache and the new rows in one array. */
-
 /*
- * Sets run->present_k and run->present_v, if a wanted step shows them: the new rows where there is no cache; else an
- * array where the caller wants it, or one of its own. A cache that lies at the beginning of that array stays there.
- * ATTN_OK or ATTN_ERR_NO_MEMORY.
+ * The cache of the next request. Sets run->present_k and run->present_v, if a wanted step shows them: the new rows where
+ * there is no cache; else an array where the caller wants it, or one of its own, with the rows of the cache and the new
+ * rows. A cache that lies at the beginning of that array stays there. ATTN_OK or ATTN_ERR_NO_MEMORY.
  */
 ATTN_MUST_CHECK attn_status attn_layer_present(struct layer_run *run);
+/* Shows the steps in the result, copied to where the plan wants them. */
+ATTN_MUST_CHECK attn_status attn_layer_hand_over(struct layer_run *run);
+
+/* ---- contribution.c: the norm of what each key adds to the output projection of a query (plan.h) ---- */
+
+/* The bytes that the step takes beside its map, and its floating-point operations; 0: not wanted. */
+size_t attn_contribution_bytes(const attn_plan *plan);
+double attn_contribution_flops(const attn_plan *plan);
+/* After the heads: scales the weights of the selected maps by the norms of the transformed values. */
+ATTN_MUST_CHECK attn_status attn_layer_contribution(struct layer_run *run);
 
 #endif

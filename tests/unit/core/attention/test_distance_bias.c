@@ -2,7 +2,7 @@
  * test_distance_bias.c: tests core/src/attention/distance_bias.c, and how the kernels apply biases by distance and
  * sinks.
  */
-#include "attention/distance_bias.h"
+#include "attention/attention.h"
 
 #include <math.h>
 #include <stdio.h>

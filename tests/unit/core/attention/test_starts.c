@@ -2,7 +2,7 @@
  * test_starts.c: tests core/src/attention/starts.c, and the checks of core/src/request/options.c: attention that
  * starts at given scores or at given weights.
  */
-#include "attention/starts.h"
+#include "attention/attention.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* test_block.c: tests core/src/layer/feed_forward.c through attn_plan_run, against its equations in double. */
+/* test_block.c: tests core/src/layer/branches.c through attn_plan_run, against its equations in double. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

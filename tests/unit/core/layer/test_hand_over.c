@@ -1,6 +1,6 @@
 /*
- * test_hand_over.c: tokens that lie anywhere, and results in the caller's memory (the operands and hand_over of
- * core/src/layer/run.c, and core/src/base/copy.c): neither changes a number.
+ * test_hand_over.c: tokens that lie anywhere, and results in the caller's memory (the operands of core/src/layer/run.c,
+ * and attn_layer_hand_over of steps.c): neither changes a number.
  */
 #include <string.h>
 

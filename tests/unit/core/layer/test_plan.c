@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "check_main.h"
-#include "layer/weigh.h"
+#include "layer/layer.h"
 #include "mask/resolved.h"
 #include "plan_stage.h"
 #include "scene.h"

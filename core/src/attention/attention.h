@@ -1,0 +1,198 @@
+/*
+ * attention.h: attention over all batch items and heads: the operands, biases by distance, and three ways to run a job: by
+ * tiles, by feature maps, and from given scores or weights.
+ */
+#ifndef ATTN_ATTENTION_ATTENTION_H
+#define ATTN_ATTENTION_ATTENTION_H
+
+#include "attn/arena.h"
+#include "attn/multihead.h"
+#include "kernel/features/job.h"
+#include "kernel/job.h"
+
+/* ---- operands: where the rows of queries, keys and values are ---- */
+
+/* (batch, len, heads, d): the heads of a token are contiguous. */
+static inline struct attn_operand attn_operand_by_tokens(const void *data, attn_dtype dtype, size_t heads, size_t len,
+                                                         size_t d)
+{
+    return (struct attn_operand){.data = data,
+                                 .dtype = dtype,
+                                 .batch_stride = (ptrdiff_t)(len * heads * d),
+                                 .head_stride = (ptrdiff_t)d,
+                                 .row_stride = (ptrdiff_t)(heads * d)};
+}
+
+/* (batch, heads, len, d) */
+static inline struct attn_operand attn_operand_by_heads(const void *data, attn_dtype dtype, size_t heads, size_t len,
+                                                        size_t d)
+{
+    return (struct attn_operand){.data = data,
+                                 .dtype = dtype,
+                                 .batch_stride = (ptrdiff_t)(heads * len * d),
+                                 .head_stride = (ptrdiff_t)(len * d),
+                                 .row_stride = (ptrdiff_t)d};
+}
+
+/* Tokens (len, heads * d) or (batch, len, heads * d), or (batch, heads, len, d), where their strides say. */
+static inline struct attn_operand attn_operand_of(const attn_tensor *tensor, size_t d)
+{
+    return (struct attn_operand){.data = tensor->data,
+                                 .dtype = tensor->dtype,
+                                 .batch_stride = tensor->rank > 2 ? tensor->stride[0] : 0,
+                                 .head_stride = tensor->rank == 4 ? tensor->stride[1] : (ptrdiff_t)d,
+                                 .row_stride = tensor->stride[tensor->rank - 2]};
+}
+
+/* A (batch, heads, len, d) view of an operand, in that shape. */
+static inline attn_tensor attn_operand_view(const struct attn_operand *operand, const attn_tensor *shape)
+{
+    attn_tensor view = *shape;
+    view.data = (void *)(uintptr_t)operand->data;
+    view.dtype = operand->dtype;
+    view.stride[0] = operand->batch_stride;
+    view.stride[1] = operand->head_stride;
+    view.stride[2] = operand->row_stride;
+    view.stride[3] = 1;
+    return view;
+}
+
+/* A cache (batch, heads, len, d), or (heads, len, d) for one item, where its strides say. */
+static inline struct attn_operand attn_operand_of_past(const attn_tensor *tensor)
+{
+    return (struct attn_operand){.data = tensor->data,
+                                 .dtype = tensor->dtype,
+                                 .batch_stride = tensor->rank == 4 ? tensor->stride[0] : 0,
+                                 .head_stride = tensor->stride[tensor->rank - 3],
+                                 .row_stride = tensor->stride[tensor->rank - 2]};
+}
+
+/*
+ * ---- distance_bias.c: the numbers that are added to a row of scaled scores: biases by distance, and masks.bias ----
+ *
+ * A bias by distance (ALiBi, relative) is constant along every diagonal, so one number per diagonal is enough. Each head
+ * (and each batch item, when items have offsets of their own) has a vector of q_len + kv_len - 1 numbers. The row of a
+ * query is a contiguous slice of it. The tile kernel adds that slice. attn_bias_row is a slow and simple form for one
+ * row. attn_mask_row (mask/resolved.h) decides whether a query may attend to a key.
+ */
+
+bool attn_has_distance_bias(const attn_options *options);
+/* Elements that attn_distance_bias_make writes, including the slack; 0 when there is no such bias. */
+size_t attn_distance_bias_count(const attn_options *options, const attn_mask *mask);
+/*
+ * Computes the vectors into data, which has room for that many elements, with one task per vector. Describes their
+ * layout.
+ */
+struct attn_distance_bias attn_distance_bias_make(const attn_options *options, const attn_mask *mask, void *data,
+                                                  const attn_runtime *runtime);
+
+/*
+ * to[n] = the sum of all biases of query i and key from + n, for from <= key < to_key; -infinity where masks.bias is
+ * -infinity. Keys that the mask hides get a number, too.
+ */
+void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *mask, attn_dtype compute, size_t b,
+                   size_t h, size_t i, size_t from, size_t to_key, double *to);
+
+/*
+ * grad (batch, heads, q_len + kv_len) has the gradient of each distance, in the order of attn_distance_bias_make. slopes
+ * (heads) and table (buckets, heads), of the compute type, are written; NULL: not wanted.
+ */
+void attn_gradient_of_distances(const attn_options *options, const attn_mask *mask, const double *grad, void *slopes,
+                                void *table);
+
+/* ---- heads.c: divides the work into tasks, gives them scratch, and merges their diagnostics ---- */
+
+/*
+ * The arena bytes of attn_heads_run: scratch per thread, enough for every kernel, and the memory that all tasks share.
+ */
+size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);
+size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
+
+/*
+ * Runs the job. The caller has filled in its operands, maps and mask. Records empty rows and the largest score in
+ * *result. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
+                                           attn_result *result, attn_error *err);
+
+/*
+ * Counts job->row_is_empty into *result and lists the first of them there. ATTN_OK or ATTN_ERR_NO_MEMORY. Ends early
+ * when runtime is cancelled.
+ */
+ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime,
+                                                  attn_arena *arena, attn_result *result);
+/* The same, and before it the sums over the scores of that many tasks. */
+ATTN_MUST_CHECK attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks,
+                                              const attn_runtime *runtime, attn_arena *arena, attn_result *result);
+
+/*
+ * Which keys some query of their head may attend to, and which queries may attend to some key: the steps scores and scaled
+ * show these alone. Arena bytes; 0 when the job keeps neither of the two steps.
+ */
+size_t attn_seen_bytes(const struct attn_heads_job *job);
+/*
+ * Fills in job->key_is_seen and job->query_sees, one task per head, if the job keeps scores or scaled. ATTN_OK or
+ * ATTN_ERR_NO_MEMORY, without a message. When the runtime is cancelled, the flags are of no use.
+ */
+ATTN_MUST_CHECK attn_status attn_seen_find(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena);
+
+/*
+ * ---- starts.c: attention that starts in the middle: from given scores, or from given weights ----
+ *
+ * attn_inputs in attn/plan.h has the equations. Row by row and in double, because nothing is multiplied before the weights.
+ */
+
+/* The arena bytes of attn_starts_run, for each thread and for all threads together; its cost, as attn_plan counts it. */
+size_t attn_starts_scratch_bytes(const struct attn_heads_job *job);
+size_t attn_starts_shared_bytes(const struct attn_heads_job *job);
+double attn_starts_flops(const attn_plan *plan);
+double attn_starts_time_flops(const attn_plan *plan);
+
+/*
+ * The counterpart of attn_heads_run for such a request: fills the maps, rows and context of the job, and records empty
+ * rows and the largest score in *result. A row is computed by itself, so threads and neighbours change no bit. Each
+ * score is rounded to the compute type after scale and softcap, and after its biases: the steps show the numbers that
+ * the next step reads. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *job,
+                                            const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                            attn_error *err);
+
+/* ---- feature_maps.c: linear and performer instead of softmax (attn/mechanism.h has the equations) ---- */
+
+/*
+ * *is_running: the mask is a range from key 0 for every query, and padding. Only then are there running sums.
+ * *is_prefix: besides, the ranges of an item end at different keys. watch as in attn_mask_pairs.
+ */
+void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix);
+/*
+ * The arena bytes of attn_feature_maps_run, for all threads together and for each thread; its floating-point
+ * operations.
+ */
+size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request);
+double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request);
+/* An upper bound of the elements of any array of a run or a backward pass, as a double, so that it cannot overflow. */
+double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request);
+
+/*
+ * What the stages of the forward and of the backward pass read: sizes and counts, then the items, the projection, and
+ * which keys are seen at all. finds_seen: also where a mask is looked up for each head, which takes time. It takes at
+ * most attn_feature_prepared_bytes. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message.
+ */
+struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_request *request);
+ATTN_MUST_CHECK attn_status attn_feature_prepare(struct attn_feature_job *job, const attn_plan *plan,
+                                                 const struct attn_heads_job *heads, bool finds_seen,
+                                                 const attn_runtime *runtime, attn_arena *arena);
+size_t attn_feature_prepared_bytes(const attn_plan *plan, const attn_request *request);
+
+/*
+ * The counterpart of attn_heads_run for these mechanisms: fills job->context and the attention map, and records empty
+ * rows. Results depend only on the request, because keys are summed in blocks that start at fixed keys.
+ * Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request,
+                                                  struct attn_heads_job *job, const attn_runtime *runtime,
+                                                  attn_arena *arena, attn_result *result, attn_error *err);
+
+#endif

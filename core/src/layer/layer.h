@@ -1,0 +1,118 @@
+/*
+ * layer.h: a layer, for its own files and for the backward pass: decisions and sizes that a plan and its runs must agree
+ * on, the run, and the stages that go both ways.
+ */
+#ifndef ATTN_LAYER_LAYER_H
+#define ATTN_LAYER_LAYER_H
+
+#include "attention/attention.h"
+#include "layer/projection.h"
+
+/* ---- plan.c ---- */
+
+/* Whether one product by a fused weight gives queries, keys and values. */
+bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
+/* The most products that run together: the slices of three projections, or the output projection. */
+size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
+/* The scratch bytes of a thread for the products of a layer; kernel NULL: by any kernel. */
+size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_request *request);
+/* Whether attention_mean needs a map of its own, and its elements. */
+bool attn_needs_mean_source(const attn_request *request);
+size_t attn_mean_source_count(const attn_plan *plan);
+/* The job of the heads for the kernels, without operands and memory. */
+struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
+
+/* ---- run.c ---- */
+
+/* Intermediate results that the backward pass reads besides the steps. They stay in the arena. */
+struct attn_multihead_kept {
+    const char *query;     /* the queries, after a pre-norm: (batch, q_len, d_query) */
+    const char *gate;      /* before its sigmoid: (batch, q_len, heads * d_gate) */
+    const char *ff_input;  /* what enters the feed-forward network */
+    char *product_scratch; /* of attn_products_run */
+};
+
+/* attn_plan_run on the data of the request, which also fills in *kept. */
+ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                                               attn_result *result, struct attn_multihead_kept *kept, attn_error *err);
+
+/* ---- steps.c ---- */
+
+/*
+ * Takes memory for the places of the selected heads, queries and keys of a job. ATTN_ERR_CANCELLED if the watch says so;
+ * NULL: never.
+ */
+ATTN_MUST_CHECK attn_status attn_invert_selections(const attn_options *options, const attn_dims *d,
+                                                   const attn_runtime *watch, attn_arena *arena,
+                                                   struct attn_heads_job *job, attn_error *err);
+
+/* ---- queries_keys.c: between projection and heads ---- */
+
+/* The arena bytes of attn_qk_run, in total and per thread; its floating-point operations. */
+size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request);
+double attn_qk_flops(const attn_plan *plan, const attn_request *request);
+/*
+ * Normalises and rotates queries and keys. On entry, job->q and job->k.added are the new tokens, projected or given.
+ * Without a norm and a rotation they stay the same views, but queries of 16 bits are widened. Returns ATTN_OK or
+ * ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                                        attn_arena *arena, struct attn_heads_job *job, attn_error *err);
+/*
+ * The backward pass of the rotation: rotates the rows of grad_q and grad_k, of the new tokens, back in place. data
+ * NULL: not wanted. Takes up to attn_qk_bytes in total, and its own scratch per thread.
+ */
+ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request,
+                                              const attn_runtime *runtime, attn_arena *arena,
+                                              const struct attn_operand *grad_q, const struct attn_operand *grad_k,
+                                              attn_error *err);
+size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
+
+/*
+ * ---- head_scale.c: a factor for each head, between the heads and the gate ----
+ *
+ *     concat = head_scale[h] * context of head h
+ *
+ * Michel, Levy, Neubig, "Are Sixteen Heads Really Better than One?" (2019), section 2.1, where the factors are 0 or 1.
+ */
+
+/*
+ * Writes the scaled context to data with the strides of context; data may be that of context. A factor 0 gives 0, even
+ * for NaN. request has options.head_scale.
+ */
+void attn_head_scale_run(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
+                         void *data, const attn_runtime *runtime);
+/*
+ * The backward pass: grad_factors[h] = sum of grad * context over the head h, and grad_context = head_scale[h] * grad.
+ * Where grad is 0 nothing is added, even if context is NaN. grad_context has the strides of grad and may be its memory.
+ * Either may be NULL: not wanted.
+ */
+void attn_head_scale_back(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
+                          const struct attn_operand *grad, void *grad_context, void *grad_factors,
+                          const attn_runtime *runtime);
+
+/* ---- branches.c: the feed-forward network without norm and residual ---- */
+
+/*
+ * It reads x, (tokens, d_in). up, gate and hidden are (tokens, d_ff); gate is NULL for a network without a gate. hidden
+ * may be up or gate. scratch is that of attn_products_run.
+ */
+struct attn_feed_forward {
+    const attn_request *request;
+    const attn_dims *dims;
+    const attn_runtime *runtime;
+    char *scratch;
+    const char *x;
+    char *up, *gate, *hidden;
+};
+
+enum attn_feed_forward_role { FEED_FORWARD_UP, FEED_FORWARD_GATE, FEED_FORWARD_DOWN };
+
+/* The weight of a role as one slice. */
+attn_projection attn_feed_forward_slice(const attn_request *request, const attn_dims *dims,
+                                        enum attn_feed_forward_role role);
+/* up and gate from x; then hidden = act(up), or act(gate) * up. */
+void attn_feed_forward_expand(const struct attn_feed_forward *network);
+
+#endif
