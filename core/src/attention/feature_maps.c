@@ -31,9 +31,9 @@ struct feature_run {
 /* ---- sizes ---- */
 
 /* Performer needs the largest number of all keys before any feature. Weights of pairs need the features again. */
-static bool keeps_features(const attn_plan *plan, const attn_request *request)
+static bool keeps_features(const attn_plan *plan)
 {
-    return request->options.mechanism.type == ATTN_PERFORMER || !plan->has_running_sums || plan->has_prefix_sums ||
+    return plan->request.options.mechanism.type == ATTN_PERFORMER || !plan->has_running_sums || plan->has_prefix_sums ||
            (plan->want & MAPS) != 0;
 }
 
@@ -49,12 +49,12 @@ static size_t query_tasks(size_t group, size_t q_len)
     return attn_max(group * attn_ceil_div(q_len, FEATURE_QUERIES), 1);
 }
 
-struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_request *request)
+struct attn_feature_job attn_feature_describe(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const size_t m = attn_mechanism_features(&request->options.mechanism, d->d_k);
+    const size_t m = attn_mechanism_features(&plan->request.options.mechanism, d->d_k);
     const size_t block_keys = plan->has_prefix_sums ? FEATURE_TILE : FEATURE_SPLIT;
-    struct attn_feature_job job = {.mechanism = &request->options.mechanism,
+    struct attn_feature_job job = {.mechanism = &plan->request.options.mechanism,
                                    .is_running = plan->has_running_sums,
                                    .m = m,
                                    .m_padded = attn_round_up(m, FEATURE_ROW_UNIT),
@@ -70,12 +70,12 @@ struct attn_feature_job attn_feature_describe(const attn_plan *plan, const attn_
 }
 
 /* Numbers of the compute type that a run keeps: features, sums, and the largest of each tile. */
-static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan, const attn_request *request)
+static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
     const size_t kv_heads = d->batch * d->kv_heads, splits = attn_ceil_div(d->kv_len, FEATURE_SPLIT);
     size_t numbers = 0;
-    if (keeps_features(plan, request))
+    if (keeps_features(plan))
         numbers += job->heads_together * job->tiles * FEATURE_TILE * job->m_padded;
     if (job->is_running)
         numbers += job->heads_together * (job->blocks + splits) * job->sums_stride;
@@ -84,9 +84,9 @@ static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *
     return numbers;
 }
 
-size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_feature_maps_scratch_bytes(const attn_plan *plan)
 {
-    struct attn_feature_job job = attn_feature_describe(plan, request);
+    struct attn_feature_job job = attn_feature_describe(plan);
     const struct attn_heads_job heads = {.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
     job.heads = &heads;
     size_t bytes = 0;
@@ -98,19 +98,19 @@ size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request
     return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
-size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_feature_maps_shared_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const struct attn_feature_job job = attn_feature_describe(plan, request);
+    const struct attn_feature_job job = attn_feature_describe(plan);
     const size_t rows = d->batch * d->heads * d->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return kept_numbers(&job, plan, request) * attn_dtype_bytes(plan->compute) + rows + listed * sizeof(attn_row) +
-           attn_feature_prepared_bytes(plan, request) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    return kept_numbers(&job, plan) * attn_dtype_bytes(plan->compute) + rows + listed * sizeof(attn_row) +
+           attn_feature_prepared_bytes(plan) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request)
+double attn_feature_maps_numbers(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k) + 3 * ATTN_ALIGNMENT;
+    const double m = (double)attn_mechanism_features(&plan->request.options.mechanism, d->d_k) + 3 * ATTN_ALIGNMENT;
     const double width = (double)d->d_v + 1 + ATTN_ALIGNMENT, d_k = (double)d->d_k + ATTN_ALIGNMENT;
     const double queries = (double)d->heads * ((double)d->q_len + FEATURE_TILE);
     const double keys = (double)d->kv_heads * ((double)d->kv_len + FEATURE_TILE), batch = (double)d->batch;
@@ -118,10 +118,10 @@ double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *requ
     return batch * ((queries + keys) * (m + width) + blocks * m * width) + 3 * m * d_k;
 }
 
-double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request)
+double attn_feature_maps_flops(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const attn_mechanism *mechanism = &request->options.mechanism;
+    const attn_mechanism *mechanism = &plan->request.options.mechanism;
     const double m = (double)attn_mechanism_features(mechanism, d->d_k), width = (double)(d->d_v + 1);
     const double heads = (double)d->batch * (double)d->heads, kv_heads = (double)d->batch * (double)d->kv_heads;
     const double q_len = (double)d->q_len, kv_len = (double)d->kv_len;
@@ -306,10 +306,10 @@ attn_status attn_feature_prepare(struct attn_feature_job *job, const attn_plan *
     return attn_is_cancelled(runtime) ? ATTN_ERR_CANCELLED : ATTN_OK;
 }
 
-size_t attn_feature_prepared_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_feature_prepared_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const struct attn_feature_job job = attn_feature_describe(plan, request);
+    const struct attn_feature_job job = attn_feature_describe(plan);
     size_t bytes = d->batch * (sizeof(struct attn_feature_item) + d->kv_heads * d->kv_len);
     if (job.mechanism->type == ATTN_PERFORMER)
         bytes +=
@@ -319,12 +319,12 @@ size_t attn_feature_prepared_bytes(const attn_plan *plan, const attn_request *re
 
 /* ---- the run ---- */
 
-static bool take_memory(struct feature_run *run, const attn_request *request, attn_arena *arena)
+static bool take_memory(struct feature_run *run, attn_arena *arena)
 {
     struct attn_heads_job *heads = run->heads;
     struct attn_feature_job *job = &run->job;
     const size_t kv_heads = heads->batch * heads->kv_heads, element = attn_dtype_bytes(run->plan->compute);
-    const bool keeps = keeps_features(run->plan, request), is_performer = job->mechanism->type == ATTN_PERFORMER;
+    const bool keeps = keeps_features(run->plan), is_performer = job->mechanism->type == ATTN_PERFORMER;
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->row_is_empty = attn_arena_take_zeroed(arena, heads->batch * heads->heads, heads->q_len);
     const size_t kept = job->heads_together, phi_bytes = FEATURE_TILE * job->m_padded * element;
@@ -376,19 +376,19 @@ static void run_stages(struct feature_run *run)
     }
 }
 
-attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *heads,
-                                  const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
+attn_status attn_feature_maps_run(const attn_plan *plan, struct attn_heads_job *heads, const attn_runtime *runtime,
+                                  attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct feature_run run = {.job = attn_feature_describe(plan, request),
+    struct feature_run run = {.job = attn_feature_describe(plan),
                               .heads = heads,
                               .plan = plan,
                               .runtime = runtime,
-                              .scratch_bytes = attn_feature_maps_scratch_bytes(plan, request)};
+                              .scratch_bytes = attn_feature_maps_scratch_bytes(plan)};
     heads->is_cancelled = runtime->is_cancelled;
     heads->cancel_context = runtime->cancel_context;
     const bool is_performer = run.job.mechanism->type == ATTN_PERFORMER; /* it needs the largest number of a head */
     attn_status status = ATTN_ERR_NO_MEMORY;
-    if (take_memory(&run, request, arena))
+    if (take_memory(&run, arena))
         status = attn_feature_prepare(&run.job, plan, heads, is_performer, runtime, arena);
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail_no_memory(err);

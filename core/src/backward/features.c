@@ -25,10 +25,10 @@ static size_t columns_of(size_t features)
     return attn_round_up(features, BACKWARD_COLUMN_UNIT);
 }
 
-static void describe(const attn_plan *plan, const attn_request *request, struct gradient_run *run)
+static void describe(const attn_plan *plan, struct gradient_run *run)
 {
     const attn_dims *d = &plan->dims;
-    run->job = attn_feature_describe(plan, request);
+    run->job = attn_feature_describe(plan);
     run->gradients = (struct attn_feature_gradients){
         .job = &run->job,
         .q_tiles = attn_ceil_div(d->q_len, TILE_ROWS),
@@ -66,10 +66,10 @@ static struct counts count(const attn_plan *plan, const struct gradient_run *run
     return n;
 }
 
-size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_gradient_features_scratch_bytes(const attn_plan *plan)
 {
     struct gradient_run run;
-    describe(plan, request, &run);
+    describe(plan, &run);
     run.heads = (struct attn_heads_job){.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
     run.job.heads = &run.heads;
     size_t bytes = 0;
@@ -81,22 +81,22 @@ size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_re
     return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
-size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_gradient_features_shared_bytes(const attn_plan *plan)
 {
     struct gradient_run run;
-    describe(plan, request, &run);
+    describe(plan, &run);
     const struct counts n = count(plan, &run);
     const size_t numbers =
         n.phi_k + n.phi_q + n.grad_sums + n.key_sums + n.query_sums + n.projection + n.key_tiles /* largest */;
-    return attn_feature_prepared_bytes(plan, request) + numbers * attn_dtype_bytes(plan->compute) +
+    return attn_feature_prepared_bytes(plan) + numbers * attn_dtype_bytes(plan->compute) +
            n.key_tiles * (2 * sizeof(double) + sizeof(size_t) + 1) + n.query_tiles * sizeof(struct attn_feature_reach) +
            (n.query_tasks + n.key_heads) * sizeof(double) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
 /* Each product of the forward pass has two or three in the backward pass. A mask that is looked up is looked up again. */
-double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request)
+double attn_gradient_features_flops(const attn_plan *plan)
 {
-    return 4 * attn_feature_maps_flops(plan, request);
+    return 4 * attn_feature_maps_flops(plan);
 }
 
 /* ---- the run ---- */
@@ -177,17 +177,16 @@ static double sum_of(const double *parts, size_t n)
     return sum;
 }
 
-attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request *request,
-                                       const struct attn_gradient_heads *heads, const attn_runtime *runtime,
-                                       attn_arena *arena, attn_error *err)
+attn_status attn_gradient_features_run(const attn_plan *plan, const struct attn_gradient_heads *heads,
+                                       const attn_runtime *runtime, attn_arena *arena, attn_error *err)
 {
     struct gradient_run run;
-    describe(plan, request, &run);
+    describe(plan, &run);
     run.runtime = runtime;
     run.heads = heads->job;
     run.heads.is_cancelled = runtime->is_cancelled;
     run.heads.cancel_context = runtime->cancel_context;
-    run.scratch_bytes = attn_gradient_features_scratch_bytes(plan, request);
+    run.scratch_bytes = attn_gradient_features_scratch_bytes(plan);
     run.gradients.grad_context = heads->grad_context;
     run.gradients.grad_q = heads->grad_q;
     run.gradients.grad_k = heads->grad_k;

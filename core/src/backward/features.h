@@ -17,17 +17,16 @@
 #include "backward/heads.h"
 
 /* The arena bytes of attn_gradient_features_run, per thread and in total; its floating-point operations. */
-size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request);
-size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_request *request);
-double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request);
+size_t attn_gradient_features_scratch_bytes(const attn_plan *plan);
+size_t attn_gradient_features_shared_bytes(const attn_plan *plan);
+double attn_gradient_features_flops(const attn_plan *plan);
 
 /*
  * The counterpart of attn_gradient_heads_run for these mechanisms. Reads job, grad_context and past_len of heads, and
  * writes the gradients of q, k, v, the cache and the scale; these mechanisms have no others. Returns ATTN_OK,
  * ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
-ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request *request,
-                                                       const struct attn_gradient_heads *heads,
+ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const struct attn_gradient_heads *heads,
                                                        const attn_runtime *runtime, attn_arena *arena, attn_error *err);
 
 #endif

@@ -60,10 +60,10 @@ attn_gradient attn_gradient_bias_of(const attn_request *request, attn_role role)
 
 /* ---- needs ---- */
 
-static bool wants_role_weights(const attn_gradient_plan *plan, const attn_request *request, attn_role role)
+static bool wants_role_weights(const attn_gradient_plan *plan, attn_role role)
 {
-    return attn_gradient_is_wanted(plan, attn_gradient_weight_of(request, role)) ||
-           attn_gradient_is_wanted(plan, attn_gradient_bias_of(request, role));
+    return attn_gradient_is_wanted(plan, attn_gradient_weight_of(&plan->forward.request, role)) ||
+           attn_gradient_is_wanted(plan, attn_gradient_bias_of(&plan->forward.request, role));
 }
 
 static bool wants_norm(const attn_gradient_plan *plan)
@@ -107,26 +107,26 @@ static size_t numbers_of_input(const attn_dims *d, int input)
 }
 
 /* A role needs no buffer of its own if it is the only role that reads its input. */
-static void size_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
+static void size_roles(const attn_gradient_plan *plan, struct attn_gradient_needs *needs)
 {
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
-        const attn_role owner = attn_gradient_owner(request, (attn_role)role);
-        if (needs->role[role] && (request->is_layer || (int)owner != role))
+        const attn_role owner = attn_gradient_owner(&plan->forward.request, (attn_role)role);
+        if (needs->role[role] && (plan->forward.request.is_layer || (int)owner != role))
             needs->grad_role[role] = numbers_of_role(&plan->forward.dims, role);
-        if (needs->input[role] && request->is_layer && !attn_gradient_is_wanted(plan, (attn_gradient)role))
+        if (needs->input[role] && plan->forward.request.is_layer && !attn_gradient_is_wanted(plan, (attn_gradient)role))
             needs->grad_input[role] = numbers_of_input(&plan->forward.dims, role);
     }
 }
 
-static void need_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
+static void need_roles(const attn_gradient_plan *plan, struct attn_gradient_needs *needs)
 {
-    const bool through_pre_norm = attn_is_pre_normed(&request->options) && wants_norm(plan);
+    const bool through_pre_norm = attn_is_pre_normed(&plan->forward.request.options) && wants_norm(plan);
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
-        const attn_role owner = attn_gradient_owner(request, (attn_role)role);
+        const attn_role owner = attn_gradient_owner(&plan->forward.request, (attn_role)role);
         needs->input[owner] =
             attn_gradient_is_wanted(plan, (attn_gradient)owner) || (owner == PROJECT_Q && through_pre_norm);
         needs->role[role] = needs->input[owner] || wants_qk_norm(plan, role) ||
-                            (request->is_layer && wants_role_weights(plan, request, (attn_role)role));
+                            (plan->forward.request.is_layer && wants_role_weights(plan, (attn_role)role));
         needs->heads = needs->heads || needs->role[role];
     }
     needs->heads = needs->heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS) ||
@@ -140,18 +140,18 @@ static void need_roles(const attn_gradient_plan *plan, const attn_request *reque
 /*
  * A gain of rank 1 that is longer than a head belongs to a whole token. A gain of rank 2 has one row per head (plan.h).
  */
-struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, const attn_request *request,
-                                                         attn_role role)
+struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, attn_role role)
 {
     const attn_dims *d = &plan->forward.dims;
-    const attn_affine *weights = role == PROJECT_Q ? &request->weights.query_norm : &request->weights.key_norm;
+    const attn_affine *weights =
+        role == PROJECT_Q ? &plan->forward.request.weights.query_norm : &plan->forward.request.weights.key_norm;
     const attn_tensor *shaped = weights->weight != NULL ? weights->weight : weights->bias;
     const size_t heads = role == PROJECT_Q ? d->heads : d->kv_heads;
     const size_t tokens = d->batch * (role == PROJECT_Q ? d->q_len : attn_new_len(d));
     const bool is_whole = shaped != NULL && shaped->rank == 1 && shaped->shape[0] != d->d_k;
-    return (struct attn_gradient_norm){.type = request->options.qk_norm,
+    return (struct attn_gradient_norm){.type = plan->forward.request.options.qk_norm,
                                        .compute = plan->forward.compute,
-                                       .eps = request->options.qk_norm_eps,
+                                       .eps = plan->forward.request.options.qk_norm_eps,
                                        .rows = is_whole ? tokens : tokens * heads,
                                        .d = is_whole ? heads * d->d_k : d->d_k,
                                        .gains = shaped != NULL && shaped->rank == 2 ? heads : 1,
@@ -159,34 +159,34 @@ struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_pla
 }
 
 /* The norms use the memory of partial sums in turn, so the largest count is enough. */
-static size_t count_partials(const attn_gradient_plan *plan, const attn_request *request)
+static size_t count_partials(const attn_gradient_plan *plan)
 {
     const attn_dims *d = &plan->forward.dims;
-    const bool pre = attn_is_pre_normed(&request->options);
+    const bool pre = attn_is_pre_normed(&plan->forward.request.options);
     size_t most = 0;
-    if (request->options.norm != ATTN_NORM_NONE)
+    if (plan->forward.request.options.norm != ATTN_NORM_NONE)
         most = attn_gradient_norm_partials(d->batch * d->q_len) * 2 * (pre ? d->d_query : d->d_attended);
-    if (request->options.feed_forward.norm != ATTN_NORM_NONE)
+    if (plan->forward.request.options.feed_forward.norm != ATTN_NORM_NONE)
         most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 *
-                                  attn_max(attn_feed_forward_d_in(request, d), d->d_out));
-    for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
-        const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, request, (attn_role)role);
+                                  attn_max(attn_feed_forward_d_in(&plan->forward.request, d), d->d_out));
+    for (int role = PROJECT_Q; plan->forward.request.options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
+        const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, (attn_role)role);
         const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
         most = own > most ? own : most;
     }
     return most;
 }
 
-struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan, const attn_request *request)
+struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan)
 {
-    const attn_options *options = &request->options;
+    const attn_options *options = &plan->forward.request.options;
     const attn_dims *d = &plan->forward.dims;
     const size_t tokens = d->batch * d->q_len, outputs = tokens * d->d_attended;
     const bool pre = attn_is_pre_normed(options), post = options->norm != ATTN_NORM_NONE && !pre;
     const bool drops = options->dropout > 0 && options->dropout_residual;
     struct attn_gradient_needs needs = {.live = d->batch * (d->q_len > d->kv_len ? d->q_len : d->kv_len)};
-    need_roles(plan, request, &needs);
-    size_roles(plan, request, &needs);
+    need_roles(plan, &needs);
+    size_roles(plan, &needs);
     needs.output = attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_WEIGHT) ||
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_BIAS);
     needs.summed = post && drops && !options->residual ? outputs : 0;
@@ -195,12 +195,12 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     const bool through_gate = d->d_gate > 0 && (needs.input[PROJECT_Q] || wants_gate(plan));
     needs.grad_gate = through_gate ? tokens * d->heads * d->d_gate : 0;
     needs.concat = needs.heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_HEAD_SCALE);
-    const bool from_output = request->weights.output.weight != NULL && (needs.concat || through_gate);
+    const bool from_output = plan->forward.request.weights.output.weight != NULL && (needs.concat || through_gate);
     const bool from_gate = d->d_gate > 0 && needs.concat, from_scale = options->head_scale != NULL && needs.heads;
     needs.grad_context = from_output || from_gate || from_scale ? tokens * d->heads * d->d_v : 0;
     needs.distance_bias = attn_distance_bias_count(options, attn_mask_of(&plan->forward));
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
-    needs.partials = count_partials(plan, request);
+    needs.partials = count_partials(plan);
     return needs;
 }
 
@@ -221,11 +221,11 @@ static void describe_bias(const attn_request *request, struct attn_gradient_head
     }
 }
 
-struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan, const attn_request *request)
+struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan)
 {
     void *mark = (void *)(uintptr_t)plan; /* any address but NULL */
-    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
-    struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward, request),
+    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan);
+    struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward),
                                         .past_len = plan->forward.dims.past_len};
     heads.grad_q.data = needs.role[PROJECT_Q] ? mark : NULL;
     heads.grad_k.data = needs.role[PROJECT_K] ? mark : NULL;
@@ -238,7 +238,7 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
     heads.grad_scale = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) ? mark : NULL;
     if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS)) {
         heads.grad_bias = mark;
-        describe_bias(request, &heads);
+        describe_bias(&plan->forward.request, &heads);
     }
     return heads;
 }
@@ -257,15 +257,15 @@ static size_t forward_working_bytes(const attn_gradient_plan *plan)
     return bytes;
 }
 
-void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
+void attn_gradient_weigh(attn_gradient_plan *plan)
 {
-    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
-    const struct attn_gradient_heads heads = attn_gradient_describe_heads(plan, request);
+    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan);
+    const struct attn_gradient_heads heads = attn_gradient_describe_heads(plan);
     const attn_dims *d = &plan->forward.dims;
     const size_t element = attn_dtype_bytes(plan->forward.compute);
     size_t numbers = needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
                      needs.grad_context + needs.grad_gate;
-    numbers += attn_gradient_feed_forward_numbers(request, d);
+    numbers += attn_gradient_feed_forward_numbers(&plan->forward.request, d);
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         numbers += needs.grad_role[role] + needs.grad_input[role];
@@ -280,12 +280,12 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
     if (needs.heads) {
         const attn_plan *forward = &plan->forward;
-        const bool has_feature_maps = attn_has_feature_maps(&request->options);
-        plan->scratch_bytes += has_feature_maps ? attn_gradient_features_scratch_bytes(forward, request)
+        const bool has_feature_maps = attn_has_feature_maps(&plan->forward.request.options);
+        plan->scratch_bytes += has_feature_maps ? attn_gradient_features_scratch_bytes(forward)
                                                 : attn_gradient_heads_scratch_bytes(&heads);
-        plan->working_bytes += has_feature_maps ? attn_gradient_features_shared_bytes(forward, request)
-                                                : attn_gradient_heads_shared_bytes(&heads);
+        plan->working_bytes +=
+            has_feature_maps ? attn_gradient_features_shared_bytes(forward) : attn_gradient_heads_shared_bytes(&heads);
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
-        plan->working_bytes += attn_qk_bytes(&plan->forward, request);
+        plan->working_bytes += attn_qk_bytes(&plan->forward);
     }
 }

@@ -26,8 +26,7 @@ attn_gradient attn_gradient_bias_of(const attn_request *request, attn_role role)
 /*
  * The rows that qk_norm normalises in the projected tokens of PROJECT_Q or _K: rows of d numbers, with gains in turn.
  */
-struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, const attn_request *request,
-                                                         attn_role role);
+struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, attn_role role);
 
 /* Which parts of the backward pass run, and the number of elements of each intermediate buffer; 0: no buffer. */
 struct attn_gradient_needs {
@@ -47,13 +46,13 @@ struct attn_gradient_needs {
     size_t partials;          /* doubles of a norm */
 };
 
-struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan, const attn_request *request);
+struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan);
 /*
  * The job of the heads for the backward pass. Where a gradient is wanted, its pointer is not NULL, but points to no
  * memory.
  */
-struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan, const attn_request *request);
+struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan);
 /* Fills in result_bytes, working_bytes, scratch_bytes. */
-void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request);
+void attn_gradient_weigh(attn_gradient_plan *plan);
 
 #endif

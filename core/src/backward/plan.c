@@ -140,7 +140,7 @@ static attn_steps steps_to_keep(const attn_request *request)
     return want;
 }
 
-static bool shape_gradients(attn_gradient_plan *plan, const attn_request *request, struct attn_check *check)
+static bool shape_gradients(attn_gradient_plan *plan, struct attn_check *check)
 {
     const attn_plan *forward = &plan->forward;
     const size_t map[4] = {forward->dims.batch, forward->selected_heads, forward->selected_queries,
@@ -148,7 +148,7 @@ static bool shape_gradients(attn_gradient_plan *plan, const attn_request *reques
     plan->gradient[ATTN_GRADIENT_SCALE] = attn_tensor_view(NULL, forward->compute, 0, NULL);
     plan->gradient[ATTN_GRADIENT_SCORES] = attn_tensor_view(NULL, forward->compute, 4, map);
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
-        const attn_tensor *subject = attn_gradient_subject(request, (attn_gradient)gradient);
+        const attn_tensor *subject = attn_gradient_subject(&plan->forward.request, (attn_gradient)gradient);
         attn_tensor *own = &plan->gradient[gradient];
         if (subject != NULL)
             *own = attn_tensor_view(NULL, forward->compute, subject->rank, subject->shape);
@@ -173,7 +173,7 @@ static double pairs_of_tiles(const attn_plan *forward)
 }
 
 /* The heads compute five products instead of two, and each projection becomes three products. */
-static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
+static void weigh_work(attn_gradient_plan *plan)
 {
     const attn_plan *forward = &plan->forward;
     const attn_dims *d = &forward->dims;
@@ -182,8 +182,8 @@ static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
     double attention = pairs * (2 * (3 * d_k + 2 * d_v) + 20);
     if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS))
         attention += pairs * 2 * (d_k + d_v);
-    if (attn_has_feature_maps(&request->options))
-        attention = attn_gradient_features_flops(forward, request);
+    if (attn_has_feature_maps(&plan->forward.request.options))
+        attention = attn_gradient_features_flops(forward);
     plan->flops = forward->flops;
     plan->flops.attention += attention;
     plan->flops.projections *= 3;
@@ -218,11 +218,11 @@ attn_status attn_gradient_plan_make_named(const attn_gradient_request *request, 
     if (!check_branches(&forward, &check) || !check_types(&forward, &check) ||
         !check_wanted(&forward, request->of, &check) ||
         !check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], &check) ||
-        !check_mechanism(&forward, plan->of, &check) || !shape_gradients(plan, &forward, &check))
+        !check_mechanism(&forward, plan->of, &check) || !shape_gradients(plan, &check))
         return check.status;
     plan->grad_output = request->grad_output;
-    weigh_work(plan, &forward);
-    attn_gradient_weigh(plan, &forward);
+    weigh_work(plan);
+    attn_gradient_weigh(plan);
     return ATTN_OK;
 }
 

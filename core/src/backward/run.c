@@ -393,7 +393,7 @@ static void go_through_head_scale(struct backward_run *run)
     const struct attn_operand context = operand_of(step(run, ATTN_STEP_CONTEXT));
     const struct attn_operand grad = lay_out(run, run->grad_concat, d->heads, d->q_len, d->d_v);
     void *grad_context = run->needs.heads ? run->context_memory : NULL;
-    attn_head_scale_back(&run->plan->forward, &run->request, &context, &grad, grad_context,
+    attn_head_scale_back(&run->plan->forward, &context, &grad, grad_context,
                          run->result->gradient[ATTN_GRADIENT_HEAD_SCALE].data, run->runtime);
     if (run->needs.heads)
         run->grad_context = run->context_memory;
@@ -404,7 +404,7 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     const attn_dims *d = &run->plan->forward.dims;
     const attn_options *options = &run->request.options;
     const attn_tensor *gradient = run->result->gradient;
-    *heads = attn_gradient_describe_heads(run->plan, &run->request);
+    *heads = attn_gradient_describe_heads(run->plan);
     heads->job.k.past_len = heads->job.v.past_len = 0; /* these steps begin with the cache */
     heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
     heads->job.k.added = operand_of(step(run, ATTN_STEP_PRESENT_KEY));
@@ -461,7 +461,7 @@ static void go_through_qk_norm(struct backward_run *run, attn_role role)
     const attn_tensor *gradient = run->result->gradient;
     if (run->request.options.qk_norm == ATTN_NORM_NONE || run->grad_role[role] == NULL)
         return;
-    struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(run->plan, &run->request, role);
+    struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(run->plan, role);
     norm.x = step(run, is_query ? ATTN_STEP_Q : ATTN_STEP_K)->data;
     norm.grad_y = norm.grad_x = run->grad_role[role];
     norm.grad_gain = gradient[is_query ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT].data;
@@ -473,8 +473,7 @@ static void go_through_qk_norm(struct backward_run *run, attn_role role)
 static attn_status run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     if (attn_has_feature_maps(&run->request.options))
-        return attn_gradient_features_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena,
-                                          run->err);
+        return attn_gradient_features_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
     return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
 }
 
@@ -492,8 +491,8 @@ static attn_status go_through_heads(struct backward_run *run)
     if (status == ATTN_OK)
         status = run_heads(run, &heads);
     if (status == ATTN_OK)
-        status = attn_qk_turn_back(&run->plan->forward, &run->request, run->runtime, run->arena, &heads.grad_q,
-                                   &heads.grad_k, run->err);
+        status =
+            attn_qk_turn_back(&run->plan->forward, run->runtime, run->arena, &heads.grad_q, &heads.grad_k, run->err);
     if (status != ATTN_OK)
         return status;
     go_through_qk_norm(run, PROJECT_Q);
@@ -572,7 +571,7 @@ static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad
                                .arena = arena,
                                .result = result,
                                .err = err,
-                               .needs = attn_gradient_needs_of(plan, &plan->forward.request),
+                               .needs = attn_gradient_needs_of(plan),
                                .element = attn_dtype_bytes(plan->forward.compute),
                                .grad_output = grad_output};
     attn_status status = ATTN_OK;

@@ -43,12 +43,12 @@ static void scale_task(void *argument, size_t index, size_t worker)
     scale_head(run, run->context, index / run->plan->dims.heads, index % run->plan->dims.heads);
 }
 
-void attn_head_scale_run(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
-                         void *data, const attn_runtime *runtime)
+void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *context, void *data,
+                         const attn_runtime *runtime)
 {
     struct head_scale run = {.plan = plan,
                              .kernel = attn_kernel_of(runtime->kernel, plan->compute),
-                             .factors = request->options.head_scale,
+                             .factors = plan->request.options.head_scale,
                              .context = context,
                              .to = data};
     attn_spread(runtime, plan->dims.batch * plan->dims.heads, scale_task, &run);
@@ -84,13 +84,12 @@ static void back_task(void *argument, size_t h, size_t worker)
         scale_head(run, run->grad, b, h);
 }
 
-void attn_head_scale_back(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
-                          const struct attn_operand *grad, void *grad_context, void *grad_factors,
-                          const attn_runtime *runtime)
+void attn_head_scale_back(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *grad,
+                          void *grad_context, void *grad_factors, const attn_runtime *runtime)
 {
     struct head_scale run = {.plan = plan,
                              .kernel = attn_kernel_of(runtime->kernel, plan->compute),
-                             .factors = request->options.head_scale,
+                             .factors = plan->request.options.head_scale,
                              .context = context,
                              .grad = grad,
                              .to = grad_context,

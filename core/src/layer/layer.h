@@ -20,7 +20,7 @@ size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_r
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
 /* The job of the heads for the kernels, without operands and memory. */
-struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
+struct attn_heads_job attn_describe_job(const attn_plan *plan);
 
 /* ---- run.c ---- */
 
@@ -49,22 +49,21 @@ ATTN_MUST_CHECK attn_status attn_invert_selections(const attn_options *options, 
 /* ---- queries_keys.c: between projection and heads ---- */
 
 /* The arena bytes of attn_qk_run, in total and per thread; its floating-point operations. */
-size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request);
-size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request);
-double attn_qk_flops(const attn_plan *plan, const attn_request *request);
+size_t attn_qk_bytes(const attn_plan *plan);
+size_t attn_qk_scratch_bytes(const attn_plan *plan);
+double attn_qk_flops(const attn_plan *plan);
 /*
  * Normalises and rotates queries and keys. On entry, job->q and job->k.added are the new tokens, projected or given.
  * Without a norm and a rotation they stay the same views, but queries of 16 bits are widened. Returns ATTN_OK or
  * ATTN_ERR_NO_MEMORY.
  */
-ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                                        attn_arena *arena, struct attn_heads_job *job, attn_error *err);
+ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                                        struct attn_heads_job *job, attn_error *err);
 /*
  * The backward pass of the rotation: rotates the rows of grad_q and grad_k, of the new tokens, back in place. data
  * NULL: not wanted. Takes up to attn_qk_bytes in total, and its own scratch per thread.
  */
-ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request,
-                                              const attn_runtime *runtime, attn_arena *arena,
+ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
                                               const struct attn_operand *grad_q, const struct attn_operand *grad_k,
                                               attn_error *err);
 size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
@@ -81,16 +80,15 @@ size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
  * Writes the scaled context to data with the strides of context; data may be that of context. A factor 0 gives 0, even
  * for NaN. request has options.head_scale.
  */
-void attn_head_scale_run(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
-                         void *data, const attn_runtime *runtime);
+void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *context, void *data,
+                         const attn_runtime *runtime);
 /*
  * The backward pass: grad_factors[h] = sum of grad * context over the head h, and grad_context = head_scale[h] * grad.
  * Where grad is 0 nothing is added, even if context is NaN. grad_context has the strides of grad and may be its memory.
  * Either may be NULL: not wanted.
  */
-void attn_head_scale_back(const attn_plan *plan, const attn_request *request, const struct attn_operand *context,
-                          const struct attn_operand *grad, void *grad_context, void *grad_factors,
-                          const attn_runtime *runtime);
+void attn_head_scale_back(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *grad,
+                          void *grad_context, void *grad_factors, const attn_runtime *runtime);
 
 /* ---- branches.c: the feed-forward network without norm and residual ---- */
 

@@ -70,10 +70,10 @@ static bool gathers(const attn_request *request)
     return any;
 }
 
-struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request)
+struct attn_heads_job attn_describe_job(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const attn_options *options = &request->options;
+    const attn_options *options = &plan->request.options;
     return (struct attn_heads_job){
         .batch = d->batch,
         .heads = d->heads,
@@ -84,7 +84,7 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
         .d_v = d->d_v,
         .k.past_len = d->past_len,
         .v.past_len = d->past_len,
-        .gathers = gathers(request),
+        .gathers = gathers(&plan->request),
         .compute = plan->compute,
         .bf16_products = options->bf16_products,
         .mask = attn_mask_of(plan),
@@ -219,7 +219,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         attn_find_running_sums(attn_mask_of(plan), request->watch, &plan->has_running_sums, &plan->has_prefix_sums);
     const bool starts = attn_start_of(&request->inputs) != NULL;
     f->attention = starts             ? attn_starts_flops(plan)
-                   : has_feature_maps ? attn_feature_maps_flops(plan, request)
+                   : has_feature_maps ? attn_feature_maps_flops(plan)
                                       : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_attended);
@@ -228,7 +228,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         f->feed_forward = product_flops(queries, (double)attn_feed_forward_d_in(request, d), gates * d_ff) +
                           product_flops(queries, d_ff, (double)d->d_out) + queries * d_ff * 30;
     }
-    f->rest = queries * (double)attn_max(d->d_attended, d->d_out) * 8 + attn_qk_flops(plan, request);
+    f->rest = queries * (double)attn_max(d->d_attended, d->d_out) * 8 + attn_qk_flops(plan);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     f->rest += attn_contribution_flops(plan);
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
@@ -246,12 +246,12 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
 enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that one run takes from the arena */
 
 /* After the heads, without a feed-forward network: at most one array per stage. The last one may be a wanted step. */
-static size_t token_numbers(const attn_plan *plan, const attn_request *request)
+static size_t token_numbers(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const attn_options *options = &request->options;
+    const attn_options *options = &plan->request.options;
     const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_attended;
-    size_t stages = request->weights.output.weight != NULL;
+    size_t stages = plan->request.weights.output.weight != NULL;
     stages += attn_changes_sum(options);
     stages += attn_is_post_normed(options);
     size_t numbers = context + stages * out;
@@ -263,11 +263,12 @@ static size_t token_numbers(const attn_plan *plan, const attn_request *request)
     return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
 }
 
-static void weigh_memory(attn_plan *plan, const attn_request *request)
+static void weigh_memory(attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
+    const attn_request *request = &plan->request;
     const size_t element = attn_dtype_bytes(plan->compute);
-    size_t numbers = token_numbers(plan, request);
+    size_t numbers = token_numbers(plan);
     if (request->is_layer)
         numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
     if (attn_is_pre_normed(&request->options))
@@ -276,7 +277,7 @@ static void weigh_memory(attn_plan *plan, const attn_request *request)
         numbers += attn_mean_source_count(plan);
     numbers += attn_feed_forward_numbers(request, d);
     numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan));
-    struct attn_heads_job job = attn_describe_job(plan, request);
+    struct attn_heads_job job = attn_describe_job(plan);
     const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
                                ATTN_STEP_DROPPED};
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
@@ -287,15 +288,15 @@ static void weigh_memory(attn_plan *plan, const attn_request *request)
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     const bool starts = attn_start_of(&request->inputs) != NULL;
     const size_t scratch = starts             ? attn_starts_scratch_bytes(&job)
-                           : has_feature_maps ? attn_feature_maps_scratch_bytes(plan, request)
+                           : has_feature_maps ? attn_feature_maps_scratch_bytes(plan)
                                               : attn_heads_scratch_bytes(&job);
     const size_t shared = starts             ? attn_starts_shared_bytes(&job)
-                          : has_feature_maps ? attn_feature_maps_shared_bytes(plan, request)
+                          : has_feature_maps ? attn_feature_maps_shared_bytes(plan)
                                              : attn_heads_shared_bytes(&job);
-    plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
+    plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan);
     if (request->is_layer)
         plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
-    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan, request) +
+    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
@@ -343,7 +344,7 @@ static bool check_ranks(const attn_request *request, struct attn_check *check)
 /* Working memory that is not bounded by a small multiple of the inputs and results. */
 static bool check_work(const attn_request *request, const attn_plan *plan, struct attn_check *check)
 {
-    double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;
+    double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan) : 0;
     if (attn_needs_mean_source(request))
         numbers += mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
@@ -396,7 +397,7 @@ attn_status attn_plan_make_named(const attn_request *request, attn_namer *names,
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))
         return attn_fail_stopped(err);
-    weigh_memory(plan, request);
+    weigh_memory(plan);
     return ATTN_OK;
 }
 

@@ -40,7 +40,6 @@ typedef void change_tokens(const struct qk_run *run, const struct part *part, si
 
 struct qk_run {
     const attn_plan *plan;
-    const attn_request *request;
     const attn_runtime *runtime;
     const struct attn_kernel_type *kernel;
     attn_arena *arena;
@@ -126,7 +125,7 @@ static bool make_table(struct qk_run *run, const attn_rope_side *side, struct ta
 
 static attn_status make_tables(struct qk_run *run, attn_error *err)
 {
-    const attn_rope *rope = &run->request->options.rope;
+    const attn_rope *rope = &run->plan->request.options.rope;
     double *w = attn_arena_take(run->arena, run->plan->rope_dim / 2, sizeof *w);
     if (w == NULL)
         return attn_fail_no_memory(err);
@@ -170,7 +169,7 @@ static const void *vector_at(const attn_tensor *vector, size_t at, size_t elemen
 /* Normalises all heads of a token into row: (heads, d). */
 static void norm_token(const struct qk_run *run, const struct part *part, size_t b, size_t token, char *row)
 {
-    const attn_options *options = &run->request->options;
+    const attn_options *options = &run->plan->request.options;
     const attn_tensor *shaped = part->norm->weight != NULL ? part->norm->weight : part->norm->bias;
     const bool is_whole = shaped != NULL && shaped->rank == 1 && shaped->shape[0] != part->d;
     const size_t own = shaped != NULL && shaped->rank == 2 ? part->d : 0, bytes = part->d * run->element;
@@ -200,7 +199,7 @@ static void turn(const struct qk_run *run, const struct part *part, size_t b, si
     const struct table *t = part->table;
     const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
     const struct attn_rotation rotation = {
-        .layout = run->request->options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = is_back};
+        .layout = run->plan->request.options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = is_back};
     run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
 }
 
@@ -254,16 +253,17 @@ static attn_status prepare(struct qk_run *run, size_t scratch_bytes, attn_error 
 }
 
 /* Kernels read queries in their own type. */
-static bool widens_queries(const attn_plan *plan, const attn_request *request)
+static bool widens_queries(const attn_plan *plan)
 {
-    return !request->is_layer && request->inputs.query != NULL && request->inputs.query->dtype != plan->compute;
+    return !plan->request.is_layer && plan->request.inputs.query != NULL &&
+           plan->request.inputs.query->dtype != plan->compute;
 }
 
 static void describe_parts(struct qk_run *run, const struct attn_heads_job *job)
 {
     const attn_dims *d = &run->plan->dims;
-    const attn_weights *weights = &run->request->weights;
-    const bool turns = run->plan->rope_dim != 0, norms = run->request->options.qk_norm != ATTN_NORM_NONE;
+    const attn_weights *weights = &run->plan->request.weights;
+    const bool turns = run->plan->rope_dim != 0, norms = run->plan->request.options.qk_norm != ATTN_NORM_NONE;
     run->parts[run->part_count++] = (struct part){.from = job->q,
                                                   .heads = d->heads,
                                                   .len = d->q_len,
@@ -285,13 +285,13 @@ static struct attn_operand changed(const struct qk_run *run, const struct part *
     return attn_operand_by_heads(part->to, run->plan->compute, part->heads, part->len, part->d);
 }
 
-attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                        attn_arena *arena, struct attn_heads_job *job, attn_error *err)
+attn_status attn_qk_run(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                        struct attn_heads_job *job, attn_error *err)
 {
-    struct qk_run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .change = change};
-    if (!attn_qk_is_changed(&request->options) && !widens_queries(plan, request))
+    struct qk_run run = {.plan = plan, .runtime = runtime, .arena = arena, .change = change};
+    if (!attn_qk_is_changed(&plan->request.options) && !widens_queries(plan))
         return ATTN_OK;
-    const attn_status status = prepare(&run, attn_qk_scratch_bytes(plan, request), err);
+    const attn_status status = prepare(&run, attn_qk_scratch_bytes(plan), err);
     if (status != ATTN_OK)
         return status;
     describe_parts(&run, job);
@@ -326,12 +326,11 @@ size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan)
     return plan->rope_dim == 0 ? 0 : attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
-attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                              attn_arena *arena, const struct attn_operand *grad_q, const struct attn_operand *grad_k,
-                              attn_error *err)
+attn_status attn_qk_turn_back(const attn_plan *plan, const attn_runtime *runtime, attn_arena *arena,
+                              const struct attn_operand *grad_q, const struct attn_operand *grad_k, attn_error *err)
 {
     const attn_dims *d = &plan->dims;
-    struct qk_run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .change = turn_back};
+    struct qk_run run = {.plan = plan, .runtime = runtime, .arena = arena, .change = turn_back};
     if (plan->rope_dim == 0)
         return ATTN_OK;
     const attn_status status = prepare(&run, attn_qk_turn_back_scratch_bytes(plan), err);
@@ -349,39 +348,39 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
 
 /* ---- weight ---- */
 
-size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_qk_scratch_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    return request->options.qk_norm == ATTN_NORM_NONE && request->is_layer
+    return plan->request.options.qk_norm == ATTN_NORM_NONE && plan->request.is_layer
                ? 0
                : attn_round_up(attn_max(d->heads, d->kv_heads) * d->d_k * attn_dtype_bytes(plan->compute),
                                ATTN_ALIGNMENT);
 }
 
-static size_t table_numbers(const attn_plan *plan, const attn_request *request)
+static size_t table_numbers(const attn_plan *plan)
 {
-    const attn_rope *rope = &request->options.rope;
+    const attn_rope *rope = &plan->request.options.rope;
     return (table_rows(&rope->query, &plan->dims) + table_rows(&rope->key, &plan->dims)) * plan->rope_dim;
 }
 
-size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_qk_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    size_t numbers = plan->rope_dim != 0 ? table_numbers(plan, request) : 0;
-    if (attn_qk_is_changed(&request->options) || widens_queries(plan, request))
+    size_t numbers = plan->rope_dim != 0 ? table_numbers(plan) : 0;
+    if (attn_qk_is_changed(&plan->request.options) || widens_queries(plan))
         numbers += d->batch * d->heads * d->q_len * d->d_k;
-    if (attn_qk_is_changed(&request->options))
+    if (attn_qk_is_changed(&plan->request.options))
         numbers += d->batch * d->kv_heads * attn_new_len(d) * d->d_k;
     return numbers * attn_dtype_bytes(plan->compute) + plan->rope_dim * sizeof(double) +
            (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-double attn_qk_flops(const attn_plan *plan, const attn_request *request)
+double attn_qk_flops(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const double of_feature = (plan->rope_dim != 0 ? 3 : 0) + (request->options.qk_norm != ATTN_NORM_NONE ? 6 : 0);
+    const double of_feature = (plan->rope_dim != 0 ? 3 : 0) + (plan->request.options.qk_norm != ATTN_NORM_NONE ? 6 : 0);
     const double features = (double)d->batch *
                             ((double)d->q_len * (double)d->heads + (double)attn_new_len(d) * (double)d->kv_heads) *
                             (double)d->d_k;
-    return features * of_feature + (plan->rope_dim != 0 ? 50 * (double)table_numbers(plan, request) : 0);
+    return features * of_feature + (plan->rope_dim != 0 ? 50 * (double)table_numbers(plan) : 0);
 }

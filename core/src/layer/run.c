@@ -149,8 +149,7 @@ static attn_status set_operands(struct layer_run *run)
     }
     if (attn_start_of(&run->request->inputs) != NULL)
         return ATTN_OK;
-    return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
-                             : status;
+    return status == ATTN_OK ? attn_qk_run(run->plan, run->runtime, run->arena, &run->job, run->err) : status;
 }
 
 /*
@@ -205,8 +204,7 @@ static attn_status run_heads(struct layer_run *run)
     if (attn_start_of(&run->request->inputs) != NULL)
         return attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
     if (attn_has_feature_maps(&run->request->options))
-        return attn_feature_maps_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result,
-                                     run->err);
+        return attn_feature_maps_run(run->plan, &run->job, run->runtime, run->arena, run->result, run->err);
     return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
 }
 
@@ -223,7 +221,7 @@ static attn_status scale_heads(struct layer_run *run)
         run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->scaled == NULL)
         return attn_fail_no_memory(run->err);
-    attn_head_scale_run(run->plan, run->request, &run->job.context, run->scaled, run->runtime);
+    attn_head_scale_run(run->plan, &run->job.context, run->scaled, run->runtime);
     return ATTN_OK;
 }
 
@@ -306,7 +304,7 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtim
                             .result = result,
                             .err = err,
                             .element = attn_dtype_bytes(plan->compute),
-                            .job = attn_describe_job(plan, &plan->request)};
+                            .job = attn_describe_job(plan)};
     attn_status status = ATTN_OK;
     for (size_t s = 0; s < sizeof stages / sizeof *stages && status == ATTN_OK; s++)
         status = stages[s](&run);
