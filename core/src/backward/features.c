@@ -1,5 +1,5 @@
 /* features.c: the backward pass of linear and performer: what a run takes, and its stages. */
-#include "backward/features.h"
+#include "backward/backward.h"
 
 #include "attention/attention.h"
 #include "base/parallel.h"

@@ -1,5 +1,5 @@
 /* heads.c: the backward pass of attention over all batch items and heads. */
-#include "backward/heads.h"
+#include "backward/backward.h"
 
 #include <math.h>
 #include <string.h>

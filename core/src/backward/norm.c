@@ -1,5 +1,5 @@
 /* norm.c: the backward pass of LayerNorm, RMSNorm and L2Norm, by tasks of rows; the kernel computes a row. */
-#include "backward/norm.h"
+#include "backward/backward.h"
 
 #include <string.h>
 
@@ -22,8 +22,8 @@ size_t attn_gradient_norm_partials(size_t rows)
 }
 
 struct norm_run {
+    const struct backward_run *backward;
     const struct attn_gradient_norm *norm;
-    const struct attn_kernel_type *kernel;
 };
 
 static void norm_task(void *argument, size_t index, size_t worker)
@@ -33,8 +33,8 @@ static void norm_task(void *argument, size_t index, size_t worker)
     const struct attn_gradient_norm *norm = run->norm;
     const size_t each = rows_of_a_task(norm->rows), first = index * each, d = norm->d;
     const size_t end = attn_min(first + each, norm->rows), all = norm->gains * d;
-    const size_t element = attn_dtype_bytes(norm->compute);
-    double *gain = norm->partial + index * 2 * all, *shift = gain + all;
+    const size_t element = run->backward->element;
+    double *gain = run->backward->partials + index * 2 * all, *shift = gain + all;
     memset(gain, 0, 2 * all * sizeof *gain);
     for (size_t r = first; r < end; r++) {
         const size_t at = r * d * element, of_gain = r % norm->gains * d;
@@ -42,31 +42,33 @@ static void norm_task(void *argument, size_t index, size_t worker)
             .type = norm->type,
             .d = d,
             .eps = norm->eps,
-            .gain = norm->gain == NULL ? NULL : (const char *)norm->gain + of_gain * element,
+            .gain = norm->gain == NULL ? NULL : (const char *)norm->gain->data + of_gain * element,
         };
         const struct attn_norm_gradient_row row = {.x = (const char *)norm->x + at,
                                                    .grad_y = (const char *)norm->grad_y + at,
                                                    .grad_x = norm->grad_x == NULL ? NULL : (char *)norm->grad_x + at,
                                                    .gain = gain + of_gain,
                                                    .shift = shift + of_gain};
-        run->kernel->norm_back(&own, &row);
+        backward_kernel(run->backward)->norm_back(&own, &row);
     }
 }
 
-void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_runtime *runtime)
+void attn_gradient_norm_run(const struct backward_run *run, const struct attn_gradient_norm *norm, attn_gradient gain)
 {
-    struct norm_run run = {norm, attn_kernel_of(runtime->kernel, norm->compute)};
+    struct norm_run own = {run, norm};
+    void *grad_gain = backward_gradient(run, gain),
+         *grad_shift = backward_gradient(run, attn_gradient_bias_beside(gain));
     const size_t tasks = attn_gradient_norm_partials(norm->rows), all = norm->gains * norm->d;
-    attn_spread(runtime, tasks, norm_task, &run);
+    attn_spread(run->runtime, tasks, norm_task, &own);
     for (size_t f = 0; f < all; f++) {
-        double gain = 0, shift = 0;
+        double of_gain = 0, of_shift = 0;
         for (size_t t = 0; t < tasks; t++) {
-            gain += norm->partial[t * 2 * all + f];
-            shift += norm->partial[t * 2 * all + all + f];
+            of_gain += run->partials[t * 2 * all + f];
+            of_shift += run->partials[t * 2 * all + all + f];
         }
-        if (norm->grad_gain != NULL)
-            attn_number_put(norm->grad_gain, norm->compute, f, gain);
-        if (norm->grad_shift != NULL)
-            attn_number_put(norm->grad_shift, norm->compute, f, shift);
+        if (grad_gain != NULL)
+            attn_number_put(grad_gain, run->compute, f, of_gain);
+        if (grad_shift != NULL)
+            attn_number_put(grad_shift, run->compute, f, of_shift);
     }
 }

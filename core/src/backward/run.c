@@ -1,64 +1,22 @@
 /* run.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
-#include "attn/gradient.h"
+#include "backward/backward.h"
 
 #include <string.h>
 
-#include "attention/attention.h"
-#include "backward/features.h"
-#include "backward/feed_forward.h"
-#include "backward/needs.h"
-#include "backward/projection.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/formulas.h"
 #include "formulas/philox.h"
-#include "layer/layer.h"
 #include "mask/resolved.h"
 #include "request/request.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
-struct backward_run {
-    const attn_gradient_plan *plan;
-    attn_request request; /* of the forward pass, with the steps that the backward pass needs */
-    const attn_runtime *runtime;
-    attn_arena *arena;
-    attn_gradient_result *result;
-    attn_error *err;
-    struct attn_gradient_needs needs;
-    size_t element;
-    uint8_t *is_live;
-    double *partials;
-    char *affine_scratch;
-    const char *x[ROLES];       /* the input of the projection of each role */
-    const char *grad_output;    /* (batch, q_len, d_out); heads first for a query of rank 4 */
-    const char *grad_summed;    /* before the post-norm */
-    const char *grad_projected; /* before dropout and residual */
-    const char *grad_gated;     /* before the output projection */
-    const char *grad_concat;    /* before the gate */
-    const char *grad_context;   /* before head_scale */
-    char *context_memory;       /* memory of the last three; NULL: none is needed */
-    const char *gate;           /* of the forward pass, before its sigmoid */
-    const char *ff_input;       /* what its feed-forward network read */
-    char *product_scratch;      /* of the forward pass, used again */
-    const char *grad_query;     /* of a parallel network; NULL: none */
-    char *grad_gate;            /* NULL: not wanted */
-    char *grad_role[ROLES];     /* of q, k and v; NULL: not wanted */
-    char *grad_input[ROLES];    /* of x; NULL: not wanted */
-    const char *drop_from;      /* of drop_task */
-    char *drop_to;
-};
-
 static bool is_wanted(const struct backward_run *run, attn_gradient gradient)
 {
     return attn_gradient_is_wanted(run->plan, gradient);
-}
-
-static size_t query_tokens(const struct backward_run *run)
-{
-    return run->plan->forward.dims.batch * run->plan->forward.dims.q_len;
 }
 
 /* Whether there is memory for count numbers. *to is NULL when count is 0. */
@@ -66,11 +24,6 @@ static bool take(struct backward_run *run, size_t count, char **to)
 {
     *to = count > 0 ? attn_arena_take(run->arena, count, run->element) : NULL;
     return count == 0 || *to != NULL;
-}
-
-static const attn_tensor *step(const struct backward_run *run, attn_step which)
-{
-    return &run->result->forward.step[which];
 }
 
 /* ---- memory for results and intermediate gradients ---- */
@@ -106,30 +59,24 @@ static attn_status take_roles(struct backward_run *run)
 
 static attn_status take_scratch(struct backward_run *run)
 {
-    const size_t scratch = attn_gradient_projection_scratch_bytes(run->plan->forward.compute);
+    const size_t scratch = attn_gradient_projection_scratch_bytes(run->compute);
     run->is_live = attn_arena_take(run->arena, run->needs.live, 1);
     run->partials = attn_arena_take(run->arena, run->needs.partials, sizeof *run->partials);
-    run->affine_scratch = run->request.is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
+    run->affine_scratch = run->request->is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
     const bool has_all =
-        run->is_live != NULL && run->partials != NULL && (run->affine_scratch != NULL || !run->request.is_layer);
+        run->is_live != NULL && run->partials != NULL && (run->affine_scratch != NULL || !run->request->is_layer);
     return has_all ? ATTN_OK : attn_fail_no_memory(run->err);
 }
 
 /* ---- elementwise ---- */
 
-static void add(const struct backward_run *run, char *to, const char *from, size_t count)
-{
-    attn_gradient_add(run->plan->forward.compute, count, to, from, to, run->runtime);
-}
-
 static void drop_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct backward_run *run = argument;
-    const attn_options *options = &run->request.options;
-    const attn_dtype compute = run->plan->forward.compute;
-    const size_t all = query_tokens(run) * run->plan->forward.dims.d_attended;
-    const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, compute);
+    const attn_options *options = &run->request->options;
+    const size_t all = backward_query_tokens(run) * run->plan->forward.dims.d_attended;
+    const struct attn_kernel_type *kernel = backward_kernel(run);
     uint8_t keep[4096];
     const size_t first = index * sizeof keep, count = attn_min(all - first, sizeof keep);
     kernel->dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, options->dropout, first, count, keep);
@@ -146,28 +93,19 @@ static void drop(struct backward_run *run, const char *from, char *to)
 {
     run->drop_from = from;
     run->drop_to = to;
-    attn_spread(run->runtime, attn_ceil_div(query_tokens(run) * run->plan->forward.dims.d_attended, 4096), drop_task,
-                run);
+    attn_spread(run->runtime, attn_ceil_div(backward_query_tokens(run) * run->plan->forward.dims.d_attended, 4096),
+                drop_task, run);
 }
 
 /* ---- the forward pass ---- */
 
-static const void *data_of(const attn_tensor *tensor)
-{
-    return tensor == NULL ? NULL : tensor->data;
-}
-
 static attn_status run_forward(struct backward_run *run)
 {
-    const attn_inputs *inputs = &run->request.inputs;
-    struct attn_multihead_kept kept;
+    const attn_inputs *inputs = &run->request->inputs;
     attn_status status =
-        attn_multihead_run(&run->plan->forward, run->runtime, run->arena, &run->result->forward, &kept, run->err);
-    run->gate = kept.gate;
-    run->ff_input = kept.ff_input;
-    run->product_scratch = kept.product_scratch;
-    run->x[PROJECT_Q] = kept.query;
-    run->x[PROJECT_K] = inputs->key == NULL ? kept.query : inputs->key->data;
+        attn_multihead_run(&run->plan->forward, run->runtime, run->arena, &run->result->forward, &run->kept, run->err);
+    run->x[PROJECT_Q] = run->kept.query;
+    run->x[PROJECT_K] = inputs->key == NULL ? run->kept.query : inputs->key->data;
     run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
     return status;
 }
@@ -176,30 +114,22 @@ static attn_status run_forward(struct backward_run *run)
 
 static void differentiate_norm(struct backward_run *run, const char *x, size_t d, const char *grad_y, char *grad_x)
 {
-    const attn_request *request = &run->request;
-    const attn_tensor *gradient = run->result->gradient;
-    const struct attn_gradient_norm norm = {
-        .type = request->options.norm,
-        .compute = run->plan->forward.compute,
-        .eps = request->options.norm_eps,
-        .rows = query_tokens(run),
-        .gains = 1,
-        .d = d,
-        .x = x,
-        .gain = data_of(request->weights.norm.weight),
-        .grad_y = grad_y,
-        .grad_x = grad_x,
-        .grad_gain = is_wanted(run, ATTN_GRADIENT_NORM_WEIGHT) ? gradient[ATTN_GRADIENT_NORM_WEIGHT].data : NULL,
-        .grad_shift = is_wanted(run, ATTN_GRADIENT_NORM_BIAS) ? gradient[ATTN_GRADIENT_NORM_BIAS].data : NULL,
-        .partial = run->partials,
-    };
-    attn_gradient_norm_run(&norm, run->runtime);
+    const struct attn_gradient_norm norm = {.type = run->request->options.norm,
+                                            .eps = run->request->options.norm_eps,
+                                            .rows = backward_query_tokens(run),
+                                            .d = d,
+                                            .gains = 1,
+                                            .gain = run->request->weights.norm.weight,
+                                            .x = x,
+                                            .grad_y = grad_y,
+                                            .grad_x = grad_x};
+    attn_gradient_norm_run(run, &norm, ATTN_GRADIENT_NORM_WEIGHT);
 }
 
 static const char *projected_of(const struct backward_run *run)
 {
-    const bool has_weight = run->request.weights.output.weight != NULL;
-    return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
+    const bool has_weight = run->request->weights.output.weight != NULL;
+    return backward_step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
 /*
@@ -216,9 +146,9 @@ static attn_status go_through_sum(struct backward_run *run)
     if (grad_summed != NULL) {
         if (summed != NULL)
             drop(run, projected_of(run), summed);
-        const char *before = run->request.options.residual ? step(run, ATTN_STEP_RESIDUAL)->data
-                             : summed != NULL              ? summed
-                                                           : projected_of(run);
+        const char *before = run->request->options.residual ? backward_step(run, ATTN_STEP_RESIDUAL)->data
+                             : summed != NULL               ? summed
+                                                            : projected_of(run);
         differentiate_norm(run, before, run->plan->forward.dims.d_attended, run->grad_output, grad_summed);
         run->grad_summed = grad_summed;
     }
@@ -232,47 +162,20 @@ static attn_status go_through_sum(struct backward_run *run)
 
 /* ---- projections ---- */
 
-static struct attn_gradient_projection describe(const struct backward_run *run, attn_projection slices, size_t len,
-                                                const char *x, const char *grad_y)
-{
-    return (struct attn_gradient_projection){.slices = slices,
-                                             .layout = run->request.weights.layout,
-                                             .batch = run->plan->forward.dims.batch,
-                                             .len = len,
-                                             .x = x,
-                                             .grad_y = grad_y,
-                                             .is_live = run->is_live};
-}
-
-static void differentiate_affine(struct backward_run *run, const struct attn_gradient_projection *p,
-                                 attn_gradient weight, attn_gradient bias)
-{
-    const attn_dtype compute = run->plan->forward.compute;
-    const attn_tensor *gradient = run->result->gradient;
-    if (is_wanted(run, weight)) {
-        attn_gradient_find_live(compute, p->batch * p->len, p->slices.slices * p->slices.columns, p->grad_y,
-                                run->is_live);
-        attn_gradient_of_weight(p, compute, gradient[weight].data, run->affine_scratch, run->runtime);
-    }
-    if (is_wanted(run, bias))
-        attn_gradient_of_bias(p, compute, gradient[bias].data, run->runtime);
-}
-
 static attn_status go_through_output(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     if (!take(run, run->needs.grad_context, &run->context_memory))
         return attn_fail_no_memory(run->err);
     run->grad_gated = run->grad_projected;
-    if (run->request.weights.output.weight == NULL)
+    if (run->request->weights.output.weight == NULL)
         return ATTN_OK;
-    const attn_projection slices = attn_projection_of_output(&run->request.weights, d);
-    const struct attn_gradient_projection output =
-        describe(run, slices, d->q_len, step(run, ATTN_STEP_GATED)->data, run->grad_projected);
-    differentiate_affine(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
+    const attn_projection slices = attn_projection_of_output(&run->request->weights, d);
+    const struct attn_gradient_projection output = {slices, d->q_len, backward_step(run, ATTN_STEP_GATED)->data,
+                                                    run->grad_projected};
+    attn_gradient_of_affine(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT);
     if (run->context_memory != NULL)
-        attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner,
-                               run->context_memory, run->affine_scratch, run->runtime);
+        attn_gradient_of_input(run, &output, 1, d->q_len, slices.inner, run->context_memory);
     run->grad_gated = run->context_memory;
     return ATTN_OK;
 }
@@ -282,19 +185,19 @@ static void gate_task(void *argument, size_t index, size_t worker)
     (void)worker;
     const struct backward_run *run = argument;
     const attn_dims *d = &run->plan->forward.dims;
-    const size_t row = index * TOKEN_ROWS, rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
+    const size_t row = index * TOKEN_ROWS, rows = attn_min(backward_query_tokens(run) - row, TOKEN_ROWS);
     const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
     const struct attn_gate_gradient gradient = {
         .heads = rows * d->heads,
         .d_v = d->d_v,
         .d_gate = d->d_gate,
-        .concat = (const char *)step(run, ATTN_STEP_CONCAT)->data + at,
-        .gate = run->gate + gate_at,
+        .concat = (const char *)backward_step(run, ATTN_STEP_CONCAT)->data + at,
+        .gate = run->kept.gate + gate_at,
         .grad_gated = run->grad_gated + at,
         .grad_concat = run->needs.concat ? run->context_memory + at : NULL,
         .grad_gate = run->grad_gate == NULL ? NULL : run->grad_gate + gate_at,
     };
-    attn_kernel_of(run->runtime->kernel, run->plan->forward.compute)->gate_back(&gradient);
+    backward_kernel(run)->gate_back(&gradient);
 }
 
 static attn_status go_through_gate(struct backward_run *run)
@@ -304,7 +207,7 @@ static attn_status go_through_gate(struct backward_run *run)
         return ATTN_OK;
     if (!take(run, run->needs.grad_gate, &run->grad_gate))
         return attn_fail_no_memory(run->err);
-    attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
+    attn_spread(run->runtime, attn_ceil_div(backward_query_tokens(run), TOKEN_ROWS), gate_task, run);
     run->grad_concat = run->context_memory;
     return ATTN_OK;
 }
@@ -326,13 +229,12 @@ static void collect_input(struct backward_run *run, const struct attn_gradient_p
     struct attn_gradient_projection readers[ROLES + 1];
     size_t count = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
-        if ((int)attn_gradient_owner(&run->request, (attn_role)role) == input)
+        if ((int)attn_gradient_owner(run->request, (attn_role)role) == input)
             readers[count++] = projections[role];
     if (input == PROJECT_Q && run->grad_gate != NULL)
         readers[count++] = projections[PROJECT_GATE];
     if (run->grad_input[input] != NULL)
-        attn_gradient_of_input(readers, count, run->plan->forward.compute, d->batch, len_of(d, input),
-                               width_of_input(d, input), run->grad_input[input], run->affine_scratch, run->runtime);
+        attn_gradient_of_input(run, readers, count, len_of(d, input), width_of_input(d, input), run->grad_input[input]);
 }
 
 static void go_through_projections(struct backward_run *run)
@@ -340,16 +242,16 @@ static void go_through_projections(struct backward_run *run)
     const attn_dims *d = &run->plan->forward.dims;
     struct attn_gradient_projection projections[ROLES + 1];
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
-        projections[role] = describe(run, attn_projection_of(&run->request.weights, d, (attn_role)role),
-                                     len_of(d, role), run->x[role], run->grad_role[role]);
+        projections[role] =
+            (struct attn_gradient_projection){attn_projection_of(&run->request->weights, d, (attn_role)role),
+                                              len_of(d, role), run->x[role], run->grad_role[role]};
         if (run->grad_role[role] != NULL)
-            differentiate_affine(run, &projections[role], attn_gradient_weight_of(&run->request, (attn_role)role),
-                                 attn_gradient_bias_of(&run->request, (attn_role)role));
+            attn_gradient_of_affine(run, &projections[role], attn_gradient_weight_of(run->request, (attn_role)role));
     }
     if (run->grad_gate != NULL) {
-        projections[PROJECT_GATE] = describe(run, attn_projection_of(&run->request.weights, d, PROJECT_GATE), d->q_len,
-                                             run->x[PROJECT_Q], run->grad_gate);
-        differentiate_affine(run, &projections[PROJECT_GATE], ATTN_GRADIENT_GATE_WEIGHT, ATTN_GRADIENT_GATE_BIAS);
+        projections[PROJECT_GATE] = (struct attn_gradient_projection){
+            attn_projection_of(&run->request->weights, d, PROJECT_GATE), d->q_len, run->x[PROJECT_Q], run->grad_gate};
+        attn_gradient_of_affine(run, &projections[PROJECT_GATE], ATTN_GRADIENT_GATE_WEIGHT);
     }
     for (int input = PROJECT_Q; input <= PROJECT_V; input++)
         collect_input(run, projections, input);
@@ -359,16 +261,19 @@ static void go_through_projections(struct backward_run *run)
 static void add_defaults(struct backward_run *run)
 {
     for (int role = PROJECT_K; role <= PROJECT_V; role++) {
-        const attn_role owner = attn_gradient_owner(&run->request, (attn_role)role);
+        const attn_role owner = attn_gradient_owner(run->request, (attn_role)role);
         if (run->grad_role[role] != NULL && (int)owner != role)
-            add(run, run->grad_input[owner], run->grad_role[role], run->needs.grad_role[role]);
+            attn_gradient_add(run, run->needs.grad_role[role], run->grad_input[owner], run->grad_role[role],
+                              run->grad_input[owner]);
     }
 }
 
 /* ---- heads ---- */
 
-static struct attn_operand operand_of(const attn_tensor *view)
+/* The operand of attn_operand_view, whose tensor has no rank unless the caller wants the step. */
+static struct attn_operand operand_of(const struct backward_run *run, attn_step step)
 {
+    const attn_tensor *view = backward_step(run, step);
     return (struct attn_operand){.data = view->data,
                                  .dtype = view->dtype,
                                  .batch_stride = view->stride[0],
@@ -380,7 +285,7 @@ static struct attn_operand operand_of(const attn_tensor *view)
 static struct attn_operand lay_out(const struct backward_run *run, const void *data, size_t heads, size_t len, size_t d)
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
-    return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, run->plan->forward.compute, heads, len, d);
+    return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, run->compute, heads, len, d);
 }
 
 /* Concat has its gradient in the layout of the output, context in that of the forward pass. */
@@ -388,9 +293,9 @@ static void go_through_head_scale(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     run->grad_context = run->grad_concat;
-    if (run->request.options.head_scale == NULL || !run->needs.concat)
+    if (run->request->options.head_scale == NULL || !run->needs.concat)
         return;
-    const struct attn_operand context = operand_of(step(run, ATTN_STEP_CONTEXT));
+    const struct attn_operand context = operand_of(run, ATTN_STEP_CONTEXT);
     const struct attn_operand grad = lay_out(run, run->grad_concat, d->heads, d->q_len, d->d_v);
     void *grad_context = run->needs.heads ? run->context_memory : NULL;
     attn_head_scale_back(&run->plan->forward, &context, &grad, grad_context,
@@ -402,20 +307,20 @@ static void go_through_head_scale(struct backward_run *run)
 static attn_status describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    const attn_options *options = &run->request.options;
+    const attn_options *options = &run->request->options;
     const attn_tensor *gradient = run->result->gradient;
     *heads = attn_gradient_describe_heads(run->plan);
     heads->job.k.past_len = heads->job.v.past_len = 0; /* these steps begin with the cache */
-    heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
-    heads->job.k.added = operand_of(step(run, ATTN_STEP_PRESENT_KEY));
-    heads->job.v.added = operand_of(step(run, ATTN_STEP_PRESENT_VALUE));
-    heads->job.context = operand_of(step(run, ATTN_STEP_CONTEXT));
-    heads->lse = step(run, ATTN_STEP_LSE)->data;
+    heads->job.q = operand_of(run, ATTN_STEP_Q_ROTATED);
+    heads->job.k.added = operand_of(run, ATTN_STEP_PRESENT_KEY);
+    heads->job.v.added = operand_of(run, ATTN_STEP_PRESENT_VALUE);
+    heads->job.context = operand_of(run, ATTN_STEP_CONTEXT);
+    heads->lse = backward_step(run, ATTN_STEP_LSE)->data;
     heads->grad_context = lay_out(run, run->grad_context, d->heads, d->q_len, d->d_v);
     heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
     heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, attn_new_len(d), d->d_k);
     heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, attn_new_len(d), d->d_v);
-    const attn_dtype compute = run->plan->forward.compute;
+    const attn_dtype compute = run->compute;
     heads->grad_past_k =
         attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_KEY].data, compute, d->kv_heads, d->past_len, d->d_k);
     heads->grad_past_v =
@@ -423,7 +328,7 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
     if (options->sinks != NULL)
-        heads->lse_keys = step(run, ATTN_STEP_LSE_KEYS)->data;
+        heads->lse_keys = backward_step(run, ATTN_STEP_LSE_KEYS)->data;
     heads->grad_bias = gradient[ATTN_GRADIENT_MASK_BIAS].data;
     return attn_invert_selections(options, d, run->runtime, run->arena, &heads->job, run->err);
 }
@@ -437,7 +342,7 @@ static attn_status take_distance(struct backward_run *run, struct attn_gradient_
     if (data == NULL)
         return ATTN_OK;
     heads->job.distance_bias =
-        attn_distance_bias_make(&run->request.options, attn_mask_of(&run->plan->forward), data, run->runtime);
+        attn_distance_bias_make(&run->request->options, attn_mask_of(&run->plan->forward), data, run->runtime);
     if (run->needs.grad_distance == 0)
         return ATTN_OK;
     heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
@@ -448,9 +353,9 @@ static void finish_heads(struct backward_run *run, const struct attn_gradient_he
 {
     const attn_tensor *gradient = run->result->gradient;
     if (is_wanted(run, ATTN_GRADIENT_SCALE))
-        attn_number_put(gradient[ATTN_GRADIENT_SCALE].data, run->plan->forward.compute, 0, scale);
+        attn_number_put(gradient[ATTN_GRADIENT_SCALE].data, run->compute, 0, scale);
     if (heads->grad_distance != NULL)
-        attn_gradient_of_distances(&run->request.options, attn_mask_of(&run->plan->forward), heads->grad_distance,
+        attn_gradient_of_distances(&run->request->options, attn_mask_of(&run->plan->forward), heads->grad_distance,
                                    gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
@@ -458,21 +363,17 @@ static void finish_heads(struct backward_run *run, const struct attn_gradient_he
 static void go_through_qk_norm(struct backward_run *run, attn_role role)
 {
     const bool is_query = role == PROJECT_Q;
-    const attn_tensor *gradient = run->result->gradient;
-    if (run->request.options.qk_norm == ATTN_NORM_NONE || run->grad_role[role] == NULL)
+    if (run->request->options.qk_norm == ATTN_NORM_NONE || run->grad_role[role] == NULL)
         return;
     struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(run->plan, role);
-    norm.x = step(run, is_query ? ATTN_STEP_Q : ATTN_STEP_K)->data;
+    norm.x = backward_step(run, is_query ? ATTN_STEP_Q : ATTN_STEP_K)->data;
     norm.grad_y = norm.grad_x = run->grad_role[role];
-    norm.grad_gain = gradient[is_query ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT].data;
-    norm.grad_shift = gradient[is_query ? ATTN_GRADIENT_QUERY_NORM_BIAS : ATTN_GRADIENT_KEY_NORM_BIAS].data;
-    norm.partial = run->partials;
-    attn_gradient_norm_run(&norm, run->runtime);
+    attn_gradient_norm_run(run, &norm, is_query ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT);
 }
 
 static attn_status run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
-    if (attn_has_feature_maps(&run->request.options))
+    if (attn_has_feature_maps(&run->request->options))
         return attn_gradient_features_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
     return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
 }
@@ -503,28 +404,6 @@ static attn_status go_through_heads(struct backward_run *run)
 
 /* ---- the run ---- */
 
-/* From the output of a block back to that of its attention. */
-static attn_status go_through_feed_forward(struct backward_run *run)
-{
-    if (run->plan->forward.dims.d_ff == 0)
-        return ATTN_OK;
-    struct attn_gradient_feed_forward network = {.plan = run->plan,
-                                                 .request = &run->request,
-                                                 .runtime = run->runtime,
-                                                 .arena = run->arena,
-                                                 .result = run->result,
-                                                 .input = run->ff_input,
-                                                 .product_scratch = run->product_scratch,
-                                                 .affine_scratch = run->affine_scratch,
-                                                 .is_live = run->is_live,
-                                                 .partials = run->partials,
-                                                 .grad_output = run->grad_output};
-    attn_status status = attn_gradient_feed_forward_run(&network, run->err);
-    run->grad_output = network.grad_attended;
-    run->grad_query = network.grad_query;
-    return status;
-}
-
 /*
  * The gradient from the heads, and from a parallel network that shares their norm, goes back through a pre-norm. Those
  * of the residual, and of a parallel network with its own norm, are added after it.
@@ -533,21 +412,21 @@ static void finish_query(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     char *grad = run->grad_input[PROJECT_Q];
-    const size_t count = query_tokens(run) * d->d_query;
-    const bool has_own_norm = run->request.options.feed_forward.norm != ATTN_NORM_NONE;
+    const size_t count = backward_query_tokens(run) * d->d_query;
+    const bool has_own_norm = run->request->options.feed_forward.norm != ATTN_NORM_NONE;
     if (run->grad_query != NULL && grad != NULL && !has_own_norm)
-        add(run, grad, run->grad_query, count);
-    if (attn_is_pre_normed(&run->request.options) && grad != NULL)
-        differentiate_norm(run, run->request.inputs.query->data, d->d_query, grad, grad);
-    if (run->request.options.residual && is_wanted(run, ATTN_GRADIENT_QUERY))
-        add(run, grad, run->grad_summed, count);
+        attn_gradient_add(run, count, grad, run->grad_query, grad);
+    if (attn_is_pre_normed(&run->request->options) && grad != NULL)
+        differentiate_norm(run, run->request->inputs.query->data, d->d_query, grad, grad);
+    if (run->request->options.residual && is_wanted(run, ATTN_GRADIENT_QUERY))
+        attn_gradient_add(run, count, grad, run->grad_summed, grad);
     if (run->grad_query != NULL && has_own_norm && is_wanted(run, ATTN_GRADIENT_QUERY))
-        add(run, grad, run->grad_query, count);
+        attn_gradient_add(run, count, grad, run->grad_query, grad);
 }
 
 static attn_status finish(struct backward_run *run)
 {
-    if (run->request.is_layer)
+    if (run->request->is_layer)
         go_through_projections(run);
     else
         add_defaults(run);
@@ -557,7 +436,7 @@ static attn_status finish(struct backward_run *run)
 
 /* The stages of a run in their order; the first failure ends it. */
 static attn_status (*const stages[])(struct backward_run *run) = {
-    run_forward,    take_gradients,    take_roles,      take_scratch,     go_through_feed_forward,
+    run_forward,    take_gradients,    take_roles,      take_scratch,     attn_gradient_feed_forward_run,
     go_through_sum, go_through_output, go_through_gate, go_through_heads, finish,
 };
 
@@ -566,12 +445,13 @@ static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad
 {
     *result = (attn_gradient_result){0};
     struct backward_run run = {.plan = plan,
-                               .request = plan->forward.request,
+                               .request = &plan->forward.request,
                                .runtime = runtime,
                                .arena = arena,
                                .result = result,
                                .err = err,
                                .needs = attn_gradient_needs_of(plan),
+                               .compute = plan->forward.compute,
                                .element = attn_dtype_bytes(plan->forward.compute),
                                .grad_output = grad_output};
     attn_status status = ATTN_OK;

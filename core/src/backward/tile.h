@@ -11,7 +11,7 @@
 #include <assert.h>
 
 #include "attn/runtime.h"
-#include "backward/job.h"
+#include "backward/backward.h"
 #include "base/size.h"
 #include "kernel/entries.h"
 

@@ -5,6 +5,8 @@
 #ifndef ATTN_LAYER_LAYER_H
 #define ATTN_LAYER_LAYER_H
 
+#include <assert.h>
+
 #include "attention/attention.h"
 #include "layer/projection.h"
 
@@ -19,6 +21,13 @@ size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_r
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
+/* The step that a map of the job shows: both are numbered alike. */
+static_assert(ATTN_STEP_DROPPED - ATTN_STEP_SCORES == (int)MAP_DROPPED - (int)MAP_SCORES, "a map for each step");
+static inline attn_step attn_step_of_map(int which)
+{
+    return (attn_step)((int)ATTN_STEP_SCORES + which - (int)MAP_SCORES);
+}
+
 /* The job of the heads for the kernels, without operands and memory. */
 struct attn_heads_job attn_describe_job(const attn_plan *plan);
 

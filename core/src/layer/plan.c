@@ -278,10 +278,8 @@ static void weigh_memory(attn_plan *plan)
     numbers += attn_feed_forward_numbers(request, d);
     numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan));
     struct attn_heads_job job = attn_describe_job(plan);
-    const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
-                               ATTN_STEP_DROPPED};
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
-        job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
+        job.map[which].data = attn_wants(&request->options, attn_step_of_map(which)) ? plan : NULL;
     if (attn_wants(&request->options, ATTN_STEP_CONTRIBUTION))
         job.map[MAP_ATTENTION].data = plan;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;

@@ -37,17 +37,9 @@ static attn_status take_contribution(struct layer_run *run)
 
 static attn_status take_maps(struct layer_run *run)
 {
-    static const struct {
-        attn_step step;
-        int which;
-    } maps[] = {{ATTN_STEP_SCORES, MAP_SCORES},
-                {ATTN_STEP_SCALED, MAP_SCALED},
-                {ATTN_STEP_MASKED, MAP_MASKED},
-                {ATTN_STEP_ATTENTION, MAP_ATTENTION},
-                {ATTN_STEP_DROPPED, MAP_DROPPED}};
     attn_status status = ATTN_OK;
-    for (size_t m = 0; status == ATTN_OK && m < sizeof maps / sizeof *maps; m++)
-        status = take_map(run, maps[m].step, maps[m].which);
+    for (int which = MAP_SCORES; status == ATTN_OK && which <= MAP_DROPPED; which++)
+        status = take_map(run, attn_step_of_map(which), which);
     if (status == ATTN_OK && layer_wants(run, ATTN_STEP_CONTRIBUTION))
         status = take_contribution(run);
     if (status != ATTN_OK || !layer_wants(run, ATTN_STEP_ATTENTION_MEAN))

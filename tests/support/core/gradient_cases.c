@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backward/needs.h"
+#include "backward/backward.h"
 #include "mask_cases.h"
 
 /* ---- scenes ---- */

@@ -1,0 +1,249 @@
+/*
+ * backward.h: the backward pass of a layer: what is wanted, the state of a run, and its stages beside those of run.c.
+ */
+#ifndef ATTN_BACKWARD_BACKWARD_H
+#define ATTN_BACKWARD_BACKWARD_H
+
+#include "attn/gradient.h"
+#include "kernel/entries.h"
+#include "layer/layer.h"
+
+enum { ROLES = 3 }; /* PROJECT_Q, _K, _V; inputs are numbered alike */
+
+/* ---- the job of the heads, which tiles read ---- */
+
+struct attn_gradient_heads {
+    /* Dimensions, operands (including the context), mask, selections and dropout of the forward pass. */
+    struct attn_heads_job job;
+    struct attn_operand grad_context;
+    const void *lse;                            /* (batch, heads, q_len) */
+    struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted. For keys and values: the new rows, */
+    struct attn_operand grad_past_k, grad_past_v; /* and the cached rows before them */
+    size_t past_len;                              /* the keys of job.kv_len that are cached */
+    void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
+    void *grad_bias;                              /* in the shape of the given bias, row-major; NULL: not wanted */
+    size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
+    double
+        *grad_distance; /* (batch, heads, q_len + kv_len), in the order of attn_distance_bias_make; NULL: not wanted */
+    void *grad_sinks;   /* (heads), of the compute type; NULL: not wanted */
+    const void *lse_keys; /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
+    double *grad_scale;   /* NULL: not wanted */
+    /* Filled in by attn_gradient_heads_run. */
+    void *delta;               /* (batch, heads, q_len) */
+    size_t splits, split_keys; /* of the keys of a head */
+    char *parts;               /* of dq: (split, batch, heads, q_len, d_k in whole vectors) */
+    double *distance_parts;    /* of grad_distance: (split, batch, heads, q_len + kv_len) */
+    double *scale_parts;       /* one for each task that sums the parts */
+};
+
+/* ---- plan.c: the decisions and sizes that a plan and its runs must agree on ---- */
+
+static inline bool attn_gradient_is_wanted(const attn_gradient_plan *plan, attn_gradient gradient)
+{
+    return (plan->of >> gradient & 1) != 0;
+}
+
+/* The tensor of a gradient; NULL when it was not given, or is not a tensor. */
+const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient);
+/* The input that a role reads; key and value may default to another input. */
+attn_role attn_gradient_owner(const attn_request *request, attn_role role);
+/* The weight of a role; the fused one if it has none of its own. */
+attn_gradient attn_gradient_weight_of(const attn_request *request, attn_role role);
+
+/* The bias beside a weight, or the shift beside a gain: they stand side by side in ATTN_AFFINE_LIST. */
+static inline attn_gradient attn_gradient_bias_beside(attn_gradient weight)
+{
+    return (attn_gradient)(weight + 1);
+}
+
+/* Which parts of the backward pass run, and the number of elements of each intermediate buffer; 0: no buffer. */
+struct attn_gradient_needs {
+    bool role[ROLES];  /* the gradient of q, k, v */
+    bool input[ROLES]; /* of the inputs of the projections */
+    bool heads;        /* of q, k, v or anything else within the heads */
+    bool concat;       /* of concat, for the heads or their factors */
+    size_t grad_gate;  /* of the gate before its sigmoid */
+    size_t summed;     /* the input of a post-norm, if it is not a step */
+    size_t grad_summed, grad_projected, grad_context;
+    size_t grad_role[ROLES];  /* where it is not the gradient of an input */
+    size_t grad_input[ROLES]; /* the same */
+    size_t distance_bias;     /* the biases by distance, computed again */
+    size_t grad_distance;     /* doubles of their gradient */
+    size_t live;              /* bytes of flags */
+    size_t partials;          /* doubles of a norm */
+};
+
+struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan);
+/*
+ * The job of the heads for the backward pass. Where a gradient is wanted, its pointer is not NULL, but points to no
+ * memory.
+ */
+struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan);
+
+/*
+ * The rows that qk_norm normalises in the projected tokens of PROJECT_Q or _K: rows of d numbers, with gains in turn.
+ */
+struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, attn_role role);
+
+/* ---- run.c ---- */
+
+struct backward_run {
+    const attn_gradient_plan *plan;
+    const attn_request *request; /* of the forward pass, with the steps that the backward pass needs */
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    attn_gradient_result *result;
+    attn_error *err;
+    struct attn_gradient_needs needs;
+    attn_dtype compute;
+    size_t element;
+    struct attn_multihead_kept kept; /* of the forward pass */
+    uint8_t *is_live;                /* scratch of attn_gradient_of_affine */
+    double *partials;                /* scratch of attn_gradient_norm_run */
+    char *affine_scratch;
+    const char *x[ROLES];       /* the input of the projection of each role */
+    const char *grad_output;    /* (batch, q_len, d_out); heads first for a query of rank 4 */
+    const char *grad_summed;    /* before the post-norm */
+    const char *grad_projected; /* before dropout and residual */
+    const char *grad_gated;     /* before the output projection */
+    const char *grad_concat;    /* before the gate */
+    const char *grad_context;   /* before head_scale */
+    char *context_memory;       /* memory of the last three; NULL: none is needed */
+    const char *grad_query;  /* of a parallel network: of the query if it has a norm, else of what projections read */
+    char *grad_gate;         /* NULL: not wanted */
+    char *grad_role[ROLES];  /* of q, k and v; NULL: not wanted */
+    char *grad_input[ROLES]; /* of x; NULL: not wanted */
+    const char *drop_from;   /* of drop_task */
+    char *drop_to;
+};
+
+/* Where a gradient of the result is written; NULL: not wanted. */
+static inline void *backward_gradient(const struct backward_run *run, attn_gradient gradient)
+{
+    return run->result->gradient[gradient].data;
+}
+
+/* A step of the forward pass. */
+static inline const attn_tensor *backward_step(const struct backward_run *run, attn_step step)
+{
+    return &run->result->forward.step[step];
+}
+
+static inline size_t backward_query_tokens(const struct backward_run *run)
+{
+    return run->plan->forward.dims.batch * run->plan->forward.dims.q_len;
+}
+
+static inline const struct attn_kernel_type *backward_kernel(const struct backward_run *run)
+{
+    return attn_kernel_of(run->runtime->kernel, run->compute);
+}
+
+/* ---- norm.c: the normalisation of token vectors (attn_norm_row_back in kernel/entries.h) ---- */
+
+struct attn_gradient_norm {
+    attn_norm_type type;
+    double eps;
+    size_t rows, d;
+    size_t gains;            /* rows use that many gains and shifts in turn: 1, or the heads of a token */
+    const attn_tensor *gain; /* NULL: 1 */
+    const void *x, *grad_y;
+    void *grad_x; /* may be grad_y; NULL: not wanted */
+};
+
+/* Doubles of run->partials, beside a factor 2 gains d. */
+size_t attn_gradient_norm_partials(size_t rows);
+/*
+ * Writes grad_x and the gradients of the gain and the shift, of gains * d numbers each, if they are wanted. A row of
+ * grad_y that is all 0 gives 0 and adds nothing, even if its x is NaN.
+ */
+void attn_gradient_norm_run(const struct backward_run *run, const struct attn_gradient_norm *norm, attn_gradient gain);
+
+/*
+ * ---- projection.c: y = x W + b, for separate, per-head and fused weights ----
+ *
+ *     dx = dy W^T        dW = x^T dy        db = the sum of dy over all tokens
+ */
+
+/* One projection, with its input and the gradient of its output. */
+struct attn_gradient_projection {
+    attn_projection slices;
+    size_t len;
+    const char *x;      /* (batch, len, slices.inner) */
+    const char *grad_y; /* (batch, len, slices.slices * slices.columns) */
+};
+
+/* The bytes per thread of run->affine_scratch. */
+size_t attn_gradient_projection_scratch_bytes(attn_dtype compute);
+/* grad_x (batch, len, inner) = the sum over count projections of the same tokens. May be called with count 0. */
+void attn_gradient_of_input(const struct backward_run *run, const struct attn_gradient_projection *projections,
+                            size_t count, size_t len, size_t inner, char *grad_x);
+/*
+ * The parts of the gradients of a weight and its bias (with their whole shape) that belong to the slices, if they are
+ * wanted. A token whose grad_y is all 0 adds nothing to the weight, even if its x is NaN.
+ */
+void attn_gradient_of_affine(const struct backward_run *run, const struct attn_gradient_projection *projection,
+                             attn_gradient weight);
+/* to = a + b for count numbers, b NULL: 0; to may be a or b. */
+void attn_gradient_add(const struct backward_run *run, size_t count, const void *a, const void *b, void *to);
+
+/*
+ * ---- heads.c: attention over all batch items and heads ----
+ *
+ * A task owns the keys of one split of one key head. It sums their dk and dv over all queries of the group, and the
+ * part of dq that comes from its keys. The parts of dq are added in the order of the splits. Only the shape determines
+ * the splits, so the number of threads changes no bit.
+ */
+
+/*
+ * The arena bytes of attn_gradient_heads_run, per thread and in total. They only compare pointers of operands with
+ * NULL.
+ */
+size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);
+size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads);
+
+/* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED. */
+ATTN_MUST_CHECK attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime,
+                                                    attn_arena *arena, attn_error *err);
+
+/*
+ * ---- features.c: the heads of linear and performer ----
+ *
+ *     w_ij = phi(q_i) phi(k_j)      S_i = sum_j w_ij (v_j, 1) = (N_i, D_i)      out_i = N_i / D_i
+ *     dS_i = (dO_i / D_i, -dO_i N_i / D_i^2), or (dO_i, 0) without a denominator
+ *     dphi(q_i) = sum_j phi(k_j) (v_j, 1) dS_i            dphi(k_j) = R_j (v_j, 1)         dv_j = R_j^T phi(k_j)
+ *     R_j = sum over the queries that see key j of phi(q_i) dS_i^T
+ *
+ * As in the forward pass, sums over keys are running sums where the mask allows it; R is summed from the last query
+ * back. Performer subtracts the largest P s from its exponents. With eps above 0 that changes the result, so the
+ * largest P s is differentiated, too. The projection of performer is a constant.
+ */
+
+/* The arena bytes of attn_gradient_features_run, per thread and in total; its floating-point operations. */
+size_t attn_gradient_features_scratch_bytes(const attn_plan *plan);
+size_t attn_gradient_features_shared_bytes(const attn_plan *plan);
+double attn_gradient_features_flops(const attn_plan *plan);
+
+/*
+ * The counterpart of attn_gradient_heads_run for these mechanisms. Reads job, grad_context and past_len of heads, and
+ * writes the gradients of q, k, v, the cache and the scale; these mechanisms have no others. Returns ATTN_OK,
+ * ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const struct attn_gradient_heads *heads,
+                                                       const attn_runtime *runtime, attn_arena *arena, attn_error *err);
+
+/*
+ * ---- feed_forward.c: the feed-forward network of a block, with its norm and residual ----
+ *
+ *     h = act(up)            dup = dh act'(up)
+ *     h = act(gate) * up     dup = dh act(gate)      dgate = dh up act'(gate)
+ *
+ * up and gate are computed again from the input of the network.
+ */
+
+/* Numbers that the stage takes from the arena. */
+size_t attn_gradient_feed_forward_numbers(const attn_request *request, const attn_dims *dims);
+/* From the output of a block back to that of its attention: run->grad_output, and run->grad_query. */
+ATTN_MUST_CHECK attn_status attn_gradient_feed_forward_run(struct backward_run *run);
+
+#endif
