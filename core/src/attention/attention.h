@@ -79,10 +79,7 @@ static inline struct attn_operand attn_operand_of_past(const attn_tensor *tensor
 bool attn_has_distance_bias(const attn_options *options);
 /* Elements that attn_distance_bias_make writes, including the slack; 0 when there is no such bias. */
 size_t attn_distance_bias_count(const attn_options *options, const attn_mask *mask);
-/*
- * Computes the vectors into data, which has room for that many elements, with one task per vector. Describes their
- * layout.
- */
+/* Computes the vectors into data, which has room for that many elements, and describes their layout. */
 struct attn_distance_bias attn_distance_bias_make(const attn_options *options, const attn_mask *mask, void *data,
                                                   const attn_runtime *runtime);
 
@@ -102,9 +99,7 @@ void attn_gradient_of_distances(const attn_options *options, const attn_mask *ma
 
 /* ---- heads.c: divides the work into tasks, gives them scratch, and merges their diagnostics ---- */
 
-/*
- * The arena bytes of attn_heads_run: scratch per thread, enough for every kernel, and the memory that all tasks share.
- */
+/* The arena bytes of attn_heads_run: scratch per thread, enough for every kernel, and the memory of all tasks. */
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);
 size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
 
@@ -165,10 +160,7 @@ ATTN_MUST_CHECK attn_status attn_starts_run(const attn_request *request, struct 
  * *is_prefix: besides, the ranges of an item end at different keys. watch as in attn_mask_pairs.
  */
 void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix);
-/*
- * The arena bytes of attn_feature_maps_run, for all threads together and for each thread; its floating-point
- * operations.
- */
+/* The arena bytes of attn_feature_maps_run, in total and for each thread; its floating-point operations. */
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan);
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan);
 double attn_feature_maps_flops(const attn_plan *plan);

@@ -1,6 +1,4 @@
-/*
- * backward.h: the backward pass of a layer: what is wanted, the state of a run, and its stages beside those of run.c.
- */
+/* backward.h: the backward pass of a layer: what is wanted, the state of a run, and its stages beside run.c. */
 #ifndef ATTN_BACKWARD_BACKWARD_H
 #define ATTN_BACKWARD_BACKWARD_H
 
@@ -74,15 +72,10 @@ struct attn_gradient_needs {
 };
 
 struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan);
-/*
- * The job of the heads for the backward pass. Where a gradient is wanted, its pointer is not NULL, but points to no
- * memory.
- */
+/* The job of the heads. Where a gradient is wanted, its pointer is not NULL, but points to no memory. */
 struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan);
 
-/*
- * The rows that qk_norm normalises in the projected tokens of PROJECT_Q or _K: rows of d numbers, with gains in turn.
- */
+/* The rows that qk_norm normalises in the tokens of PROJECT_Q or _K: rows of d numbers, with gains in turn. */
 struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, attn_role role);
 
 /* ---- run.c ---- */
@@ -195,10 +188,7 @@ void attn_gradient_add(const struct backward_run *run, size_t count, const void 
  * the splits, so the number of threads changes no bit.
  */
 
-/*
- * The arena bytes of attn_gradient_heads_run, per thread and in total. They only compare pointers of operands with
- * NULL.
- */
+/* The arena bytes of attn_gradient_heads_run, per thread and in total. They only ask whether operands are NULL. */
 size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);
 size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads);
 

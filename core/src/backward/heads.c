@@ -310,8 +310,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
     heads->scale_parts[index] = product;
 }
 
-/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys add
- * nothing. */
+/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys add nothing. */
 static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
 {
     const struct attn_heads_job *job = &heads->job;

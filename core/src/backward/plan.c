@@ -1,6 +1,4 @@
-/*
- * plan.c: checks a request for gradients, decides which parts of a backward pass run, and computes their bytes and cost.
- */
+/* plan.c: checks a request for gradients, decides which parts of a backward pass run, and computes their cost. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -111,9 +109,7 @@ static void need_roles(const attn_gradient_plan *plan, struct attn_gradient_need
     needs->heads = needs->heads || (plan->of & within_heads) != 0;
 }
 
-/*
- * A gain of rank 1 that is longer than a head belongs to a whole token. A gain of rank 2 has one row per head (plan.h).
- */
+/* A gain of rank 1 that is longer than a head belongs to a whole token; one of rank 2 has a row per head. */
 struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, attn_role role)
 {
     const attn_request *request = &plan->forward.request;

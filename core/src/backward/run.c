@@ -132,10 +132,7 @@ static const char *projected_of(const struct backward_run *run)
     return backward_step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
-/*
- * From the output back to the result of the output projection: post-norm, residual (the query gets its part later),
- * dropout.
- */
+/* From the output back to the output projection: post-norm, residual (the query gets its part later), dropout. */
 static attn_status go_through_sum(struct backward_run *run)
 {
     char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;

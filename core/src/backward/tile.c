@@ -169,10 +169,7 @@ static void add_scaled(attn_dtype compute, double factor, const char *from, size
         attn_number_add(to, compute, f, factor * attn_number_get(from, compute, f));
 }
 
-/*
- * Adds the non-finite ones of rows to sums: queries (or rows of dO) to the sums of each key, or keys to the sums of each
- * query.
- */
+/* Adds the non-finite rows: queries (or rows of dO) to the sums of each key, or keys to the sums of each query. */
 static void add_non_finite(const struct gradient_tile *tile, const struct attn_backward_rows *rows, bool are_keys,
                            const char *factors, char *to, size_t to_stride)
 {

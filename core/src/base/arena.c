@@ -170,10 +170,7 @@ static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
     const size_t left = free_bytes / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
     if (left < HEADER_BYTES || left - HEADER_BYTES < need)
         return 0;
-    /*
-     * A large block has a chunk of its own. In a new shared chunk, it would leave too much of the previous chunk
-     * unused.
-     */
+    /* A large block has a chunk of its own: in a shared one, it would leave too much of the previous chunk unused. */
     if (need > arena->chunk_bytes / 4)
         return need + HEADER_BYTES;
     return arena->chunk_bytes < left ? arena->chunk_bytes : left;
@@ -281,10 +278,7 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
     return chunk;
 }
 
-/*
- * Takes need bytes from a chunk that was not in use. The next block comes from the chunk with more free bytes, old or
- * new.
- */
+/* Takes need bytes from a chunk that was not in use. The next block comes from the chunk with more free bytes. */
 static struct chunk *join_chunk(attn_arena *arena, size_t need)
 {
     struct chunk *chunk = take_spare(arena, need);

@@ -1,6 +1,4 @@
-/*
- * budget.h: a limit in bytes that several arenas share, and a cache of blocks that finished arenas leave to new ones.
- */
+/* budget.h: a limit in bytes that several arenas share, and a cache of blocks that finished arenas leave. */
 #ifndef ATTN_BASE_BUDGET_H
 #define ATTN_BASE_BUDGET_H
 

@@ -53,10 +53,7 @@ static uint64_t shift_round_even(uint64_t value, int shift)
     return quotient + (rest > half || (rest == half && (quotient & 1) != 0));
 }
 
-/*
- * Converts directly from double, which rounds once. A conversion through float32 would round twice, and some results
- * would be wrong.
- */
+/* Directly from double, which rounds once. Through float32 it would round twice, and some results would be wrong. */
 static uint16_t narrow(double value, const struct half_format *format)
 {
     uint64_t bits;
@@ -234,10 +231,7 @@ static size_t find_misfit(const int64_t *values, attn_dtype dtype, size_t count)
     return i;
 }
 
-/*
- * The smallest magnitude that rounds to infinity: halfway between the largest number and the next, because the tie
- * rounds to even.
- */
+/* The smallest magnitude that rounds to infinity: halfway to the next number, because the tie rounds to even. */
 static double infinite_from(attn_dtype dtype)
 {
     switch (dtype) {

@@ -1,6 +1,4 @@
-/*
- * status.c: names of outcomes, and the record of the first failure.
- */
+/* status.c: names of outcomes, and the record of the first failure. */
 #include "attn/status.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * tensor.c: views of numbers, and their element types.
- */
+/* tensor.c: views of numbers, and their element types. */
 #include "attn/tensor.h"
 
 #include <stdio.h>

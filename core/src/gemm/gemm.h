@@ -1,7 +1,4 @@
-/*
- * gemm.h: the large products of a layer, y = x W + b, cut into tasks. The kernel multiplies where it is faster than the
- * BLAS.
- */
+/* gemm.h: the large products of a layer, y = x W + b, cut into tasks for the kernel or the BLAS, by what is faster. */
 #ifndef ATTN_GEMM_GEMM_H
 #define ATTN_GEMM_GEMM_H
 

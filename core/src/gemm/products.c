@@ -10,10 +10,7 @@
 #include "kernel/entries.h"
 
 enum {
-    /*
-     * The BLAS rounds a row differently when the other rows differ in number, so its blocks depend only on the shape of
-     * one batch item.
-     */
+    /* The BLAS rounds a row by the number of other rows, so its blocks depend only on the shape of one item. */
     BLAS_ROWS = 128,
     BLAS_COLUMNS = 256,
     BLAS_INNER = 4096, /* a call takes milliseconds at most; cancellation is checked between calls */
@@ -121,9 +118,7 @@ static void blas_block(const struct products_run *run, const struct attn_product
     }
 }
 
-/*
- * The block of columns number index. Blocks after the first begin at a panel, so that no panel is multiplied twice.
- */
+/* The block of columns number index. Blocks after the first begin at a panel, so that no panel is multiplied twice. */
 static void kernel_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
                          size_t index, char *scratch)
 {
@@ -152,10 +147,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
 
 /* ---- tasks ---- */
 
-/*
- * Rows of a block. The kernel divides the rows of all items together into equal parts; a block for the BLAS has rows of
- * one item.
- */
+/* The kernel divides the rows of all items into equal parts; a block for the BLAS has rows of one item. */
 static void divide(const struct products_run *run, struct attn_product *p)
 {
     if (run->multiply != NULL) {

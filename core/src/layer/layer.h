@@ -47,10 +47,7 @@ ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn
 
 /* ---- steps.c ---- */
 
-/*
- * Takes memory for the places of the selected heads, queries and keys of a job. ATTN_ERR_CANCELLED if the watch says so;
- * NULL: never.
- */
+/* Takes memory for the places of selected heads, queries and keys. ATTN_ERR_CANCELLED if watch says so; NULL: never. */
 ATTN_MUST_CHECK attn_status attn_invert_selections(const attn_options *options, const attn_dims *d,
                                                    const attn_runtime *watch, attn_arena *arena,
                                                    struct attn_heads_job *job, attn_error *err);

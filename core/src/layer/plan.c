@@ -173,10 +173,7 @@ static double product_flops(double rows, double inner, double columns)
     return 2 * rows * inner * columns;
 }
 
-/*
- * The cost of a pair of a query and a key without its products. It was measured with few features per head, and rounded
- * up.
- */
+/* The cost of a pair without its products, measured with few features per head, and rounded up. */
 static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
 {
     const attn_options *options = &request->options;

@@ -30,9 +30,7 @@ static void add_projection(struct layer_run *run, const attn_projection *project
     run->product_count += projection->slices;
 }
 
-/*
- * The pre-norm applies to the query, and to keys and values that default to it. Given keys and values stay as they are.
- */
+/* The pre-norm applies to the query, and to keys and values that default to it. Given ones stay as they are. */
 static attn_status prepare_inputs(struct layer_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
@@ -152,10 +150,7 @@ static attn_status set_operands(struct layer_run *run)
     return status == ATTN_OK ? attn_qk_run(run->plan, run->runtime, run->arena, &run->job, run->err) : status;
 }
 
-/*
- * Token by token (batch, q_len, heads * d_v), as the output projection reads it. Only a query of rank 4 has heads
- * first.
- */
+/* Token by token (batch, q_len, heads * d_v), as the output projection reads it, unless query has rank 4. */
 static bool context_is_by_heads(const attn_plan *plan)
 {
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);

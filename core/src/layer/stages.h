@@ -1,6 +1,4 @@
-/*
- * stages.h: the state of a run, and its stages beside those of run.c.
- */
+/* stages.h: the state of a run, and its stages beside those of run.c. */
 #ifndef ATTN_LAYER_STAGES_H
 #define ATTN_LAYER_STAGES_H
 

@@ -62,10 +62,7 @@ static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
     return *rows == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
-/*
- * (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots is NULL when all items are
- * selected.
- */
+/* (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots NULL: all are selected. */
 static bool invert(const attn_selection *selection, size_t dimension, attn_arena *arena, const attn_runtime *watch,
                    const size_t **slots, struct attn_check *check)
 {

@@ -21,10 +21,7 @@ static inline int64_t attn_document_of_query(const attn_mask *mask, size_t b, si
                                  (ptrdiff_t)i * mask->documents_query_stride[1]];
 }
 
-/*
- * Checks masks->blocks and the list of global tokens. resolve.c checks the shapes of tensors. watch as in
- * attn_mask_resolve.
- */
+/* Checks masks->blocks and the global tokens; resolve.c checks shapes. watch as in attn_mask_resolve. */
 ATTN_MUST_CHECK bool attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,
                                        struct attn_check *check);
 
@@ -34,17 +31,11 @@ void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *fro
 /* Whether the blocks are looked up, because the keys of a query are not one range. */
 bool attn_blocks_have_lookup(const attn_mask *mask);
 
-/*
- * allow[n] = whether the blocks let query i, at position p, attend to key from + n, for from <= key < to. Only with
- * lookup.
- */
+/* allow[n] = whether query i, at position p, may attend to key from + n, for from <= key < to. Only with lookup. */
 void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t from, size_t to,
                      uint8_t *allow);
 
-/*
- * True only if the blocks hide keys from … to from all of queries i … i + rows, the first at position p. Only with
- * lookup.
- */
+/* True only if keys from … to are hidden from queries i … i + rows, the first at position p. Only with lookup. */
 bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
                            size_t to);
 

@@ -85,9 +85,7 @@ static ptrdiff_t at(const ptrdiff_t stride[4], size_t b, size_t h, size_t i, siz
     return (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] + (ptrdiff_t)i * stride[2] + (ptrdiff_t)j * stride[3];
 }
 
-/*
- * allow[c] &= flags[c stride] != 0. The usual strides, 0 and 1, have loops of their own, which the compiler vectorises.
- */
+/* allow[c] &= flags[c stride] != 0. The usual strides, 0 and 1, have loops of their own, which are vectorised. */
 static void and_flags(uint8_t *restrict allow, size_t count, const uint8_t *restrict flags, ptrdiff_t stride)
 {
     if (stride == 0 && count > 0 && flags[0] == 0)

@@ -1,6 +1,4 @@
-/*
- * dense.h: what stands outside of the layers: a weight, y = x W + b for the rows of one sequence, and a normalisation.
- */
+/* dense.h: what stands outside of the layers: a weight, y = x W + b for the rows of a sequence, and a norm. */
 #ifndef ATTN_MODEL_DENSE_H
 #define ATTN_MODEL_DENSE_H
 

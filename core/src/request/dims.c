@@ -292,10 +292,7 @@ static size_t heads_of(const attn_affine *affine)
     return affine->weight != NULL && affine->weight->rank == 3 ? affine->weight->shape[0] : 0;
 }
 
-/*
- * An output weight of rank 3 must have the same heads. The same total of rows is not enough, because rows would move to
- * another head.
- */
+/* An output weight of rank 3 must have the same heads, because rows would move to another head. */
 static bool fail_output_heads(const attn_tensor *weight, const char *field, const attn_dims *dims,
                               struct attn_check *check)
 {

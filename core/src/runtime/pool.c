@@ -70,9 +70,7 @@ static void run_next_job(attn_pool *pool)
     pthread_mutex_lock(&pool->lock);
 }
 
-/*
- * Each participant can increment the counter once beyond tasks, so tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX.
- */
+/* Each participant can count once beyond tasks, so tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX. */
 static bool region_take_task(struct pool_region *region, size_t *index)
 {
     *index = atomic_fetch_add_explicit(&region->next_task, 1, memory_order_relaxed);
@@ -84,10 +82,7 @@ static bool region_has_tasks(const struct pool_region *region)
     return atomic_load_explicit(&region->next_task, memory_order_relaxed) < region->tasks;
 }
 
-/*
- * A region has at most as many participants as the pool has threads, including the caller, so a free number is below
- * threads.
- */
+/* A region has at most as many participants as the pool has threads, so a free number is below threads. */
 static size_t region_take_worker(struct pool_region *region)
 {
     size_t word = 0;
