@@ -8,9 +8,26 @@
 #include "base/number.h"
 #include "base/size.h"
 
+/* What an element type holds: floats by the bits of their mantissa and below 2^exponent_end, integers from min to max. */
+static const struct {
+    int mantissa_bits, exponent_end; /* 0: no floats */
+    /* The smallest magnitude that rounds to infinity: halfway to the next number, because the tie rounds to even. */
+    double infinite_from;
+    int64_t min, max;
+} TYPES[ATTN_DTYPE_COUNT] = {
+    [ATTN_F32] = {24, 128, 0x1.ffffffp127, 0, 0},
+    [ATTN_F64] = {53, 1024, (double)INFINITY, 0, 0},
+    [ATTN_F16] = {11, 16, 65520.0, 0, 0},
+    [ATTN_BF16] = {8, 128, 0x1.ffp127, 0, 0},
+    [ATTN_I64] = {0, 0, (double)INFINITY, INT64_MIN, INT64_MAX},
+    [ATTN_I32] = {0, 0, (double)INFINITY, INT32_MIN, INT32_MAX},
+    [ATTN_U8] = {0, 0, (double)INFINITY, 0, UINT8_MAX},
+    [ATTN_BOOL] = {0, 0, (double)INFINITY, 0, 1},
+};
+
 static bool is_float(attn_dtype dtype)
 {
-    return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
+    return TYPES[dtype].mantissa_bits != 0;
 }
 
 /* A binary format of 16 bits: a sign, an exponent, and in the last mantissa_bits the mantissa. */
@@ -200,26 +217,8 @@ static bool fits_float(int64_t value, int mantissa_bits, int exponent_end)
 
 static bool fits(int64_t value, attn_dtype dtype)
 {
-    switch (dtype) {
-    case ATTN_F32:
-        return fits_float(value, 24, 128);
-    case ATTN_F64:
-        return fits_float(value, 53, 1024);
-    case ATTN_F16:
-        return fits_float(value, 11, 16);
-    case ATTN_BF16:
-        return fits_float(value, 8, 128);
-    case ATTN_I32:
-        return value >= INT32_MIN && value <= INT32_MAX;
-    case ATTN_U8:
-        return value >= 0 && value <= UINT8_MAX;
-    case ATTN_BOOL:
-        return value == 0 || value == 1;
-    case ATTN_I64:
-    case ATTN_DTYPE_COUNT:
-        break;
-    }
-    return true;
+    return is_float(dtype) ? fits_float(value, TYPES[dtype].mantissa_bits, TYPES[dtype].exponent_end)
+                           : value >= TYPES[dtype].min && value <= TYPES[dtype].max;
 }
 
 /* Index of the first value that dtype cannot hold exactly; count when there is none. */
@@ -231,31 +230,10 @@ static size_t find_misfit(const int64_t *values, attn_dtype dtype, size_t count)
     return i;
 }
 
-/* The smallest magnitude that rounds to infinity: halfway to the next number, because the tie rounds to even. */
-static double infinite_from(attn_dtype dtype)
-{
-    switch (dtype) {
-    case ATTN_F32:
-        return 0x1.ffffffp127;
-    case ATTN_F16:
-        return 65520.0;
-    case ATTN_BF16:
-        return 0x1.ffp127;
-    case ATTN_F64:
-    case ATTN_I64:
-    case ATTN_I32:
-    case ATTN_U8:
-    case ATTN_BOOL:
-    case ATTN_DTYPE_COUNT:
-        break;
-    }
-    return (double)INFINITY;
-}
-
 /* Index of the first finite value that would become infinite; count when there is none. */
 static size_t find_overflow(const double *values, attn_dtype dtype, size_t count)
 {
-    const double limit = infinite_from(dtype);
+    const double limit = TYPES[dtype].infinite_from;
     size_t i = 0;
     while (i < count && !(fabs(values[i]) >= limit && isfinite(values[i])))
         i++;
