@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/vocabulary.h"
 #include "kernel/entries.h"
 #include "mask/resolved.h"
 #include "request/request.h"
@@ -280,8 +281,21 @@ static void name_not_finite(const struct diagnosis *run, const char *field, cons
 
 static void find_not_finite(const struct diagnosis *run, attn_findings *findings)
 {
+    /* Weights, each of which has its bias behind it. */
+    static const attn_gradient affines[] = {ATTN_GRADIENT_QUERY_WEIGHT,
+                                            ATTN_GRADIENT_KEY_WEIGHT,
+                                            ATTN_GRADIENT_VALUE_WEIGHT,
+                                            ATTN_GRADIENT_QKV_WEIGHT,
+                                            ATTN_GRADIENT_GATE_WEIGHT,
+                                            ATTN_GRADIENT_OUTPUT_WEIGHT,
+                                            ATTN_GRADIENT_NORM_WEIGHT,
+                                            ATTN_GRADIENT_QUERY_NORM_WEIGHT,
+                                            ATTN_GRADIENT_KEY_NORM_WEIGHT,
+                                            ATTN_GRADIENT_FEED_FORWARD_UP_WEIGHT,
+                                            ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT,
+                                            ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT,
+                                            ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT};
     const attn_inputs *inputs = &run->request->inputs;
-    const attn_weights *weights = &run->request->weights;
     if (wants(run->plan, ATTN_STEP_OUTPUT))
         name_not_finite(run, "output", &run->result->step[ATTN_STEP_OUTPUT], findings);
     if (findings->not_finite_fields == 0 && findings->rows_not_finite == 0)
@@ -293,35 +307,9 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     name_not_finite(run, "inputs.past_value", inputs->past_value, findings);
     name_not_finite(run, "inputs.scores", inputs->scores, findings);
     name_not_finite(run, "inputs.attention", inputs->attention, findings);
-    const attn_affine *const affines[] = {&weights->query,
-                                          &weights->key,
-                                          &weights->value,
-                                          &weights->qkv,
-                                          &weights->gate,
-                                          &weights->output,
-                                          &weights->norm,
-                                          &weights->query_norm,
-                                          &weights->key_norm,
-                                          &weights->feed_forward.up,
-                                          &weights->feed_forward.gate,
-                                          &weights->feed_forward.down,
-                                          &weights->feed_forward.norm};
-    static const char *const fields[][2] = {{"weights.query.weight", "weights.query.bias"},
-                                            {"weights.key.weight", "weights.key.bias"},
-                                            {"weights.value.weight", "weights.value.bias"},
-                                            {"weights.qkv.weight", "weights.qkv.bias"},
-                                            {"weights.gate.weight", "weights.gate.bias"},
-                                            {"weights.output.weight", "weights.output.bias"},
-                                            {"weights.norm.weight", "weights.norm.bias"},
-                                            {"weights.query_norm.weight", "weights.query_norm.bias"},
-                                            {"weights.key_norm.weight", "weights.key_norm.bias"},
-                                            {"weights.feed_forward.up.weight", "weights.feed_forward.up.bias"},
-                                            {"weights.feed_forward.gate.weight", "weights.feed_forward.gate.bias"},
-                                            {"weights.feed_forward.down.weight", "weights.feed_forward.down.bias"},
-                                            {"weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias"}};
-    for (size_t n = 0; n < sizeof affines / sizeof affines[0]; n++) {
-        name_not_finite(run, fields[n][0], affines[n]->weight, findings);
-        name_not_finite(run, fields[n][1], affines[n]->bias, findings);
+    for (size_t n = 0; n < 2 * (sizeof affines / sizeof *affines); n++) {
+        const attn_gradient one = (attn_gradient)(affines[n / 2] + n % 2);
+        name_not_finite(run, attn_gradient_name(one), attn_gradient_subject(run->request, one), findings);
     }
 }
 

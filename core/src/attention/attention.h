@@ -10,6 +10,11 @@
 #include "kernel/features/job.h"
 #include "kernel/job.h"
 
+/* The arena bytes of a run: scratch for each thread, enough for every kernel, and what all threads share. */
+struct attn_bytes {
+    size_t scratch, shared;
+};
+
 /* ---- operands: where the rows of queries, keys and values are ---- */
 
 /* (batch, len, heads, d): the heads of a token are contiguous. */
@@ -99,10 +104,7 @@ void attn_gradient_of_distances(const attn_options *options, const attn_mask *ma
 
 /* ---- heads.c: divides the work into tasks, gives them scratch, and merges their diagnostics ---- */
 
-/* The arena bytes of attn_heads_run: scratch per thread, enough for every kernel, and the memory of all tasks. */
-size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);
-size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
-
+struct attn_bytes attn_heads_bytes(const struct attn_heads_job *job);
 /*
  * Runs the job. The caller has filled in its operands, maps and mask. Records empty rows and the largest score in
  * *result. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
@@ -115,10 +117,11 @@ ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const att
  * when runtime is cancelled.
  */
 ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime,
-                                                  attn_arena *arena, attn_result *result);
+                                                  attn_arena *arena, attn_result *result, attn_error *err);
 /* The same, and before it the sums over the scores of that many tasks. */
 ATTN_MUST_CHECK attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks,
-                                              const attn_runtime *runtime, attn_arena *arena, attn_result *result);
+                                              const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                              attn_error *err);
 
 /*
  * Which keys some query of their head may attend to, and which queries may attend to some key: the steps scores and scaled
@@ -137,9 +140,8 @@ ATTN_MUST_CHECK attn_status attn_seen_find(struct attn_heads_job *job, const att
  * attn_inputs in attn/plan.h has the equations. Row by row and in double, because nothing is multiplied before the weights.
  */
 
-/* The arena bytes of attn_starts_run, for each thread and for all threads together; its cost, as attn_plan counts it. */
-size_t attn_starts_scratch_bytes(const struct attn_heads_job *job);
-size_t attn_starts_shared_bytes(const struct attn_heads_job *job);
+struct attn_bytes attn_starts_bytes(const struct attn_heads_job *job);
+/* Its cost, as attn_plan counts it. */
 double attn_starts_flops(const attn_plan *plan);
 double attn_starts_time_flops(const attn_plan *plan);
 
@@ -160,9 +162,7 @@ ATTN_MUST_CHECK attn_status attn_starts_run(const attn_request *request, struct 
  * *is_prefix: besides, the ranges of an item end at different keys. watch as in attn_mask_pairs.
  */
 void attn_find_running_sums(const attn_mask *mask, const attn_runtime *watch, bool *is_running, bool *is_prefix);
-/* The arena bytes of attn_feature_maps_run, in total and for each thread; its floating-point operations. */
-size_t attn_feature_maps_shared_bytes(const attn_plan *plan);
-size_t attn_feature_maps_scratch_bytes(const attn_plan *plan);
+struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan);
 double attn_feature_maps_flops(const attn_plan *plan);
 /* An upper bound of the elements of any array of a run or a backward pass, as a double, so that it cannot overflow. */
 double attn_feature_maps_numbers(const attn_plan *plan);

@@ -84,27 +84,21 @@ static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *
     return numbers;
 }
 
-size_t attn_feature_maps_scratch_bytes(const attn_plan *plan)
-{
-    struct attn_feature_job job = attn_feature_describe(plan);
-    const struct attn_heads_job heads = {.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
-    job.heads = &heads;
-    size_t bytes = 0;
-    const attn_kernel *kernel;
-    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        const size_t own = attn_kernel_of(kernel, plan->compute)->feature_scratch_bytes(&job);
-        bytes = attn_max(bytes, own);
-    }
-    return attn_round_up(bytes, ATTN_ALIGNMENT);
-}
-
-size_t attn_feature_maps_shared_bytes(const attn_plan *plan)
+struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const struct attn_feature_job job = attn_feature_describe(plan);
+    const struct attn_heads_job heads = {.d_k = d->d_k, .d_v = d->d_v};
+    struct attn_feature_job job = attn_feature_describe(plan);
+    job.heads = &heads;
     const size_t rows = d->batch * d->heads * d->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return kept_numbers(&job, plan) * attn_dtype_bytes(plan->compute) + rows + listed * sizeof(attn_row) +
-           attn_feature_prepared_bytes(plan) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    struct attn_bytes bytes = {.shared = kept_numbers(&job, plan) * attn_dtype_bytes(plan->compute) + rows +
+                                         listed * sizeof(attn_row) + attn_feature_prepared_bytes(plan) +
+                                         (size_t)TAKES_MAX * ATTN_ALIGNMENT};
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
+        bytes.scratch = attn_max(bytes.scratch, attn_kernel_of(kernel, plan->compute)->feature_scratch_bytes(&job));
+    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT);
+    return bytes;
 }
 
 double attn_feature_maps_numbers(const attn_plan *plan)
@@ -383,7 +377,7 @@ attn_status attn_feature_maps_run(const attn_plan *plan, struct attn_heads_job *
                               .heads = heads,
                               .plan = plan,
                               .runtime = runtime,
-                              .scratch_bytes = attn_feature_maps_scratch_bytes(plan)};
+                              .scratch_bytes = attn_feature_maps_bytes(plan).scratch};
     heads->is_cancelled = runtime->is_cancelled;
     heads->cancel_context = runtime->cancel_context;
     const bool is_performer = run.job.mechanism->type == ATTN_PERFORMER; /* it needs the largest number of a head */
@@ -396,6 +390,5 @@ attn_status attn_feature_maps_run(const attn_plan *plan, struct attn_heads_job *
         run_stages(&run);
     if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
-    status = attn_heads_list_empty(heads, runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
+    return attn_heads_list_empty(heads, runtime, arena, result, err);
 }

@@ -79,7 +79,7 @@ attn_status attn_seen_find(struct attn_heads_job *job, const attn_runtime *runti
 
 struct heads_run {
     struct attn_heads_job *job;
-    attn_attend_task *attend, *merge;
+    attn_attend_task *task;
     char *scratch;
     size_t scratch_bytes;
 };
@@ -143,47 +143,31 @@ static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_
     return attn_round_up(attn_kernel_of(kernel, job->compute)->attention->scratch_bytes(job), ATTN_ALIGNMENT);
 }
 
-size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
+struct attn_bytes attn_heads_bytes(const struct attn_heads_job *job)
 {
-    struct attn_heads_job largest = *job;
-    choose_way(&largest, 1);
-    choose_pack(&largest);
-    size_t bytes = 0;
+    struct attn_heads_job divided = *job;
+    struct attn_bytes bytes = {0};
     const attn_kernel *kernel;
-    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        size_t own = kernel_scratch_bytes(&largest, kernel);
-        bytes = attn_max(bytes, own);
-    }
+    size_t partials = 0;
+    choose_way(&divided, 1);
+    choose_pack(&divided);
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
+        bytes.scratch = attn_max(bytes.scratch, kernel_scratch_bytes(&divided, kernel));
+    divided.heads_together = 1; /* this division needs the most memory */
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
+        partials = attn_max(partials, kernel_partials_bytes(&divided, kernel));
+    const size_t heads = job->batch * job->heads, rows = heads * job->q_len;
+    const size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
+    const size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
+    bytes.shared = rows + attn_seen_bytes(job) + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) +
+                   listed * sizeof(attn_row) + 10 * ATTN_ALIGNMENT;
     return bytes;
 }
 
-size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
-{
-    struct attn_heads_job divided = *job;
-    size_t heads = job->batch * job->heads, rows = heads * job->q_len, partials = 0;
-    choose_way(&divided, 1);
-    divided.heads_together = 1; /* this division needs the most scratch */
-    const attn_kernel *kernel;
-    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        size_t own = kernel_partials_bytes(&divided, kernel);
-        partials = attn_max(partials, own);
-    }
-    size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
-    size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return rows + attn_seen_bytes(job) + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) +
-           listed * sizeof(attn_row) + 10 * ATTN_ALIGNMENT;
-}
-
-static void attend_task(void *argument, size_t index, size_t worker)
+static void heads_task(void *argument, size_t index, size_t worker)
 {
     const struct heads_run *run = argument;
-    run->attend(run->job, index, run->scratch + worker * run->scratch_bytes);
-}
-
-static void merge_task(void *argument, size_t index, size_t worker)
-{
-    const struct heads_run *run = argument;
-    run->merge(run->job, index, run->scratch + worker * run->scratch_bytes);
+    run->task(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
 /* A small merge takes less time than waking other threads. */
@@ -192,11 +176,11 @@ static void merge_all(struct heads_run *run, const attn_runtime *runtime)
     const struct attn_heads_job *job = run->job;
     const size_t heads = job->batch * job->heads;
     if (heads * job->q_len * job->splits * job->d_v > MERGE_ALONE_MAX) {
-        runtime->run(runtime->context, heads, merge_task, run);
+        runtime->run(runtime->context, heads, heads_task, run);
         return;
     }
     for (size_t head = 0; head < heads; head++)
-        merge_task(run, head, 0);
+        heads_task(run, head, 0);
 }
 
 static attn_status take_memory(struct heads_run *run, const attn_runtime *runtime, attn_arena *arena)
@@ -217,7 +201,7 @@ static attn_status take_memory(struct heads_run *run, const attn_runtime *runtim
 }
 
 attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
-                                  attn_result *result)
+                                  attn_result *result, attn_error *err)
 {
     size_t rows = job->batch * job->heads * job->q_len;
     struct attn_pace pace = attn_pace_begin(runtime);
@@ -226,7 +210,7 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_r
     size_t listed = attn_min(result->rows_without_keys, ATTN_EMPTY_ROWS_LISTED);
     attn_row *list = attn_arena_take(arena, listed, sizeof *list);
     if (list == NULL)
-        return ATTN_ERR_NO_MEMORY;
+        return attn_fail_no_memory(err);
     for (size_t row = 0; row < rows && result->empty_rows_listed < listed && !attn_pace_stops(&pace, 1); row++)
         if (job->row_is_empty[row])
             list[result->empty_rows_listed++] = (attn_row){
@@ -236,7 +220,7 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_r
 }
 
 attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks, const attn_runtime *runtime,
-                              attn_arena *arena, attn_result *result)
+                              attn_arena *arena, attn_result *result, attn_error *err)
 {
     for (size_t t = 0; t < tasks; t++) {
         if (job->task_max_abs[t] > result->max_abs_score)
@@ -244,7 +228,7 @@ attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks, co
         result->capped_scores += job->task_capped[t];
         result->saturated_scores += job->task_saturated[t];
     }
-    return attn_heads_list_empty(job, runtime, arena, result);
+    return attn_heads_list_empty(job, runtime, arena, result, err);
 }
 
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
@@ -252,8 +236,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
 {
     const struct attn_kernel_attention *attention = attn_kernel_of(runtime->kernel, job->compute)->attention;
     attn_attend_task *attend_bf16 = job->bf16_products ? runtime->kernel->attend_bf16 : NULL;
-    struct heads_run run = {
-        .job = job, .attend = attend_bf16 != NULL ? attend_bf16 : attention->attend, .merge = attention->merge};
+    struct heads_run run = {.job = job, .task = attend_bf16 != NULL ? attend_bf16 : attention->attend};
     choose_way(job, runtime->threads);
     choose_pack(job);
     job->threads = runtime->threads;
@@ -265,11 +248,11 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (status != ATTN_OK)
         return attn_fail_no_memory(err);
     if (job->q_len > 0)
-        runtime->run(runtime->context, tasks_of(job), attend_task, &run);
+        runtime->run(runtime->context, tasks_of(job), heads_task, &run);
     if (attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
+    run.task = attention->merge;
     if (job->is_decode && job->q_len > 0)
         merge_all(&run, runtime);
-    status = attn_heads_gather(job, tasks_of(job), runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
+    return attn_heads_gather(job, tasks_of(job), runtime, arena, result, err);
 }

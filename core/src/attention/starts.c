@@ -376,31 +376,28 @@ attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *
                             attn_arena *arena, attn_result *result, attn_error *err)
 {
     struct starts_run run = {
-        .request = request, .job = job, .runtime = runtime, .scratch_bytes = attn_starts_scratch_bytes(job)};
-    attn_status status = take_memory(&run, arena) ? attn_seen_find(job, runtime, arena) : ATTN_ERR_NO_MEMORY;
+        .request = request, .job = job, .runtime = runtime, .scratch_bytes = attn_starts_bytes(job).scratch};
+    const attn_status status = take_memory(&run, arena) ? attn_seen_find(job, runtime, arena) : ATTN_ERR_NO_MEMORY;
     if (status != ATTN_OK)
         return attn_fail_no_memory(err);
     assert(attn_tensor_is_contiguous(attn_start_of(&request->inputs)));
     attn_spread(runtime, tasks_of(job), row_task, &run);
     if (attn_is_cancelled(runtime))
         return attn_fail_stopped(err);
-    status = attn_heads_gather(job, tasks_of(job), runtime, arena, result);
-    return status == ATTN_OK ? ATTN_OK : attn_fail_no_memory(err);
+    return attn_heads_gather(job, tasks_of(job), runtime, arena, result, err);
 }
 
 /* ---- weight ---- */
 
-size_t attn_starts_scratch_bytes(const struct attn_heads_job *job)
-{
-    const size_t bytes = (2 * job->kv_len + 3 * job->d_v) * sizeof(double) + 2 * job->kv_len;
-    return attn_round_up(bytes, ATTN_ALIGNMENT);
-}
-
-size_t attn_starts_shared_bytes(const struct attn_heads_job *job)
+struct attn_bytes attn_starts_bytes(const struct attn_heads_job *job)
 {
     const size_t rows = job->batch * job->heads * job->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    return rows + attn_seen_bytes(job) + tasks_of(job) * (sizeof(double) + 2 * sizeof(size_t)) +
-           listed * sizeof(attn_row) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    const size_t scratch = (2 * job->kv_len + 3 * job->d_v) * sizeof(double) + 2 * job->kv_len;
+    return (struct attn_bytes){
+        .scratch = attn_round_up(scratch, ATTN_ALIGNMENT),
+        .shared = rows + attn_seen_bytes(job) + tasks_of(job) * (sizeof(double) + 2 * sizeof(size_t)) +
+                  listed * sizeof(attn_row) + (size_t)TAKES_MAX * ATTN_ALIGNMENT,
+    };
 }
 
 static double cells_of(const attn_plan *plan)

@@ -41,8 +41,6 @@ static inline bool attn_gradient_is_wanted(const attn_gradient_plan *plan, attn_
     return (plan->of >> gradient & 1) != 0;
 }
 
-/* The tensor of a gradient; NULL when it was not given, or is not a tensor. */
-const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient);
 /* The input that a role reads; key and value may default to another input. */
 attn_role attn_gradient_owner(const attn_request *request, attn_role role);
 /* The weight of a role; the fused one if it has none of its own. */
@@ -188,9 +186,8 @@ void attn_gradient_add(const struct backward_run *run, size_t count, const void 
  * the splits, so the number of threads changes no bit.
  */
 
-/* The arena bytes of attn_gradient_heads_run, per thread and in total. They only ask whether operands are NULL. */
-size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);
-size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads);
+/* The bytes of attn_gradient_heads_run, which only depend on whether pointers of operands are NULL. */
+struct attn_bytes attn_gradient_heads_bytes(const struct attn_gradient_heads *heads);
 
 /* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED. */
 ATTN_MUST_CHECK attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime,
@@ -209,9 +206,7 @@ ATTN_MUST_CHECK attn_status attn_gradient_heads_run(struct attn_gradient_heads *
  * largest P s is differentiated, too. The projection of performer is a constant.
  */
 
-/* The arena bytes of attn_gradient_features_run, per thread and in total; its floating-point operations. */
-size_t attn_gradient_features_scratch_bytes(const attn_plan *plan);
-size_t attn_gradient_features_shared_bytes(const attn_plan *plan);
+struct attn_bytes attn_gradient_features_bytes(const attn_plan *plan);
 double attn_gradient_features_flops(const attn_plan *plan);
 
 /*

@@ -66,31 +66,26 @@ static struct counts count(const attn_plan *plan, const struct gradient_run *run
     return n;
 }
 
-size_t attn_gradient_features_scratch_bytes(const attn_plan *plan)
+struct attn_bytes attn_gradient_features_bytes(const attn_plan *plan)
 {
     struct gradient_run run;
     describe(plan, &run);
     run.heads = (struct attn_heads_job){.d_k = plan->dims.d_k, .d_v = plan->dims.d_v};
     run.job.heads = &run.heads;
-    size_t bytes = 0;
-    const attn_kernel *kernel;
-    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        const size_t own = attn_kernel_of(kernel, plan->compute)->feature_gradients.scratch_bytes(&run.gradients);
-        bytes = attn_max(bytes, own);
-    }
-    return attn_round_up(bytes, ATTN_ALIGNMENT);
-}
-
-size_t attn_gradient_features_shared_bytes(const attn_plan *plan)
-{
-    struct gradient_run run;
-    describe(plan, &run);
     const struct counts n = count(plan, &run);
     const size_t numbers =
         n.phi_k + n.phi_q + n.grad_sums + n.key_sums + n.query_sums + n.projection + n.key_tiles /* largest */;
-    return attn_feature_prepared_bytes(plan) + numbers * attn_dtype_bytes(plan->compute) +
-           n.key_tiles * (2 * sizeof(double) + sizeof(size_t) + 1) + n.query_tiles * sizeof(struct attn_feature_reach) +
-           (n.query_tasks + n.key_heads) * sizeof(double) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    struct attn_bytes bytes = {.shared = attn_feature_prepared_bytes(plan) + numbers * attn_dtype_bytes(plan->compute) +
+                                         n.key_tiles * (2 * sizeof(double) + sizeof(size_t) + 1) +
+                                         n.query_tiles * sizeof(struct attn_feature_reach) +
+                                         (n.query_tasks + n.key_heads) * sizeof(double) +
+                                         (size_t)TAKES_MAX * ATTN_ALIGNMENT};
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
+        bytes.scratch = attn_max(
+            bytes.scratch, attn_kernel_of(kernel, plan->compute)->feature_gradients.scratch_bytes(&run.gradients));
+    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT);
+    return bytes;
 }
 
 /* Each product of the forward pass has two or three in the backward pass. A mask that is looked up is looked up again. */
@@ -186,7 +181,7 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const struct attn_
     run.heads = heads->job;
     run.heads.is_cancelled = runtime->is_cancelled;
     run.heads.cancel_context = runtime->cancel_context;
-    run.scratch_bytes = attn_gradient_features_scratch_bytes(plan);
+    run.scratch_bytes = attn_gradient_features_bytes(plan).scratch;
     run.gradients.grad_context = heads->grad_context;
     run.gradients.grad_q = heads->grad_q;
     run.gradients.grad_k = heads->grad_k;

@@ -367,21 +367,20 @@ static size_t distance_count(const struct attn_gradient_heads *heads)
     return heads->grad_distance != NULL ? heads->splits * job->batch * job->heads * diagonals(job) : 0;
 }
 
-size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads)
-{
-    struct gradient_tile tile;
-    return gradient_tile_lay_out(heads, NULL, &tile, NULL);
-}
-
 enum { TAKES = 4 };
 
-size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads)
+struct attn_bytes attn_gradient_heads_bytes(const struct attn_gradient_heads *heads)
 {
+    struct gradient_tile tile;
     struct attn_gradient_heads divided = *heads;
     choose_splits(&divided);
-    const size_t element = attn_dtype_bytes(heads->job.compute);
-    return (query_rows(&heads->job) + parts_count(&divided)) * element +
-           (row_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
+    const size_t numbers = query_rows(&heads->job) + parts_count(&divided);
+    const size_t doubles = row_tasks(&heads->job) + distance_count(&divided);
+    return (struct attn_bytes){
+        .scratch = gradient_tile_lay_out(heads, NULL, &tile, NULL),
+        .shared =
+            numbers * attn_dtype_bytes(heads->job.compute) + doubles * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT,
+    };
 }
 
 static bool take_memory(struct head_gradients *run, attn_arena *arena)
@@ -389,7 +388,7 @@ static bool take_memory(struct head_gradients *run, attn_arena *arena)
     struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
     const size_t element = attn_dtype_bytes(job->compute);
-    run->scratch_bytes = attn_gradient_heads_scratch_bytes(heads);
+    run->scratch_bytes = gradient_tile_lay_out(heads, NULL, &(struct gradient_tile){0}, NULL);
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->delta = attn_arena_take(arena, query_rows(job), element);
     heads->scale_parts = attn_arena_take(arena, row_tasks(job), sizeof(double));

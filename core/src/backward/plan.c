@@ -18,15 +18,6 @@ static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY ==
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,
               "inputs and roles are numbered alike");
 
-const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient)
-{
-    const struct attn_tensor_row *row;
-    for (size_t n = 0; (row = attn_tensor_row_at(n)) != NULL; n++)
-        if (row->gradient == gradient)
-            return attn_tensor_of(request, row);
-    return NULL;
-}
-
 attn_role attn_gradient_owner(const attn_request *request, attn_role role)
 {
     if (role == PROJECT_V && request->inputs.value != NULL)
@@ -440,10 +431,10 @@ static void weigh_memory(attn_gradient_plan *plan)
     if (needs.heads) {
         const attn_plan *forward = &plan->forward;
         const bool has_feature_maps = attn_has_feature_maps(&request->options);
-        plan->scratch_bytes += has_feature_maps ? attn_gradient_features_scratch_bytes(forward)
-                                                : attn_gradient_heads_scratch_bytes(&heads);
-        plan->working_bytes +=
-            has_feature_maps ? attn_gradient_features_shared_bytes(forward) : attn_gradient_heads_shared_bytes(&heads);
+        const struct attn_bytes bytes =
+            has_feature_maps ? attn_gradient_features_bytes(forward) : attn_gradient_heads_bytes(&heads);
+        plan->scratch_bytes += bytes.scratch;
+        plan->working_bytes += bytes.shared;
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
         plan->working_bytes += attn_qk_bytes(&plan->forward);
     }

@@ -32,6 +32,15 @@ const attn_tensor *attn_tensor_of(const attn_request *request, const struct attn
     return tensor;
 }
 
+const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient)
+{
+    const struct attn_tensor_row *row;
+    for (size_t n = 0; (row = attn_tensor_row_at(n)) != NULL; n++)
+        if (row->gradient == gradient)
+            return attn_tensor_of(request, row);
+    return NULL;
+}
+
 const char *attn_gradient_name(attn_gradient gradient)
 {
     return gradients[gradient];

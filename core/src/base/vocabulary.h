@@ -14,5 +14,7 @@ struct attn_tensor_row {
 const struct attn_tensor_row *attn_tensor_row_at(size_t index);
 /* The tensor of that row; NULL: not given. */
 const attn_tensor *attn_tensor_of(const attn_request *request, const struct attn_tensor_row *row);
+/* The tensor of a gradient; NULL when it was not given, or is not a tensor. */
+const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient);
 
 #endif

@@ -282,16 +282,13 @@ static void weigh_memory(attn_plan *plan)
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     const bool starts = attn_start_of(&request->inputs) != NULL;
-    const size_t scratch = starts             ? attn_starts_scratch_bytes(&job)
-                           : has_feature_maps ? attn_feature_maps_scratch_bytes(plan)
-                                              : attn_heads_scratch_bytes(&job);
-    const size_t shared = starts             ? attn_starts_shared_bytes(&job)
-                          : has_feature_maps ? attn_feature_maps_shared_bytes(plan)
-                                             : attn_heads_shared_bytes(&job);
-    plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan);
+    const struct attn_bytes bytes = starts             ? attn_starts_bytes(&job)
+                                    : has_feature_maps ? attn_feature_maps_bytes(plan)
+                                                       : attn_heads_bytes(&job);
+    plan->scratch_bytes = bytes.scratch + attn_qk_scratch_bytes(plan);
     if (request->is_layer)
         plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
-    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan) +
+    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + bytes.shared + attn_qk_bytes(plan) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backward/backward.h"
+#include "base/vocabulary.h"
 #include "mask_cases.h"
 
 /* ---- scenes ---- */
