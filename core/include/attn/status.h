@@ -1,6 +1,4 @@
-/*
- * status.h: the outcomes of a call, and the error record, which carries the first failure to the answer.
- */
+/* status.h: the outcomes of a call, and the error record, which carries the first failure to the answer. */
 #ifndef ATTN_STATUS_H
 #define ATTN_STATUS_H
 

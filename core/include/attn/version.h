@@ -1,6 +1,4 @@
-/*
- * version.h: the version that a program was compiled with, and the version that it runs with.
- */
+/* version.h: the version that a program was compiled with, and the version that it runs with. */
 #ifndef ATTN_VERSION_H
 #define ATTN_VERSION_H
 

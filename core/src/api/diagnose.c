@@ -187,18 +187,14 @@ static attn_status add_up(const struct diagnosis *run, size_t heads, bool has_ma
     return ATTN_OK;
 }
 
-static bool wants(const attn_plan *plan, attn_step step)
-{
-    return (plan->want >> step & 1) != 0;
-}
-
 /* The weights of feature maps, and given weights, need not be a distribution: they are skipped. */
 static attn_status find_rows(struct diagnosis *run, attn_arena *arena, attn_findings *findings)
 {
     const attn_plan *plan = run->plan;
-    const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && attn_selects_all(&run->request->options.keys);
-    const bool has_entropy =
-        wants(plan, ATTN_STEP_ENTROPY) && run->result->empty_rows_listed == run->result->rows_without_keys;
+    const bool has_map =
+        attn_wants(&plan->request.options, ATTN_STEP_ATTENTION) && attn_selects_all(&run->request->options.keys);
+    const bool has_entropy = attn_wants(&plan->request.options, ATTN_STEP_ENTROPY) &&
+                             run->result->empty_rows_listed == run->result->rows_without_keys;
     if (run->request->options.mechanism.type != ATTN_SOFTMAX || run->request->inputs.attention != NULL ||
         (!has_map && !has_entropy))
         return ATTN_OK;
@@ -296,7 +292,7 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
                                             ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT,
                                             ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT};
     const attn_inputs *inputs = &run->request->inputs;
-    if (wants(run->plan, ATTN_STEP_OUTPUT))
+    if (attn_wants(&run->request->options, ATTN_STEP_OUTPUT))
         name_not_finite(run, "output", &run->result->step[ATTN_STEP_OUTPUT], findings);
     if (findings->not_finite_fields == 0 && findings->rows_not_finite == 0)
         return;

@@ -3,7 +3,6 @@
 #define ATTN_BACKWARD_BACKWARD_H
 
 #include "attn/gradient.h"
-#include "kernel/entries.h"
 #include "layer/layer.h"
 
 enum { ROLES = 3 }; /* PROJECT_Q, _K, _V; inputs are numbered alike */

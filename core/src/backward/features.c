@@ -1,10 +1,8 @@
 /* features.c: the backward pass of linear and performer: what a run takes, and its stages. */
 #include "backward/backward.h"
 
-#include "attention/attention.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/entries.h"
 
 enum { TAKES_MAX = 20 };
 

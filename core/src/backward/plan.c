@@ -5,11 +5,9 @@
 
 #include "backward/backward.h"
 #include "backward/tile.h"
-#include "base/check.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
 #include "formulas/formulas.h"
-#include "mask/resolved.h"
 #include "request/request.h"
 
 #define GRADIENT(name) ((uint64_t)1 << ATTN_GRADIENT_##name)

@@ -9,7 +9,6 @@
 #include "base/size.h"
 #include "formulas/formulas.h"
 #include "formulas/philox.h"
-#include "mask/resolved.h"
 #include "request/request.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "attn/arena.h"
 #include "base/number.h"
 #include "base/size.h"
 #include "formulas/philox.h"

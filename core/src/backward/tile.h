@@ -10,10 +10,8 @@
 
 #include <assert.h>
 
-#include "attn/runtime.h"
 #include "backward/backward.h"
 #include "base/size.h"
-#include "kernel/entries.h"
 
 enum {
     /* Queries and keys per tile. Sums are taken per tile, so the bits of a result depend on these sizes. */

@@ -1,6 +1,4 @@
-/*
- * size.h: arithmetic on sizes: the smaller, the larger, and divisions that round up.
- */
+/* size.h: arithmetic on sizes: the smaller, the larger, and divisions that round up. */
 #ifndef ATTN_BASE_SIZE_H
 #define ATTN_BASE_SIZE_H
 

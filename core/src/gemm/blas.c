@@ -5,7 +5,6 @@
 #include <cblas.h>
 #include <stdio.h>
 
-#include "attn/runtime.h"
 #include "base/size.h"
 
 static blasint narrow(size_t n)

@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "gemm/gemm.h"
-#include "kernel/entries.h"
 
 /* W in the orientation of y = x W: the whole weight of rank 2, or the first matrix of rank 3. */
 static struct attn_gemm_block block_of(attn_layout layout, const attn_tensor *weight)

@@ -7,7 +7,6 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/entries.h"
 
 enum {
     /* The BLAS rounds a row by the number of other rows, so its blocks depend only on the shape of one item. */

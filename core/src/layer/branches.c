@@ -11,8 +11,10 @@
 /* ---- before ---- */
 
 struct norm_run {
-    const struct layer_run *run;
-    struct attn_row_norm norm;
+    const struct attn_row_norm *norm;
+    const attn_runtime *runtime;
+    attn_dtype compute;
+    size_t rows;
     const char *x;
     char *y;
 };
@@ -20,10 +22,17 @@ struct norm_run {
 static void norm_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct norm_run *own = argument;
-    const size_t row = index * TOKEN_ROWS, at = row * own->norm.d * own->run->element;
-    layer_kernel(own->run)->norm(&own->norm, attn_min(layer_query_tokens(own->run) - row, TOKEN_ROWS), own->x + at,
-                                 own->y + at);
+    const struct norm_run *run = argument;
+    const size_t row = index * TOKEN_ROWS, at = row * run->norm->d * attn_dtype_bytes(run->compute);
+    attn_kernel_of(run->runtime->kernel, run->compute)
+        ->norm(run->norm, attn_min(run->rows - row, TOKEN_ROWS), run->x + at, run->y + at);
+}
+
+void attn_rows_norm(const struct attn_row_norm *norm, attn_dtype compute, size_t rows, const void *x, void *y,
+                    const attn_runtime *runtime)
+{
+    struct norm_run run = {norm, runtime, compute, rows, x, y};
+    attn_spread(runtime, attn_ceil_div(rows, TOKEN_ROWS), norm_task, &run);
 }
 
 /* *normed = norm(x), in memory of its own, if there is a norm. */
@@ -32,11 +41,11 @@ static attn_status pre_norm(struct layer_run *run, struct attn_row_norm norm, co
     const size_t tokens = layer_query_tokens(run);
     if (norm.type == ATTN_NORM_NONE)
         return ATTN_OK;
-    struct norm_run own = {run, norm, x, layer_take(run, tokens * norm.d)};
-    if (own.y == NULL)
+    char *y = layer_take(run, tokens * norm.d);
+    if (y == NULL)
         return attn_fail_no_memory(run->err);
-    attn_spread(run->runtime, attn_ceil_div(tokens, TOKEN_ROWS), norm_task, &own);
-    *normed = own.y;
+    attn_rows_norm(&norm, run->plan->compute, tokens, x, y, run->runtime);
+    *normed = y;
     return ATTN_OK;
 }
 
@@ -175,25 +184,37 @@ static void multiply(const struct attn_feed_forward *network, struct attn_produc
                       network->runtime, network->scratch);
 }
 
-enum { ACTIVATED = 8192 }; /* numbers per task of an activation */
-
 static size_t hidden_numbers(const attn_dims *dims)
 {
     return dims->batch * dims->q_len * dims->d_ff;
 }
 
+enum { ACTIVATED = 8192 }; /* numbers per task */
+
+struct activation {
+    attn_activation activation;
+    const attn_runtime *runtime;
+    attn_dtype compute;
+    size_t count;
+    const char *x, *times;
+    char *y;
+};
+
 static void activate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct attn_feed_forward *network = argument;
-    const attn_dtype compute = network->request->options.compute;
-    const size_t first = index * ACTIVATED, count = attn_min(hidden_numbers(network->dims) - first, ACTIVATED);
-    const size_t at = first * attn_dtype_bytes(compute);
-    const bool is_gated = network->gate != NULL;
-    attn_kernel_of(network->runtime->kernel, compute)
-        ->activate(network->request->options.feed_forward.activation, count,
-                   (is_gated ? network->gate : network->up) + at, is_gated ? network->up + at : NULL,
-                   network->hidden + at);
+    const struct activation *run = argument;
+    const size_t first = index * ACTIVATED, at = first * attn_dtype_bytes(run->compute);
+    attn_kernel_of(run->runtime->kernel, run->compute)
+        ->activate(run->activation, attn_min(run->count - first, ACTIVATED), run->x + at,
+                   run->times == NULL ? NULL : run->times + at, run->y + at);
+}
+
+void attn_numbers_activate(attn_activation activation, attn_dtype compute, size_t count, const void *x,
+                           const void *times, void *y, const attn_runtime *runtime)
+{
+    struct activation run = {activation, runtime, compute, count, x, times, y};
+    attn_spread(runtime, attn_ceil_div(count, ACTIVATED), activate_task, &run);
 }
 
 void attn_feed_forward_expand(const struct attn_feed_forward *network)
@@ -204,8 +225,10 @@ void attn_feed_forward_expand(const struct attn_feed_forward *network)
     if (network->gate != NULL)
         products[count++] = product_of(network, FEED_FORWARD_GATE, network->x, network->gate);
     multiply(network, products, count);
-    attn_spread(network->runtime, attn_ceil_div(hidden_numbers(network->dims), ACTIVATED), activate_task,
-                (void *)(uintptr_t)network);
+    const bool is_gated = network->gate != NULL;
+    attn_numbers_activate(network->request->options.feed_forward.activation, network->request->options.compute,
+                          hidden_numbers(network->dims), is_gated ? network->gate : network->up,
+                          is_gated ? network->up : NULL, network->hidden, network->runtime);
 }
 
 /* ---- around the network ---- */

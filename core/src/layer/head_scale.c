@@ -5,7 +5,6 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "kernel/entries.h"
 
 struct head_scale {
     const attn_plan *plan;

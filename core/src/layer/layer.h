@@ -96,7 +96,14 @@ void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *conte
 void attn_head_scale_back(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *grad,
                           void *grad_context, void *grad_factors, const attn_runtime *runtime);
 
-/* ---- branches.c: the feed-forward network without norm and residual ---- */
+/* ---- branches.c: norms and activations by tasks, and the feed-forward network without norm and residual ---- */
+
+/* y = norm(x) for rows of norm->d numbers of the compute type; y may be x. */
+void attn_rows_norm(const struct attn_row_norm *norm, attn_dtype compute, size_t rows, const void *x, void *y,
+                    const attn_runtime *runtime);
+/* y = act(x), or act(x) * times where times is not NULL, for count numbers; y may be x or times. */
+void attn_numbers_activate(attn_activation activation, attn_dtype compute, size_t count, const void *x,
+                           const void *times, void *y, const attn_runtime *runtime);
 
 /*
  * It reads x, (tokens, d_in). up, gate and hidden are (tokens, d_ff); gate is NULL for a network without a gate. hidden

@@ -3,13 +3,10 @@
 
 #include <math.h>
 
-#include "base/check.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "base/vocabulary.h"
 #include "formulas/formulas.h"
-#include "mask/resolved.h"
-#include "request/request.h"
 
 /* ---- what a plan and its runs must agree on ---- */
 

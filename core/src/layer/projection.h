@@ -7,7 +7,6 @@
 #ifndef ATTN_LAYER_PROJECTION_H
 #define ATTN_LAYER_PROJECTION_H
 
-#include "attn/plan.h"
 #include "gemm/gemm.h"
 
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;

@@ -4,10 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/attention.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/entries.h"
 #include "request/request.h"
 
 enum { TOKENS = 64 /* tokens per task, with all their heads */, TAKES_MAX = 10 };

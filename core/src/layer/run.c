@@ -3,14 +3,10 @@
 
 #include <string.h>
 
-#include "attention/attention.h"
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/formulas.h"
-#include "gemm/gemm.h"
-#include "mask/resolved.h"
-#include "request/request.h"
 
 /* ---- products ---- */
 

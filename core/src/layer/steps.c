@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "mask/resolved.h"
 
 /* ---- memory of maps and rows ---- */
 

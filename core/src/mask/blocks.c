@@ -110,15 +110,8 @@ static size_t global_token_count(const attn_blocks *blocks)
 /* How many global tokens stand before position. */
 static size_t global_tokens_before(const attn_blocks *blocks, int64_t position)
 {
-    size_t low = 0, high = global_token_count(blocks);
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (((const int64_t *)blocks->global_tokens->data)[middle] < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const size_t count = global_token_count(blocks);
+    return count == 0 ? 0 : attn_count_below(blocks->global_tokens->data, 1, count, position);
 }
 
 /* The keys that a query attends to: all keys, or some ranges of blocks and single keys besides. */

@@ -8,6 +8,20 @@
 
 #include "mask/resolved.h"
 
+/* How many of count ascending numbers, which are stride apart, are below limit. */
+static inline size_t attn_count_below(const int64_t *numbers, ptrdiff_t stride, size_t count, int64_t limit)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (numbers[(ptrdiff_t)middle * stride] < limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Only for masks with documents, as the next one. The ids of neighbours are documents_key_stride[1] apart. */
 static inline const int64_t *attn_document_of_key(const attn_mask *mask, size_t b, size_t j)
 {

@@ -1,6 +1,4 @@
-/*
- * resolved.h: masks resolved against the dimensions of one computation, and what they allow.
- */
+/* resolved.h: masks resolved against the dimensions of one computation, and what they allow. */
 #ifndef ATTN_MASK_RESOLVED_H
 #define ATTN_MASK_RESOLVED_H
 
@@ -58,8 +56,6 @@ ATTN_MUST_CHECK bool attn_mask_resolve(const attn_masks *masks, size_t batch, si
 
 /* The offset of item b: key j stands at position j, query i at i + offset. */
 int64_t attn_mask_offset(const attn_mask *mask, size_t b);
-/* As in attn_mask_facts. */
-bool attn_mask_has_positions(const attn_mask *mask);
 /* The range of keys that query i of item b may attend to. Keys in it may still be hidden by a mask that is looked up. */
 attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
 /* Whether any mask is looked up besides the span: attend, padding, bias, scores, unsorted documents, or blocks. */

@@ -18,23 +18,10 @@ static int64_t position_of(const attn_mask *mask, size_t b, size_t i)
     return (int64_t)i + attn_mask_offset(mask, b);
 }
 
-bool attn_mask_has_positions(const attn_mask *mask)
-{
-    return mask->causal || mask->has_window || mask->blocks.kind > ATTN_BLOCKS_MATRIX;
-}
-
 /* The first key of item b whose document is not below id; only for sorted documents. */
 static size_t first_of_document(const attn_mask *mask, size_t b, int64_t id)
 {
-    size_t low = 0, high = mask->kv_len;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (*attn_document_of_key(mask, b, middle) < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return attn_count_below(attn_document_of_key(mask, b, 0), mask->documents_key_stride[1], mask->kv_len, id);
 }
 
 static void narrow_to_document(const attn_mask *mask, size_t b, size_t i, int64_t *from, int64_t *to)
@@ -265,10 +252,11 @@ double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch)
 
 void attn_mask_put(const attn_mask *mask, attn_plan *plan)
 {
-    plan->mask = (attn_mask_facts){.has_positions = attn_mask_has_positions(mask),
-                                   .has_lookup = attn_mask_has_lookup(mask),
-                                   .bias_as_mask = mask->bias_as_mask,
-                                   .bias_lowest = mask->bias_lowest};
+    plan->mask =
+        (attn_mask_facts){.has_positions = mask->causal || mask->has_window || mask->blocks.kind > ATTN_BLOCKS_MATRIX,
+                          .has_lookup = attn_mask_has_lookup(mask),
+                          .bias_as_mask = mask->bias_as_mask,
+                          .bias_lowest = mask->bias_lowest};
     memcpy(&plan->mask.resolved, mask, sizeof *mask);
 }
 

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "kernel/entries.h"
+#include "layer/layer.h"
 #include "model/dense.h"
 
 enum { TASK_NUMBERS = 1 << 14 };
@@ -27,31 +27,6 @@ size_t attn_prediction_head_bytes(const attn_prediction_head *head, size_t rows,
     if (head->norm.type != ATTN_NORM_NONE)
         bytes += attn_round_up(rows * inner * element, ATTN_ALIGNMENT);
     return bytes;
-}
-
-/* ---- activation ---- */
-
-struct activate_run {
-    attn_activation activation;
-    const attn_tensor *numbers;
-    const attn_kernel *kernel;
-};
-
-static void activate_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct activate_run *run = argument;
-    const attn_dtype compute = run->numbers->dtype;
-    const size_t first = index * TASK_NUMBERS, count = attn_min(attn_tensor_count(run->numbers) - first, TASK_NUMBERS);
-    char *at = (char *)run->numbers->data + first * attn_dtype_bytes(compute);
-    attn_kernel_of(run->kernel, compute)->activate(run->activation, count, at, NULL, at);
-}
-
-/* In place. */
-static void activate(attn_activation activation, const attn_tensor *numbers, const attn_runtime *runtime)
-{
-    struct activate_run run = {activation, numbers, runtime->kernel};
-    attn_spread(runtime, attn_ceil_div(attn_tensor_count(numbers), TASK_NUMBERS), activate_task, &run);
 }
 
 /* ---- scale, bias and cap ---- */
@@ -104,7 +79,8 @@ static attn_status predict(const attn_prediction_head *head, const attn_tensor *
     if (head->dense.weight != NULL)
         status = attn_dense(&head->dense, head->dense_layout, input, runtime, arena, &inner, err);
     if (status == ATTN_OK && head->dense.weight != NULL && head->activation != ATTN_ACTIVATION_NONE)
-        activate(head->activation, &inner, runtime);
+        attn_numbers_activate(head->activation, inner.dtype, attn_tensor_count(&inner), inner.data, NULL, inner.data,
+                              runtime);
     if (status == ATTN_OK)
         status = attn_token_norm_run(&head->norm, &inner, runtime, arena, &normed, err);
     return status == ATTN_OK ? score(head, &normed, runtime, arena, scores, err) : status;

@@ -1,5 +1,4 @@
 /* start.c: the dimensions of a request that starts at scores or weights. */
-#include "base/check.h"
 #include "request/request.h"
 
 static const char *start_field(const attn_request *request)
