@@ -148,7 +148,7 @@ double attn_starts_time_flops(const attn_plan *plan);
 /*
  * The counterpart of attn_heads_run for such a request: fills the maps, rows and context of the job, and records empty
  * rows and the largest score in *result. A row is computed by itself, so threads and neighbours change no bit. Each
- * score is rounded to the compute type after scale and softcap, and after its biases: the steps show the numbers that
+ * score is rounded to the compute type after scale and cap, and after its biases: the steps show the numbers that
  * the next step reads. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *job,
