@@ -118,7 +118,9 @@ ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const att
  */
 ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime,
                                                   attn_arena *arena, attn_result *result, attn_error *err);
-/* The same, and before it the sums over the scores of that many tasks. */
+/* Takes memory for what that many tasks count of their scores, from 0 on. */
+bool attn_heads_take_counts(struct attn_heads_job *job, size_t tasks, attn_arena *arena);
+/* attn_heads_list_empty, and before it the sums of these counts. */
 ATTN_MUST_CHECK attn_status attn_heads_gather(const struct attn_heads_job *job, size_t tasks,
                                               const attn_runtime *runtime, attn_arena *arena, attn_result *result,
                                               attn_error *err);

@@ -183,6 +183,14 @@ static void merge_all(struct heads_run *run, const attn_runtime *runtime)
         heads_task(run, head, 0);
 }
 
+bool attn_heads_take_counts(struct attn_heads_job *job, size_t tasks, attn_arena *arena)
+{
+    job->task_max_abs = attn_arena_take_zeroed(arena, tasks, sizeof(double));
+    job->task_capped = attn_arena_take_zeroed(arena, tasks, sizeof(size_t));
+    job->task_saturated = attn_arena_take_zeroed(arena, tasks, sizeof(size_t));
+    return job->task_max_abs != NULL && job->task_capped != NULL && job->task_saturated != NULL;
+}
+
 static attn_status take_memory(struct heads_run *run, const attn_runtime *runtime, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
@@ -190,14 +198,9 @@ static attn_status take_memory(struct heads_run *run, const attn_runtime *runtim
     run->scratch_bytes = kernel_scratch_bytes(job, runtime->kernel);
     run->scratch = attn_arena_take(arena, runtime->threads, run->scratch_bytes);
     job->row_is_empty = attn_arena_take(arena, heads, job->q_len);
-    job->task_max_abs = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(double));
-    job->task_capped = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(size_t));
-    job->task_saturated = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(size_t));
     job->partials = attn_arena_take(arena, kernel_partials_bytes(job, runtime->kernel), 1);
-    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL || job->partials == NULL ||
-        job->task_capped == NULL || job->task_saturated == NULL)
-        return ATTN_ERR_NO_MEMORY;
-    return ATTN_OK;
+    const bool has_all = run->scratch != NULL && job->row_is_empty != NULL && job->partials != NULL;
+    return has_all && attn_heads_take_counts(job, tasks_of(job), arena) ? ATTN_OK : ATTN_ERR_NO_MEMORY;
 }
 
 attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,

@@ -362,14 +362,9 @@ static void row_task(void *argument, size_t index, size_t worker)
 static bool take_memory(struct starts_run *run, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
-    const size_t tasks = tasks_of(job);
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     job->row_is_empty = attn_arena_take_zeroed(arena, job->batch * job->heads, job->q_len);
-    job->task_max_abs = attn_arena_take_zeroed(arena, tasks, sizeof(double));
-    job->task_capped = attn_arena_take_zeroed(arena, tasks, sizeof(size_t));
-    job->task_saturated = attn_arena_take_zeroed(arena, tasks, sizeof(size_t));
-    return run->scratch != NULL && job->row_is_empty != NULL && job->task_max_abs != NULL && job->task_capped != NULL &&
-           job->task_saturated != NULL;
+    return run->scratch != NULL && job->row_is_empty != NULL && attn_heads_take_counts(job, tasks_of(job), arena);
 }
 
 attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *job, const attn_runtime *runtime,

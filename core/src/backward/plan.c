@@ -1,6 +1,5 @@
 /* plan.c: checks a request for gradients, decides which parts of a backward pass run, and computes their cost. */
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "backward/backward.h"

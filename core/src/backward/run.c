@@ -1,8 +1,6 @@
 /* run.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
 #include "backward/backward.h"
 
-#include <string.h>
-
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parallel.h"
-
 struct text {
     char *bytes;
     size_t size, length; /* length stays below size, for the NUL */

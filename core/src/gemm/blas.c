@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <cblas.h>
-#include <stdio.h>
 
 #include "base/size.h"
 

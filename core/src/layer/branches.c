@@ -219,13 +219,11 @@ void attn_numbers_activate(attn_activation activation, attn_dtype compute, size_
 
 void attn_feed_forward_expand(const struct attn_feed_forward *network)
 {
-    struct attn_product products[2];
-    size_t count = 0;
-    products[count++] = product_of(network, FEED_FORWARD_UP, network->x, network->up);
-    if (network->gate != NULL)
-        products[count++] = product_of(network, FEED_FORWARD_GATE, network->x, network->gate);
-    multiply(network, products, count);
     const bool is_gated = network->gate != NULL;
+    struct attn_product products[2] = {product_of(network, FEED_FORWARD_UP, network->x, network->up)};
+    if (is_gated)
+        products[1] = product_of(network, FEED_FORWARD_GATE, network->x, network->gate);
+    multiply(network, products, is_gated ? 2 : 1);
     attn_numbers_activate(network->request->options.feed_forward.activation, network->request->options.compute,
                           hidden_numbers(network->dims), is_gated ? network->gate : network->up,
                           is_gated ? network->up : NULL, network->hidden, network->runtime);

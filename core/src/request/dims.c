@@ -121,8 +121,8 @@ static bool read_attention_dims(const attn_request *request, attn_dims *dims, st
 /* ---- weights: a layer ---- */
 
 /*
- * A weight that takes another number of features than in, for the reason of the format. Its number of output features is
- * free, so the error expects any.
+ * A weight that takes another number of features than in; format says where in comes from. Its number of output features
+ * is free, so the error expects any.
  */
 __attribute__((format(printf, 6, 7))) static bool fail_weight(struct attn_check *check, const char *field,
                                                               const attn_tensor *weight, attn_layout layout, size_t in,
