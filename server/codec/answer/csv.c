@@ -1,6 +1,4 @@
-/*
- * csv.c: writes a result as CSV: a matrix, or one line per number.
- */
+/* csv.c: writes a result as CSV: a matrix, or one line per number. */
 #include "codec/answer/forms.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * error.c: writes an error as the JSON text of an answer.
- */
+/* error.c: writes an error as the JSON text of an answer. */
 #include "codec/answer/forms.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * gradients.c: writes gradients as the JSON text of an answer.
- */
+/* gradients.c: writes gradients as the JSON text of an answer. */
 #include "codec/answer/forms.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * hints.c: the hints of an answer, one function each. A new hint is a new row of the table.
- */
+/* hints.c: the hints of an answer, one function each. A new hint is a new row of the table. */
 #include "codec/answer/hints.h"
 
 #include <stdio.h>

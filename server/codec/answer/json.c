@@ -1,6 +1,4 @@
-/*
- * json.c: writes a result as the JSON text of an answer.
- */
+/* json.c: writes a result as the JSON text of an answer. */
 #include "codec/answer/forms.h"
 
 #include <math.h>

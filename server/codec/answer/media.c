@@ -1,6 +1,4 @@
-/*
- * media.c: chooses the functions that write an answer of a given media type.
- */
+/* media.c: chooses the functions that write an answer of a given media type. */
 #include "codec/answer/forms.h"
 
 attn_status answer_check(const struct answer *answer, enum media media, attn_error *err)

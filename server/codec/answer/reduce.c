@@ -1,6 +1,4 @@
-/*
- * reduce.c: decides shape and type of each reduced map, and converts its numbers.
- */
+/* reduce.c: decides shape and type of each reduced map, and converts its numbers. */
 #include "codec/answer/reduce.h"
 
 #include <math.h>

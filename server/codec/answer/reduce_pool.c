@@ -1,6 +1,4 @@
-/*
- * reduce_pool.c: maps with fewer rows and columns. Each cell is the maximum or the mean of its source cells.
- */
+/* reduce_pool.c: maps with fewer rows and columns. Each cell is the maximum or the mean of its source cells. */
 #include <math.h>
 
 #include "codec/answer/reduce_map.h"

@@ -1,6 +1,4 @@
-/*
- * safetensors.c: writes a result as a safetensors file.
- */
+/* safetensors.c: writes a result as a safetensors file. */
 #include "codec/answer/forms.h"
 
 #include <string.h>

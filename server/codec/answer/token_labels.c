@@ -1,6 +1,4 @@
-/*
- * token_labels.c: reads the labels of tokens back as texts.
- */
+/* token_labels.c: reads the labels of tokens back as texts. */
 #include "codec/answer/token_labels.h"
 
 #include <string.h>

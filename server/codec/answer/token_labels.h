@@ -1,6 +1,4 @@
-/*
- * token_labels.h: the labels of tokens as texts, for answers that show labels beside numbers.
- */
+/* token_labels.h: the labels of tokens as texts, for answers that show labels beside numbers. */
 #ifndef CODEC_ANSWER_TOKEN_LABELS_H
 #define CODEC_ANSWER_TOKEN_LABELS_H
 

@@ -1,6 +1,4 @@
-/*
- * view.c: writes the attention map of a layer as the input of a front-end.
- */
+/* view.c: writes the attention map of a layer as the input of a front-end. */
 #include "codec/answer/forms.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * base64.c: encodes and decodes base64. Every three bytes become four characters of six bits each.
- */
+/* base64.c: encodes and decodes base64. Every three bytes become four characters of six bits each. */
 #include "codec/bytes/base64.h"
 
 #include <stdint.h>

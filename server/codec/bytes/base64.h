@@ -1,6 +1,4 @@
-/*
- * base64.h: encodes and decodes base64 with the padded standard alphabet (RFC 4648).
- */
+/* base64.h: encodes and decodes base64 with the padded standard alphabet (RFC 4648). */
 #ifndef CODEC_BYTES_BASE64_H
 #define CODEC_BYTES_BASE64_H
 

@@ -1,6 +1,4 @@
-/*
- * bound.h: sums and products of sizes, for upper bounds of lengths. A result that does not fit becomes SIZE_MAX.
- */
+/* bound.h: sums and products of sizes, for upper bounds of lengths. A result that does not fit becomes SIZE_MAX. */
 #ifndef CODEC_BYTES_BOUND_H
 #define CODEC_BYTES_BOUND_H
 

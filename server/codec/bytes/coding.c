@@ -1,6 +1,4 @@
-/*
- * coding.c: encodes answers and decodes bodies: gzip, deflate and zstd.
- */
+/* coding.c: encodes answers and decodes bodies: gzip, deflate and zstd. */
 #define ZLIB_CONST               /* zlib then takes its input as const */
 #define ZSTD_STATIC_LINKING_ONLY /* for contexts in memory that we allocate */
 

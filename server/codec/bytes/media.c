@@ -1,6 +1,4 @@
-/*
- * media.c: the media types that bodies and answers have.
- */
+/* media.c: the media types that bodies and answers have. */
 #include "codec/bytes/media.h"
 
 static const char *const names[] = {

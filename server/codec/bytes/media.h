@@ -1,6 +1,4 @@
-/*
- * media.h: the media types that bodies and answers have.
- */
+/* media.h: the media types that bodies and answers have. */
 #ifndef CODEC_BYTES_MEDIA_H
 #define CODEC_BYTES_MEDIA_H
 

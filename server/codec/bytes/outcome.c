@@ -1,6 +1,4 @@
-/*
- * outcome.c: an arena and an error as a pair that remembers its first failure.
- */
+/* outcome.c: an arena and an error as a pair that remembers its first failure. */
 #include "codec/bytes/outcome.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * stream.c: an answer that is written while it is sent: batch by batch, in order, within a bounded memory.
- */
+/* stream.c: an answer that is written while it is sent: batch by batch, in order, within a bounded memory. */
 #include "codec/bytes/stream.h"
 
 #include <assert.h>

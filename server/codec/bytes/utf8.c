@@ -1,6 +1,4 @@
-/*
- * utf8.c: reads and writes characters of UTF-8.
- */
+/* utf8.c: reads and writes characters of UTF-8. */
 #include "codec/bytes/utf8.h"
 
 size_t utf8_length(const char *at)

@@ -1,6 +1,4 @@
-/*
- * utf8.h: reads and writes characters of UTF-8 (RFC 3629: shortest form, no surrogates, up to U+10FFFF).
- */
+/* utf8.h: reads and writes characters of UTF-8 (RFC 3629: shortest form, no surrogates, up to U+10FFFF). */
 #ifndef CODEC_BYTES_UTF8_H
 #define CODEC_BYTES_UTF8_H
 

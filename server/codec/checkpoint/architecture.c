@@ -1,6 +1,4 @@
-/*
- * architecture.c: the table of architectures, its choices by a configuration, and its patterns of names.
- */
+/* architecture.c: the table of architectures, its choices by a configuration, and its patterns of names. */
 #include "codec/checkpoint/architecture.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * description.h: the parts of a model, as read.h describes them.
- */
+/* description.h: the parts of a model, as read.h describes them. */
 #ifndef CODEC_CHECKPOINT_DESCRIPTION_H
 #define CODEC_CHECKPOINT_DESCRIPTION_H
 

@@ -1,6 +1,4 @@
-/*
- * embedding.c: reads the embedding of a stack by its template.
- */
+/* embedding.c: reads the embedding of a stack by its template. */
 #include "codec/checkpoint/parts.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * expression.c: the values of expressions over a configuration.
- */
+/* expression.c: the values of expressions over a configuration. */
 #include "codec/checkpoint/expression.h"
 
 #include <ctype.h>

@@ -1,6 +1,4 @@
-/*
- * expression.h: expressions of architectures.json over the members of a config.json.
- */
+/* expression.h: expressions of architectures.json over the members of a config.json. */
 #ifndef CODEC_CHECKPOINT_EXPRESSION_H
 #define CODEC_CHECKPOINT_EXPRESSION_H
 

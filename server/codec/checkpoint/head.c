@@ -1,6 +1,4 @@
-/*
- * head.c: reads the prediction head of a model by its template.
- */
+/* head.c: reads the prediction head of a model by its template. */
 #include "codec/checkpoint/parts.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * module.c: collects the tensors of a module by its template, and fills in the values of the configuration.
- */
+/* module.c: collects the tensors of a module by its template, and fills in the values of the configuration. */
 #include "codec/checkpoint/module.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * module.h: the tensors and the text of one attention module, or of the block around it. Private to this folder.
- */
+/* module.h: the tensors and the text of one attention module, or of the block around it. Private to this folder. */
 #ifndef CODEC_CHECKPOINT_MODULE_H
 #define CODEC_CHECKPOINT_MODULE_H
 

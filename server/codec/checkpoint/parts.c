@@ -1,6 +1,4 @@
-/*
- * parts.c: values, tensors and norms that the templates of an architecture name.
- */
+/* parts.c: values, tensors and norms that the templates of an architecture name. */
 #include "codec/checkpoint/parts.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * parts.h: what stands before and behind the layers of a model, read by its templates. Private to this folder.
- */
+/* parts.h: what stands before and behind the layers of a model, read by its templates. Private to this folder. */
 #ifndef CODEC_CHECKPOINT_PARTS_H
 #define CODEC_CHECKPOINT_PARTS_H
 

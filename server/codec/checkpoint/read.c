@@ -1,6 +1,4 @@
-/*
- * read.c: describes a whole model: its stacks, its head, and facts about it.
- */
+/* read.c: describes a whole model: its stacks, its head, and facts about it. */
 #include "codec/checkpoint/read.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * stack.c: describes a stack of a model: its embedding, its blocks, its norm.
- */
+/* stack.c: describes a stack of a model: its embedding, its blocks, its norm. */
 #include "codec/checkpoint/stack.h"
 
 #include <stdio.h>

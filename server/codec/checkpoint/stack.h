@@ -1,6 +1,4 @@
-/*
- * stack.h: describes a stack of a model. Private to this folder.
- */
+/* stack.h: describes a stack of a model. Private to this folder. */
 #ifndef CODEC_CHECKPOINT_STACK_H
 #define CODEC_CHECKPOINT_STACK_H
 

@@ -1,6 +1,4 @@
-/*
- * tensor_table.c: finds the tensors of a checkpoint by name, and cuts and copies them.
- */
+/* tensor_table.c: finds the tensors of a checkpoint by name, and cuts and copies them. */
 #include "codec/checkpoint/tensor_table.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * unknown.c: describes a checkpoint that no architecture fits, to help a user write a mapping.
- */
+/* unknown.c: describes a checkpoint that no architecture fits, to help a user write a mapping. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * array_end.h: finds the end of a JSON array, at several gigabytes per second.
- */
+/* array_end.h: finds the end of a JSON array, at several gigabytes per second. */
 #ifndef CODEC_JSON_ARRAY_END_H
 #define CODEC_JSON_ARRAY_END_H
 

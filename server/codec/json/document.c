@@ -1,6 +1,4 @@
-/*
- * document.c: skims and parses the JSON body of a request.
- */
+/* document.c: skims and parses the JSON body of a request. */
 #include "codec/json/document.h"
 
 #include <string.h>

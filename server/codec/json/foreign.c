@@ -1,6 +1,4 @@
-/*
- * foreign.c: finds a word in a list of words of other programs.
- */
+/* foreign.c: finds a word in a list of words of other programs. */
 #include "codec/json/foreign.h"
 
 #include <stddef.h>

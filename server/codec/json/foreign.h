@@ -1,6 +1,4 @@
-/*
- * foreign.h: words of other programs, and the words that stand for them here.
- */
+/* foreign.h: words of other programs, and the words that stand for them here. */
 #ifndef CODEC_JSON_FOREIGN_H
 #define CODEC_JSON_FOREIGN_H
 

@@ -1,6 +1,4 @@
-/*
- * habit.c: finds the usual mistakes of people who write JSON by hand.
- */
+/* habit.c: finds the usual mistakes of people who write JSON by hand. */
 #include "codec/json/habit.h"
 
 #include <stdbool.h>

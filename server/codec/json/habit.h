@@ -1,6 +1,4 @@
-/*
- * habit.h: what people write from habit, in JavaScript or Python, where JSON has something else.
- */
+/* habit.h: what people write from habit, in JavaScript or Python, where JSON has something else. */
 #ifndef CODEC_JSON_HABIT_H
 #define CODEC_JSON_HABIT_H
 

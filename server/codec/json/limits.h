@@ -1,6 +1,4 @@
-/*
- * limits.h: limits of the JSON in one request, beside its tensors.
- */
+/* limits.h: limits of the JSON in one request, beside its tensors. */
 #ifndef CODEC_JSON_LIMITS_H
 #define CODEC_JSON_LIMITS_H
 

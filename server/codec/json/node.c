@@ -1,6 +1,4 @@
-/*
- * node.c: decodes members of a request's JSON objects by tables.
- */
+/* node.c: decodes members of a request's JSON objects by tables. */
 #include "codec/json/node.h"
 
 #include <assert.h>

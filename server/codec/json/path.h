@@ -1,6 +1,4 @@
-/*
- * path.h: finds the JSON pointer of a place in JSON text, for errors that a parser reports only by offset.
- */
+/* path.h: finds the JSON pointer of a place in JSON text, for errors that a parser reports only by offset. */
 #ifndef CODEC_JSON_PATH_H
 #define CODEC_JSON_PATH_H
 

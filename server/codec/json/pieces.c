@@ -1,6 +1,4 @@
-/*
- * pieces.c: reads a long list or object of JSON in pieces.
- */
+/* pieces.c: reads a long list or object of JSON in pieces. */
 #include "codec/json/pieces.h"
 
 #include <string.h>

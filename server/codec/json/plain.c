@@ -1,6 +1,4 @@
-/*
- * plain.c: parses plain JSON into a jansson tree, by recursive descent.
- */
+/* plain.c: parses plain JSON into a jansson tree, by recursive descent. */
 #include "codec/json/plain.h"
 
 #include <stdbool.h>

@@ -1,6 +1,4 @@
-/*
- * short_form.c: puts the long form of a member in place of its short one.
- */
+/* short_form.c: puts the long form of a member in place of its short one. */
 #include "codec/json/short_form.h"
 
 static bool is_long(const struct node *node, const struct short_form *form)

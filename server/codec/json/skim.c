@@ -1,6 +1,4 @@
-/*
- * skim.c: splits the body of a request into lifted pieces and the envelope, in one pass.
- */
+/* skim.c: splits the body of a request into lifted pieces and the envelope, in one pass. */
 #include "codec/json/skim.h"
 
 #include <stdio.h>

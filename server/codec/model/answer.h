@@ -1,6 +1,4 @@
-/*
- * answer.h: writes the answer of a whole model, as JSON or as a file of tensors.
- */
+/* answer.h: writes the answer of a whole model, as JSON or as a file of tensors. */
 #ifndef CODEC_MODEL_ANSWER_H
 #define CODEC_MODEL_ANSWER_H
 

@@ -1,6 +1,4 @@
-/*
- * part.h: the attention of a model by part. A model with an encoder and a decoder has three, others have one.
- */
+/* part.h: the attention of a model by part. A model with an encoder and a decoder has three, others have one. */
 #ifndef CODEC_MODEL_PART_H
 #define CODEC_MODEL_PART_H
 

@@ -1,6 +1,4 @@
-/*
- * word.c: reads the words for numbers that JSON cannot write.
- */
+/* word.c: reads the words for numbers that JSON cannot write. */
 #include "codec/number/word.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * infer_answer.c: writes a result as an answer of the Open Inference Protocol.
- */
+/* infer_answer.c: writes a result as an answer of the Open Inference Protocol. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * infer_request.c: turns an inference request of the Open Inference Protocol into a request of our own.
- */
+/* infer_request.c: turns an inference request of the Open Inference Protocol into a request of our own. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>

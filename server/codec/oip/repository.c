@@ -1,6 +1,4 @@
-/*
- * repository.c: checks requests about the model repository.
- */
+/* repository.c: checks requests about the model repository. */
 #include <string.h>
 
 #include "codec/json/document.h"

@@ -1,6 +1,4 @@
-/*
- * answer.c: turns a result into a picture of its attention maps.
- */
+/* answer.c: turns a result into a picture of its attention maps. */
 #include "codec/picture/answer.h"
 
 #include "codec/answer/token_labels.h"

@@ -1,6 +1,4 @@
-/*
- * answer.h: a picture of the attention maps of a result. It takes what image.h needs from request and result.
- */
+/* answer.h: a picture of the attention maps of a result. It takes what image.h needs from request and result. */
 #ifndef CODEC_PICTURE_ANSWER_H
 #define CODEC_PICTURE_ANSWER_H
 

@@ -1,6 +1,4 @@
-/*
- * canvas.c: draws boxes, diagonals and glyphs into pixels.
- */
+/* canvas.c: draws boxes, diagonals and glyphs into pixels. */
 #include "codec/picture/canvas.h"
 
 #include <string.h>

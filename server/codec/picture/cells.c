@@ -1,6 +1,4 @@
-/*
- * cells.c: pools weights into cells by their maximum.
- */
+/* cells.c: pools weights into cells by their maximum. */
 #include "codec/picture/cells.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * cells.h: the cells of a panel, which show one head of a map.
- */
+/* cells.h: the cells of a panel, which show one head of a map. */
 #ifndef CODEC_PICTURE_CELLS_H
 #define CODEC_PICTURE_CELLS_H
 

@@ -1,6 +1,4 @@
-/*
- * draw.c: draws panels, titles, labels, axes, colour bar, legend and caption.
- */
+/* draw.c: draws panels, titles, labels, axes, colour bar, legend and caption. */
 #include "codec/picture/draw.h"
 
 #include <math.h>

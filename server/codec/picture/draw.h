@@ -1,6 +1,4 @@
-/*
- * draw.h: draws the parts of a picture with a pen. A pen knows one format, PNG or SVG.
- */
+/* draw.h: draws the parts of a picture with a pen. A pen knows one format, PNG or SVG. */
 #ifndef CODEC_PICTURE_DRAW_H
 #define CODEC_PICTURE_DRAW_H
 

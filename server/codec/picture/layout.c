@@ -1,6 +1,4 @@
-/*
- * layout.c: computes sizes and places. Cells are whole pixels, and all panels have the same size.
- */
+/* layout.c: computes sizes and places. Cells are whole pixels, and all panels have the same size. */
 #include "codec/picture/layout.h"
 
 #include <assert.h>

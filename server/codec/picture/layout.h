@@ -1,6 +1,4 @@
-/*
- * layout.h: the place of every part of a picture, in whole pixels.
- */
+/* layout.h: the place of every part of a picture, in whole pixels. */
 #ifndef CODEC_PICTURE_LAYOUT_H
 #define CODEC_PICTURE_LAYOUT_H
 

@@ -1,6 +1,4 @@
-/*
- * options.c: reads the options of a picture from the parameters of a query string.
- */
+/* options.c: reads the options of a picture from the parameters of a query string. */
 #include "codec/picture/options.h"
 
 #include <stdio.h>

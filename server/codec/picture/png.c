@@ -1,6 +1,4 @@
-/*
- * png.c: a picture as PNG. It is drawn on a canvas, and libpng compresses the canvas.
- */
+/* png.c: a picture as PNG. It is drawn on a canvas, and libpng compresses the canvas. */
 #include "codec/picture/canvas.h"
 #include "codec/picture/draw.h"
 #include "codec/picture/png_write.h"

@@ -1,6 +1,4 @@
-/*
- * png_write.h: writes rows of pixels as a PNG file (ISO/IEC 15948), by libpng.
- */
+/* png_write.h: writes rows of pixels as a PNG file (ISO/IEC 15948), by libpng. */
 #ifndef CODEC_PICTURE_PNG_WRITE_H
 #define CODEC_PICTURE_PNG_WRITE_H
 

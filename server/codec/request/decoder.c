@@ -1,6 +1,4 @@
-/*
- * decoder.c: opens a document and puts a marker for each tensor beside it into the tree, at the tensor's path.
- */
+/* decoder.c: opens a document and puts a marker for each tensor beside it into the tree, at the tensor's path. */
 #include "codec/request/decoder.h"
 
 #include <assert.h>

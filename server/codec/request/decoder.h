@@ -1,6 +1,4 @@
-/*
- * decoder.h: the decoders of a request's sections, one file each. Private to the decoders of requests.
- */
+/* decoder.h: the decoders of a request's sections, one file each. Private to the decoders of requests. */
 #ifndef CODEC_REQUEST_DECODER_H
 #define CODEC_REQUEST_DECODER_H
 

@@ -1,6 +1,4 @@
-/*
- * envelope.c: sets the defaults of every request, and answers questions about a decoded one.
- */
+/* envelope.c: sets the defaults of every request, and answers questions about a decoded one. */
 #include "codec/request/envelope.h"
 
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)

@@ -1,6 +1,4 @@
-/*
- * envelope.h: a decoded request: the core's own request, and the options of its answer. envelope_decode.h makes it.
- */
+/* envelope.h: a decoded request: the core's own request, and the options of its answer. envelope_decode.h makes it. */
 #ifndef CODEC_REQUEST_ENVELOPE_H
 #define CODEC_REQUEST_ENVELOPE_H
 

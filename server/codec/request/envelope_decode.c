@@ -1,6 +1,4 @@
-/*
- * envelope_decode.c: decodes the JSON body of a request into an envelope: skim, parse, decode.
- */
+/* envelope_decode.c: decodes the JSON body of a request into an envelope: skim, parse, decode. */
 #include "codec/request/envelope_decode.h"
 
 #include <stddef.h>

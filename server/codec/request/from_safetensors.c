@@ -1,6 +1,4 @@
-/*
- * from_safetensors.c: decodes a request that is a safetensors file.
- */
+/* from_safetensors.c: decodes a request that is a safetensors file. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * inputs.c: decodes "inputs" and "weights" of a request.
- */
+/* inputs.c: decodes "inputs" and "weights" of a request. */
 #include <stddef.h>
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * kept_base.c: decodes a kept layer, and a request over it.
- */
+/* kept_base.c: decodes a kept layer, and a request over it. */
 #include <stddef.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * kept_layer.c: reads and writes an attention layer as a file.
- */
+/* kept_layer.c: reads and writes an attention layer as a file. */
 #include "codec/request/kept_layer.h"
 
 #include <stddef.h>

@@ -1,6 +1,4 @@
-/*
- * masks.c: decodes "masks" of a request by the table of masks.
- */
+/* masks.c: decodes "masks" of a request by the table of masks. */
 #include "codec/request/masks.h"
 
 #include <ctype.h>

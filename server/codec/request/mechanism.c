@@ -1,6 +1,4 @@
-/*
- * mechanism.c: decodes "options.mechanism" of a request: a name, or an object with the name as its type.
- */
+/* mechanism.c: decodes "options.mechanism" of a request: a name, or an object with the name as its type. */
 #include <stddef.h>
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * names.c: the pointers of members, for errors of the core and for answers.
- */
+/* names.c: the pointers of members, for errors of the core and for answers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * options.c: decodes "options" of a request.
- */
+/* options.c: decodes "options" of a request. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

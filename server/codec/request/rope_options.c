@@ -1,6 +1,4 @@
-/*
- * rope_options.c: decodes "options.rope" of a request.
- */
+/* rope_options.c: decodes "options.rope" of a request. */
 #include <stddef.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * shown.c: decodes the options for the form of maps: pool, top_k, dtype, view.
- */
+/* shown.c: decodes the options for the form of maps: pool, top_k, dtype, view. */
 #include <stddef.h>
 #include <string.h>
 

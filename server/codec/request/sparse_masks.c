@@ -1,6 +1,4 @@
-/*
- * sparse_masks.c: decodes "masks.blocks" of a request: a matrix of blocks, or the name of a pattern.
- */
+/* sparse_masks.c: decodes "masks.blocks" of a request: a matrix of blocks, or the name of a pattern. */
 #include <stddef.h>
 
 #include "base/array.h"

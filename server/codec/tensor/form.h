@@ -1,6 +1,4 @@
-/*
- * form.h: the three forms of a tensor in JSON, for requests and answers alike. tensor/write.h shows them.
- */
+/* form.h: the three forms of a tensor in JSON, for requests and answers alike. tensor/write.h shows them. */
 #ifndef CODEC_TENSOR_FORM_H
 #define CODEC_TENSOR_FORM_H
 

@@ -1,6 +1,4 @@
-/*
- * gather.c: copies elements of a tensor of any strides into contiguous memory.
- */
+/* gather.c: copies elements of a tensor of any strides into contiguous memory. */
 #include "codec/tensor/gather.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * gather.h: copies elements of a tensor of any strides into contiguous memory.
- */
+/* gather.h: copies elements of a tensor of any strides into contiguous memory. */
 #ifndef CODEC_TENSOR_GATHER_H
 #define CODEC_TENSOR_GATHER_H
 

@@ -1,6 +1,4 @@
-/*
- * safetensors.c: reads the header of a safetensors file into a table of views.
- */
+/* safetensors.c: reads the header of a safetensors file into a table of views. */
 #include "codec/tensor/safetensors.h"
 
 #include <stdlib.h>

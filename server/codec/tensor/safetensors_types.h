@@ -1,6 +1,4 @@
-/*
- * safetensors_types.h: the element types of the format. Private to safetensors*.c.
- */
+/* safetensors_types.h: the element types of the format. Private to safetensors*.c. */
 #ifndef CODEC_TENSOR_SAFETENSORS_TYPES_H
 #define CODEC_TENSOR_SAFETENSORS_TYPES_H
 

@@ -1,6 +1,4 @@
-/*
- * safetensors_write.c: writes tensors as a safetensors file.
- */
+/* safetensors_write.c: writes tensors as a safetensors file. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * write.h: writes a tensor as JSON text, in the same three forms that a request may use.
- */
+/* write.h: writes a tensor as JSON text, in the same three forms that a request may use. */
 #ifndef CODEC_TENSOR_WRITE_H
 #define CODEC_TENSOR_WRITE_H
 

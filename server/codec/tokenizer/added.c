@@ -1,6 +1,4 @@
-/*
- * added.c: added tokens.
- */
+/* added.c: added tokens. */
 #include "codec/tokenizer/added.h"
 
 #include <stdlib.h>

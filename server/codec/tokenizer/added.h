@@ -1,6 +1,4 @@
-/*
- * added.h: tokens beside those of the model, which are found in the text before everything else.
- */
+/* added.h: tokens beside those of the model, which are found in the text before everything else. */
 #ifndef CODEC_TOKENIZER_ADDED_H
 #define CODEC_TOKENIZER_ADDED_H
 

@@ -1,6 +1,4 @@
-/*
- * charsmap.h: the normalizer Precompiled: a table of sentencepiece that replaces characters and graphemes.
- */
+/* charsmap.h: the normalizer Precompiled: a table of sentencepiece that replaces characters and graphemes. */
 #ifndef CODEC_TOKENIZER_CHARSMAP_H
 #define CODEC_TOKENIZER_CHARSMAP_H
 

@@ -1,6 +1,4 @@
-/*
- * decoders.c: decoders, which turn the spellings of tokens into text.
- */
+/* decoders.c: decoders, which turn the spellings of tokens into text. */
 #include <string.h>
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * encode.c: from text to tokens and back, through the parts of a tokenizer.
- */
+/* encode.c: from text to tokens and back, through the parts of a tokenizer. */
 #include "codec/tokenizer/parts.h"
 
 #include <string.h>

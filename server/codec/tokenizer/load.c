@@ -1,6 +1,4 @@
-/*
- * load.c: a tokenizer from tokenizer.json.
- */
+/* load.c: a tokenizer from tokenizer.json. */
 #include <string.h>
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * normalizers.c: normalizers, which change the text before it is split.
- */
+/* normalizers.c: normalizers, which change the text before it is split. */
 #include <string.h>
 
 #include "base/array.h"

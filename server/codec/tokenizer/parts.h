@@ -1,6 +1,4 @@
-/*
- * parts.h: a tokenizer as its parts, for loading and use.
- */
+/* parts.h: a tokenizer as its parts, for loading and use. */
 #ifndef CODEC_TOKENIZER_PARTS_H
 #define CODEC_TOKENIZER_PARTS_H
 

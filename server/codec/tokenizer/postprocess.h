@@ -1,6 +1,4 @@
-/*
- * postprocess.h: the post-processor: which tokens are added around the texts, and how offsets are trimmed.
- */
+/* postprocess.h: the post-processor: which tokens are added around the texts, and how offsets are trimmed. */
 #ifndef CODEC_TOKENIZER_POSTPROCESS_H
 #define CODEC_TOKENIZER_POSTPROCESS_H
 

@@ -1,6 +1,4 @@
-/*
- * pre_tokenizers.c: pre-tokenizers, which split the text into the pieces that the model then takes one by one.
- */
+/* pre_tokenizers.c: pre-tokenizers, which split the text into the pieces that the model then takes one by one. */
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/model/step_kinds.h"

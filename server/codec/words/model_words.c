@@ -1,6 +1,4 @@
-/*
- * model_words.c: words of transformers, its tokenizers, its pipelines and KServe for requests to whole models.
- */
+/* model_words.c: words of transformers, its tokenizers, its pipelines and KServe for requests to whole models. */
 #include <stddef.h>
 
 #include "codec/words/words.h"

@@ -1,6 +1,4 @@
-/*
- * dot_font.c: the dots of printable ASCII. A character has one byte per column; the lowest bit is the top row.
- */
+/* dot_font.c: the dots of printable ASCII. A character has one byte per column; the lowest bit is the top row. */
 #include "codec/picture/fonts/dot_font.h"
 
 #include <assert.h>

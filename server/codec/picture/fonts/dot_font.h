@@ -1,6 +1,4 @@
-/*
- * dot_font.h: a font of 5 by 7 dots for ASCII, for characters that no font file has.
- */
+/* dot_font.h: a font of 5 by 7 dots for ASCII, for characters that no font file has. */
 #ifndef CODEC_PICTURE_FONTS_DOT_FONT_H
 #define CODEC_PICTURE_FONTS_DOT_FONT_H
 

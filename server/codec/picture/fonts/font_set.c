@@ -1,6 +1,4 @@
-/*
- * font_set.c: maps font files into memory.
- */
+/* font_set.c: maps font files into memory. */
 #include "codec/picture/fonts/font_set.h"
 
 #include <errno.h>

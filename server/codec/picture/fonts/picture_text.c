@@ -1,6 +1,4 @@
-/*
- * picture_text.c: makes text from a client fit to be drawn.
- */
+/* picture_text.c: makes text from a client fit to be drawn. */
 #include "codec/picture/fonts/picture_text.h"
 
 #include <assert.h>

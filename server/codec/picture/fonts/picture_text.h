@@ -1,6 +1,4 @@
-/*
- * picture_text.h: makes text from a client fit to be drawn: valid UTF-8, no controls, limited length.
- */
+/* picture_text.h: makes text from a client fit to be drawn: valid UTF-8, no controls, limited length. */
 #ifndef CODEC_PICTURE_FONTS_PICTURE_TEXT_H
 #define CODEC_PICTURE_FONTS_PICTURE_TEXT_H
 

@@ -1,6 +1,4 @@
-/*
- * kinds.c: what the models share.
- */
+/* kinds.c: what the models share. */
 #include "codec/tokenizer/model/kinds.h"
 
 void model_add_token(struct model_run *run, struct model_token token)

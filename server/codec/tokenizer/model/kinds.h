@@ -1,6 +1,4 @@
-/*
- * kinds.h: the models, which turn a piece of text into tokens: WordPiece, BPE and Unigram.
- */
+/* kinds.h: the models, which turn a piece of text into tokens: WordPiece, BPE and Unigram. */
 #ifndef CODEC_TOKENIZER_MODEL_KINDS_H
 #define CODEC_TOKENIZER_MODEL_KINDS_H
 

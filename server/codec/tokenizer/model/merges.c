@@ -1,6 +1,4 @@
-/*
- * merges.c: the merges of BPE, in a hash table.
- */
+/* merges.c: the merges of BPE, in a hash table. */
 #include "codec/tokenizer/model/merges.h"
 
 #include <string.h>

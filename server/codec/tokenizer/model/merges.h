@@ -1,6 +1,4 @@
-/*
- * merges.h: the merges of BPE: which pair of tokens becomes which, and how early.
- */
+/* merges.h: the merges of BPE: which pair of tokens becomes which, and how early. */
 #ifndef CODEC_TOKENIZER_MODEL_MERGES_H
 #define CODEC_TOKENIZER_MODEL_MERGES_H
 

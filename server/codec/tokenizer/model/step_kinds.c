@@ -1,6 +1,4 @@
-/*
- * step_kinds.c: decodes the steps of a tokenizer by tables of kinds.
- */
+/* step_kinds.c: decodes the steps of a tokenizer by tables of kinds. */
 #include "codec/tokenizer/model/step_kinds.h"
 
 #include <stdio.h>

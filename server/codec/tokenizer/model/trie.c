@@ -1,6 +1,4 @@
-/*
- * trie.c: a trie whose edges are in one hash table, so a node with one child costs as little as one with a thousand.
- */
+/* trie.c: a trie whose edges are in one hash table, so a node with one child costs as little as one with a thousand. */
 #include "codec/tokenizer/model/trie.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * trie.h: finds the texts of a set that begin at a place, byte by byte.
- */
+/* trie.h: finds the texts of a set that begin at a place, byte by byte. */
 #ifndef CODEC_TOKENIZER_MODEL_TRIE_H
 #define CODEC_TOKENIZER_MODEL_TRIE_H
 

@@ -1,6 +1,4 @@
-/*
- * vocabulary.c: the tokens of a tokenizer, in a hash table with open addressing.
- */
+/* vocabulary.c: the tokens of a tokenizer, in a hash table with open addressing. */
 #include "codec/tokenizer/model/vocabulary.h"
 
 #include <string.h>

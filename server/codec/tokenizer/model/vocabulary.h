@@ -1,6 +1,4 @@
-/*
- * vocabulary.h: the tokens of a tokenizer: text to id and id to text.
- */
+/* vocabulary.h: the tokens of a tokenizer: text to id and id to text. */
 #ifndef CODEC_TOKENIZER_MODEL_VOCABULARY_H
 #define CODEC_TOKENIZER_MODEL_VOCABULARY_H
 

@@ -1,6 +1,4 @@
-/*
- * pattern.c: literal texts and regular expressions, by PCRE2.
- */
+/* pattern.c: literal texts and regular expressions, by PCRE2. */
 #include "codec/tokenizer/text/pattern.h"
 
 #include <stdint.h>

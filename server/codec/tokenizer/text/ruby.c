@@ -1,6 +1,4 @@
-/*
- * ruby.c: rewrites a regular expression of Oniguruma's Ruby syntax for PCRE2.
- */
+/* ruby.c: rewrites a regular expression of Oniguruma's Ruby syntax for PCRE2. */
 #include "codec/tokenizer/text/ruby.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * ruby.h: rewrites a regular expression of Oniguruma's Ruby syntax for PCRE2.
- */
+/* ruby.h: rewrites a regular expression of Oniguruma's Ruby syntax for PCRE2. */
 #ifndef CODEC_TOKENIZER_TEXT_RUBY_H
 #define CODEC_TOKENIZER_TEXT_RUBY_H
 

@@ -1,6 +1,4 @@
-/*
- * unicode.c: properties of characters, by utf8proc.
- */
+/* unicode.c: properties of characters, by utf8proc. */
 #include "codec/tokenizer/text/unicode.h"
 
 #include <utf8proc.h>

@@ -1,6 +1,4 @@
-/*
- * unicode.h: properties of characters, as the tokenizers of Hugging Face ask for them.
- */
+/* unicode.h: properties of characters, as the tokenizers of Hugging Face ask for them. */
 #ifndef CODEC_TOKENIZER_TEXT_UNICODE_H
 #define CODEC_TOKENIZER_TEXT_UNICODE_H
 
