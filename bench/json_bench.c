@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/json/array_end.h"
+#include "codec/json/skim.h"
 #include "codec/tensor/scan.h"
 #include "codec/tensor/write.h"
 

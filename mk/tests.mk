@@ -198,7 +198,7 @@ chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (TORTURE_SECONDS
 soak: $(BUILD)/attnd ## mixed traffic, bad clients, reloads, restarts; memory, descriptors, wrong answers (MINUTES=5)
 	$(Q)python3 tests/faults/soak.py --attnd $< $(if $(MINUTES),--minutes $(MINUTES)) $(SOAK)
 
-$(BUILD)/tests/unit/server/codec/number/numbers: $(call obj,tests/unit/server/codec/number/numbers.c $(addprefix server/codec/number/,read.c write.c powers_of_ten.c))
+$(BUILD)/tests/unit/server/codec/number/numbers: $(call obj,tests/unit/server/codec/number/numbers.c $(addprefix server/codec/number/,read.c write.c))
 	$(Q)$(LINK) $(LDFLAGS) $^ -lm $(LDLIBS) -o $@
 
 numbers: $(BUILD)/tests/unit/server/codec/number/numbers ## write every float32 and read it back (a minute or two)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/json/short_form.h"
+#include "codec/json/node.h"
 #include "codec/model/request.h"
 #include "codec/request/envelope_decode.h"
 
@@ -192,7 +192,7 @@ attn_status __wrap_node_decode_word(struct reading *reading, const struct node *
     return ATTN_OK;
 }
 
-/* ---- in the place of short_form.h ---- */
+/* ---- in the place of short_form.c ---- */
 
 attn_status __wrap_short_form_spell(struct reading *reading, struct node *node, const struct short_form *form);
 

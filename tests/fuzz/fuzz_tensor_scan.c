@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attn/runtime.h"
-#include "codec/json/array_end.h"
+#include "codec/json/skim.h"
 #include "codec/tensor/scan.h"
 #include "codec/tensor/write.h"
 #include "fuzz.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/json/array_end.h"
+#include "codec/json/skim.h"
 #include "codec/tensor/scan.h"
 
 enum { ARENA_BYTES = 1 << 24 };

@@ -28,7 +28,13 @@ enum media {
 /* A set of media types. */
 #define MEDIA_BIT(media) (1u << (media))
 
-const char *media_name(enum media media);
+static inline const char *media_name(enum media media)
+{
+#define MEDIA_NAME(code, name) name,
+    static const char *const names[] = {MEDIA_LIST(MEDIA_NAME)};
+#undef MEDIA_NAME
+    return names[media];
+}
 
 static inline bool media_is_picture(enum media media)
 {

@@ -5,6 +5,7 @@
 #define CODEC_JSON_DOCUMENT_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "codec/json/skim.h"
 
@@ -24,5 +25,12 @@ struct document {
 ATTN_MUST_CHECK attn_status document_read(const char *text, size_t length, attn_arena *arena, struct document *document,
                                           attn_error *err);
 void document_close(struct document *document);
+
+/*
+ * Writes the pointer of the value at text[offset] to to: "/a/0/b". The result is always terminated, and is cut when it
+ * does not fit. text[0 .. offset) must be the beginning of valid JSON. Escapes in names stay unchanged. The pointer is
+ * empty when the value is the root or lies too deep.
+ */
+void json_path_at(const char *text, size_t offset, char *to, size_t size);
 
 #endif

@@ -12,8 +12,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "codec/json/foreign.h"
-#include "codec/json/limits.h"
+#include "codec/json/habit.h"
 #include "codec/json/skim.h"
 
 struct member;
@@ -63,7 +62,8 @@ struct node {
     const char *name;          /* the name of the member; NULL: an element of an array */
     size_t index;              /* the index of the element */
     json_t *json;
-    bool is_spelt; /* the request has a short form: the pointer of its one member is that of the node (short_form.h) */
+    bool
+        is_spelt; /* the request has a short form: the pointer of its one member is that of the node (struct short_form) */
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 
@@ -150,5 +150,24 @@ attn_status node_decode_integer(struct reading *reading, const struct node *node
 /* A string that is one of count words; *index is the place of the word. */
 attn_status node_decode_word(struct reading *reading, const struct node *node, const char *const *words, size_t count,
                              size_t *index);
+
+/*
+ * A member that may be written shorter than it is: "norm": "layer" for "norm": {"type": "layer"}. The long form takes the
+ * place of the short one in the tree. So the decoders know one form, and a kept layer, which is written from the tree,
+ * has the long form. Errors point at the short form, because that is what the client sent.
+ */
+struct short_form {
+    const char *member; /* of the long form: the short form is its value. NULL: the long form is a list of it */
+    unsigned types;     /* bit 1 << json_type for each type of value that is a short form */
+    const char *wanted; /* "must be …", for values of all other types */
+    bool has_switch;    /* true is {}, and false is "not given" */
+    bool takes_tensor;  /* also a tensor is a short form: an object with a shape, or bytes beside the text */
+};
+
+/*
+ * Puts the long form of *node into the tree. A long form stays as it is. *node is a member of an object. Afterwards its
+ * json is the long form; NULL for false, which leaves the tree.
+ */
+attn_status short_form_spell(struct reading *reading, struct node *node, const struct short_form *form);
 
 #endif

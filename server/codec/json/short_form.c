@@ -1,5 +1,5 @@
 /* short_form.c: puts the long form of a member in place of its short one. */
-#include "codec/json/short_form.h"
+#include "codec/json/node.h"
 
 static bool is_long(const struct node *node, const struct short_form *form)
 {

@@ -14,8 +14,12 @@
 #include <stddef.h>
 
 #include "attn/arena.h"
+#include "codec/bytes/pace.h"
 
 enum {
+    JSON_TEXT_MAX = 1 << 20, /* bytes of the envelope of a request */
+    JSON_DEPTH_MAX = 32,     /* levels of objects and arrays in it */
+    JSON_POINTER_MAX = 160,  /* bytes of a JSON pointer in an error, with its NUL; longer ones are cut */
     SKIM_LONG_STRING = 1024, /* bytes: longer strings of printable ASCII without escapes are lifted */
     SKIM_LONG_SPACE = 16,    /* bytes: longer runs of white space become one space */
 };
@@ -63,5 +67,12 @@ size_t skim_body_offset(const struct skim *skim, size_t envelope_offset);
  */
 ATTN_MUST_CHECK attn_status skim_place(const struct skim *skim, size_t body_offset, attn_status status,
                                        attn_error *err);
+
+/*
+ * Finds the end of a JSON array, at several gigabytes per second. text[0] must be '['. Returns the byte after the ']' that closes it, and counts the commas of the array outside of
+ * strings. Returns NULL when the text ends before, or when pace stops the search. Only brackets are matched; the reader
+ * of the array checks whether it is JSON.
+ */
+const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas);
 
 #endif

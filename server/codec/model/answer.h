@@ -7,7 +7,7 @@
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
-#include "codec/tensor/form.h"
+#include "codec/tensor/write.h"
 
 enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
 

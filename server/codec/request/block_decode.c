@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/array.h"
-#include "codec/json/short_form.h"
+#include "codec/json/node.h"
 #include "codec/request/decoder.h"
 
 /* ---- linear maps ---- */

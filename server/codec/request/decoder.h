@@ -4,7 +4,6 @@
 
 #include "codec/json/document.h"
 #include "codec/json/node.h"
-#include "codec/json/short_form.h"
 #include "codec/request/envelope.h"
 
 /* Scopes of members (node.h). */

@@ -4,8 +4,8 @@
 
 #include "attn/arena.h"
 #include "attn/gradient.h"
-#include "codec/tensor/form.h"
 #include "codec/tensor/index_list.h"
+#include "codec/tensor/write.h"
 
 /* What a request asks for: attention or a layer, the result or its gradients. */
 typedef enum {

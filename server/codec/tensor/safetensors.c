@@ -1,15 +1,34 @@
-/* safetensors.c: reads the header of a safetensors file into a table of views. */
+/* safetensors.c: reads the header of a safetensors file into a table of views, and writes tensors as such a file. */
 #include "codec/tensor/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "codec/bytes/bound.h"
 #include "codec/json/tree.h"
-#include "codec/tensor/safetensors_types.h"
+#include "codec/tensor/gather.h"
 
 enum { LENGTH_BYTES = 8 };
 
 static const char METADATA[] = "__metadata__";
+
+/* The element types of the format, those of the core first. */
+static const struct type {
+    const char *name;
+    size_t bits;
+    attn_dtype dtype; /* ATTN_DTYPE_COUNT: the core does not have this type */
+} TYPES[] = {
+    [ATTN_F32] = {"F32", 32, ATTN_F32},    [ATTN_F64] = {"F64", 64, ATTN_F64},   [ATTN_F16] = {"F16", 16, ATTN_F16},
+    [ATTN_BF16] = {"BF16", 16, ATTN_BF16}, [ATTN_I64] = {"I64", 64, ATTN_I64},   [ATTN_I32] = {"I32", 32, ATTN_I32},
+    [ATTN_U8] = {"U8", 8, ATTN_U8},        [ATTN_BOOL] = {"BOOL", 8, ATTN_BOOL}, {"I8", 8, ATTN_DTYPE_COUNT},
+    {"I16", 16, ATTN_DTYPE_COUNT},         {"U16", 16, ATTN_DTYPE_COUNT},        {"U32", 32, ATTN_DTYPE_COUNT},
+    {"U64", 64, ATTN_DTYPE_COUNT},         {"C64", 64, ATTN_DTYPE_COUNT},        {"F8_E4M3", 8, ATTN_DTYPE_COUNT},
+    {"F8_E5M2", 8, ATTN_DTYPE_COUNT},      {"F8_E8M0", 8, ATTN_DTYPE_COUNT},     {"F6_E2M3", 6, ATTN_DTYPE_COUNT},
+    {"F6_E3M2", 6, ATTN_DTYPE_COUNT},      {"F4", 4, ATTN_DTYPE_COUNT},
+};
+
+/* ---- reading ---- */
 
 /* The state of the header's reader. */
 struct reader {
@@ -25,11 +44,11 @@ static attn_status fail_tensor(attn_error *err, const char *name, const char *wh
     return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: tensor \"%.100s\" %s", name, what);
 }
 
-static const struct safetensors_type *find_type(const char *name)
+static const struct type *find_type(const char *name)
 {
-    for (size_t i = 0; i < SAFETENSORS_TYPE_COUNT; i++) {
-        if (strcmp(SAFETENSORS_TYPES[i].name, name) == 0)
-            return &SAFETENSORS_TYPES[i];
+    for (size_t i = 0; i < ARRAY_LENGTH(TYPES); i++) {
+        if (strcmp(TYPES[i].name, name) == 0)
+            return &TYPES[i];
     }
     return NULL;
 }
@@ -106,7 +125,7 @@ static attn_status read_tensor(const struct reader *reader, const char *name, co
     const char *type_name = json_tree_word(json_object_get(json, "dtype"));
     if (type_name == NULL)
         return fail_tensor(reader->err, name, "is no object with dtype, shape and data_offsets");
-    const struct safetensors_type *type = find_type(type_name);
+    const struct type *type = find_type(type_name);
     if (type == NULL)
         return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
                          "not safetensors: tensor \"%.100s\" has the unknown dtype \"%.40s\"", name, type_name);
@@ -276,4 +295,111 @@ attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tenso
     void *data = (void *)(uintptr_t)tensor->data;
     *view = attn_tensor_view(data, tensor->dtype, (int)tensor->rank, tensor->shape);
     return ATTN_OK;
+}
+
+/* ---- writing ---- */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the data of the file is little-endian");
+
+enum {
+    ELEMENT_BYTES_MAX = 8,
+    INTEGER_BYTES = 21, /* a 64-bit integer and its comma */
+    ENTRY_BYTES = 64 + (ATTN_MAX_RANK + 2) * INTEGER_BYTES
+};
+
+static size_t tensor_bytes(const attn_tensor *tensor)
+{
+    return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
+}
+
+/*
+ * The offset of the entry's data. Before it come entries with larger elements, and earlier entries with elements of the
+ * same size.
+ */
+static size_t data_offset(const struct safetensors_entry *entries, size_t count, size_t entry)
+{
+    size_t own = attn_dtype_bytes(entries[entry].tensor.dtype), offset = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t size = attn_dtype_bytes(entries[i].tensor.dtype);
+        if (size > own || (size == own && i < entry))
+            offset += tensor_bytes(&entries[i].tensor);
+    }
+    return offset;
+}
+
+static void write_entry(const struct safetensors_entry *entry, size_t offset, struct chunks *out)
+{
+    char shape[ATTN_MAX_RANK * INTEGER_BYTES + 3];
+    const attn_tensor *tensor = &entry->tensor;
+    chunks_json_string(out, entry->name);
+    chunks_format(out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", TYPES[tensor->dtype].name,
+                  attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape), offset,
+                  offset + tensor_bytes(tensor));
+}
+
+static void write_metadata(const struct safetensors_text *metadata, size_t count, struct chunks *out)
+{
+    chunks_text(out, "\"__metadata__\":{");
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_json_string(out, metadata[i].name);
+        chunks_text(out, ":");
+        chunks_json_string(out, metadata[i].value);
+    }
+    chunks_text(out, "}");
+}
+
+static void write_header(const struct safetensors_entry *entries, size_t count, const struct safetensors_text *metadata,
+                         size_t metadata_count, struct chunks *out)
+{
+    chunks_text(out, "{");
+    if (metadata_count > 0)
+        write_metadata(metadata, metadata_count, out);
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(out, i > 0 || metadata_count > 0 ? "," : "");
+        write_entry(&entries[i], data_offset(entries, count, i), out);
+    }
+    chunks_text(out, "}");
+    size_t rest = (LENGTH_BYTES + out->total_bytes) % SAFETENSORS_ALIGNMENT;
+    if (rest > 0)
+        chunks_format(out, "%*s", (int)(SAFETENSORS_ALIGNMENT - rest), "");
+}
+
+void safetensors_write(const struct safetensors_entry *entries, size_t count, const struct safetensors_text *metadata,
+                       size_t metadata_count, struct chunks *out)
+{
+    struct chunks header = chunks_begin(out->arena);
+    write_header(entries, count, metadata, metadata_count, &header);
+    char length[LENGTH_BYTES];
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length[i] = (char)(header.total_bytes >> 8 * i & 0xFF);
+    chunks_bytes(out, length, sizeof length);
+    chunks_append(out, &header);
+    for (size_t size = ELEMENT_BYTES_MAX; size > 0; size /= 2) {
+        for (size_t i = 0; i < count; i++) {
+            if (attn_dtype_bytes(entries[i].tensor.dtype) == size)
+                tensor_append(&entries[i].tensor, out);
+        }
+    }
+}
+
+/* An escaped character takes up to 6 bytes. */
+static size_t add_string(size_t bound, const char *text)
+{
+    return bound_add(bound, 6, strlen(text));
+}
+
+size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t count,
+                               const struct safetensors_text *metadata, size_t metadata_count)
+{
+    size_t bound = LENGTH_BYTES + SAFETENSORS_ALIGNMENT + sizeof "{\"__metadata__\":{},}";
+    for (size_t i = 0; i < metadata_count; i++) {
+        bound = bound_add(bound, 1, sizeof "\"\":\"\",");
+        bound = add_string(add_string(bound, metadata[i].name), metadata[i].value);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bound = add_string(bound_add(bound, 1, ENTRY_BYTES), entries[i].name);
+        bound = bound_add(bound, attn_tensor_count(&entries[i].tensor), attn_dtype_bytes(entries[i].tensor.dtype));
+    }
+    return bound;
 }

@@ -14,7 +14,6 @@
 #include "codec/bytes/pace.h"
 #include "codec/json/habit.h"
 #include "codec/number/read.h"
-#include "codec/number/word.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 

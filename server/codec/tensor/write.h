@@ -5,7 +5,9 @@
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
-#include "codec/tensor/form.h"
+
+/* The three forms of a tensor in JSON, for requests and answers alike. */
+typedef enum { TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64 } tensor_form;
 
 struct tensor_style {
     tensor_form form;

@@ -8,7 +8,7 @@
 #ifndef CODEC_WORDS_WORDS_H
 #define CODEC_WORDS_WORDS_H
 
-#include "codec/json/foreign.h"
+#include "codec/json/habit.h"
 
 /* Of requests to attention and to layers, and of requests to whole models. Each ends with a row without words. */
 extern const struct foreign_word request_words[], model_words[];

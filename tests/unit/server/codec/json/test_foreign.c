@@ -1,7 +1,7 @@
 /*
- * test_foreign.c: tests of server/codec/json/foreign.c: words of other programs in lists.
+ * test_foreign.c: tests of server/codec/json/habit.c: words of other programs in lists.
  */
-#include "codec/json/foreign.h"
+#include "codec/json/habit.h"
 
 #include <check.h>
 #include <stddef.h>

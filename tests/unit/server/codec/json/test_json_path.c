@@ -1,7 +1,7 @@
 /*
- * test_json_path.c: tests of server/codec/json/path.c.
+ * test_json_path.c: tests of json_path_at in server/codec/json/document.c.
  */
-#include "codec/json/path.h"
+#include "codec/json/document.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * test_json_plain.c: plain JSON gives the same tree as the library; any other JSON is left to the library.
  */
-#include "codec/json/plain.h"
+#include "codec/json/tree.h"
 
 #include <stdio.h>
 #include <string.h>

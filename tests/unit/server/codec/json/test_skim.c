@@ -1,5 +1,5 @@
 /*
- * test_skim.c: tests of server/codec/json/skim.c and array_end.c.
+ * test_skim.c: tests of server/codec/json/skim.c.
  */
 #include "codec/json/skim.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json/array_end.h"
 
 enum { ARENA_BYTES = 1 << 26, TEXT_MAX = 1 << 20, DEPTH_MAX = 32 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/json/limits.h"
+#include "codec/json/skim.h"
 #include "codec/json/tree.h"
 #include "envelope_stage.h"
 #include "failing_json.h"
