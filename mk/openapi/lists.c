@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "codec/model/request.h"
 #include "codec/oip/parts.h"
-#include "codec/request/masks.h"
+#include "codec/request/decoder.h"
 #include "forms.h"
 #include "http/wire/problems.h"
 

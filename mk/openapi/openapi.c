@@ -35,7 +35,7 @@
 
 #include "attn/gradient.h"
 #include "base/array.h"
-#include "codec/request/masks.h"
+#include "codec/request/decoder.h"
 #include "config/settings.h"
 #include "forms.h"
 #include "lists.h"

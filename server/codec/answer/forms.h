@@ -22,6 +22,7 @@
 
 #include "attn/gradient.h"
 #include "attn/multihead.h"
+#include "attn/plan.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
 #include "codec/request/envelope.h"
@@ -116,5 +117,11 @@ void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan
 /* Writes , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
 void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
                         const attn_runtime *runtime, struct chunks *out);
+
+/* Appends ,"hints":[{"pointer", "message"}, …] to the members of diagnostics; nothing when there is no hint. */
+void hints_write(const struct envelope *envelope, const attn_plan *plan, const attn_result *result, struct chunks *out);
+
+/* Appends "hints":[{"pointer", "message"}, or a comma and a further hint. The caller ends the list when *count > 0. */
+void hints_add(const char *pointer, const char *message, size_t *count, struct chunks *out);
 
 #endif

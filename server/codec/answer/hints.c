@@ -1,5 +1,5 @@
 /* hints.c: the hints of an answer, one function each. A new hint is a new row of the table. */
-#include "codec/answer/hints.h"
+#include "codec/answer/forms.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/answer/hints.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/write.h"

@@ -1,4 +1,4 @@
-/* reduce_map.h: one map to reduce, and the reductions, each in a file of its own. Private to reduce*.c. */
+/* reduce_map.h: one map to reduce, and its two reductions. Private to reduce*.c. */
 #ifndef CODEC_ANSWER_REDUCE_MAP_H
 #define CODEC_ANSWER_REDUCE_MAP_H
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codec/answer/view_parts.h"
+#include "codec/answer/view.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/write.h"
 #include "codec/tensor/write.h"

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "codec/oip/parts.h"
-#include "codec/request/masks.h"
+#include "codec/request/decoder.h"
 
 /* ---- datatypes ---- */
 

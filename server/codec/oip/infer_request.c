@@ -9,8 +9,8 @@
 #include "codec/json/document.h"
 #include "codec/json/tree.h"
 #include "codec/oip/parts.h"
+#include "codec/request/decoder.h"
 #include "codec/request/envelope_decode.h"
-#include "codec/request/masks.h"
 
 enum { NAME_MAX_BYTES = 64 };
 

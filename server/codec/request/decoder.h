@@ -2,6 +2,9 @@
 #ifndef CODEC_REQUEST_DECODER_H
 #define CODEC_REQUEST_DECODER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "codec/json/document.h"
 #include "codec/json/node.h"
 #include "codec/request/envelope.h"
@@ -65,7 +68,7 @@ decode_function decode_reals;   /* float64 */
 decode_function decode_ids;     /* int64, one for each token */
 decode_function decode_weight;  /* as decode_tensor, but 16 bits beside the JSON text stay as they are for float32 */
 
-/* from_safetensors.c: names the metadata in the message of a syntax error in its text. Returns status. */
+/* envelope_decode.c: names the metadata in the message of a syntax error in its text. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);
 /*
  * kept_base.c: opens a kept layer as a tree with markers of its tensors. *envelope has its defaults already. Close
@@ -94,7 +97,6 @@ void settle_feed_forward(struct envelope *envelope);
 decode_function decode_inputs;             /* struct envelope */
 decode_function decode_weights;            /* attn_weights */
 decode_function decode_masks;              /* attn_masks */
-decode_function decode_blocks;             /* attn_blocks */
 extern const struct short_form names_form; /* one name */
 decode_function decode_options;            /* struct envelope */
 decode_function decode_rope;               /* attn_rope */
@@ -117,5 +119,34 @@ decode_function decode_view; /* struct envelope */
 attn_status check_shown(struct reading *reading, const struct node *node, struct envelope *envelope);
 
 extern const struct member_table inputs_table, weights_table, masks_table, options_table;
+
+/*
+ * masks.c: the table of masks. It says for each mask where it may stand, beside "masks" of a request. A new mask is one
+ * row of MASK_LIST, and its equation in attn/mask.h. The places in the row decide whether layers may keep the mask, and
+ * whether the Open Inference Protocol takes it.
+ */
+enum mask_place {
+    MASK_IN_LAYERS = 1,    /* it fits sequences of any length, so a kept layer may have it */
+    MASK_AS_PARAMETER = 2, /* a parameter of the Open Inference Protocol, under its own name */
+    MASK_AS_TENSOR = 4,    /* an input of that protocol, under its name in capitals */
+};
+
+struct mask_row {
+    const char *name;
+    const char *path; /* of the member: "masks.causal" */
+    unsigned places;
+};
+
+/* Returns the rows in the order of the table, and NULL after the last one. */
+const struct mask_row *mask_row_at(size_t index);
+/* Whether a mask of that name exists and may stand in that place. */
+bool mask_has_place(const char *name, enum mask_place place);
+
+enum { MASK_NAMES_MAX = 256 };
+/*
+ * Writes the names of all masks that may stand there, as they are spelt there: "causal, window", for a message. Returns
+ * names.
+ */
+const char *mask_names(enum mask_place place, char names[MASK_NAMES_MAX]);
 
 #endif

@@ -49,7 +49,7 @@ struct envelope_reduction {
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
-/* The defaults of another system; profile.c has them all. */
+/* The defaults of another system; options.c has them all. */
 struct envelope_profile {
     const char *name;
     attn_align align;          /* of causal and windows */

@@ -1,5 +1,4 @@
 /* options.c: decodes "options" of a request. */
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,44 @@
 #include "base/array.h"
 #include "codec/json/tree.h"
 #include "codec/request/decoder.h"
+
+/*
+ * ---- the profile: the defaults of another system. The request's own options win ----
+ *
+ * docs/semantics.md gives the sources, and says how the systems differ.
+ */
+
+static const struct envelope_profile PROFILES[] = {
+    {"torch_sdpa", ATTN_ALIGN_TOP_LEFT, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-5, .rms_eps = 0},
+    {"torch_mha", ATTN_ALIGN_TOP_LEFT, ATTN_LAYOUT_OUT_IN, .layer_eps = 1e-5, .rms_eps = 0},
+    {"onnx", ATTN_ALIGN_PAST, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-5, .rms_eps = 1e-5},
+    {"jax", ATTN_ALIGN_TOP_LEFT, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-6, .rms_eps = 1e-6},
+    {"keras", ATTN_ALIGN_TOP_LEFT, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-3, .rms_eps = 1e-6},
+    {"flash", ATTN_ALIGN_BOTTOM_RIGHT, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-5, .rms_eps = 1e-5},
+    {"hf", ATTN_ALIGN_BOTTOM_RIGHT, ATTN_LAYOUT_OUT_IN, .layer_eps = 1e-12, .rms_eps = 1e-6},
+};
+
+/* struct envelope: sets the profile, and its defaults for the sections that are decoded after the options */
+attn_status decode_profile(struct reading *reading, const struct node *node, void *to)
+{
+    const char *words[ARRAY_LENGTH(PROFILES)];
+    struct envelope *envelope = to;
+    size_t index;
+    for (size_t i = 0; i < ARRAY_LENGTH(PROFILES); i++)
+        words[i] = PROFILES[i].name;
+    node_decode_word(reading, node, words, ARRAY_LENGTH(PROFILES), &index);
+    if (node_has_failed(reading))
+        return reading->status;
+    envelope->profile = &PROFILES[index];
+    envelope->request.masks.align = PROFILES[index].align;
+    /* Without weights in the request, the kept layer's weights keep their layout. */
+    const struct node *root = node->parent != NULL ? node->parent->parent : NULL;
+    if (root != NULL && node_find(root->json, "weights"))
+        envelope->request.weights.layout = PROFILES[index].layout;
+    return ATTN_OK;
+}
+
+/* ---- the options ---- */
 
 #define OPTION(field) offsetof(struct envelope, request.options.field)
 

@@ -81,7 +81,7 @@ def check_core_names(document):
     """The core names members of C structs, and each name becomes the pointer of a member that a request may have."""
     table, identifiers = sources.core_pointers_by_table(), sources.core_identifiers() | {"output"}
     names = sources.core_names()
-    yield from (f"{name} of names.c is not a member of the core" for name in table
+    yield from (f"{name} of envelope.c is not a member of the core" for name in table
                 if not set(name.split(".")) <= identifiers)
     root = {"properties": {**document.schemas["LayerGradientRequest"]["properties"],
                            "outputs": document.schemas["Outputs"]}}

@@ -74,7 +74,7 @@ def core_names():
 
 def core_pointers_by_table():
     """{name of the core: pointer}, for those that the rule does not translate."""
-    return dict(re.findall(r'\{"([a-z_.]+)", "(/[a-z_/]+)"\}', read("server/codec/request/names.c")))
+    return dict(re.findall(r'\{"([a-z_.]+)", "(/[a-z_/]+)"\}', read("server/codec/request/envelope.c")))
 
 
 def core_identifiers():

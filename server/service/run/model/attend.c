@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/answer/hints.h"
+#include "codec/answer/forms.h"
 #include "codec/model/picture.h"
 #include "codec/model/view.h"
 #include "service/registry/layer/keeper.h"

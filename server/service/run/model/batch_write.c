@@ -1,7 +1,7 @@
 /* batch_write.c: writes what an answer says about the tokens of its batch. */
 #include <stdio.h>
 
-#include "codec/answer/hints.h"
+#include "codec/answer/forms.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"

@@ -1,7 +1,7 @@
 /*
  * test_hints.c: tests of server/codec/answer/hints.c: the hints of an answer to an ambiguous request.
  */
-#include "codec/answer/hints.h"
+#include "codec/answer/forms.h"
 
 #include <stdio.h>
 #include <string.h>

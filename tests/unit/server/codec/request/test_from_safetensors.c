@@ -1,5 +1,5 @@
 /*
- * test_from_safetensors.c: tests of server/codec/request/from_safetensors.c: a request as a safetensors file.
+ * test_from_safetensors.c: tests of server/codec/request/envelope_decode.c: a request as a safetensors file.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * view_parts.h: writes the maps of a layer (view.c) and of a part of a whole model (codec/model/view.h) as the input of a
+ * view.h: writes the maps of a layer (forms.h) and of a part of a whole model (codec/model/view.h) as the input of a
  * front-end.
  *
  *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head view and model view
