@@ -1,5 +1,5 @@
 /* added.c: added tokens. */
-#include "codec/tokenizer/added.h"
+#include "codec/tokenizer/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

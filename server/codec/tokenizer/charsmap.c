@@ -6,7 +6,7 @@
  * The value of a key is the offset of its text. Hugging Face's reader applies, to a grapheme of less than six bytes, the
  * rule of the shortest key that the grapheme begins with; so do we.
  */
-#include "codec/tokenizer/charsmap.h"
+#include "codec/tokenizer/parts.h"
 
 #include <string.h>
 

@@ -2,9 +2,85 @@
 #ifndef CODEC_TOKENIZER_PARTS_H
 #define CODEC_TOKENIZER_PARTS_H
 
-#include "codec/tokenizer/added.h"
+#include "codec/tokenizer/encoding.h"
 #include "codec/tokenizer/model/kinds.h"
-#include "codec/tokenizer/postprocess.h"
+#include "codec/tokenizer/model/step_kinds.h"
+#include "codec/tokenizer/model/trie.h"
+
+/* ---- added.c: tokens beside those of the model, which are found in the text before everything else ---- */
+
+struct added_token {
+    uint32_t id;
+    struct text_span content;
+    struct text_span normalized_text; /* what the normalizers make of it; it is found as this when normalized */
+    bool single_word, lstrip, rstrip, normalized, special;
+};
+
+struct added {
+    struct added_token *tokens;
+    size_t count;
+    /* Values are indices of tokens: those found before the normalizers, and those found after. */
+    struct trie plain, normalized;
+    bool has_plain, has_normalized;
+};
+
+/* Loads the list "added_tokens". Tokens that the model does not have join the vocabulary under their ids. */
+attn_status added_load(struct loading *loading, const struct node *list, const struct steps *normalizers,
+                       struct vocabulary *vocabulary, struct added *added);
+
+/* Splits the pieces of text at the tokens: the leftmost, then the longest first. */
+void added_split(struct draft *draft, const struct added *added, bool is_normalized);
+/* The token with that id; NULL: there is none. */
+const struct added_token *added_find(const struct added *added, uint32_t id);
+
+/* ---- postprocess.c: which tokens are added around the texts, and how offsets are trimmed ---- */
+
+enum { PART_TEXT, PART_PAIR, PART_SPECIAL };
+
+/* A text or an added token. */
+struct template_part {
+    uint8_t what;
+    uint32_t id; /* of the added token */
+    uint32_t type_id;
+};
+
+struct template
+{
+    struct template_part *parts;
+    size_t count;
+    size_t added; /* parts that are added tokens */
+};
+
+struct trim {
+    bool add_prefix_space;
+};
+
+struct postprocessor {
+    struct template single, pair;
+    struct trim *trims;
+    size_t trim_count;
+};
+
+/* post_processor may have no JSON. */
+attn_status postprocess_load(struct loading *loading, const struct node *node, struct postprocessor *postprocessor);
+/* Trims spaces off the offsets of the tokens of a draft. */
+void postprocess_trim(const struct postprocessor *postprocessor, struct draft *draft, struct tokenizer_token *tokens,
+                      size_t count);
+
+/* ---- charsmap.c: the normalizer Precompiled, a table of sentencepiece that replaces characters and graphemes ---- */
+
+struct charsmap;
+
+struct charsmap_option {
+    const struct charsmap *map; /* NULL: nothing is replaced */
+};
+
+/* Decodes the base64 text "precompiled_charsmap" to a const struct charsmap *, and checks it. */
+decode_function charsmap_decode;
+/* The options are a struct charsmap_option. */
+void charsmap_edit(struct draft *draft, const void *options);
+
+/* ---- the tokenizer ---- */
 
 struct tokenizer {
     struct vocabulary vocabulary;

@@ -1,7 +1,7 @@
 /*
  * postprocess.c: post-processors. Each becomes a template for one text and one for two, and perhaps a trimming of offsets.
  */
-#include "codec/tokenizer/postprocess.h"
+#include "codec/tokenizer/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

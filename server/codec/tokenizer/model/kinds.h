@@ -35,6 +35,9 @@ struct model_kind {
 
 extern const struct model_kind model_wordpiece, model_bpe, model_unigram;
 
+/* The memory that the list of merges of BPE takes. */
+size_t merges_bytes(const struct loading *loading);
+
 /* The id of a token that an option names; VOCABULARY_NONE when it is not in the vocabulary, or not given. */
 uint32_t model_find_token(const struct loading *loading, struct text_span text);
 
