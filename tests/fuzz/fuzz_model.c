@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "codec/checkpoint/read.h"
+#include "codec/checkpoint/description.h"
 #include "codec/request/envelope_decode.h"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* parts.c: values, tensors and norms that the templates of an architecture name. */
+/* parts.c: what the templates of an architecture name: values and tensors, and of these norms, embeddings and a head. */
 #include "codec/checkpoint/parts.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "codec/checkpoint/expression.h"
 
-enum { NAME_MAX_BYTES = 512 };
+enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16 };
 
 /* ---- values ---- */
 
@@ -41,7 +41,7 @@ bool model_count(const struct model_reader *reader, const json_t *template, cons
                         "config.json: %s is %g; expected a whole number from 0 to %zu", member, number, max);
 }
 
-bool model_is_true(const struct model_reader *reader, const json_t *template, const char *name)
+static bool is_true(const struct model_reader *reader, const json_t *template, const char *name)
 {
     json_t *value = value_of(reader, template, name);
     const bool is = json_is_true(value);
@@ -70,32 +70,34 @@ static bool try_name(struct model_reader *reader, const char *name, const char *
     }
 }
 
-bool model_take(struct model_reader *reader, json_t *names, const char *suffix, const char *other, attn_tensor *tensor,
-                bool *found)
+/*
+ * Takes the first tensor that the file has of the names: a text, or a list. suffix and other (or NULL) are tried behind
+ * each. A name stands behind the prefix, or behind a shorter one. *tensor without data: the file has none of them.
+ */
+static bool take(struct model_reader *reader, json_t *names, const char *suffix, const char *other, attn_tensor *tensor)
 {
-    bool ok = true;
+    bool ok = true, found = false;
     const size_t count = json_is_array(names) ? json_array_size(names) : 1;
     *tensor = (attn_tensor){.data = NULL};
-    *found = false;
-    for (size_t i = 0; i < count && !*found && ok; i++) {
+    for (size_t i = 0; i < count && !found && ok; i++) {
         const char *name = json_string_value(json_is_array(names) ? json_array_get(names, i) : names);
         if (name == NULL || name[0] == '\0')
             continue;
-        ok = try_name(reader, name, suffix, tensor, found);
-        if (ok && !*found && other != NULL)
-            ok = try_name(reader, name, other, tensor, found);
+        ok = try_name(reader, name, suffix, tensor, &found);
+        if (ok && !found && other != NULL)
+            ok = try_name(reader, name, other, tensor, &found);
     }
-    return ok && (!*found || tensor_align(&reader->table, tensor, reader->outcome));
+    return ok && (!found || tensor_align(&reader->table, tensor, reader->outcome));
 }
 
-bool model_fail_absent(const struct model_reader *reader, json_t *names, const char *suffix)
+static bool fail_absent(const struct model_reader *reader, json_t *names, const char *suffix)
 {
     const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
     return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.60s%.150s%s", reader->prefix,
                         name != NULL ? name : "", suffix);
 }
 
-bool model_fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor)
+static bool fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor)
 {
     char shape[ATTN_MAX_RANK * 21 + 3];
     const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
@@ -103,14 +105,13 @@ bool model_fail_shape(const struct model_reader *reader, json_t *names, const at
                         name != NULL ? name : "", attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape));
 }
 
-bool model_take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table)
+/* Takes a table of rows, which must exist. Leading axes of length 1 are dropped. columns 0: of any width. */
+static bool take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table)
 {
-    bool found;
-    bool ok = model_take(reader, names, "", NULL, table, &found);
-    if (ok && !found)
-        return model_fail_absent(reader, names, "");
-    if (!ok)
-        return ok;
+    if (!take(reader, names, "", NULL, table))
+        return false;
+    if (table->data == NULL)
+        return fail_absent(reader, names, "");
     size_t shape[2] = {1, 1};
     bool fits = table->rank >= 2 && table->dtype <= ATTN_BF16;
     for (int axis = 0; fits && axis < table->rank - 2; axis++)
@@ -118,21 +119,22 @@ bool model_take_table(struct model_reader *reader, json_t *names, size_t columns
     if (fits)
         memcpy(shape, table->shape + table->rank - 2, sizeof shape);
     if (!fits || shape[0] == 0 || shape[1] == 0 || (columns != 0 && shape[1] != columns))
-        return model_fail_shape(reader, names, table);
+        return fail_shape(reader, names, table);
     *table = attn_tensor_view(table->data, table->dtype, 2, shape);
     return true;
 }
 
-bool model_take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
+/* Takes name.weight and name.bias, or name.gamma and name.beta. *weight without data: the file has none. */
+static bool take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
 {
-    bool found;
-    bool ok = model_take(reader, names, ".weight", ".gamma", weight, &found);
-    return ok && (!found || model_take(reader, names, ".bias", ".beta", bias, &found));
+    return take(reader, names, ".weight", ".gamma", weight) &&
+           (weight->data == NULL || take(reader, names, ".bias", ".beta", bias));
 }
 
 /* ---- norms ---- */
 
-bool model_is_vector(const attn_tensor *tensor)
+/* Whether the tensor is absent or a vector of floats. */
+static bool is_vector(const attn_tensor *tensor)
 {
     return tensor->data == NULL || (tensor->rank == 1 && tensor->dtype <= ATTN_BF16);
 }
@@ -147,11 +149,11 @@ bool model_read_norm(struct model_reader *reader, const json_t *template, struct
     const float offset = (float)model_number(reader, template, "gain_offset", 0);
     norm->type = type != NULL && strcmp(type, "rms") == 0 ? ATTN_NORM_RMS : ATTN_NORM_LAYER;
     norm->eps = model_number(reader, template, "eps", 1e-5);
-    bool ok = names != NULL ? model_take_pair(reader, names, &norm->weight, &norm->bias) : true;
+    bool ok = names != NULL ? take_pair(reader, names, &norm->weight, &norm->bias) : true;
     if (ok && names != NULL && norm->weight.data == NULL)
-        return model_fail_absent(reader, names, ".weight");
-    if (ok && !(model_is_vector(&norm->weight) && model_is_vector(&norm->bias)))
-        return model_fail_shape(reader, names, model_is_vector(&norm->weight) ? &norm->bias : &norm->weight);
+        return fail_absent(reader, names, ".weight");
+    if (ok && !(is_vector(&norm->weight) && is_vector(&norm->bias)))
+        return fail_shape(reader, names, is_vector(&norm->weight) ? &norm->bias : &norm->weight);
     if (ok && offset != 0)
         ok = tensor_shift(&reader->table, &norm->weight, offset, reader->outcome);
     return ok;
@@ -164,4 +166,243 @@ bool model_check_norm(const struct model_reader *reader, const struct model_norm
         return true;
     return outcome_fail(reader->outcome, ATTN_ERR_SHAPE, NULL,
                         "a norm of the model has %zu features, its tokens have %zu", norm->weight.shape[0], width);
+}
+
+/* ---- embeddings ---- */
+
+/*
+ * Positions that the file need not have. "halves": all sines, then all cosines, as Marian has them. "halves_less_one":
+ * the same, with frequencies between 1 and 1/10000, both included, as fairseq has them.
+ */
+static bool make_positions(struct model_reader *reader, const json_t *template, size_t width, size_t first,
+                           attn_tensor *positions)
+{
+    const char *kind = json_string_value(json_object_get(template, "sinusoidal"));
+    const size_t sines = (width + 1) / 2;
+    size_t rows;
+    if (!model_count(reader, template, "rows", POSITIONS_MAX, 0, &rows))
+        return false;
+    rows += first;
+    const bool is_less_one = strcmp(kind != NULL ? kind : "", "halves_less_one") == 0;
+    float *data = attn_arena_take_zeroed(reader->arena, rows * width, sizeof *data);
+    if (data == NULL || width < 4)
+        return data == NULL
+                   ? outcome_no_memory(reader->outcome)
+                   : outcome_fail(reader->outcome, ATTN_ERR_SHAPE, NULL, "tokens have %zu features, too few", width);
+    const double step = is_less_one ? log(10000.0) / ((double)(width / 2) - 1) : 2 * log(10000.0) / (double)width;
+    for (size_t p = 0; p < rows; p++)
+        for (size_t j = 0; j < width / 2; j++) {
+            const double angle = (double)p * exp(-step * (double)j);
+            data[p * width + j] = (float)sin(angle);
+            data[p * width + sines + j] = (float)cos(angle);
+        }
+    if (is_true(reader, template, "behind")) /* the row of padding, as fairseq has it */
+        memset(data + (first - 1) * width, 0, width * sizeof *data);
+    reader->table.copied_bytes += rows * width * sizeof *data;
+    *positions = attn_tensor_view(data, ATTN_F32, 2, (size_t[]){rows, width});
+    return true;
+}
+
+static bool read_positions(struct model_reader *reader, const json_t *template, size_t width,
+                           struct model_embedding *embedding)
+{
+    json_t *table = json_object_get(template, "table");
+    const char *counts = json_string_value(json_object_get(template, "counts"));
+    if (template == NULL)
+        return true;
+    embedding->counts = counts != NULL && strcmp(counts, "words") == 0 ? MODEL_COUNTS_WORDS : MODEL_COUNTS_TOKENS;
+    if (!model_count(reader, template, "first", POSITIONS_MAX, 0, &embedding->first))
+        return false;
+    embedding->first += is_true(reader, template, "behind"); /* "first" is then the row of padding */
+    if (!(table != NULL ? take_table(reader, table, width, &embedding->positions)
+                        : make_positions(reader, template, width, embedding->first, &embedding->positions)))
+        return false;
+    return embedding->positions.shape[0] > embedding->first || fail_shape(reader, table, &embedding->positions);
+}
+
+/* An image has a position for each patch and for each leading token. */
+static bool check_image(struct model_reader *reader, json_t *names, const struct model_embedding *embedding)
+{
+    const size_t side = embedding->image / embedding->kernel.shape[2];
+    if (embedding->positions.data == NULL || embedding->positions.shape[0] == side * side + embedding->leading.shape[0])
+        return true;
+    return fail_shape(reader, names, &embedding->positions);
+}
+
+/* Puts the class token and those like it into one table. */
+static bool read_leading(struct model_reader *reader, json_t *names, size_t width, attn_tensor *leading)
+{
+    const size_t count = json_array_size(names);
+    float *data = attn_arena_take(reader->arena, count * width + 1, sizeof *data);
+    if (data == NULL)
+        return outcome_no_memory(reader->outcome);
+    for (size_t i = 0; i < count; i++) {
+        attn_tensor row;
+        json_t *name = json_array_get(names, i);
+        if (!take_table(reader, name, width, &row) || (row.shape[0] != 1 && !fail_shape(reader, name, &row)) ||
+            !outcome_note(reader->outcome,
+                          attn_convert(data + i * width, ATTN_F32, row.data, row.dtype, width, reader->outcome->err)))
+            return false;
+    }
+    reader->table.copied_bytes += count * width * sizeof *data;
+    *leading = attn_tensor_view(data, ATTN_F32, 2, (size_t[]){count, width});
+    return true;
+}
+
+static bool read_patches(struct model_reader *reader, const json_t *template, struct model_embedding *embedding)
+{
+    json_t *names = json_object_get(template, "kernel");
+    const attn_tensor *kernel = &embedding->kernel;
+    if (!take_pair(reader, names, &embedding->kernel, &embedding->kernel_bias))
+        return false;
+    if (kernel->data == NULL)
+        return fail_absent(reader, names, ".weight");
+    if (!model_count(reader, template, "image", WIDTH_MAX, 0, &embedding->image))
+        return false;
+    const bool fits = kernel->rank == 4 && kernel->dtype <= ATTN_BF16 && kernel->shape[0] > 0 && kernel->shape[1] > 0 &&
+                      kernel->shape[2] > 0 && kernel->shape[2] == kernel->shape[3] && embedding->image > 0 &&
+                      embedding->image % kernel->shape[2] == 0 && is_vector(&embedding->kernel_bias);
+    if (!fits)
+        return fail_shape(reader, names, kernel);
+    return read_leading(reader, json_object_get(template, "leading"), kernel->shape[0], &embedding->leading);
+}
+
+static bool read_projection(struct model_reader *reader, json_t *names, size_t *width,
+                            struct model_embedding *embedding)
+{
+    attn_tensor *weight = &embedding->projection;
+    if (names != NULL && !take_pair(reader, names, weight, &embedding->projection_bias))
+        return false;
+    if (weight->data == NULL) /* as when both widths are the same */
+        return true;
+    if (weight->rank != 2 || weight->shape[1] != *width || !is_vector(&embedding->projection_bias))
+        return fail_shape(reader, names, weight);
+    *width = weight->shape[0];
+    return true;
+}
+
+bool model_read_embedding(struct model_reader *reader, const json_t *template, struct model_embedding *embedding,
+                          size_t *width)
+{
+    json_t *types = json_object_get(template, "types"), *words = json_object_get(template, "words");
+    const json_t *patches = json_object_get(template, "patches"), *positions = json_object_get(template, "positions");
+    *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
+                                          .positions_last = json_is_true(json_object_get(positions, "last"))};
+    if (!(patches != NULL ? read_patches(reader, patches, embedding) : take_table(reader, words, 0, &embedding->words)))
+        return false;
+    *width = patches != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
+    return (embedding->positions_last || read_positions(reader, positions, *width, embedding)) &&
+           (patches == NULL || check_image(reader, json_object_get(positions, "table"), embedding)) &&
+           (types == NULL || take_table(reader, types, *width, &embedding->types)) &&
+           model_read_norm(reader, json_object_get(template, "norm"), &embedding->norm) &&
+           model_check_norm(reader, &embedding->norm, *width) &&
+           read_projection(reader, json_object_get(template, "projection"), width, embedding) &&
+           (!embedding->positions_last || read_positions(reader, positions, *width, embedding));
+}
+
+/* ---- the head ---- */
+
+static bool add(struct model_reader *reader, struct envelope_attachment *attachments, size_t *count, const char *path,
+                const attn_tensor *tensor)
+{
+    if (tensor->data == NULL)
+        return true;
+    attachments[(*count)++] = (struct envelope_attachment){path, *tensor};
+    return tensor_align(&reader->table, &attachments[*count - 1].tensor, reader->outcome);
+}
+
+/* The matrix to the words: the embedding's when both are tied, else its own. Without data: there is no head. */
+static bool take_output(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+                        attn_tensor *output)
+{
+    if (is_true(reader, template, "tied")) {
+        *output = *words;
+        return true;
+    }
+    return take(reader, json_object_get(template, "output"), "", NULL, output);
+}
+
+/* Whether the names say that there may be no such part. */
+static bool may_lack(const json_t *names)
+{
+    const char *last = json_string_value(json_array_get(names, json_array_size(names) - 1));
+    return last != NULL && last[0] == '\0';
+}
+
+struct tensors {
+    attn_tensor dense, dense_bias, output, output_bias;
+    struct model_norm norm;
+};
+
+static bool take_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+                      struct tensors *head)
+{
+    json_t *dense = json_object_get(template, "dense"), *bias = json_object_get(template, "bias");
+    *head = (struct tensors){.norm.type = ATTN_NORM_NONE};
+    bool ok = dense != NULL ? take_pair(reader, dense, &head->dense, &head->dense_bias) : true;
+    if (!ok || (dense != NULL && head->dense.data == NULL && !may_lack(dense)))
+        return ok;
+    ok = take_output(reader, template, words, &head->output);
+    if (ok && head->output.data != NULL)
+        ok = model_read_norm(reader, json_object_get(template, "norm"), &head->norm);
+    return ok && (bias == NULL || take(reader, bias, "", NULL, &head->output_bias));
+}
+
+/* Whether the tensors lead from tokens of that width to words. */
+static bool fits(const struct tensors *tensors, size_t width)
+{
+    const attn_tensor *dense = &tensors->dense, *output = &tensors->output;
+    if (dense->data != NULL) {
+        if (dense->rank != 2 || dense->dtype > ATTN_BF16 || dense->shape[1] != width ||
+            !is_vector(&tensors->dense_bias) ||
+            (tensors->dense_bias.data != NULL && tensors->dense_bias.shape[0] != dense->shape[0]))
+            return false;
+        width = dense->shape[0];
+    }
+    return output->rank == 2 && output->dtype <= ATTN_BF16 && output->shape[0] > 0 && output->shape[1] == width &&
+           (tensors->norm.weight.data == NULL || tensors->norm.weight.shape[0] == width) &&
+           (tensors->norm.bias.data == NULL || tensors->norm.bias.shape[0] == width) &&
+           (tensors->output_bias.data == NULL ||
+            (tensors->output_bias.dtype <= ATTN_BF16 && attn_tensor_count(&tensors->output_bias) == output->shape[0]));
+}
+
+bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words, size_t width,
+                     struct model_head *head, bool *has_head)
+{
+    enum { PARTS = 6 };
+    struct tensors tensors = {.output.data = NULL};
+    struct envelope_attachment *parts = attn_arena_take_zeroed(reader->arena, PARTS, sizeof *parts);
+    const char *activation = json_string_value(json_object_get(template, "activation"));
+    size_t count = 0;
+    *has_head = false;
+    if (template == NULL)
+        return true;
+    bool ok = parts != NULL ? take_head(reader, template, words, &tensors) : outcome_no_memory(reader->outcome);
+    if (!ok || tensors.output.data == NULL)
+        return ok;
+    const attn_tensor *output = &tensors.output;
+    if (!fits(&tensors, width))
+        return fail_shape(reader, json_object_get(template, "output"), output);
+    if (tensors.output_bias.data != NULL) /* BART has (1, words) */
+        tensors.output_bias = attn_tensor_view(tensors.output_bias.data, tensors.output_bias.dtype, 1,
+                                               (size_t[]){attn_tensor_count(&tensors.output_bias)});
+    const struct envelope_attachment all[PARTS] = {
+        {"weights.dense.weight", tensors.dense},      {"weights.dense.bias", tensors.dense_bias},
+        {"weights.norm.weight", tensors.norm.weight}, {"weights.norm.bias", tensors.norm.bias},
+        {"weights.output.weight", *output},           {"weights.output.bias", tensors.output_bias}};
+    for (size_t i = 0; i < PARTS && ok; i++)
+        ok = add(reader, parts, &count, all[i].path, &all[i].tensor);
+    *head = (struct model_head){
+        .source = {.text = "", .attachments = parts, .count = count},
+        .facts = {.layout = ATTN_LAYOUT_OUT_IN, .compute = ATTN_F32, .dtype = output->dtype},
+        .activation = activation != NULL ? attn_arena_copy_text(reader->arena, activation, strlen(activation)) : NULL,
+        .norm = tensors.norm.type,
+        .norm_eps = tensors.norm.eps,
+        .scale = model_number(reader, template, "scale", 1),
+        .softcap = model_number(reader, template, "softcap", 0),
+        .is_of_first = json_is_true(json_object_get(template, "of_first")),
+        .words = output->shape[0],
+    };
+    *has_head = true;
+    return ok;
 }

@@ -20,24 +20,6 @@ double model_number(const struct model_reader *reader, const json_t *template, c
 ATTN_MUST_CHECK bool model_count(const struct model_reader *reader, const json_t *template, const char *name,
                                  size_t max, size_t otherwise, size_t *count);
 
-bool model_is_true(const struct model_reader *reader, const json_t *template, const char *name);
-
-/*
- * Takes the first tensor that the file has of the names: a text, or a list. suffix and other (or NULL) are tried behind
- * each. A name stands behind the prefix, or behind a shorter one.
- */
-ATTN_MUST_CHECK bool model_take(struct model_reader *reader, json_t *names, const char *suffix, const char *other,
-                                attn_tensor *tensor, bool *found);
-/* Takes a table of rows, which must exist. Leading axes of length 1 are dropped. columns 0: of any width. */
-ATTN_MUST_CHECK bool model_take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table);
-/* Takes name.weight and name.bias, or name.gamma and name.beta. *weight without data: the file has none. */
-ATTN_MUST_CHECK bool model_take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight,
-                                     attn_tensor *bias);
-/* Whether the tensor is absent or a vector of floats. */
-bool model_is_vector(const attn_tensor *tensor);
-
-bool model_fail_absent(const struct model_reader *reader, json_t *names, const char *suffix);
-bool model_fail_shape(const struct model_reader *reader, json_t *names, const attn_tensor *tensor);
 /* A norm of another width than the tokens cannot run. */
 ATTN_MUST_CHECK bool model_check_norm(const struct model_reader *reader, const struct model_norm *norm, size_t width);
 

@@ -1,4 +1,7 @@
-/* answer.h: writes the answer of a whole model, as JSON or as a file of tensors. */
+/*
+ * answer.h: writes the answer of a whole model, as JSON or as a file of tensors; and its attention by part. A model with an
+ * encoder and a decoder has three parts, others have one.
+ */
 #ifndef CODEC_MODEL_ANSWER_H
 #define CODEC_MODEL_ANSWER_H
 
@@ -37,7 +40,7 @@ struct model_fact {
     const char *name, *json;
 };
 
-/* What a part of the model shows (part.h). */
+/* What a part of the model shows. */
 struct model_selections {
     attn_selection layers, heads, queries, keys;
 };
@@ -45,8 +48,8 @@ struct model_selections {
 enum { MODEL_PARTS_MAX = 3 };
 
 struct model_answer {
-    struct model_selections
-        shown[MODEL_PARTS_MAX]; /* of the encoder or the only stack, the decoder, the cross-attention */
+    /* of the encoder or the only stack, the decoder, the cross-attention */
+    struct model_selections shown[MODEL_PARTS_MAX];
     struct model_output outputs[MODEL_OUTPUTS_MAX];
     size_t output_count;
     struct model_fact facts[MODEL_FACTS_MAX];
@@ -66,5 +69,33 @@ const struct model_output *model_answer_largest(const struct model_answer *answe
 /* Appends the answer to out. Without memory out->is_ok becomes false. */
 void model_answer_write(const struct model_answer *answer, enum media media, const attn_runtime *runtime,
                         struct chunks *out);
+
+/* Each part with the prefix of its outputs, and its name in views. */
+#define MODEL_PART_LIST(X)                                                                                             \
+    X(MODEL_PART_ONLY, "", NULL) /* of a model of one stack */                                                         \
+    X(MODEL_PART_ENCODER, "encoder_", "encoder")                                                                       \
+    X(MODEL_PART_DECODER, "decoder_", "decoder")                                                                       \
+    X(MODEL_PART_CROSS, "cross_", "cross")
+
+typedef enum {
+#define MODEL_PART_ENUM(code, prefix, name) code,
+    MODEL_PART_LIST(MODEL_PART_ENUM)
+#undef MODEL_PART_ENUM
+        MODEL_PART_COUNT
+} model_part_kind;
+
+/* "encoder", "decoder" or "cross"; NULL for MODEL_PART_ONLY. */
+const char *model_part_name(model_part_kind kind);
+/* The part's tensor of that name, such as "attention". NULL: the answer has none. */
+const attn_tensor *model_part_output(const struct model_answer *answer, model_part_kind kind, const char *name);
+/* The stack of the queries and of the keys: 1 is the decoder, 0 is the encoder or the only stack. */
+size_t model_part_query_stack(model_part_kind kind);
+size_t model_part_key_stack(model_part_kind kind);
+
+/* What the part shows. */
+const struct model_selections *model_part_shown(const struct model_answer *answer, model_part_kind kind);
+
+/* The map of the first batch item without its axis: (layers, heads, queries, keys) of (layers, batch, heads, …). */
+attn_tensor model_part_first_item(const attn_tensor *output);
 
 #endif

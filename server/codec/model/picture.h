@@ -12,7 +12,7 @@
 #define CODEC_MODEL_PICTURE_H
 
 #include "codec/answer/token_labels.h"
-#include "codec/model/part.h"
+#include "codec/model/answer.h"
 #include "codec/model/request.h"
 #include "codec/picture/image.h"
 

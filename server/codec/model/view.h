@@ -14,7 +14,7 @@
 #define CODEC_MODEL_VIEW_H
 
 #include "codec/answer/token_labels.h"
-#include "codec/model/part.h"
+#include "codec/model/answer.h"
 #include "codec/model/request.h"
 
 /*

@@ -1,31 +1,142 @@
-/* draw.c: draws panels, titles, labels, axes, colour bar, legend and caption. */
+/* draw.c: pools weights into cells, and draws panels, titles, labels, axes, colour bar, legend and caption. */
 #include "codec/picture/draw.h"
 
+#include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err)
+#include "codec/bytes/pace.h"
+
+/* ---- cells ---- */
+
+/* Returns false without memory. */
+static bool take_cells(struct picture_cells *cells, const struct picture_layout *layout, attn_arena *arena)
 {
-    if (picture_is_cancelled(runtime))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the picture was drawn");
-    return attn_fail_no_memory(err);
+    size_t count = layout->rows * layout->columns;
+    cells->value = attn_arena_take(arena, count, sizeof *cells->value);
+    cells->kind = attn_arena_take(arena, count, sizeof *cells->kind);
+    return cells->value != NULL && cells->kind != NULL;
 }
 
-bool picture_find_range(const struct picture *picture, const struct picture_layout *layout, const attn_runtime *runtime,
-                        struct picture_cells *cells, struct picture_range *range)
+static ptrdiff_t offset_of(const attn_tensor *map, const struct picture_panel *panel, size_t row)
 {
-    *range = (struct picture_range){0};
-    for (size_t i = 0; i < layout->items * layout->heads; i++) {
-        struct picture_panel panel = picture_layout_panel(layout, i);
-        if (picture_is_cancelled(runtime) ||
-            !picture_cells_read(picture, layout, panel.item, panel.head, runtime, cells))
-            return false;
-        picture_range_add(range, layout, cells);
+    return (ptrdiff_t)panel->item * map->stride[0] + (ptrdiff_t)panel->head * map->stride[1] +
+           (ptrdiff_t)row * map->stride[2];
+}
+
+static double weight_at(const attn_tensor *weights, ptrdiff_t offset)
+{
+    return weights->dtype == ATTN_F64 ? ((const double *)weights->data)[offset]
+                                      : (double)((const float *)weights->data)[offset];
+}
+
+static void merge(struct picture_cells *cells, size_t at, double value)
+{
+    if (isnan(value)) {
+        cells->kind[at] = CELL_NAN;
+    } else if (cells->kind[at] == CELL_MASKED || (cells->kind[at] == CELL_NUMBER && value > cells->value[at])) {
+        cells->kind[at] = CELL_NUMBER;
+        cells->value[at] = fmax(-DBL_MAX, fmin(DBL_MAX, value));
     }
-    picture_range_finish(range);
+}
+
+/* Counts the weights read since runtime was last asked. */
+struct reading {
+    const attn_runtime *runtime;
+    size_t weights;
+};
+
+static bool goes_on(struct reading *reading, size_t weights)
+{
+    enum { WEIGHTS_AT_ONCE = 1 << 18 };
+    reading->weights += weights;
+    if (reading->weights < WEIGHTS_AT_ONCE)
+        return true;
+    reading->weights = 0;
+    return !pace_is_cancelled(reading->runtime);
+}
+
+static bool read_row(const struct picture *picture, const struct picture_layout *layout,
+                     const struct picture_panel *panel, size_t row, struct reading *reading,
+                     struct picture_cells *cells)
+{
+    const attn_tensor *weights = picture->weights, *allowed = picture->allowed;
+    ptrdiff_t weight = offset_of(weights, panel, row);
+    ptrdiff_t flag = allowed == NULL ? 0 : offset_of(allowed, panel, row);
+    size_t at = row / layout->pool_rows * layout->columns, columns = weights->shape[3];
+    for (size_t from = 0; from < columns; from += layout->pool_columns, at++) {
+        size_t to = columns - from < layout->pool_columns ? columns : from + layout->pool_columns;
+        for (size_t j = from; j < to; j++)
+            if (allowed == NULL || ((const uint8_t *)allowed->data)[flag + (ptrdiff_t)j * allowed->stride[3]] != 0)
+                merge(cells, at, weight_at(weights, weight + (ptrdiff_t)j * weights->stride[3]));
+        if (!goes_on(reading, to - from))
+            return false;
+    }
     return true;
 }
+
+/*
+ * Reads the cells of a panel's head. Returns false when runtime says stop. runtime is asked every few milliseconds,
+ * because a head may have any number of weights.
+ */
+static bool read_cells(const struct pen *pen, const struct picture_panel *panel, struct picture_cells *cells)
+{
+    const struct picture *picture = pen->picture;
+    const struct picture_layout *layout = pen->layout;
+    struct reading reading = {.runtime = pen->runtime};
+    assert(picture->weights->dtype == ATTN_F32 || picture->weights->dtype == ATTN_F64);
+    if (pace_is_cancelled(pen->runtime))
+        return false;
+    for (size_t i = 0; i < layout->rows * layout->columns; i++) {
+        cells->kind[i] = CELL_MASKED;
+        cells->value[i] = 0;
+    }
+    for (size_t row = 0; row < picture->weights->shape[2]; row++)
+        if (!read_row(picture, layout, panel, row, &reading, cells))
+            return false;
+    return true;
+}
+
+/* Widens the range by these cells. A range starts at 0. */
+static void add_range(struct picture_range *range, const struct picture_layout *layout,
+                      const struct picture_cells *cells)
+{
+    for (size_t i = 0; i < layout->rows * layout->columns; i++) {
+        range->has_masked = range->has_masked || cells->kind[i] == CELL_MASKED;
+        range->has_nan = range->has_nan || cells->kind[i] == CELL_NAN;
+        if (cells->kind[i] != CELL_NUMBER)
+            continue;
+        range->low = fmin(range->low, cells->value[i]);
+        range->high = fmax(range->high, cells->value[i]);
+    }
+}
+
+/* Ensures that low < high. Both ends are halved, so that the difference of the largest numbers stays finite. */
+static void finish_range(struct picture_range *range)
+{
+    range->low = fmax(range->low, -DBL_MAX / 4);
+    range->high = fmin(range->high, DBL_MAX / 4);
+    if (range->low == range->high)
+        range->high = 1;
+}
+
+/* Finds the range of the weights that are shown. Returns false when runtime says stop. */
+static bool find_range(struct pen *pen, struct picture_cells *cells)
+{
+    const struct picture_layout *layout = pen->layout;
+    for (size_t i = 0; i < layout->items * layout->heads; i++) {
+        struct picture_panel panel = picture_layout_panel(layout, i);
+        if (!read_cells(pen, &panel, cells))
+            return false;
+        add_range(&pen->range, layout, cells);
+    }
+    finish_range(&pen->range);
+    return true;
+}
+
+/* ---- drawing ---- */
 
 uint32_t picture_cell_rgb(const struct pen *pen, const struct picture_cells *cells, size_t at)
 {
@@ -38,7 +149,7 @@ uint32_t picture_cell_rgb(const struct pen *pen, const struct picture_cells *cel
         break;
     }
     return colormap_rgb(pen->picture->options.colormap,
-                        colormap_level(cells->value[at], pen->range->low, pen->range->high));
+                        colormap_level(cells->value[at], pen->range.low, pen->range.high));
 }
 
 static bool is_masked(const struct picture_layout *layout, const struct picture_cells *cells, size_t row, size_t column)
@@ -235,7 +346,7 @@ static void draw_row_title(struct pen *pen, const struct picture_panel *first)
 static void draw_tick(struct pen *pen, double value)
 {
     const struct picture_layout *layout = pen->layout;
-    const struct picture_range *range = pen->range;
+    const struct picture_range *range = &pen->range;
     int scale = layout->scale, size = UNIT_SMALL * scale;
     double share = (value - range->low) / (range->high - range->low);
     int y = layout->bar_top + (int)lround((1 - share) * layout->bar_height);
@@ -258,7 +369,7 @@ static double tick_step(double range)
 /* Draws ticks at round numbers and at the highest value. A round number too close to the highest value has no tick. */
 static void draw_ticks(struct pen *pen)
 {
-    double low = pen->range->low, high = pen->range->high, step = tick_step(high - low);
+    double low = pen->range.low, high = pen->range.high, step = tick_step(high - low);
     draw_tick(pen, high);
     for (int i = 0; i < 16; i++) {
         double value = (ceil(low / step - 1e-9) + i) * step;
@@ -307,9 +418,9 @@ static void draw_sample(struct pen *pen, int line, uint32_t rgb, bool is_hatched
 static void draw_legend(struct pen *pen)
 {
     int line = 0;
-    if (pen->range->has_masked)
+    if (pen->range.has_masked)
         draw_sample(pen, line++, RGB_MASKED, true, "masked");
-    if (pen->range->has_nan)
+    if (pen->range.has_nan)
         draw_sample(pen, line, RGB_NAN, false, "NaN");
 }
 
@@ -334,7 +445,7 @@ static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cell
 {
     const struct picture_layout *layout = pen->layout;
     struct picture_panel panel = picture_layout_panel(layout, index);
-    if (!picture_cells_read(pen->picture, layout, panel.item, panel.head, pen->runtime, cells))
+    if (!read_cells(pen, &panel, cells))
         return false;
     draw_title(pen, &panel);
     if (!pen->panel(pen, &panel, cells))
@@ -351,13 +462,35 @@ static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cell
     return true;
 }
 
-attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err)
+/* Draws everything by the layout. False: runtime said stop, or memory was short. */
+static bool draw_all(struct pen *pen)
 {
+    struct picture_cells cells;
+    if (!take_cells(&cells, pen->layout, pen->out->arena) || !find_range(pen, &cells) || !pen->begin(pen))
+        return false;
     for (size_t i = 0; i < pen->layout->items * pen->layout->heads; i++)
-        if (picture_is_cancelled(pen->runtime) || !draw_panel(pen, i, cells))
-            return picture_fail_stopped(pen->runtime, err);
+        if (!draw_panel(pen, i, &cells))
+            return false;
     draw_bar(pen);
     draw_legend(pen);
     draw_caption(pen);
-    return ATTN_OK;
+    return pen->end(pen);
+}
+
+attn_status picture_draw(struct pen *pen, int scale, const struct font_set *fonts, attn_error *err)
+{
+    struct blocks blocks = blocks_begin(pen->out->arena);
+    struct picture_layout layout;
+    pen->glyphs = glyphs_open(fonts, &blocks);
+    if (pen->glyphs == NULL)
+        return attn_fail_no_memory(err);
+    pen->layout = &layout;
+    pen->blocks = &blocks;
+    attn_status status = picture_layout_make(pen->picture, scale, pen->glyphs, &layout, err);
+    if (status == ATTN_OK && !draw_all(pen))
+        status = pace_is_cancelled(pen->runtime)
+                     ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the picture was drawn")
+                     : attn_fail_no_memory(err);
+    glyphs_close(pen->glyphs);
+    return status;
 }

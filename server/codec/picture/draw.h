@@ -2,8 +2,9 @@
 #ifndef CODEC_PICTURE_DRAW_H
 #define CODEC_PICTURE_DRAW_H
 
-#include "codec/picture/canvas.h"
-#include "codec/picture/cells.h"
+#include "attn/runtime.h"
+#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/layout.h"
 
 /* The colours beside those of the colour map. No colour map contains them. */
 #define RGB_INK    0x1F2328U /* titles, labels */
@@ -13,6 +14,10 @@
 #define RGB_HATCH  0xC2CAD6U
 #define RGB_NAN    0xD1242FU
 enum { UNIT_HATCH = 6 }; /* the distance from one diagonal to the next */
+
+struct canvas_box {
+    int x, y, width, height;
+};
 
 typedef enum { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END } pen_anchor;
 
@@ -25,17 +30,42 @@ struct pen_text {
     uint32_t rgb;
 };
 
+typedef enum { CELL_MASKED, CELL_NUMBER, CELL_NAN } cell_kind;
+
+/*
+ * A layout has rows * columns cells. A pooled cell is the maximum of its weights: NaN if any is NaN, masked if all are
+ * masked.
+ */
+struct picture_cells {
+    double *value;
+    uint8_t *kind; /* a cell_kind per cell */
+};
+
+/* The range of the colours, and which special cells occur in the picture. */
+struct picture_range {
+    double low, high;
+    bool has_masked, has_nan;
+};
+
+/* What a format adds to the drawing. A larger struct of the format begins with its pen. */
 struct pen {
+    /* Takes memory and writes what comes before the drawing; layout and range are known. Returns false without memory. */
+    bool (*begin)(struct pen *pen);
     void (*fill)(struct pen *pen, struct canvas_box box, uint32_t rgb);
     void (*hatch)(struct pen *pen, struct canvas_box box);
     void (*text)(struct pen *pen, const struct pen_text *text);
     /* Draws all cells of a panel. Returns false without memory, and when runtime says stop. */
     bool (*panel)(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
+    /* Writes what comes behind the drawing. Returns false as panel does. */
+    bool (*end)(struct pen *pen);
     const struct picture *picture;
-    const struct picture_layout *layout;
-    const struct picture_range *range;
-    struct glyphs *glyphs;
     const attn_runtime *runtime;
+    struct chunks *out;
+    /* set by picture_draw: */
+    const struct picture_layout *layout;
+    struct picture_range range;
+    struct blocks *blocks; /* is_short: some text was not drawn, because memory was short */
+    struct glyphs *glyphs;
 };
 
 /* The fill colour of a cell. */
@@ -45,14 +75,9 @@ struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_p
 /* Writes numbers into cells that are large enough. A pen calls this after it filled the cells. */
 void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
 
-/* Finds the range of the weights that are shown. Returns false when runtime says stop. */
-bool picture_find_range(const struct picture *picture, const struct picture_layout *layout, const attn_runtime *runtime,
-                        struct picture_cells *cells, struct picture_range *range);
+/* Draws the whole picture with the pen, at scale pixels per unit. */
+ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, int scale, const struct font_set *fonts, attn_error *err);
 
-/* Draws the whole picture with pen. */
-ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err);
-
-/* Records why the drawing ended early: runtime said stop, or else memory was short. */
-attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err);
+enum { PICTURE_GLYPHS_BYTES = 4 << 20 }; /* the most memory of the glyphs of a picture */
 
 #endif

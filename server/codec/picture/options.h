@@ -13,12 +13,38 @@
 #ifndef CODEC_PICTURE_OPTIONS_H
 #define CODEC_PICTURE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "attn/status.h"
 #include "base/text.h"
-#include "codec/picture/colormap.h"
+
+/*
+ * Every colour map with its name in requests. Each has 256 colours whose lightness changes evenly, so that equal steps of
+ * a weight look like equal steps.
+ */
+#define COLORMAP_LIST(X)                                                                                               \
+    X(COLORMAP_VIRIDIS, "viridis")                                                                                     \
+    X(COLORMAP_CIVIDIS, "cividis") /* looks the same with red-green colour blindness */                                \
+    X(COLORMAP_GREY, "grey")       /* low values are white, for print */
+
+typedef enum {
+#define COLORMAP_ENUM(code, name) code,
+    COLORMAP_LIST(COLORMAP_ENUM)
+#undef COLORMAP_ENUM
+        COLORMAP_COUNT
+} colormap;
+
+enum { COLORMAP_LEVELS = 256 };
+
+/* 0xRRGGBB of a level. 0 is the lowest value, 255 the highest. */
+uint32_t colormap_rgb(colormap map, uint8_t level);
+/*
+ * The level of value in [low, high]. A value beyond an end gets the level of that end. low < high; value must not be
+ * NaN.
+ */
+uint8_t colormap_level(double value, double low, double high);
 
 #define PICTURE_ALL SIZE_MAX
 enum { PICTURE_SCALE_MAX = 4 };

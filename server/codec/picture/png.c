@@ -1,20 +1,112 @@
 /* png.c: a picture as PNG. It is drawn on a canvas, and libpng compresses the canvas. */
-#include "codec/picture/canvas.h"
+#include <string.h>
+
+#include "codec/bytes/pace.h"
 #include "codec/picture/draw.h"
 #include "codec/picture/png_write.h"
 
-enum { SCALE = 2, GLYPHS_MEMORY_BYTES = 4 << 20 };
+enum { SCALE = 2, CHANNELS = 3 };
+
+/* ---- the canvas: rows of pixels of three bytes, red, green, blue. Every shape is clipped to it. ---- */
+
+struct canvas {
+    uint8_t *pixels;
+    int width, height;
+};
+
+static uint8_t *pixel_at(const struct canvas *canvas, int x, int y)
+{
+    return canvas->pixels + ((size_t)y * (size_t)canvas->width + (size_t)x) * CHANNELS;
+}
+
+static void set_pixel(uint8_t *pixel, uint32_t rgb)
+{
+    pixel[0] = (uint8_t)(rgb >> 16);
+    pixel[1] = (uint8_t)(rgb >> 8);
+    pixel[2] = (uint8_t)rgb;
+}
+
+/* Takes a white canvas from arena. False without memory. */
+static bool canvas_take(struct canvas *canvas, int width, int height, attn_arena *arena)
+{
+    size_t row_bytes = (size_t)width * CHANNELS;
+    *canvas = (struct canvas){attn_arena_take(arena, (size_t)height, row_bytes), width, height};
+    if (canvas->pixels != NULL)
+        memset(canvas->pixels, 0xFF, (size_t)height * row_bytes);
+    return canvas->pixels != NULL;
+}
+
+static struct canvas_box clip(const struct canvas *canvas, struct canvas_box box)
+{
+    int right = box.x + box.width < canvas->width ? box.x + box.width : canvas->width;
+    int bottom = box.y + box.height < canvas->height ? box.y + box.height : canvas->height;
+    box.x = box.x < 0 ? 0 : box.x;
+    box.y = box.y < 0 ? 0 : box.y;
+    box.width = right - box.x;
+    box.height = bottom - box.y;
+    return box;
+}
+
+static void canvas_fill(struct canvas *canvas, struct canvas_box box, uint32_t rgb)
+{
+    box = clip(canvas, box);
+    for (int y = box.y; y < box.y + box.height; y++)
+        for (int x = box.x; x < box.x + box.width; x++)
+            set_pixel(pixel_at(canvas, x, y), rgb);
+}
+
+/*
+ * Draws diagonals inside box that rise to the right. They are thickness wide and period apart, and keep their places on
+ * the canvas, so that the diagonals of neighbouring boxes meet.
+ */
+static void canvas_hatch(struct canvas *canvas, struct canvas_box box, int period, int thickness, uint32_t rgb)
+{
+    box = clip(canvas, box);
+    for (int y = box.y; y < box.y + box.height; y++)
+        for (int x = box.x; x < box.x + box.width; x++)
+            if ((x + y) % period < thickness)
+                set_pixel(pixel_at(canvas, x, y), rgb);
+}
+
+/* Blends ink over the pixel. sRGB values are close enough to linear for dark text on a light ground. */
+static void blend(uint8_t *pixel, uint32_t rgb, unsigned ink)
+{
+    for (int i = 0; i < CHANNELS; i++) {
+        unsigned colour = rgb >> (16 - 8 * i) & 0xFF;
+        pixel[i] = (uint8_t)((pixel[i] * (255 - ink) + colour * ink + 127) / 255);
+    }
+}
+
+/* Draws the line of glyphs. The upper left corner of its box is at x, y. A turned line reads upwards. */
+static void canvas_ink(struct canvas *canvas, const struct glyph_line *line, int x, int y, bool is_turned, uint32_t rgb)
+{
+    if (line->ink == NULL)
+        return;
+    for (int row = 0; row < line->height; row++)
+        for (int column = 0; column < line->width; column++) {
+            int to_x = is_turned ? x + row : x + column;
+            int to_y = is_turned ? y + line->width - 1 - column : y + row;
+            unsigned ink = line->ink[(size_t)row * (size_t)line->width + (size_t)column];
+            if (ink > 0 && to_x >= 0 && to_x < canvas->width && to_y >= 0 && to_y < canvas->height)
+                blend(pixel_at(canvas, to_x, to_y), rgb, ink);
+        }
+}
+
+/* ---- the pen ---- */
 
 struct png_pen {
     struct pen pen;
-    struct picture_range range; /* pen.range points to this */
     struct canvas canvas;
-    struct blocks *blocks;
 };
 
 static struct png_pen *png_pen(struct pen *pen)
 {
     return (struct png_pen *)pen;
+}
+
+static bool begin(struct pen *pen)
+{
+    return canvas_take(&png_pen(pen)->canvas, pen->layout->width, pen->layout->height, pen->out->arena);
 }
 
 static void fill(struct pen *pen, struct canvas_box box, uint32_t rgb)
@@ -37,14 +129,14 @@ static void text(struct pen *pen, const struct pen_text *text)
         canvas_ink(&self->canvas, &line, text->x - line.baseline, text->y + back - line.width, true, text->rgb);
     else
         canvas_ink(&self->canvas, &line, text->x - back, text->y - line.baseline, false, text->rgb);
-    blocks_give(self->blocks, line.ink);
+    blocks_give(pen->blocks, line.ink);
 }
 
 static bool panel(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells)
 {
     const struct picture_layout *layout = pen->layout;
     for (size_t at = 0; at < layout->rows * layout->columns; at++) {
-        if (at % layout->columns == 0 && picture_is_cancelled(pen->runtime))
+        if (at % layout->columns == 0 && pace_is_cancelled(pen->runtime))
             return false;
         struct canvas_box box = picture_cell_box(pen, panel, cells, at / layout->columns, at % layout->columns);
         fill(pen, box, picture_cell_rgb(pen, cells, at));
@@ -53,6 +145,22 @@ static bool panel(struct pen *pen, const struct picture_panel *panel, const stru
     }
     picture_draw_numbers(pen, panel, cells);
     return true;
+}
+
+static bool append(void *context, const void *bytes, size_t length)
+{
+    struct chunks *out = context;
+    chunks_bytes(out, bytes, length);
+    return out->is_ok;
+}
+
+/* Compresses the canvas. */
+static bool end(struct pen *pen)
+{
+    const struct picture_layout *layout = pen->layout;
+    const struct png_image image = {png_pen(pen)->canvas.pixels, (size_t)layout->width, (size_t)layout->height,
+                                    layout->scale};
+    return !pen->blocks->is_short && png_write_rgb(&image, pen->runtime, pen->blocks, append, pen->out);
 }
 
 static int scale_of(const struct picture *picture)
@@ -73,53 +181,13 @@ attn_status picture_png_cost(const struct picture *picture, struct picture_cost 
     size_t width = (size_t)layout.width, height = (size_t)layout.height;
     cost->bytes = png_bytes_bound(width, height);
     cost->memory_bytes = width * height * 3 + layout.rows * layout.columns * (sizeof(double) + 1) +
-                         PNG_WRITE_MEMORY_BYTES + GLYPHS_MEMORY_BYTES;
-    return ATTN_OK;
-}
-
-static bool append(void *context, const void *bytes, size_t length)
-{
-    struct chunks *out = context;
-    chunks_bytes(out, bytes, length);
-    return out->is_ok;
-}
-
-/*
- * Draws on the canvas, then compresses the canvas by libpng. When memory is short, blocks->is_short is set or a
- * function returns false.
- */
-static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runtime, struct chunks *out, attn_error *err)
-{
-    const struct picture_layout *layout = self->pen.layout;
-    struct picture_cells cells;
-    if (!picture_cells_take(&cells, layout, out->arena) ||
-        !canvas_take(&self->canvas, layout->width, layout->height, out->arena))
-        return attn_fail_no_memory(err);
-    self->pen.range = &self->range;
-    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
-        return picture_fail_stopped(runtime, err);
-    attn_status status = picture_draw(&self->pen, &cells, err);
-    if (status != ATTN_OK)
-        return status;
-    const struct png_image image = {self->canvas.pixels, (size_t)layout->width, (size_t)layout->height, layout->scale};
-    if (self->blocks->is_short || !png_write_rgb(&image, runtime, self->blocks, append, out))
-        return picture_fail_stopped(runtime, err);
+                         PNG_WRITE_MEMORY_BYTES + PICTURE_GLYPHS_BYTES;
     return ATTN_OK;
 }
 
 attn_status picture_write_png(const struct picture *picture, const struct font_set *fonts, const attn_runtime *runtime,
                               struct chunks *out, attn_error *err)
 {
-    struct blocks blocks = blocks_begin(out->arena);
-    struct picture_layout layout;
-    struct glyphs *glyphs = glyphs_open(fonts, &blocks);
-    if (glyphs == NULL)
-        return attn_fail_no_memory(err);
-    attn_status status = picture_layout_make(picture, scale_of(picture), glyphs, &layout, err);
-    struct png_pen self = {.pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime},
-                           .blocks = &blocks};
-    if (status == ATTN_OK)
-        status = draw_and_pack(&self, runtime, out, err);
-    glyphs_close(glyphs);
-    return status;
+    struct png_pen self = {.pen = {begin, fill, hatch, text, panel, end, picture, runtime, out}};
+    return picture_draw(&self.pen, scale_of(picture), fonts, err);
 }

@@ -7,6 +7,8 @@
 #include <png.h>
 #include <stdint.h>
 
+#include "codec/bytes/pace.h"
+
 static png_voidp take_memory(png_structp png, png_alloc_size_t bytes)
 {
     return blocks_take(png_get_mem_ptr(png), bytes);
@@ -64,7 +66,7 @@ static bool write_image(png_structp png, png_infop info, const struct png_image 
     png_set_compression_level(png, LEVEL);
     png_write_info(png, info);
     for (size_t y = 0; y < image->height; y++) {
-        if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
+        if (pace_is_cancelled(runtime))
             return false;
         png_write_row(png, image->pixels + y * image->width * 3);
     }

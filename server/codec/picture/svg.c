@@ -17,17 +17,12 @@ enum {
     TEXT_BYTES = 160, /* a text element without its label, or a rectangle */
     LABEL_BYTES = 6 * LABEL_CHARACTERS_MAX,
     HATCH_BYTES = 32, /* one diagonal */
-    BAR_BYTES = COLORMAP_LEVELS * TEXT_BYTES,
-    GLYPHS_MEMORY_BYTES = 4 << 20
+    BAR_BYTES = COLORMAP_LEVELS * TEXT_BYTES
 };
 
 struct svg_pen {
     struct pen pen;
-    struct picture_range range; /* pen.range points to this */
-    struct chunks *out;
-    struct blocks *blocks;
     uint8_t *pixels; /* the cells of a panel as an image; NULL: as rectangles */
-    attn_arena *arena;
 };
 
 static struct svg_pen *svg_pen(struct pen *pen)
@@ -56,8 +51,8 @@ static void escape(struct chunks *out, const char *text)
 
 static void fill(struct pen *pen, struct canvas_box box, uint32_t rgb)
 {
-    chunks_format(svg_pen(pen)->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n", box.x,
-                  box.y, box.width, box.height, (unsigned)rgb);
+    chunks_format(pen->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n", box.x, box.y,
+                  box.width, box.height, (unsigned)rgb);
 }
 
 /* Draws the parts of the diagonals x + y = s that lie inside box. */
@@ -83,7 +78,7 @@ static void end_hatch(struct chunks *out)
 
 static void hatch(struct pen *pen, struct canvas_box box)
 {
-    struct chunks *out = svg_pen(pen)->out;
+    struct chunks *out = pen->out;
     begin_hatch(out);
     hatch_lines(out, box);
     end_hatch(out);
@@ -92,7 +87,7 @@ static void hatch(struct pen *pen, struct canvas_box box)
 static void text(struct pen *pen, const struct pen_text *text)
 {
     static const char *const anchors[] = {"start", "middle", "end"};
-    struct chunks *out = svg_pen(pen)->out;
+    struct chunks *out = pen->out;
     chunks_format(out, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"#%06x\"", text->x, text->y, text->size,
                   (unsigned)text->rgb);
     if (text->anchor != ANCHOR_START)
@@ -108,14 +103,14 @@ static void write_label(struct pen *pen, const struct picture_axis *axis, size_t
 {
     struct label label;
     picture_layout_label(pen->layout, axis, item, i, pen->glyphs, &label);
-    escape(svg_pen(pen)->out, label.text);
+    escape(pen->out, label.text);
 }
 
 /* Writes a tooltip such as "Ben → okula: 0.25". */
 static void write_tooltip(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells,
                           size_t at)
 {
-    struct chunks *out = svg_pen(pen)->out;
+    struct chunks *out = pen->out;
     chunks_text(out, "<title>");
     write_label(pen, &pen->picture->queries, panel->item, at / pen->layout->columns);
     chunks_text(out, " \xE2\x86\x92 ");
@@ -128,7 +123,7 @@ static void write_tooltip(struct pen *pen, const struct picture_panel *panel, co
 
 static void draw_rectangles(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells)
 {
-    struct chunks *out = svg_pen(pen)->out;
+    struct chunks *out = pen->out;
     for (size_t at = 0; at < pen->layout->rows * pen->layout->columns && out->is_ok; at++) {
         struct canvas_box box =
             picture_cell_box(pen, panel, cells, at / pen->layout->columns, at % pen->layout->columns);
@@ -181,19 +176,19 @@ static bool draw_image(struct pen *pen, const struct picture_panel *panel, const
 {
     struct svg_pen *self = svg_pen(pen);
     const struct picture_layout *layout = pen->layout;
-    struct encoder encoder = {.out = self->out};
+    struct encoder encoder = {.out = pen->out};
     const struct png_image image = {self->pixels, layout->columns, layout->rows, 0};
     for (size_t at = 0; at < layout->rows * layout->columns; at++) {
         uint32_t rgb = picture_cell_rgb(pen, cells, at);
         for (int i = 0; i < 3; i++)
             self->pixels[3 * at + (size_t)i] = (uint8_t)(rgb >> (16 - 8 * i));
     }
-    chunks_format(self->out,
+    chunks_format(pen->out,
                   "<image x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" preserveAspectRatio=\"none\" "
                   "image-rendering=\"pixelated\" href=\"data:image/png;base64,",
                   panel->x, panel->y, layout->panel_width, layout->panel_height);
-    bool is_written = png_write_rgb(&image, pen->runtime, self->blocks, encode, &encoder) && finish_encoding(&encoder);
-    chunks_text(self->out, "\"/>\n");
+    bool is_written = png_write_rgb(&image, pen->runtime, pen->blocks, encode, &encoder) && finish_encoding(&encoder);
+    chunks_text(pen->out, "\"/>\n");
     return is_written;
 }
 
@@ -213,7 +208,7 @@ static struct canvas_box masked_run(struct pen *pen, const struct picture_panel 
 
 static void draw_hatches(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells)
 {
-    struct chunks *out = svg_pen(pen)->out;
+    struct chunks *out = pen->out;
     bool is_begun = false;
     for (size_t row = 0; row < pen->layout->rows; row++)
         for (size_t j = 0, end = 0; j < pen->layout->columns; j = end) {
@@ -237,9 +232,9 @@ static bool panel(struct pen *pen, const struct picture_panel *panel, const stru
     else if (!draw_image(pen, panel, cells))
         return false;
     draw_hatches(pen, panel, cells);
-    chunks_text(self->out, "<g pointer-events=\"none\">\n");
+    chunks_text(pen->out, "<g pointer-events=\"none\">\n");
     picture_draw_numbers(pen, panel, cells);
-    chunks_text(self->out, "</g>\n");
+    chunks_text(pen->out, "</g>\n");
     return true;
 }
 
@@ -283,17 +278,17 @@ attn_status picture_svg_cost(const struct picture *picture, struct picture_cost 
         return status;
     size_t panels = layout.items * layout.heads, cells = layout.rows * layout.columns;
     cost->bytes = HEAD_BYTES + BAR_BYTES + 64 * TEXT_BYTES + panels * panel_bound(&layout);
-    cost->memory_bytes = cells * (sizeof(double) + 1 + 3) + PNG_WRITE_MEMORY_BYTES + GLYPHS_MEMORY_BYTES;
+    cost->memory_bytes = cells * (sizeof(double) + 1 + 3) + PNG_WRITE_MEMORY_BYTES + PICTURE_GLYPHS_BYTES;
     return ATTN_OK;
 }
 
-static void write_head(const struct svg_pen *self)
+static void write_head(const struct pen *pen)
 {
-    const struct picture *picture = self->pen.picture;
-    const struct picture_layout *layout = self->pen.layout;
+    const struct picture *picture = pen->picture;
+    const struct picture_layout *layout = pen->layout;
     int scale = scale_of(picture);
     char shape[96];
-    chunks_format(self->out,
+    chunks_format(pen->out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
                   "role=\"img\" font-family=\"Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', "
                   "'Noto Sans CJK SC', sans-serif\">\n"
@@ -304,46 +299,31 @@ static void write_head(const struct svg_pen *self)
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
                   layout->width * scale, layout->height * scale, layout->width, layout->height,
                   layout->items * layout->heads, attn_shape_text(shape, sizeof shape, 4, picture->weights->shape),
-                  picture->options.kind == PICTURE_OF_MODEL ? "layers" : "batch", self->pen.range->low,
-                  self->pen.range->high, layout->width, layout->height);
+                  picture->options.kind == PICTURE_OF_MODEL ? "layers" : "batch", pen->range.low, pen->range.high,
+                  layout->width, layout->height);
 }
 
-static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_error *err)
+static bool begin(struct pen *pen)
 {
-    const struct picture_layout *layout = self->pen.layout;
-    struct picture_cells cells;
-    if (!picture_cells_take(&cells, layout, self->arena))
-        return attn_fail_no_memory(err);
+    const struct picture_layout *layout = pen->layout;
     if (!has_tooltips(layout)) {
-        self->pixels = attn_arena_take(self->arena, layout->rows * layout->columns, 3);
-        if (self->pixels == NULL)
-            return attn_fail_no_memory(err);
+        svg_pen(pen)->pixels = attn_arena_take(pen->out->arena, layout->rows * layout->columns, 3);
+        if (svg_pen(pen)->pixels == NULL)
+            return false;
     }
-    self->pen.range = &self->range;
-    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
-        return picture_fail_stopped(runtime, err);
-    write_head(self);
-    attn_status status = picture_draw(&self->pen, &cells, err);
-    if (status != ATTN_OK)
-        return status;
-    chunks_text(self->out, "</g>\n</svg>\n");
-    return self->out->is_ok && !self->blocks->is_short ? ATTN_OK : attn_fail_no_memory(err);
+    write_head(pen);
+    return true;
+}
+
+static bool end(struct pen *pen)
+{
+    chunks_text(pen->out, "</g>\n</svg>\n");
+    return pen->out->is_ok && !pen->blocks->is_short;
 }
 
 attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts, const attn_runtime *runtime,
                               struct chunks *out, attn_error *err)
 {
-    struct blocks blocks = blocks_begin(out->arena);
-    struct picture_layout layout;
-    struct glyphs *glyphs = glyphs_open(fonts, &blocks);
-    if (glyphs == NULL)
-        return attn_fail_no_memory(err);
-    attn_status status = picture_layout_make(picture, 1, glyphs, &layout, err);
-    struct svg_pen self = {
-        .pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime}, .out = out, .blocks = &blocks};
-    self.arena = out->arena;
-    if (status == ATTN_OK)
-        status = draw(&self, runtime, err);
-    glyphs_close(glyphs);
-    return status;
+    struct svg_pen self = {.pen = {begin, fill, hatch, text, panel, end, picture, runtime, out}};
+    return picture_draw(&self.pen, 1, fonts, err);
 }

@@ -9,6 +9,9 @@
 #ifndef CODEC_PICTURE_FONTS_GLYPHS_H
 #define CODEC_PICTURE_FONTS_GLYPHS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "codec/picture/fonts/arena_blocks.h"
 #include "codec/picture/fonts/font_set.h"
 #include "codec/picture/fonts/picture_text.h"

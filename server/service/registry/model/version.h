@@ -2,7 +2,7 @@
 #ifndef SERVICE_REGISTRY_MODEL_VERSION_H
 #define SERVICE_REGISTRY_MODEL_VERSION_H
 
-#include "codec/checkpoint/read.h"
+#include "codec/checkpoint/description.h"
 #include "codec/tokenizer/encoding.h"
 #include "service/registry/model/files.h"
 #include "service/registry/prepared.h"

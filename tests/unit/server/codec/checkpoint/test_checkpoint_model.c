@@ -1,8 +1,8 @@
 /*
- * test_checkpoint_model.c: tests of server/codec/checkpoint/read.h: the descriptions of three models that
+ * test_checkpoint_model.c: tests of server/codec/checkpoint/description.h: the descriptions of three models that
  * have the files of published ones (tests/others/models). tests/api/ops has every kind.
  */
-#include "codec/checkpoint/read.h"
+#include "codec/checkpoint/description.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -37,6 +37,12 @@ static inline void tear_down(void)
 }
 
 /* A map of two heads, 3 x 5, all of whose weights differ, with masked cells in each. */
+/* The pixels of a picture, three bytes each. */
+struct canvas {
+    uint8_t *pixels;
+    int width, height;
+};
+
 struct scenario {
     float weight[HEADS * ROWS * COLUMNS];
     uint8_t allowed[HEADS * ROWS * COLUMNS];
