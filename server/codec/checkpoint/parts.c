@@ -1,4 +1,4 @@
-/* parts.c: what the templates of an architecture name: values and tensors, and of these norms, embeddings and a head. */
+/* parts.c: what templates of an architecture name: values and tensors, and of these norms, embeddings and a head. */
 #include "codec/checkpoint/parts.h"
 
 #include <math.h>

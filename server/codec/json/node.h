@@ -62,8 +62,7 @@ struct node {
     const char *name;          /* the name of the member; NULL: an element of an array */
     size_t index;              /* the index of the element */
     json_t *json;
-    bool
-        is_spelt; /* the request has a short form: the pointer of its one member is that of the node (struct short_form) */
+    bool is_spelt; /* the request has a short form: the pointer of its one member is that of the node */
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 
@@ -152,9 +151,9 @@ attn_status node_decode_word(struct reading *reading, const struct node *node, c
                              size_t *index);
 
 /*
- * A member that may be written shorter than it is: "norm": "layer" for "norm": {"type": "layer"}. The long form takes the
- * place of the short one in the tree. So the decoders know one form, and a kept layer, which is written from the tree,
- * has the long form. Errors point at the short form, because that is what the client sent.
+ * A member that may be written shorter than it is: "norm": "layer" for "norm": {"type": "layer"}. The long form takes
+ * the place of the short one in the tree. So the decoders know one form, and a kept layer, which is written from the
+ * tree, has the long form. Errors point at the short form, because that is what the client sent.
  */
 struct short_form {
     const char *member; /* of the long form: the short form is its value. NULL: the long form is a list of it */

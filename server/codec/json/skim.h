@@ -69,9 +69,9 @@ ATTN_MUST_CHECK attn_status skim_place(const struct skim *skim, size_t body_offs
                                        attn_error *err);
 
 /*
- * Finds the end of a JSON array, at several gigabytes per second. text[0] must be '['. Returns the byte after the ']' that closes it, and counts the commas of the array outside of
- * strings. Returns NULL when the text ends before, or when pace stops the search. Only brackets are matched; the reader
- * of the array checks whether it is JSON.
+ * Finds the end of a JSON array, at several gigabytes per second. text[0] must be '['. Returns the byte after the ']'
+ * that closes it, and counts the commas of the array outside of strings. Returns NULL when the text ends before, or when
+ * pace stops the search. Only brackets are matched; the reader of the array checks whether it is JSON.
  */
 const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas);
 

@@ -1,6 +1,6 @@
 /*
- * answer.h: writes the answer of a whole model, as JSON or as a file of tensors; and its attention by part. A model with an
- * encoder and a decoder has three parts, others have one.
+ * answer.h: writes the answer of a whole model, as JSON or as a file of tensors; and finds its attention by part. A model
+ * with an encoder and a decoder has three parts, others have one.
  */
 #ifndef CODEC_MODEL_ANSWER_H
 #define CODEC_MODEL_ANSWER_H

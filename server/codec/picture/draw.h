@@ -49,7 +49,7 @@ struct picture_range {
 
 /* What a format adds to the drawing. A larger struct of the format begins with its pen. */
 struct pen {
-    /* Takes memory and writes what comes before the drawing; layout and range are known. Returns false without memory. */
+    /* Takes memory and writes what comes before the drawing; layout and range are known. False without memory. */
     bool (*begin)(struct pen *pen);
     void (*fill)(struct pen *pen, struct canvas_box box, uint32_t rgb);
     void (*hatch)(struct pen *pen, struct canvas_box box);

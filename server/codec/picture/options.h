@@ -21,8 +21,8 @@
 #include "base/text.h"
 
 /*
- * Every colour map with its name in requests. Each has 256 colours whose lightness changes evenly, so that equal steps of
- * a weight look like equal steps.
+ * Every colour map with its name in requests. Each has 256 colours whose lightness changes evenly, so that equal steps
+ * of a weight look like equal steps.
  */
 #define COLORMAP_LIST(X)                                                                                               \
     X(COLORMAP_VIRIDIS, "viridis")                                                                                     \

@@ -7,7 +7,7 @@
 
 enum { SCALE = 2, CHANNELS = 3 };
 
-/* ---- the canvas: rows of pixels of three bytes, red, green, blue. Every shape is clipped to it. ---- */
+/* ---- the canvas: rows of pixels of three bytes: red, green, blue. Every shape is clipped to it ---- */
 
 struct canvas {
     uint8_t *pixels;

@@ -1,6 +1,6 @@
 /*
- * test_names.c: tests of envelope_pointer in server/codec/request/envelope.c. tests/api/openapi checks that every name of
- * the core has a member of the schema, and the cases check whole sentences.
+ * test_names.c: tests of envelope_pointer in server/codec/request/envelope.c. tests/api/openapi checks that every name
+ * of the core has a member of the schema, and the cases check whole sentences.
  */
 #include <string.h>
 
