@@ -47,27 +47,6 @@ static struct canvas_box clip(const struct canvas *canvas, struct canvas_box box
     return box;
 }
 
-static void canvas_fill(struct canvas *canvas, struct canvas_box box, uint32_t rgb)
-{
-    box = clip(canvas, box);
-    for (int y = box.y; y < box.y + box.height; y++)
-        for (int x = box.x; x < box.x + box.width; x++)
-            set_pixel(pixel_at(canvas, x, y), rgb);
-}
-
-/*
- * Draws diagonals inside box that rise to the right. They are thickness wide and period apart, and keep their places on
- * the canvas, so that the diagonals of neighbouring boxes meet.
- */
-static void canvas_hatch(struct canvas *canvas, struct canvas_box box, int period, int thickness, uint32_t rgb)
-{
-    box = clip(canvas, box);
-    for (int y = box.y; y < box.y + box.height; y++)
-        for (int x = box.x; x < box.x + box.width; x++)
-            if ((x + y) % period < thickness)
-                set_pixel(pixel_at(canvas, x, y), rgb);
-}
-
 /* Blends ink over the pixel. sRGB values are close enough to linear for dark text on a light ground. */
 static void blend(uint8_t *pixel, uint32_t rgb, unsigned ink)
 {
@@ -111,13 +90,26 @@ static bool begin(struct pen *pen)
 
 static void fill(struct pen *pen, struct canvas_box box, uint32_t rgb)
 {
-    canvas_fill(&png_pen(pen)->canvas, box, rgb);
+    const struct canvas *canvas = &png_pen(pen)->canvas;
+    box = clip(canvas, box);
+    for (int y = box.y; y < box.y + box.height; y++)
+        for (int x = box.x; x < box.x + box.width; x++)
+            set_pixel(pixel_at(canvas, x, y), rgb);
 }
 
+/*
+ * Draws diagonals that rise to the right. They keep their places on the canvas, so that the diagonals of neighbouring
+ * boxes meet.
+ */
 static void hatch(struct pen *pen, struct canvas_box box)
 {
-    int scale = pen->layout->scale;
-    canvas_hatch(&png_pen(pen)->canvas, box, UNIT_HATCH * scale, scale, RGB_HATCH);
+    const struct canvas *canvas = &png_pen(pen)->canvas;
+    const int scale = pen->layout->scale;
+    box = clip(canvas, box);
+    for (int y = box.y; y < box.y + box.height; y++)
+        for (int x = box.x; x < box.x + box.width; x++)
+            if ((x + y) % (UNIT_HATCH * scale) < scale)
+                set_pixel(pixel_at(canvas, x, y), RGB_HATCH);
 }
 
 static void text(struct pen *pen, const struct pen_text *text)
