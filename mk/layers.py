@@ -46,7 +46,7 @@ HOMES = {
     "zlib.h": "server/codec/bytes/",
     "zstd.h": "server/codec/bytes/",
     "nettle/": "server/base/digest.c",
-    "gnutls/": ("server/http/connections/tls.c", "server/program/health.c"),
+    "gnutls/": ("server/http/connections/tls.c", "server/program/commands.c"),
     "cblas.h": "core/src/gemm/blas.c",
     "openblas_config.h": "core/src/gemm/blas.c",
 }

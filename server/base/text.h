@@ -1,4 +1,4 @@
-/* text.h: reads and writes short texts: numbers, sizes, lists, words. */
+/* text.h: reads, writes and compares short texts: numbers, sizes, lists, words. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -69,5 +69,21 @@ enum { TEXT_COUNT_MAX = 21 };
 char *text_write_count(char *text, uint64_t count);
 enum { TEXT_MS_MAX = 24 };
 char *text_write_ms(char *text, double ms);
+
+/* ---- the known name that a mistyped name most probably means ---- */
+
+enum { NEAREST_MAX = 2 }; /* more edits are not a typing error */
+
+/*
+ * The number of edits that turn one word into the other: insert, drop, replace, swap neighbours. Only the first 63
+ * characters count.
+ */
+size_t nearest_distance(const char *a, const char *b);
+
+/*
+ * Compares candidate with name. If it is fewer than *distance edits away, and few for its length, it becomes *nearest
+ * and *distance. Start with *distance = NEAREST_MAX + 1.
+ */
+void nearest_consider(const char *name, const char *candidate, const char **nearest, size_t *distance);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/nearest.h"
+#include "base/text.h"
 
 #define KIB 1024.0
 #define MIB (1024 * KIB)

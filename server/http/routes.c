@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "service/cache/request.h"
 #include "service/endpoints.h"
 #include "service/infer/model.h"

@@ -116,17 +116,17 @@ check "nothing is left of a tarball that was not made" no_tarball
 build_two="$work/build_two"
 cat > "$build_two" <<END
 #!/bin/sh
-mk/build.sh "$work/built/command" "$work/built/server/base/text.o $work/built/server/base/nearest.o" make --no-print-directory BUILD="$work/built"
+mk/build.sh "$work/built/command" "$work/built/server/base/text.o $work/built/server/base/clock.o" make --no-print-directory BUILD="$work/built"
 END
 chmod +x "$build_two"
 builds_in_plain_lines() {
     is "$(run "$build_two")" "[0/2] building
 [1/2] compiling server/base/text.c
-[2/2] compiling server/base/nearest.c" && ! run "$build_two" | grep -F '['
+[2/2] compiling server/base/clock.c" && ! run "$build_two" | grep -F '['
 }
 builds_in_one_line() {
     rm "$work"/built/server/base/*.o
-    is "$(on_terminal "$build_two")" "[2/2] compiling server/base/nearest.c"
+    is "$(on_terminal "$build_two")" "[2/2] compiling server/base/clock.c"
 }
 fails_as_make_does() {
     printf 'a:\n\tmk/progress.sh 1 1 a; exit 3\n' > "$work/makefile"

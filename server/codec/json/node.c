@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "codec/json/tree.h"
 #include "codec/number/read.h"
 #include "codec/number/write.h"

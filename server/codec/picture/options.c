@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/picture/fonts/picture_text.h"
+#include "codec/picture/fonts/glyphs.h"
 
 /* Reads value into *options. Returns false when value is not what expected says. */
 typedef bool parameter_reader(const char *value, struct picture_options *options);

@@ -6,6 +6,7 @@
  * threads format pieces. The text is the same for any number of threads.
  */
 #include "codec/tensor/write.h"
+#include "codec/tensor/gather.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,7 +15,6 @@
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/write.h"
-#include "codec/tensor/gather.h"
 
 enum {
     BLOCK = 252,               /* elements copied at a time; a multiple of 3, for base64 */

@@ -4,7 +4,6 @@
 #include "service/cache/request.h"
 #include "service/endpoints.h"
 #include "service/registry/version.h"
-#include "service/run/rendering.h"
 #include "service/run/work.h"
 
 /* One request while it is answered. */

@@ -8,6 +8,8 @@
 #define SERVICE_RUN_WORK_H
 
 #include "attn/multihead.h"
+#include "codec/picture/image.h"
+#include "codec/picture/options.h"
 #include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "service/limits.h"
@@ -68,5 +70,16 @@ typedef attn_status work_function(struct call *call, envelope_kind kind, const s
 ATTN_MUST_CHECK attn_status work_compute(struct call *call, envelope_kind kind, work_function *compute);
 /* The same with the layer of the path, if the request's conditions hold for it. */
 ATTN_MUST_CHECK attn_status work_compute_kept(struct call *call, envelope_kind kind, work_function *compute);
+
+/* ---- pictures: pipeline.c ---- */
+
+/*
+ * What the pictures of layers and of models share: the parameters of the query, which only pictures have; the most bytes
+ * that the picture and its writing take; and the writing.
+ */
+ATTN_MUST_CHECK attn_status rendering_read_options(struct call *call, picture_kind kind,
+                                                   struct picture_options *options);
+ATTN_MUST_CHECK attn_status rendering_weigh_picture(struct call *call, const struct picture *picture, size_t *bytes);
+ATTN_MUST_CHECK attn_status rendering_write_picture(struct call *call, const struct picture *picture);
 
 #endif

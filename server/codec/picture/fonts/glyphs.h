@@ -1,5 +1,5 @@
 /*
- * glyphs.h: turns a label, the characters of one line, into pixels. Each character comes from the first font that has
+ * glyphs.h: makes labels, the characters of one line, of text from clients, and turns them into pixels. Each character comes from the first font that has
  * it.
  *
  * Characters are FreeType's outlines, unhinted, at fractions of a pixel, with the fonts' kerning. A combining mark is
@@ -14,7 +14,29 @@
 
 #include "codec/picture/fonts/arena_blocks.h"
 #include "codec/picture/fonts/font_set.h"
-#include "codec/picture/fonts/picture_text.h"
+
+/* ---- labels ---- */
+
+enum { LABEL_ELLIPSIS = 0x2026, LABEL_CHARACTERS_MAX = 48, LABEL_BYTES_MAX = 4 * LABEL_CHARACTERS_MAX + 4 };
+
+/* The same characters as code points and as UTF-8. */
+struct label {
+    uint32_t character[LABEL_CHARACTERS_MAX + 1];
+    size_t count;
+    char text[LABEL_BYTES_MAX];
+};
+
+/*
+ * Makes a label of text. Line feed, tab and carriage return become arrows; other controls become their pictures (U+2400
+ * …). Bytes that are not UTF-8 and noncharacters become U+FFFD. Characters without width, and those that only steer the
+ * writing direction, are left out. A label of spaces alone shows each as U+2423. A label beyond LABEL_CHARACTERS_MAX
+ * ends in an ellipsis.
+ */
+void picture_text_clean(struct label *label, const char *text);
+/* Keeps the first count characters and appends an ellipsis. count < label->count. */
+void picture_text_cut(struct label *label, size_t count);
+
+/* ---- pixels ---- */
 
 /*
  * The faces of one picture. FreeType's faces must not be shared by threads. A font is opened when a label first needs

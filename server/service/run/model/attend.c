@@ -10,7 +10,6 @@
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 #include "service/run/model/job.h"
-#include "service/run/rendering.h"
 #include "service/run/work.h"
 
 /* ---- what services of models share ---- */

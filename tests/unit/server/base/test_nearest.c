@@ -3,7 +3,7 @@
  */
 #include <stdbool.h>
 
-#include "base/nearest.h"
+#include "base/text.h"
 #include "check_main.h"
 
 START_TEST(distance_counts_edits)

@@ -12,7 +12,7 @@
 
 #include "check_main.h"
 #include "http_stage.h"
-#include "program/health.h"
+#include "program/commands.h"
 
 static bool ask(unsigned port, const char *host, const char *path, char *message, size_t size)
 {

@@ -1,5 +1,5 @@
 /*
- * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c, picture_text.c and font_set.c: the supported scripts, and
+ * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c and font_set.c: the supported scripts, and
  * the drawing of text.
  */
 #include "codec/picture/fonts/glyphs.h"

@@ -1,8 +1,8 @@
 /*
- * test_labels_drawn.c: tests of picture_text.c and font_set.c: how a label is made fit to be drawn, and which fonts
+ * test_labels_drawn.c: tests of glyphs.c and font_set.c: how a label is made fit to be drawn, and which fonts
  * are taken.
  */
-#include "codec/picture/fonts/picture_text.h"
+#include "codec/picture/fonts/glyphs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
