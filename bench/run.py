@@ -226,7 +226,7 @@ def read_options():
     parser.add_argument("--json", type=pathlib.Path, help="where to write all rounds")
     parser.add_argument("--results", type=pathlib.Path, metavar="FOLDER", help="both, by day and processor")
     options = parser.parse_args(given_options())
-    options.command = shlex.join(sys.argv)
+    options.command = shlex.join([sys.argv[0], *given_options()])
     options.threads = [int(word) for word in options.threads.split(",")]
     options.without = re.sub(r"\bpeers\b", "ort-attention,ort-multihead,torch", options.without).split(",")
     options.rounds = min(options.rounds, 3) if options.quick else options.rounds
