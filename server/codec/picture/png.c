@@ -180,6 +180,14 @@ attn_status picture_png_cost(const struct picture *picture, struct picture_cost 
 attn_status picture_write_png(const struct picture *picture, const struct font_set *fonts, const attn_runtime *runtime,
                               struct chunks *out, attn_error *err)
 {
-    struct png_pen self = {.pen = {begin, fill, hatch, text, panel, end, picture, runtime, out}};
+    struct png_pen self = {.pen = {.begin = begin,
+                                   .fill = fill,
+                                   .hatch = hatch,
+                                   .text = text,
+                                   .panel = panel,
+                                   .end = end,
+                                   .picture = picture,
+                                   .runtime = runtime,
+                                   .out = out}};
     return picture_draw(&self.pen, scale_of(picture), fonts, err);
 }

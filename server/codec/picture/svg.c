@@ -324,6 +324,14 @@ static bool end(struct pen *pen)
 attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts, const attn_runtime *runtime,
                               struct chunks *out, attn_error *err)
 {
-    struct svg_pen self = {.pen = {begin, fill, hatch, text, panel, end, picture, runtime, out}};
+    struct svg_pen self = {.pen = {.begin = begin,
+                                   .fill = fill,
+                                   .hatch = hatch,
+                                   .text = text,
+                                   .panel = panel,
+                                   .end = end,
+                                   .picture = picture,
+                                   .runtime = runtime,
+                                   .out = out}};
     return picture_draw(&self.pen, 1, fonts, err);
 }
