@@ -27,12 +27,16 @@ static bool take(struct backward_run *run, size_t count, char **to)
 
 static attn_status take_gradients(struct backward_run *run)
 {
+    const attn_dims *d = &run->plan->forward.dims;
+    const bool is_empty =
+        d->batch == 0 || d->q_len == 0 || attn_new_len(d) == 0; /* then nothing adds to some of them */
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
         attn_tensor *tensor = &run->result->gradient[gradient];
         *tensor = run->plan->gradient[gradient];
         if (!is_wanted(run, (attn_gradient)gradient))
             continue;
-        tensor->data = attn_arena_take(run->arena, attn_tensor_count(tensor), run->element);
+        tensor->data =
+            (is_empty ? attn_arena_take_zeroed : attn_arena_take)(run->arena, attn_tensor_count(tensor), run->element);
         if (tensor->data == NULL)
             return attn_fail_no_memory(run->err);
     }

@@ -243,7 +243,7 @@ static size_t find_overflow(const double *values, attn_dtype dtype, size_t count
 static attn_status convert_floats(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype, size_t count,
                                   attn_error *err)
 {
-    double block[BLOCK];
+    double block[BLOCK] = {0};
     for (size_t done = 0; done < count; done += BLOCK) {
         size_t now = attn_min(count - done, BLOCK);
         load_floats(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);

@@ -171,8 +171,9 @@ static void set_sizes(const struct attn_heads_job *job, struct task *task)
     task->job = job;
     task->v_columns = attn_round_up(job->d_v, LANES);
     task->key_blocks = attn_ceil_div(job->kv_len, TILE_KEYS);
-    task->holds_rows =
-        wants_weights(job) && job->dropout == 0 && job->key_slot == NULL && !is_decode(job) && job->kv_len <= HELD_KEYS;
+    /* With more keys than a pack holds, a row returns for the next pack after all other rows. */
+    task->holds_rows = wants_weights(job) && job->dropout == 0 && job->key_slot == NULL && !is_decode(job) &&
+                       job->kv_len <= attn_min(HELD_KEYS, job->pack_keys);
     task->streams_maps = task->holds_rows && can_stream(job);
     task->s_stride = (task->holds_rows ? task->key_blocks * TILE_KEYS : TILE_KEYS) + LANES;
 }

@@ -221,9 +221,11 @@ static void keep_hidden_tile(const struct task *task, const struct tile *tile)
         return;
     for (size_t r = 0; r < tile->rows; r++) {
         keep_row(task, tile, MAP_MASKED, r, NULL, -(REAL)INFINITY);
-        keep_row(task, tile, MAP_ATTENTION, r, NULL, 0);
-        keep_row(task, tile, MAP_MEAN_SOURCE, r, NULL, 0);
-        keep_row(task, tile, MAP_DROPPED, r, NULL, 0);
+        if (!task->holds_rows) {
+            keep_row(task, tile, MAP_ATTENTION, r, NULL, 0);
+            keep_row(task, tile, MAP_MEAN_SOURCE, r, NULL, 0);
+            keep_row(task, tile, MAP_DROPPED, r, NULL, 0);
+        }
         if (task->block_max != NULL)
             task->block_max[(tile->row0 + r) * task->key_blocks + tile->key0 / TILE_KEYS] = -(REAL)INFINITY;
     }

@@ -6,7 +6,7 @@
 #define UNIT              attn_kernel_avx512_f32
 #define ATTENTION         attn_attention_avx512_f32
 #define VECTOR_BYTES      64
-#define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 12 sums of sums, 2 vectors of keys */
+#define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 2 vectors of keys */
 #define MULTIPLIES_FASTER true
 #include "kernel/vector/f32.inc.h"
 

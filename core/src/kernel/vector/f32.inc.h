@@ -11,7 +11,7 @@
 #define MANTISSA_BITS  23
 #define ROUNDING_SHIFT 12582912.0f /* 1.5 * 2^23 */
 #define EXP_LOWEST     -104.0f     /* e^-104 rounds to 0 */
-#define EXP_NORMAL     -87.0f      /* from here on e^x is a normal number */
+#define EXP_NORMAL     -70.0f      /* from here on e^x and the rounding error of its last product are normal numbers */
 #define EXP_HIGHEST    89.0f       /* e^89 is infinite */
 #define LN2_HIGH       0.693359375f
 #define LN2_LOW        -2.12194440e-4f

@@ -11,7 +11,7 @@
 #define MANTISSA_BITS  52
 #define ROUNDING_SHIFT 6755399441055744.0 /* 1.5 * 2^52 */
 #define EXP_LOWEST     -746.0
-#define EXP_NORMAL     -708.0 /* from here on e^x is a normal number */
+#define EXP_NORMAL     -670.0 /* from here on e^x and the rounding error of its last product are normal numbers */
 #define EXP_HIGHEST    710.0
 #define LN2_HIGH       6.93147180369123816490e-01
 #define LN2_LOW        1.90821492927058770002e-10

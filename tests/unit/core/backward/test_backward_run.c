@@ -146,6 +146,40 @@ START_TEST(without_keys_the_gradient_of_queries_is_zero)
 }
 END_TEST
 
+/* A run in memory that another request has filled. */
+static gradient_run run_in_used_memory(const attn_gradient_request *wanted, int used)
+{
+    gradient_run run;
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    ck_assert_int_eq(attn_gradient_plan_make(wanted, &run.plan, NULL), ATTN_OK);
+    const size_t bytes = attn_gradient_plan_bytes(&run.plan, 1);
+    run.arena = attn_arena_create(4 * bytes);
+    memset(attn_arena_take(run.arena, 2 * bytes, 1), used, 2 * bytes);
+    attn_arena_reset(run.arena);
+    ck_assert_int_eq(attn_gradient_run(&run.plan, NULL, &runtime, run.arena, &run.result, NULL), ATTN_OK);
+    return run;
+}
+
+/* Layers with a gate and norms, without queries or without keys: no stage adds to most of their gradients. */
+START_TEST(without_tokens_gradients_do_not_show_the_memory)
+{
+    const scene_size sizes[] = {{1, 2, 1, 0, 6, 3, 2}, {2, 2, 2, 4, 0, 3, 2}, {1, 2, 1, 0, 0, 3, 2}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        gradient_case made = {.scene = scene_create(ATTN_F32, s)};
+        scene_layer(&made.scene, &sizes[s], 5);
+        gradient_add_qk_norm(&made.scene, &sizes[s], 4);
+        gradient_add_gate(&made.scene, &sizes[s], 1);
+        made.wanted = gradient_ask(&made.scene);
+        made.wanted.of = gradient_all_of(&made.wanted);
+        gradient_run clean = run_in_used_memory(&made.wanted, 0), used = run_in_used_memory(&made.wanted, 0x41);
+        expect_same_gradients(&clean, &used, "memory with numbers of another request");
+        gradient_run_release(&clean);
+        gradient_run_release(&used);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static bool fits(const attn_gradient_plan *plan, size_t limit)
@@ -351,6 +385,7 @@ CHECK_MAIN("gradient_run")
     tcase_add_test(tests, the_forward_steps_are_those_of_a_plain_run);
     tcase_add_test(tests, selections_of_the_scores_are_slices_of_the_whole);
     tcase_add_test(tests, without_keys_the_gradient_of_queries_is_zero);
+    tcase_add_test(tests, without_tokens_gradients_do_not_show_the_memory);
     tcase_add_test(tests, an_arena_too_small_is_a_clean_refusal);
     tcase_add_test(tests, without_maps_no_memory_grows_with_queries_times_keys);
     tcase_add_test(tests, what_cannot_be_differentiated_is_refused);

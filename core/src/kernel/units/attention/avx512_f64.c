@@ -5,7 +5,7 @@
 #endif
 #define UNIT          attn_attention_avx512_f64
 #define VECTOR_BYTES  64
-#define REGISTER_ROWS 6 /* of 32 registers: 12 sums, 12 sums of sums, 2 vectors of keys */
+#define REGISTER_ROWS 6 /* of 32 registers: 12 sums, 2 vectors of keys */
 #include "kernel/vector/f64.inc.h"
 
 #include "kernel/units/attention/instantiate.inc.h"
