@@ -261,10 +261,11 @@ static inline vec exp_normal(vec x)
     return exp_up_to_highest(x);
 }
 #else
-/* e^x = (1 + the result) 2^n. The lowest bits of *shifted are n. */
+/* e^x = (1 + the result) 2^n. The lowest bits of *shifted are n + EXPONENT_BIAS: the exponent of 2^n. */
+static const REAL exponent_shift = ROUNDING_SHIFT + EXPONENT_BIAS;
 static inline vec exp_less_1(vec x, vec *shifted)
 {
-    const REAL shift = ROUNDING_SHIFT;
+    const REAL shift = exponent_shift;
     *shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to an integer */
     const vec n = *shifted - shift;
     vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
@@ -276,10 +277,10 @@ static inline vec exp_less_1(vec x, vec *shifted)
     return fma_vec(p, r * r, r);
 }
 
-/* 2^n for a normal result. The shift drops all bits of ROUNDING_SHIFT. */
+/* 2^n for a normal result. */
 static inline vec power_of_2(ivec n)
 {
-    return (vec)((n << MANTISSA_BITS) + ((INTEGER)EXPONENT_BIAS << MANTISSA_BITS));
+    return (vec)((n + EXPONENT_BIAS) << MANTISSA_BITS);
 }
 
 static inline vec exp_up_to_highest(vec x)
@@ -287,7 +288,7 @@ static inline vec exp_up_to_highest(vec x)
     vec shifted;
     const vec p = exp_less_1(max_vec(splat(EXP_LOWEST), x), &shifted); /* in this order of arguments NaN stays NaN */
     /* Two factors, because 2^n alone may be out of range; only the second product can round. */
-    const ivec n = (ivec)shifted - (ivec)splat(ROUNDING_SHIFT), half = n >> 1;
+    const ivec n = (ivec)shifted - (ivec)splat(exponent_shift), half = n >> 1;
     const vec first = power_of_2(half);
     return fma_vec(p, first, first) * power_of_2(n - half);
 }
@@ -295,8 +296,8 @@ static inline vec exp_up_to_highest(vec x)
 static inline vec exp_normal(vec x)
 {
     vec shifted;
-    const vec p = exp_less_1(x, &shifted), factor = power_of_2((ivec)shifted);
-    return (vec)((ivec)fma_vec(p, factor, factor) & ~(x < splat(EXP_NORMAL))); /* NaN stays NaN */
+    const vec p = exp_less_1(x, &shifted), factor = (vec)((ivec)shifted << MANTISSA_BITS); /* drops the higher bits */
+    return (vec)((ivec)fma_vec(p, factor, factor) & ~(x < splat(EXP_NORMAL)));             /* NaN stays NaN */
 }
 #endif
 
