@@ -9,7 +9,7 @@
 #include "base/crash.h"
 #include "http/steps.h"
 #include "service/limits.h"
-#include "service/registry/version.h"
+#include "service/registry/model/version.h"
 
 static bool is_late(const struct request *request)
 {
@@ -111,6 +111,10 @@ static attn_status run_service(struct request *request, struct call *call)
     request->flops = call->flops;
     request->owed = call->owed;
     request->held = call->version;
+    if (model_version_of(request->held) != NULL) { /* its answer needs nothing of it, and may be read slowly */
+        version_release(request->held);
+        request->held = NULL;
+    }
     request->is_open = request->is_open && !call->is_guarded;
     return status;
 }

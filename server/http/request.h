@@ -119,7 +119,7 @@ struct request {
     bool may_stream; /* HTTP/1.1: a client can tell a broken answer from a whole one */
     struct refusal refusal;
     struct reply reply;
-    struct version *held; /* the version of a layer or a model that the answer needs; NULL: none */
+    struct version *held; /* the version of a layer, which the answer needs; NULL: none */
     struct request_clock clock;
 };
 

@@ -1,6 +1,7 @@
 /* safetensors.c: reads the header of a safetensors file into a table of views, and writes tensors as such a file. */
 #include "codec/tensor/safetensors.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ static const struct type {
     {"F8_E5M2", 8, ATTN_DTYPE_COUNT},      {"F8_E8M0", 8, ATTN_DTYPE_COUNT},     {"F6_E2M3", 6, ATTN_DTYPE_COUNT},
     {"F6_E3M2", 6, ATTN_DTYPE_COUNT},      {"F4", 4, ATTN_DTYPE_COUNT},
 };
+static_assert((int)ATTN_BOOL + 1 == (int)ATTN_DTYPE_COUNT,
+              "the types that the core does not have come behind all of its own");
 
 /* ---- reading ---- */
 

@@ -11,6 +11,8 @@ import json
 import os
 import pathlib
 import random
+import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -19,6 +21,7 @@ from attnd import Client, Server, wait_until
 from suite import registry
 import tensor_file
 
+DEMO = pathlib.Path(__file__).resolve().parents[3] / "examples" / "train_demo" / "model"
 OWN = pathlib.Path(__file__).resolve().parents[2] / "others" / "models" / "bert"
 FOLDERS = [f"model{i}" for i in range(8)]  # a model is read once a second, so several take turns
 BREAK_SECONDS, CLIENTS = 0.002, 6
@@ -242,3 +245,32 @@ def tokenizers_that_are_rewritten_in_place_are_refused_or_whole(program, rewrite
         requests = [("POST", f"/v1/models/{name}/tokens", {"inputs": {"text": text}}) for name in FOLDERS]
         files = {stage.models / name / "tokenizer.json": i for i, name in enumerate(FOLDERS)}
         stage.rewrite_under_load(files, states, requests, rewrites)
+
+
+def unread_answer(server):
+    """A connection with the beginning of an answer of some megabytes, which its client does not read."""
+    port = int(server.url.rpartition(":")[2])
+    body = json.dumps({"inputs": {"text": ["the animal did not cross the street " * 8] * 60},
+                       "options": {"return": ["attention", "hidden", "logits"]}}).encode()
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    client.connect(("127.0.0.1", port))
+    client.sendall(b"POST /v1/models/m/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                   b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    assert client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
+    return client
+
+
+@check
+def an_answer_that_nobody_reads_holds_no_old_version(program, _):
+    with tempfile.TemporaryDirectory() as folder:
+        present, new, old = (pathlib.Path(folder) / name for name in ("m", ".new", ".old"))
+        shutil.copytree(DEMO, present)
+        with Server(program, environment={"ATTND_MODELS": folder}) as server, unread_answer(server):
+            shutil.copytree(DEMO, new)
+            present.rename(old)
+            new.rename(present)
+            shutil.rmtree(old)
+            maps = pathlib.Path(f"/proc/{server.process.pid}/maps")
+            wait_until(lambda: [line.endswith("(deleted)") for line in maps.read_text().splitlines() if "/m/model.safetensors" in line
+                                or "/.old/model.safetensors" in line] == [False], "the files of the old version are still mapped")
