@@ -202,15 +202,34 @@ bool acceptor_start(struct http_server *server)
     return false;
 }
 
-/* Makes the system drop every SYN from now on, so that no new connection follows the last one in the backlog. */
-static void let_nobody_in(int fd)
+/*
+ * Makes the system drop every SYN from now on, so that no new connection follows the last one in the backlog. Returns
+ * false on a system without filters.
+ */
+static bool let_nobody_in(int fd)
 {
     enum { FLAGS_AT = 13, SYN = 2 };
     struct sock_filter drop_syn[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_AT),
                                      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
                                      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
     const struct sock_fprog program = {.len = ARRAY_LENGTH(drop_syn), .filter = drop_syn};
-    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
+/*
+ * A handshake that has begun ends within HANDSHAKE_MS: a busy system may run its last step late. On a system without
+ * filters new clients could follow for ever, and LOOKS bounds them.
+ */
+enum { HANDSHAKE_MS = 50, LOOKS = 16 };
+
+static void take_the_last(struct http_server *server)
+{
+    struct pollfd listening = {.fd = server->listen_fd, .events = POLLIN};
+    int looks = 0;
+    do {
+        while (take_one(server) == TAKEN)
+            continue;
+    } while (++looks < LOOKS && poll(&listening, 1, HANDSHAKE_MS) > 0);
 }
 
 /*
@@ -225,10 +244,9 @@ void acceptor_stop(struct http_server *server)
         return; /* cannot happen, because no other thread writes to it */
     pthread_join(server->acceptor, NULL);
     close(server->acceptor_wake);
-    let_nobody_in(server->listen_fd);
-    listen(server->listen_fd, 0);
-    while (take_one(server) == TAKEN)
-        continue;
+    if (!let_nobody_in(server->listen_fd))
+        listen(server->listen_fd, 0);
+    take_the_last(server);
     shutdown(server->listen_fd, SHUT_RDWR);
     close(server->listen_fd);
     server->listen_fd = -1;
