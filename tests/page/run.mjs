@@ -1,7 +1,7 @@
 /**
  * run.mjs --attnd PROGRAM [--chromium PROGRAM] [--only WORD] [--times]: the page in a real browser, with a server of its own.
  *
- * Every case gets a fresh context of the browser. --times runs the cases that report times, which need an idle machine.
+ * Every case gets a fresh context of the browser, and a second try. --times runs the cases that report times, which need an idle machine.
  * Times are not judged: machines differ.
  */
 import { existsSync } from "node:fs";
@@ -74,25 +74,30 @@ async function main() {
         browser = await startBrowser(options.chromium);
     const stage = { browser, url: server.url, attnd: options.attnd };
     let failed = 0,
-        passed = 0;
-    const inOrder = async (files) => {
-        for (const [name, run] of await casesOf(files)) {
-            const begun = performance.now(),
-                seconds = () => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
-            try {
-                const report = await run(stage);
-                passed++;
-                console.log(`ok      ${name}, ${seconds()}${report ? ": " + report : ""}`);
-            } catch (problem) {
-                failed++;
-                console.log(`FAILED  ${name}, ${seconds()}\n${String(problem.stack ?? problem).replace(/^/gm, "        ")}`);
-            }
+        passed = 0,
+        again = 0;
+    /** Runs a case, once more when it fails: a browser on a busy machine fails by chance. Each failure is printed. */
+    const isPassed = async (name, run, isLast) => {
+        const begun = performance.now(),
+            seconds = () => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
+        try {
+            const report = await run(stage);
+            console.log(`ok      ${name}, ${seconds()}${report ? ": " + report : ""}`);
+            return true;
+        } catch (problem) {
+            const word = isLast ? "FAILED" : "again ";
+            console.log(`${word}  ${name}, ${seconds()}\n${String(problem.stack ?? problem).replace(/^/gm, "        ")}`);
         }
+        return !isLast && (again++, isPassed(name, run, true));
+    };
+    const inOrder = async (files) => {
+        for (const [name, run] of await casesOf(files)) (await isPassed(name, run, false)) ? passed++ : failed++;
     };
     if (options.times) await inOrder(ALONE);
     else await Promise.all([["modules/texts"], ...LANES].map(inOrder));
     await browser.close();
     await server.stop();
+    if (again > 0) console.log(`cases that failed at first: ${again}`);
     console.log(`test-page: ${passed} passed, ${failed} failed, 0 skipped`);
     return failed === 0 ? 0 : 1;
 }

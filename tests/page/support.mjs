@@ -83,6 +83,7 @@ export async function openPage(stage, options = {}, path = SENTENCE, ready = set
     const page = await context.newPage(),
         wrong = [];
     page.asked = [];
+    page.wrong = wrong;
     context.setDefaultTimeout(20000);
     await page.addInitScript(WATCH);
     page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
@@ -116,6 +117,16 @@ export async function settled(page) {
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
+/** Repeats a check of a picture until it holds: numbers stand before their picture is painted. */
+export async function eventually(check) {
+    for (const end = Date.now() + 20000; ; await new Promise((resolve) => setTimeout(resolve, 50)))
+        try {
+            return await check();
+        } catch (problem) {
+            if (Date.now() > end) throw problem;
+        }
+}
+
 /** Does what is given, and waits for the server's answer to what came of it. */
 export async function answerTo(page, action) {
     const [response] = await Promise.all([
@@ -144,7 +155,10 @@ export async function exported(page, kind, folder, menu = "Export") {
     const [file] = await Promise.all([
         page.waitForEvent("download"),
         page.getByRole("button", { name: kind, exact: true }).click(),
-    ]);
+    ]).catch(async (problem) => {
+        const menus = await page.locator(".menu[open]").allTextContents();
+        throw new Error([`${kind}, with ${menus.length} open menus: ${problem.message}`, ...page.wrong].join("\n"));
+    });
     const path = join(folder, file.suggestedFilename());
     await file.saveAs(path);
     return path;

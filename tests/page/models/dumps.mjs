@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
-import { assertClose, dropFile, exported, inFolder, numberOf, openPage } from "../support.mjs";
+import { assertClose, dropFile, eventually, exported, inFolder, numberOf, openPage } from "../support.mjs";
 import { answerOf, cellOf, colourAt, computed, headCell, openHead, openModels, SENTENCE, sentence } from "./opened.mjs";
 
 const TOKENS = ["a", "cat", "sat", "on", "a"];
@@ -232,9 +232,11 @@ export const cases = {
         await computed(page);
         const cell = page.locator(".headgrid [role=gridcell]"),
             { width, height } = await cell.boundingBox();
-        const colour = await colourAt(page, ".headgrid", 0.01 * width, 0.6 * height);
-        // Viridis in its middle: 0.5 of 0 to 1.
-        assert.ok([0x21, 0x91, 0x8c].every((part, n) => Math.abs(part - colour[n]) < 40), `${colour}`);
+        await eventually(async () => {
+            const colour = await colourAt(page, ".headgrid", 0.01 * width, 0.6 * height);
+            // Viridis in its middle: 0.5 of 0 to 1.
+            assert.ok([0x21, 0x91, 0x8c].every((part, n) => Math.abs(part - colour[n]) < 40), `${colour}`);
+        });
         await page.finish();
         return `${whole} ms, longest task ${Math.round(longest)} ms`;
     },

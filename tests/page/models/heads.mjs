@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assertClose, numberOf, settled, startServer } from "../support.mjs";
+import { assertClose, eventually, numberOf, settled, startServer } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
 import { writeModel } from "./random_model.mjs";
@@ -105,11 +105,13 @@ export const cases = {
                 const [x, y] = [cell.left - box.left + 4, cell.top - box.top + cell.height / 4].map((at) => at * ratio);
                 return Array.from(canvas.getContext("2d").getImageData(Math.round(x), Math.round(y), 1, 1).data);
             });
-        const before = await firstColumn();
-        assert.ok(before[0] > 200 && before[1] > 200, `yellow: ${before}`);
+        await eventually(async () => {
+            const before = await firstColumn();
+            assert.ok(before[0] > 200 && before[1] > 200, `yellow: ${before}`);
+        });
         await page.getByLabel("Without the first token").check();
         await openHead(page, 3, 0);
-        assert.ok((await firstColumn())[2] > 200, "the ground of hidden cells");
+        await eventually(async () => assert.ok((await firstColumn())[2] > 200, "the ground of hidden cells"));
         assert.equal(await cellOf(page, 3, 0), "did → [CLS], left out");
         assert.match(await cellOf(page, 9, 2), /^it → animal, 0\.9/);
         await page.finish();
@@ -119,24 +121,29 @@ export const cases = {
             legend = page.locator(".grid-box .legend");
         /** Of a cell: in the thumbnail of the open head, and in its map. */
         const coloursOf = async (row, col) => {
-            await cellOf(page, row, col);
             const { width, height } = await headCell(page).boundingBox();
             return {
                 thumb: await colourAt(page, ".headgrid", ((col + 0.5) * width) / 14, ((row + 0.5) * height) / 14),
                 map: await colourAt(page, ".headview", 8, 8),
             };
         };
+        /** Goes to a cell, whose colour both have, and have from a check on. */
+        const checkColours = async (row, col, name, isRight) => {
+            await cellOf(page, row, col);
+            await eventually(async () => {
+                const { thumb, map } = await coloursOf(row, col);
+                assert.ok(thumb.every((part, n) => Math.abs(part - map[n]) <= 2), `${name}: ${thumb} / ${map}`);
+                assert.ok(isRight(map), `${name}: ${map}`);
+            });
+        };
         for (const [range, high] of [["full", "1"], ["max", null], ["robust", null], ["log", null]])
             for (const isCut of [false, true]) {
                 await page.getByLabel("Without the first token").setChecked(isCut);
                 await legend.getByRole("combobox", { name: "Range" }).selectOption(range);
                 await openHead(page, 3, 0);
-                const faint = await coloursOf(11, 12), // too → tired, about 1e-7
-                    full = await coloursOf(9, 2); // it → animal, 0.999998
-                for (const [name, { thumb, map }] of Object.entries({ faint, full }))
-                    assert.ok(thumb.every((part, n) => Math.abs(part - map[n]) <= 2), `${range} ${isCut} ${name}: ${thumb} / ${map}`);
-                assert.ok(full.map[0] > 200 && full.map[2] < 60, `${range}: 1 is yellow: ${full.map}`);
-                assert.ok(faint.map[0] < 80 && faint.map[1] < 30, `${range}: 1e-7 is dark: ${faint.map}`);
+                // too → tired, about 1e-7, and it → animal, 0.999998
+                await checkColours(11, 12, `${range} ${isCut}: dark`, ([red, green]) => red < 80 && green < 30);
+                await checkColours(9, 2, `${range} ${isCut}: yellow`, ([red, , blue]) => red > 200 && blue < 60);
                 const ends = await legend.locator("span").allTextContents();
                 if (high) assert.equal(ends[1], high);
                 assert.ok(numberOf(ends[1]) > 0.5, String(ends));
@@ -177,17 +184,21 @@ export const cases = {
             .locator(".head-legend .dot")
             .evaluateAll((dots) => dots.map((dot) => getComputedStyle(dot).backgroundColor));
         assert.notEqual(colours[0], colours[1]);
-        const drawn = await page.locator(".headview .links canvas").evaluate((canvas, wanted) => {
-            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-            const isNear = ([r, g, b], at) => Math.abs(data[at] - r) + Math.abs(data[at + 1] - g) + Math.abs(data[at + 2] - b) < 12;
-            const rgb = wanted.map((colour) => colour.match(/\d+/g).map(Number));
-            return rgb.map((one) => {
-                let count = 0;
-                for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200 && isNear(one, at)) count++;
-                return count;
-            });
-        }, colours);
-        assert.ok(drawn.every((count) => count > 50), String(drawn));
+        const drawn = () =>
+            page.locator(".headview .links canvas").evaluate((canvas, wanted) => {
+                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                const isNear = ([r, g, b], at) => Math.abs(data[at] - r) + Math.abs(data[at + 1] - g) + Math.abs(data[at + 2] - b) < 12;
+                const rgb = wanted.map((colour) => colour.match(/\d+/g).map(Number));
+                return rgb.map((one) => {
+                    let count = 0;
+                    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200 && isNear(one, at)) count++;
+                    return count;
+                });
+            }, colours);
+        await eventually(async () => {
+            const counts = await drawn();
+            assert.ok(counts.every((count) => count > 50), String(counts));
+        });
         await page.locator(".headview .links .tokens button").nth(9).click();
         const said = await spoken(page);
         assert.match(said, /^it → animal 1 \(3·0\), /);

@@ -11,6 +11,7 @@ import {
     choosePreset,
     chooseStep,
     copied,
+    eventually,
     exported,
     focusGrid,
     inFolder,
@@ -187,12 +188,11 @@ export const cases = {
         await show(page, "A");
         await focusGrid(page);
         await settled(page);
-        const ofA = await pixels();
-        ofA.forEach((colour, at) => assert.notEqual(colour, ofB[at], `picture ${at}`));
+        await eventually(async () => (await pixels()).forEach((colour, at) => assert.notEqual(colour, ofB[at], `picture ${at}`)));
         await show(page, "B: now");
         await focusGrid(page);
         await settled(page);
-        assert.deepEqual(await pixels(), ofB);
+        await eventually(async () => assert.deepEqual(await pixels(), ofB));
         await page.finish();
     },
     async "compare: A is never painted or typed into; a change shows B"(stage) {

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { tableOf } from "../../../server/web/maps/colour.js";
-import { choosePreset, openPage, settled } from "../support.mjs";
+import { choosePreset, eventually, openPage, settled } from "../support.mjs";
 
 /** Colour of each cell, a little off its middle where a number may stand. */
 const colours = (page, rows, cols) =>
@@ -44,16 +44,18 @@ export const cases = {
             await page.locator("[role=gridcell]").focus();
             await page.keyboard.press("Control+Home");
             await settled(page);
-            const found = await colours(page, 4, 8),
-                table = tableOf(palette);
-            map.flat().forEach((value, at) =>
-                expected(value, table).forEach((wanted, c) =>
-                    assert.ok(
-                        Math.abs(found[at][c] - wanted) <= 3,
-                        `${palette} [${Math.floor(at / 8)}, ${at % 8}]: ${found[at]} for ${value}`,
+            const table = tableOf(palette);
+            await eventually(async () => {
+                const found = await colours(page, 4, 8);
+                map.flat().forEach((value, at) =>
+                    expected(value, table).forEach((wanted, c) =>
+                        assert.ok(
+                            Math.abs(found[at][c] - wanted) <= 3,
+                            `${palette} [${Math.floor(at / 8)}, ${at % 8}]: ${found[at]} for ${value}`,
+                        ),
                     ),
-                ),
-            );
+                );
+            });
             await choosePreset(page, "three");
         }
         await page.finish();
