@@ -18,12 +18,17 @@ static bool is_memory_short(const struct http_setup *setup)
     return setup->budget != NULL && attn_budget_bytes(setup->budget) > setup->budget_bytes / 20 * 19;
 }
 
+static bool is_useless(const struct http_setup *setup)
+{
+    return setup->layers != NULL && layer_keeper_is_useless(setup->layers);
+}
+
 static unsigned reasons_against(const struct http_server *server)
 {
     return (atomic_load(&server->is_ready) ? 0u : HEALTH_STARTING) |
            (atomic_load(&server->is_draining) ? HEALTH_DRAINING : 0u) |
            (executor_is_full(server->setup.executor, EXECUTOR_NORMAL) ? HEALTH_QUEUE_FULL : 0u) |
-           (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u);
+           (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u) | (is_useless(&server->setup) ? HEALTH_USELESS : 0u);
 }
 
 void probes_answer_ready(struct request *request)

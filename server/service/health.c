@@ -30,7 +30,8 @@ void health_write_ready(unsigned reasons, struct chunks *out)
     } names[] = {{HEALTH_STARTING, "starting"},
                  {HEALTH_DRAINING, "draining"},
                  {HEALTH_QUEUE_FULL, "queue full"},
-                 {HEALTH_MEMORY, "memory nearly used up"}};
+                 {HEALTH_MEMORY, "memory nearly used up"},
+                 {HEALTH_USELESS, "no model or layer can be used"}};
     if (reasons == 0) {
         chunks_text(out, "{\"ready\":true}");
         return;

@@ -18,7 +18,8 @@ enum {
     HEALTH_STARTING = 1,   /* the self-test has not passed yet */
     HEALTH_DRAINING = 2,   /* the process was asked to end */
     HEALTH_QUEUE_FULL = 4, /* one more request would be refused */
-    HEALTH_MEMORY = 8      /* nearly all memory for requests is taken */
+    HEALTH_MEMORY = 8,     /* nearly all memory for requests is taken */
+    HEALTH_USELESS = 16    /* models or layers were deployed, and none can be used */
 };
 void health_write_ready(unsigned reasons, struct chunks *out);
 void health_write_version(const struct health_facts *facts, struct chunks *out);

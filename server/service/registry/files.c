@@ -173,6 +173,12 @@ int layer_files_look(const struct layer_files *files, const char *name, struct f
     return file_look(files->directory, file_name(name, file), identity);
 }
 
+bool layer_files_has_config(const struct layer_files *files)
+{
+    struct file_identity identity;
+    return file_look(files->directory, "config.json", &identity) == 0;
+}
+
 static int map(int fd, size_t size, struct file_bytes *bytes)
 {
     struct mapping *mapping = NULL;

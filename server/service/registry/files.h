@@ -78,6 +78,8 @@ void layer_files_unlock(const struct layer_files *files);
 
 /* Finds the file that has the name now. ENOENT: there is none. */
 int layer_files_look(const struct layer_files *files, const char *name, struct file_identity *identity);
+/* Whether the directory has a config.json, as the checkpoint of a model has. */
+bool layer_files_has_config(const struct layer_files *files);
 /* As file_map does. */
 int layer_files_map(const struct layer_files *files, const char *name, struct file_bytes *bytes,
                     struct file_identity *identity);

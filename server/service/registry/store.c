@@ -157,6 +157,14 @@ static void free_entry(struct registry *store, struct entry *entry)
     free(entry);
 }
 
+static enum registry_state state_of(const struct entry *entry)
+{
+    return entry->is_unloaded         ? REGISTRY_UNLOADED
+           : entry->current != NULL   ? REGISTRY_READY
+           : entry->reason[0] != '\0' ? REGISTRY_BROKEN
+                                      : REGISTRY_UNREAD;
+}
+
 static void fill_row(const struct entry *entry, struct registry_row *row)
 {
     memset(row, 0, sizeof *row);
@@ -166,10 +174,7 @@ static void fill_row(const struct entry *entry, struct registry_row *row)
     row->seen = entry->seen;
     row->statistics = entry->statistics;
     row->is_fixed = entry->current != NULL && entry->current->is_fixed;
-    row->state = entry->is_unloaded         ? REGISTRY_UNLOADED
-                 : entry->current != NULL   ? REGISTRY_READY
-                 : entry->reason[0] != '\0' ? REGISTRY_BROKEN
-                                            : REGISTRY_UNREAD;
+    row->state = state_of(entry);
     if (row->state == REGISTRY_READY)
         row->version = version_keep(entry->current);
 }
@@ -257,6 +262,30 @@ void registry_totals(struct registry *store, thing_kind kind, size_t *count, siz
     *count = store->of_kind[kind];
     *bytes = store->file_bytes;
     pthread_mutex_unlock(&store->lock);
+}
+
+static bool is_deployed(const struct entry *entry, bool with_layers)
+{
+    if (entry->kind == KIND_MODEL)
+        return strcmp(entry->name, DEMO_MODEL_NAME) != 0;
+    return with_layers && (entry->current == NULL || !entry->current->is_fixed);
+}
+
+bool registry_is_useless(struct registry *store, bool with_layers)
+{
+    bool is_any = false, is_used = false;
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->count && !is_used; i++) {
+        const struct entry *entry = store->entries[i];
+        const enum registry_state state = state_of(entry);
+        if (!is_deployed(entry, with_layers))
+            continue;
+        is_any = true;
+        is_used = state == REGISTRY_READY || state == REGISTRY_UNLOADED ||
+                  (state == REGISTRY_UNREAD && entry->kind == KIND_LAYER);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return is_any && !is_used;
 }
 
 bool registry_has_room(struct registry *store, const char *name, size_t bytes)

@@ -78,6 +78,12 @@ size_t registry_page(struct registry *store, thing_kind kind, const char *after,
 /* How many names of the kind there are, and the bytes of the files of all present versions; those of models are not counted. */
 void registry_totals(struct registry *store, thing_kind kind, size_t *count, size_t *bytes);
 
+/*
+ * Whether something was deployed and none of it can be used: models, and with_layers kept layers too. The program's own
+ * model, and the layers of models, do not count. A layer whose file was not read yet counts as one that can be used.
+ */
+bool registry_is_useless(struct registry *store, bool with_layers);
+
 /* Whether there is room for a version of that size under the name. Layers of models take none. */
 bool registry_has_room(struct registry *store, const char *name, size_t bytes);
 /*

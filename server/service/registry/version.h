@@ -15,6 +15,9 @@
 #include "service/call.h"
 #include "service/registry/files.h"
 
+/* The model that the program holds. */
+#define DEMO_MODEL_NAME "demo"
+
 typedef enum { KIND_LAYER, KIND_MODEL, KIND_COUNT } thing_kind;
 
 /* What versions of one kind do. */

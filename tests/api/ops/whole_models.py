@@ -1,8 +1,12 @@
 """
-whole_models.py: requests to whole models, as operators see them: counts, rights and quotas of keys, and no text in the log.
+whole_models.py: requests to whole models, as operators see them: counts, rights and quotas of keys, no text in the log,
+and Pods under KServe.
 """
 
 import json
+import pathlib
+import re
+import shutil
 import tempfile
 
 from accounts import counted, key
@@ -15,6 +19,9 @@ test = registry(TESTS)
 MARK = "sesquipedalian"
 MAPS, TOKENS = "/v1/models/demo/attention", "/v1/models/demo/tokens"
 INFER = "/v2/models/demo/infer"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+RUNTIMES = ROOT / "docker" / "kubernetes" / "kserve" / "runtime.yaml"
+BERT = ROOT / "tests" / "others" / "models" / "bert"
 
 
 def post(server, path, body, token=None):
@@ -100,3 +107,45 @@ def a_run_of_a_model_is_charged(program):
                 assert post(server, path, body, few).status == 200
                 wait_until(lambda: post(server, path, body, few).status == 429, "the run is not owed")
                 assert b"quota of flops" in post(server, path, body, few).body
+
+
+def of_kserve(runtime, name, folder):
+    """What KServe gives a container of that runtime: its arguments and its variables, as settings."""
+    text = next(one for one in RUNTIMES.read_text().split("\n---\n") if f"\n  name: {runtime}\n" in one)
+    variables = dict(re.findall(r"- name: (ATTND_\w+)\n +value: (\S+)\n", text))
+    named = re.search(r'args: \["--model", "(.*)"\]', text)
+    if named:
+        variables["ATTND_MODEL"] = named[1].replace("{{.Name}}", name)
+    return {variable: value.strip('"').replace("/mnt/models", str(folder)) for variable, value in variables.items()
+            if variable != "ATTND_LISTEN"}
+
+
+def readiness(server):
+    reply = server.client().get("/readyz")
+    assert server.client().get("/v2/health/ready").status == reply.status
+    return reply.status, reply.json().get("reasons")
+
+
+@test
+def kserve_serves_a_folder_under_the_name_of_its_service(program):
+    with Server(program, environment=of_kserve("attnd", "my-bert", BERT)) as server:
+        wait_until(lambda: readiness(server) == (200, None), "never ready")
+        assert server.client().get("/v2/models/my-bert/ready").status == 200
+        assert post(server, "/v2/models/my-bert/infer", by_protocol("one")).status == 200
+
+
+@test
+def a_server_that_can_use_nothing_is_not_ready(program):
+    useless = (503, ["no model or layer can be used"])
+    with tempfile.TemporaryDirectory() as folder:
+        with Server(program, environment=of_kserve("attnd", "empty", folder)) as server:
+            wait_until(lambda: readiness(server) == useless, "ready without its model")
+            assert server.client().get("/livez").status == 200
+            shutil.copytree(BERT, folder, dirs_exist_ok=True)
+            wait_until(lambda: readiness(server) == (200, None), "not ready with its model")
+        with Server(program, environment=of_kserve("attnd-layers", "bert", folder)) as server:
+            assert readiness(server) == useless
+            reply = server.client().get("/v1/layers/model")
+            assert reply.status == 409 and "--model NAME=DIR" in reply.json()["detail"], reply.body
+        with Server(program, environment={"ATTND_LAYERS": folder}) as server:
+            assert readiness(server) == (200, None), "here clients can put layers"

@@ -38,6 +38,10 @@ static void note_broken(struct layer_directory *directory, const char *name, con
         log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
+#define CHECKPOINT                                                                                                       \
+    "a config.json stands beside it, so the folder is the checkpoint of a model: serve it by --model NAME=DIR, or make " \
+    "layers of it by attnd import"
+
 /*
  * Reads the file as it is now. When the file is broken, the present version stays, unless it was mapped from that file.
  */
@@ -63,7 +67,7 @@ static void read_file(struct layer_directory *directory, const char *name)
         return;
     }
     if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK) {
-        note_broken(directory, name, &seen, error.message);
+        note_broken(directory, name, &seen, layer_files_has_config(directory->files) ? CHECKPOINT : error.message);
         return;
     }
     version->files = directory->files;

@@ -27,6 +27,11 @@ struct registry *layer_keeper_registry(struct layer_keeper *keeper)
     return keeper->directory.store;
 }
 
+bool layer_keeper_is_useless(struct layer_keeper *keeper)
+{
+    return registry_is_useless(keeper->directory.store, keeper->settings.is_read_only);
+}
+
 struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper)
 {
     return keeper->prepared;

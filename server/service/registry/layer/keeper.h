@@ -35,6 +35,8 @@ void layer_keeper_close(struct layer_keeper *keeper);
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper);
 struct registry *layer_keeper_registry(struct layer_keeper *keeper);
+/* Whether all models, and all layers that clients cannot replace, are broken: see registry_is_useless. */
+bool layer_keeper_is_useless(struct layer_keeper *keeper);
 struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 
 /* The functions below fail as services do: they return ATTN_ERR_… and fill in call->refusal and *call->err. */

@@ -43,7 +43,6 @@ struct model_files {
 ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path,
                                              attn_error *err);
 /* The same for the model that is part of the program, so that a first start without any setting has one. */
-#define DEMO_MODEL_NAME "demo"
 ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
 void model_files_close(struct model_files *files);
 
