@@ -99,13 +99,15 @@ ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const 
  *
  *     z = cap(scale * (norm(activation(x W_d + b_d)) W_o + b_o)),   cap(z) = c tanh(z / c)
  *
- * dense, norm and the cap are optional. Tensors are of the compute type; with ATTN_F32, W_d and W_o may be of 16 bits.
+ * dense, norm and the cap are optional. With dense_is_tanh, tanh stands for activation, as in the pooler of BERT
+ * (Devlin et al. 2019); layers have no such activation. Tensors are of the compute type; with ATTN_F32, W_d and W_o may be of 16 bits.
  */
 typedef struct {
     attn_dtype compute;
     attn_layout dense_layout, output_layout;
     attn_affine dense;
     attn_activation activation; /* of dense */
+    bool dense_is_tanh;
     attn_token_norm norm;
     double scale;       /* of x W_o, before b_o is added; 0 means 1 */
     attn_affine output; /* (d, words) in layout in_out */
@@ -117,6 +119,48 @@ size_t attn_prediction_head_bytes(const attn_prediction_head *head, size_t rows,
 ATTN_MUST_CHECK attn_status attn_predict(const attn_prediction_head *head, const attn_tensor *input,
                                          const attn_runtime *runtime, attn_arena *arena, attn_tensor *scores,
                                          attn_error *err);
+
+/* ---- classes ---- */
+
+typedef enum {
+    ATTN_CLASSES_SOFTMAX, /* one class is right: p_i = exp(z_i) / sum_j exp(z_j) */
+    ATTN_CLASSES_SIGMOID, /* each class is right or not: p_i = 1 / (1 + exp(-z_i)) */
+} attn_class_rule;
+
+/*
+ * The probabilities of classes from their logits z: rows of count numbers, both of the compute type, contiguous, and
+ * apart or the same. Once runtime is cancelled, the results are incomplete: the caller asks for that.
+ */
+void attn_class_probabilities(attn_class_rule rule, attn_dtype compute, size_t rows, size_t count, const void *logits,
+                              void *probabilities, const attn_runtime *runtime);
+
+/* The tokens from first to last, both included. */
+typedef struct {
+    size_t first, last;
+    double probability; /* of first as a start, times that of last as an end */
+} attn_answer;
+
+/*
+ * The answer to a question: of all first <= last that may be chosen, those with the largest starts[first] + ends[last].
+ * Probabilities are a softmax over the tokens that may be chosen. Each array has count elements; may NULL: all may be
+ * chosen. The first of equal spans wins. False: no span has a finite sum.
+ */
+ATTN_MUST_CHECK bool attn_best_span(size_t count, const double *starts, const double *ends, const bool *may,
+                                    attn_answer *span);
+
+/* How the vectors of all tokens become one (Reimers and Gurevych 2019, section 3). n is the number of tokens. */
+typedef enum {
+    ATTN_POOL_FIRST,     /* that of the first token */
+    ATTN_POOL_LAST,      /* that of the last token */
+    ATTN_POOL_MEAN,      /* sum / n */
+    ATTN_POOL_MEAN_SQRT, /* sum / sqrt(n) */
+    ATTN_POOL_MAX,       /* the largest number of each feature */
+} attn_pooling;
+
+/* input is (n, d), contiguous, of the compute type, n at least 1; pooled receives d numbers of the same type. */
+void attn_pool_tokens(attn_pooling pool, const attn_tensor *input, void *pooled);
+/* Divides the vector by its Euclidean length, as torch.nn.functional.normalize does: by at least 1e-12. */
+void attn_normalize_vector(attn_dtype compute, size_t d, void *vector);
 
 ATTN_END_C
 

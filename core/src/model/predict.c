@@ -71,6 +71,31 @@ static attn_status score(const attn_prediction_head *head, const attn_tensor *in
     return attn_is_cancelled(runtime) ? attn_fail_stopped(err) : ATTN_OK;
 }
 
+/* ---- dense ---- */
+
+struct tanh_run {
+    const attn_tensor *inner;
+};
+
+static void tanh_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const attn_tensor *inner = ((const struct tanh_run *)argument)->inner;
+    const size_t end = attn_min(attn_tensor_count(inner), (index + 1) * TASK_NUMBERS);
+    for (size_t at = index * TASK_NUMBERS; at < end; at++)
+        attn_number_put(inner->data, inner->dtype, at, tanh(attn_number_get(inner->data, inner->dtype, at)));
+}
+
+static void activate(const attn_prediction_head *head, attn_tensor *inner, const attn_runtime *runtime)
+{
+    struct tanh_run run = {inner};
+    if (head->dense_is_tanh)
+        attn_spread(runtime, attn_ceil_div(attn_tensor_count(inner), TASK_NUMBERS), tanh_task, &run);
+    else if (head->activation != ATTN_ACTIVATION_NONE)
+        attn_numbers_activate(head->activation, inner->dtype, attn_tensor_count(inner), inner->data, NULL, inner->data,
+                              runtime);
+}
+
 static attn_status predict(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
                            attn_arena *arena, attn_tensor *scores, attn_error *err)
 {
@@ -78,9 +103,8 @@ static attn_status predict(const attn_prediction_head *head, const attn_tensor *
     attn_status status = ATTN_OK;
     if (head->dense.weight != NULL)
         status = attn_dense(&head->dense, head->dense_layout, input, runtime, arena, &inner, err);
-    if (status == ATTN_OK && head->dense.weight != NULL && head->activation != ATTN_ACTIVATION_NONE)
-        attn_numbers_activate(head->activation, inner.dtype, attn_tensor_count(&inner), inner.data, NULL, inner.data,
-                              runtime);
+    if (status == ATTN_OK && head->dense.weight != NULL)
+        activate(head, &inner, runtime);
     if (status == ATTN_OK)
         status = attn_token_norm_run(&head->norm, &inner, runtime, arena, &normed, err);
     return status == ATTN_OK ? score(head, &normed, runtime, arena, scores, err) : status;

@@ -21,9 +21,14 @@
  *                         "norm", "projection", "patches"}; "last": positions are added behind the projection
  *              norm       {"type", "eps", "weights"}; likewise every norm
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
- *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap", "of"}
- *              ignored    patterns of tensors that a file may have beside the model
+ *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap"}, of words
+ *              classes    {ENDING: head}: of a model whose architectures[0] ends in ENDING, in place of "head". "reads":
+ *                         "first", "last" or "end" (model_reads); "spans": true for answers to questions
+ *              ignored    patterns of tensors that a file may have beside the model: buffers, copies
  *              Names of tensors stand behind the prefix of the modules, or behind a shorter one.
+ *   "classes"  beside the entries: the same for those that name no such ending themselves
+ *   "heads"    beside the entries: patterns of tensors of heads that are not run. So is a tensor when no used one has the
+ *              first part of its name
  *   "refused"  beside the entries: the types that attnd cannot run, by what they are
  *   "defaults" values of members that a configuration may lack (architecture.h)
  *   "requires" values of the configuration without which attnd cannot run such a model (architecture.h)
@@ -32,6 +37,8 @@
 #ifndef CODEC_CHECKPOINT_DESCRIPTION_H
 #define CODEC_CHECKPOINT_DESCRIPTION_H
 
+#include "attn/model.h"
+#include "codec/bytes/chunks.h"
 #include "codec/checkpoint/find.h"
 #include "codec/request/kept_layer.h"
 
@@ -83,6 +90,17 @@ struct model_stack {
     bool norm_in_hidden;    /* "hidden" of the last layer is behind the norm */
 };
 
+/* The tokens that a head reads, each for itself. */
+typedef enum {
+    MODEL_READS_ALL,
+    MODEL_READS_FIRST,
+    MODEL_READS_LAST, /* the last one that is no padding; of given vectors, the last one */
+    MODEL_READS_END,  /* of a decoder, the place of the last end token of the encoder's input */
+} model_reads;
+
+/* By what classes become probabilities; regression has none. */
+typedef enum { MODEL_PROBLEM_ONE_OF, MODEL_PROBLEM_EACH, MODEL_PROBLEM_REGRESSION } model_problem;
+
 /* As attn_prediction_head (attn/model.h), on the last stack. */
 struct model_head {
     /*
@@ -91,24 +109,44 @@ struct model_head {
      */
     struct envelope_source source;
     struct kept_layer_facts facts; /* layout and compute alone, for prepared weights */
-    const char *activation;        /* of dense: "gelu"; NULL: none */
+    const char *activation;        /* of dense: "gelu", "tanh"; NULL: none */
     attn_norm_type norm;
     double norm_eps, scale, softcap; /* softcap 0: none */
-    bool is_of_first;                /* it reads the first token alone, as classes of images do */
-    size_t words;                    /* rows of output */
+    model_reads reads;
+    size_t words; /* rows of output: words of the vocabulary, or classes */
+    bool is_of_classes;
+    bool is_of_spans; /* its two classes are starts and ends of answers */
+    model_problem problem;
+    const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
 };
+
+enum { MODEL_IGNORED_MAX = 64 };
 
 struct checkpoint_model {
     const char *type, *architecture; /* "bert", "BertForMaskedLM" or "" */
     struct model_stack stacks[2];    /* an encoder comes before its decoder */
     size_t stack_count;
     bool has_head;
-    bool has_classes; /* by its architecture: the model's own head is not run, and has_head is false */
+    bool has_unknown_classes; /* its architecture ends in a head of classes that is not run, and has_head is false */
     struct model_head head;
-    size_t longest;                    /* tokens; 0: the model has no limit */
-    int64_t pad_id, decoder_start_id;  /* -1: none */
-    size_t parameters, tensors, slots; /* numbers in all tensors that are used; those tensors */
-    size_t copied_bytes;               /* of the tensors that are no views of the files */
+    const char **ignored; /* names of tensors of heads that are not run, at most MODEL_IGNORED_MAX */
+    size_t ignored_count;
+    size_t longest;                           /* tokens; 0: the model has no limit */
+    int64_t pad_id, end_id, decoder_start_id; /* -1: none */
+    size_t parameters, tensors, slots;        /* numbers in all tensors that are used; those tensors */
+    size_t copied_bytes;                      /* of the tensors that are no views of the files */
+};
+
+/* Appends ["NEGATIVE", …], of a head of classes. */
+void model_write_labels(const struct model_head *head, struct chunks *out);
+/* The most bytes of that list. */
+size_t model_labels_bound(const struct model_head *head);
+
+/* How sentence-transformers makes one vector of the output of all tokens. */
+struct model_pooling {
+    bool is_there;
+    attn_pooling pool;
+    bool normalizes; /* to the length 1 */
 };
 
 /*

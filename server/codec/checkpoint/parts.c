@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/checkpoint/expression.h"
 
 enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16 };
@@ -400,9 +402,56 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
         .norm_eps = tensors.norm.eps,
         .scale = model_number(reader, template, "scale", 1),
         .softcap = model_number(reader, template, "softcap", 0),
-        .is_of_first = json_is_true(json_object_get(template, "of_first")),
         .words = output->shape[0],
     };
     *has_head = true;
     return ok;
+}
+
+/* ---- a head of classes ---- */
+
+/* Where the configuration names no problem, transformers takes one class for a yes or no. */
+static model_problem read_problem(const struct model_reader *reader, size_t classes)
+{
+    const char *type = json_tree_word(json_object_get(reader->config, "problem_type"));
+    if (type != NULL && strcmp(type, "regression") == 0)
+        return MODEL_PROBLEM_REGRESSION;
+    const bool is_each = type != NULL && strcmp(type, "multi_label_classification") == 0;
+    return is_each || classes == 1 ? MODEL_PROBLEM_EACH : MODEL_PROBLEM_ONE_OF;
+}
+
+/* The labels that id2label has: {"0": "negative", …}. */
+static bool read_labels(struct model_reader *reader, struct model_head *head)
+{
+    const char **labels = attn_arena_take_zeroed(reader->arena, head->words, sizeof *labels);
+    const char *key;
+    json_t *label;
+    head->labels = labels;
+    if (labels == NULL)
+        return outcome_no_memory(reader->outcome);
+    json_object_foreach(json_object_get(reader->config, "id2label"), key, label)
+    {
+        char *end;
+        const unsigned long long id = strtoull(key, &end, 10);
+        if (json_tree_word(label) == NULL || key[0] < '0' || key[0] > '9' || *end != '\0' || id >= head->words)
+            continue;
+        labels[id] = attn_arena_copy_text(reader->arena, json_string_value(label), json_string_length(label));
+        if (labels[id] == NULL)
+            return outcome_no_memory(reader->outcome);
+    }
+    return true;
+}
+
+bool model_read_classes(struct model_reader *reader, const json_t *template, struct model_head *head)
+{
+    static const char *const names[] = {
+        [MODEL_READS_FIRST] = "first", [MODEL_READS_LAST] = "last", [MODEL_READS_END] = "end"};
+    const char *reads = json_string_value(json_object_get(template, "reads"));
+    for (size_t i = MODEL_READS_FIRST; reads != NULL && i < ARRAY_LENGTH(names); i++)
+        if (strcmp(reads, names[i]) == 0)
+            head->reads = (model_reads)i;
+    head->is_of_classes = true;
+    head->is_of_spans = json_is_true(json_object_get(template, "spans")) && head->words == 2;
+    head->problem = head->reads == MODEL_READS_ALL ? MODEL_PROBLEM_ONE_OF : read_problem(reader, head->words);
+    return read_labels(reader, head);
 }

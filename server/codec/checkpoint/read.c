@@ -250,6 +250,7 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
     model->type = copy_text(reader, json_object_get(reader->config, "model_type"));
     model->architecture = copy_text(reader, json_array_get(json_object_get(reader->config, "architectures"), 0));
     model->pad_id = id_of(reader, "pad_token_id");
+    model->end_id = id_of(reader, "eos_token_id");
     model->decoder_start_id = id_of(reader, "decoder_start_token_id");
     model->copied_bytes = reader->table.copied_bytes;
     if (model->type == NULL || model->architecture == NULL)
@@ -263,42 +264,129 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
     return find_longest(builder, template);
 }
 
-/* A tensor without a place would mean that the model computes something that attnd does not. */
-static bool check_left_over(const struct model_builder *builder, const json_t *table)
+static bool fits_any(const json_t *patterns, const char *name)
 {
-    const struct model_reader *reader = &builder->reader;
-    const json_t *const lists[] = {json_object_get(table, "ignored"),
-                                   json_object_get(json_object_get(builder->entry, "model"), "ignored")};
-    for (size_t i = 0; i < reader->table.count; i++) {
-        bool may_be = reader->table.is_used[i];
-        size_t start, number;
-        for (size_t l = 0; l < ARRAY_LENGTH(lists); l++)
-            for (size_t p = 0; p < json_array_size(lists[l]) && !may_be; p++)
-                may_be = architecture_fits(reader->table.tensors[i].name,
-                                           json_string_value(json_array_get(lists[l], p)), &start, &number);
-        if (!may_be)
+    const json_t *pattern;
+    size_t i, start, number;
+    json_array_foreach((json_t *)(uintptr_t)patterns, i, pattern)
+    {
+        if (architecture_fits(name, json_string_value(pattern), &start, &number))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The end of the tensors from first on whose names begin with the same part, such as "v_head.". Names are sorted, so
+ * these tensors are neighbours. *are_used: the model uses one of them.
+ */
+static size_t end_of_group(const struct tensor_table *table, size_t first, bool *are_used)
+{
+    const char *name = table->tensors[first].name;
+    const size_t length = strcspn(name, ".") + 1; /* with the dot */
+    size_t end = first;
+    *are_used = false;
+    do
+        *are_used |= table->is_used[end++];
+    while (end < table->count && strncmp(table->tensors[end].name, name, length) == 0);
+    return end;
+}
+
+/* Notes a tensor of a head that is not run. All names live as long as the checkpoint. */
+static void add_ignored(struct checkpoint_model *model, const char *name)
+{
+    if (model->ignored_count < MODEL_IGNORED_MAX)
+        model->ignored[model->ignored_count++] = name;
+}
+
+/*
+ * A tensor without a place would mean that the model computes something that attnd does not. A head behind the last layer
+ * changes nothing before it: it is one of the known heads, or nothing that is used has the first part of its name.
+ */
+static bool check_left_over(struct model_builder *builder, const json_t *table)
+{
+    const struct tensor_table *tensors = &builder->reader.table;
+    const json_t *const heads = json_object_get(table, "heads"), *const ignored = json_object_get(table, "ignored"),
+                        *const own = json_object_get(json_object_get(builder->entry, "model"), "ignored");
+    bool are_used = false;
+    builder->model->ignored =
+        attn_arena_take(builder->reader.arena, MODEL_IGNORED_MAX, sizeof *builder->model->ignored);
+    if (builder->model->ignored == NULL)
+        return outcome_no_memory(builder->reader.outcome);
+    for (size_t i = 0, end = 0; i < tensors->count; i++) {
+        const char *name = tensors->tensors[i].name;
+        if (i == end)
+            end = end_of_group(tensors, i, &are_used);
+        if (tensors->is_used[i] || fits_any(ignored, name) || fits_any(own, name))
+            continue;
+        if (are_used && !fits_any(heads, name))
             return outcome_fail(
-                reader->outcome, ATTN_ERR_VALUE, NULL,
+                builder->reader.outcome, ATTN_ERR_VALUE, NULL,
                 "the tensor %.150s has no place in a model of this kind: attnd would compute something else "
                 "than the model does",
-                reader->table.tensors[i].name);
+                name);
+        add_ignored(builder->model, name);
     }
     return true;
 }
 
-/*
- * Whether the architecture ends in a head of classes or scores. Its decoder may still share a matrix of words with the
- * embedding, whose logits are not the model's answer. The classes of images have a template of their own.
- */
-static bool ends_in_classes(const struct checkpoint_model *model)
+/* ---- the head ---- */
+
+static bool ends_in(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), ending_length = strlen(ending);
+    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+/* The template for the ending of the architecture's name. NULL: there is none. */
+static const json_t *find_ending(const json_t *templates, const char *architecture)
+{
+    const char *ending;
+    json_t *template;
+    json_object_foreach((json_t *)(uintptr_t)templates, ending, template)
+    {
+        if (ends_in(architecture, ending))
+            return template;
+    }
+    return NULL;
+}
+
+/* Whether the architecture is named like those that end in a head of classes or scores, and not of words. */
+static bool ends_in_classes(const char *architecture)
 {
     static const char *const heads[] = {
         "Classification", "Classifier", "QuestionAnswering", "MultipleChoice", "NextSentencePrediction", "Regression",
         "Reward",         "Ranking"};
     bool ends = false;
     for (size_t i = 0; i < ARRAY_LENGTH(heads) && !ends; i++)
-        ends = strstr(model->architecture, heads[i]) != NULL;
-    return ends && model->stacks[0].embedding.words.data != NULL;
+        ends = strstr(architecture, heads[i]) != NULL;
+    return ends;
+}
+
+/*
+ * The architecture decides first: a model that ends in classes may still share a matrix of words with its embedding,
+ * which transformers then does not run. Images have no words, so their file decides.
+ */
+static bool make_head(struct model_builder *builder, const json_t *table, const json_t *template, size_t width)
+{
+    struct checkpoint_model *model = builder->model;
+    struct model_reader *reader = &builder->reader;
+    const attn_tensor *words = &model->stacks[0].embedding.words;
+    const char *architecture = words->data != NULL
+                                   ? json_tree_word(json_array_get(json_object_get(reader->config, "architectures"), 0))
+                                   : "ForImageClassification";
+    const json_t *head = NULL;
+    if (architecture != NULL)
+        head = find_ending(json_object_get(template, "classes"), architecture);
+    if (architecture != NULL && head == NULL)
+        head = find_ending(json_object_get(table, "classes"), architecture);
+    const bool is_of_classes = head != NULL;
+    model->has_unknown_classes = words->data != NULL && architecture != NULL && ends_in_classes(architecture);
+    if (!is_of_classes && !model->has_unknown_classes)
+        head = json_object_get(template, "head");
+    bool ok = model_read_head(reader, head, words, width, &model->head, &model->has_head);
+    model->has_unknown_classes &= !model->has_head;
+    return ok && (!is_of_classes || !model->has_head || model_read_classes(reader, head, &model->head));
 }
 
 /* ---- the model ---- */
@@ -306,17 +394,11 @@ static bool ends_in_classes(const struct checkpoint_model *model)
 static bool build(struct model_builder *builder, const json_t *table)
 {
     const json_t *template = json_object_get(builder->entry, "model");
-    struct checkpoint_model *model = builder->model;
     size_t width = 0;
     bool ok = find_prefix(builder);
     ok = ok && make_stacks(builder, template, &width);
-    ok = ok && model_read_head(&builder->reader, json_object_get(template, "head"), &model->stacks[0].embedding.words,
-                               width, &model->head, &model->has_head);
+    ok = ok && make_head(builder, table, template, width);
     ok = ok && find_facts(builder, template);
-    if (ok) {
-        model->has_classes = ends_in_classes(model);
-        model->has_head = model->has_head && !model->has_classes;
-    }
     return ok && check_left_over(builder, table);
 }
 

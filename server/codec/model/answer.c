@@ -99,6 +99,10 @@ static void write_value(const struct model_answer *answer, const struct model_ou
         chunks_format(out, ",\"%s\":", output->spellings[i].name + object_length(output) + 1);
         write_words(output, &output->spellings[i], 0, &ids, out);
     }
+    if (output->beside.name == NULL)
+        return;
+    chunks_format(out, ",\"%s\":", output->beside.name + object_length(output) + 1);
+    output->beside.write(output->beside.context, out);
 }
 
 static void write_outputs(const struct model_answer *answer, const attn_runtime *runtime, struct chunks *out)
@@ -147,7 +151,7 @@ static void write_json(const struct model_answer *answer, const attn_runtime *ru
 
 /* ---- a file of tensors ---- */
 
-enum { MODEL_TEXTS_MAX = MODEL_FACTS_MAX + MODEL_OUTPUTS_MAX * MODEL_SPELLINGS_MAX };
+enum { MODEL_TEXTS_MAX = MODEL_FACTS_MAX + MODEL_OUTPUTS_MAX * (MODEL_SPELLINGS_MAX + 1) };
 
 static size_t list_entries(const struct model_answer *answer, struct safetensors_entry entries[MODEL_OUTPUTS_MAX])
 {
@@ -166,15 +170,27 @@ static size_t list_facts(const struct model_answer *answer, struct safetensors_t
     return answer->fact_count;
 }
 
+static struct safetensors_text text_named(const char *name, struct chunks *text, struct chunks *out)
+{
+    const char *json = chunks_join(text);
+    out->is_ok = out->is_ok && json != NULL;
+    return (struct safetensors_text){name, json != NULL ? json : "", text->total_bytes};
+}
+
 static struct safetensors_text text_of_words(const struct model_output *output, const struct model_spelling *spelling,
                                              struct chunks *out)
 {
     struct chunks words = chunks_begin(out->arena);
     const int64_t *ids = output->tensor.data;
     write_words(output, spelling, 0, &ids, &words);
-    const char *json = chunks_join(&words);
-    out->is_ok = out->is_ok && json != NULL;
-    return (struct safetensors_text){spelling->name, json != NULL ? json : "", words.total_bytes};
+    return text_named(spelling->name, &words, out);
+}
+
+static struct safetensors_text text_beside(const struct model_beside *beside, struct chunks *out)
+{
+    struct chunks text = chunks_begin(out->arena);
+    beside->write(beside->context, &text);
+    return text_named(beside->name, &text, out);
 }
 
 /* The facts, and the words of ids, which are no tensors. */
@@ -186,6 +202,8 @@ static size_t list_texts(const struct model_answer *answer, struct safetensors_t
         const struct model_output *output = &answer->outputs[i];
         for (size_t s = 0; s < spellings_of(output); s++)
             texts[count++] = text_of_words(output, &output->spellings[s], out);
+        if (output->beside.name != NULL)
+            texts[count++] = text_beside(&output->beside, out);
     }
     return count;
 }
@@ -218,6 +236,7 @@ static size_t json_bound(const struct model_answer *answer)
         bound = bound_add(bound, 1, OUTPUT_BYTES);
         bound = bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
         bound = bound_add(bound, 1, words_bound(output, WORD_BYTES));
+        bound = bound_add(bound, 1, output->beside.bound);
     }
     for (size_t i = 0; i < answer->fact_count; i++)
         bound = bound_add(bound, 1, strlen(answer->facts[i].json));
@@ -232,6 +251,7 @@ static size_t file_bound(const struct model_answer *answer)
     for (size_t i = 0; i < answer->output_count; i++) {
         bound = bound_add(bound, MODEL_SPELLINGS_MAX, OUTPUT_BYTES);
         bound = bound_add(bound, 1, words_bound(&answer->outputs[i], TWICE_ESCAPED_WORD_BYTES));
+        bound = bound_add(bound, 2, answer->outputs[i].beside.bound); /* JSON in a string of JSON */
     }
     return bound;
 }

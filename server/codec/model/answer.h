@@ -23,16 +23,25 @@ struct model_spelling {
     void *context;
 };
 
+/* A member of the same object that is no tensor, under a name such as "classes.labels". */
+struct model_beside {
+    const char *name;                                 /* NULL: there is none */
+    void (*write)(void *context, struct chunks *out); /* appends its value as JSON, of at most bound bytes */
+    void *context;
+    size_t bound;
+};
+
 /*
  * One tensor of the answer. A name with a dot ("predictions.ids") is a member of an object; the outputs of one object
  * stand side by side. With spellings, the answer has the words of the ids too, under other names of the same object: JSON
- * in its place, a file in its metadata.
+ * in its place, a file in its metadata. The same holds for beside.
  */
 struct model_output {
     const char *name; /* as long as the answer */
     attn_tensor tensor;
     bool has_scores;                                      /* -infinity, of hidden keys, is written as null */
     struct model_spelling spellings[MODEL_SPELLINGS_MAX]; /* name NULL: there are no further words */
+    struct model_beside beside;
 };
 
 /* A member beside "outputs" and "shapes": its name, and its value as JSON text. */

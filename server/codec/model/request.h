@@ -18,7 +18,9 @@
     X(MODEL_ROLLOUT, "rollout")         /* attn_rollout_layer */                                                       \
     X(MODEL_HEAD_SCORES, "head_scores") /* attn_head_roles */                                                          \
     X(MODEL_PREDICTIONS, "predictions") /* the most probable words */                                                  \
-    X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */
+    X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */                            \
+    X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
+    X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */
 
 typedef enum {
 #define MODEL_RESULT_ENUM(code, name) code,

@@ -8,7 +8,7 @@
 
 /* ---- what a model can return ---- */
 
-enum { FOR_IDS = 1, FOR_HEAD = 2 };
+enum { FOR_WORDS = 1, FOR_HEAD = 2, FOR_CLASSES = 4, FOR_POOLING = 8, LABELS_MAX = 1000 };
 
 /* The values of options.return, and what a model needs for each. With a decoder, an answer has one output of each part. */
 static const struct {
@@ -24,14 +24,22 @@ static const struct {
     {"attention_mean", 0},
     {"rollout", 0},
     {"head_scores", 0},
-    {"predictions", FOR_HEAD | FOR_IDS},
-    {"logit_lens", FOR_HEAD | FOR_IDS},
+    {"predictions", FOR_HEAD | FOR_WORDS},
+    {"logit_lens", FOR_HEAD | FOR_WORDS},
+    {"classes", FOR_CLASSES},
+    {"embedding", FOR_POOLING},
 };
 
-static void write_returns(const struct checkpoint_model *model, struct chunks *out)
+static bool has_classes(const struct checkpoint_model *model)
 {
-    const bool has_words = model->stacks[0].embedding.words.data != NULL;
-    const unsigned has = (has_words ? FOR_IDS : 0) | (model->has_head ? FOR_HEAD : 0);
+    return model->has_head && model->head.is_of_classes;
+}
+
+static void write_returns(const struct model_version *version, struct chunks *out)
+{
+    const struct checkpoint_model *model = &version->model;
+    const unsigned has = (model->has_head ? FOR_HEAD : 0) | (has_classes(model) ? FOR_CLASSES : FOR_WORDS) |
+                         (version->pooling.is_there ? FOR_POOLING : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)
@@ -58,6 +66,17 @@ static void write_count_or_null(struct chunks *out, const char *name, size_t cou
         chunks_format(out, ",\"%s\":%zu", name, count);
     else
         chunks_format(out, ",\"%s\":null", name);
+}
+
+/* Tensors of heads that are not run. */
+static void write_ignored(const struct checkpoint_model *model, struct chunks *out)
+{
+    chunks_text(out, ",\"ignored\":[");
+    for (size_t i = 0; i < model->ignored_count; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_json_string(out, model->ignored[i]);
+    }
+    chunks_text(out, "]");
 }
 
 static void write_facts(const struct model_version *version, struct chunks *out)
@@ -89,8 +108,13 @@ static void write_facts(const struct model_version *version, struct chunks *out)
         chunks_json_string(out, version->tokenizer_reason);
     }
     chunks_text(out, ",\"returns\":[");
-    write_returns(model, out);
+    write_returns(version, out);
     chunks_text(out, "]");
+    if (has_classes(model) && !model->head.is_of_spans && model->head.words <= LABELS_MAX) {
+        chunks_text(out, ",\"labels\":");
+        model_write_labels(&model->head, out);
+    }
+    write_ignored(model, out);
 }
 
 /* Writes the model. Releases the row's version. */

@@ -15,6 +15,7 @@ struct model_version {
     struct model_files files;
     bool is_runnable; /* false: model is empty, and there are only layers */
     struct checkpoint_model model;
+    struct model_pooling pooling;    /* of sentence-transformers */
     struct checkpoint_layers layers; /* its attention modules */
     struct prepared_slot *slots;     /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;

@@ -99,7 +99,7 @@ static attn_status prepare_picture(struct call *call, struct attending *attendin
 static attn_status prepare_form(struct call *call, struct attending *attending)
 {
     struct model_request *request = &attending->work.request;
-    const bool has_target = request->inputs.target != NULL || request->inputs.target_ids != NULL;
+    const bool has_target = model_batch_has_target(attending->work.version, &request->inputs);
     if (is_picture(call))
         return prepare_picture(call, attending, has_target);
     if (!is_view(request))
@@ -302,6 +302,7 @@ static attn_status plan(struct call *call, void *context)
     if (status != ATTN_OK || !has_facts(call, &work->request))
         return status;
     add_spellings(attending);
+    model_classes_name(work);
     return add_facts(work);
 }
 

@@ -257,6 +257,19 @@ static size_t count_ids(const struct making *making, size_t stack)
     return spelled > own ? spelled : own;
 }
 
+/* Ids without offsets, and what a reader should see of them. */
+static attn_status set_given(const struct making *making, size_t stack, size_t item, const int64_t *ids, size_t count)
+{
+    struct text_span *shown;
+    making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = ids};
+    if (making->version->tokenizer == NULL)
+        return ATTN_OK;
+    const attn_status status = take_shown(making, stack, item, &shown);
+    return status == ATTN_OK
+               ? tokenizer_show_ids(making->version->tokenizer, ids, count, making->arena, shown, making->err)
+               : status;
+}
+
 static attn_status take_ids(const struct making *making, size_t stack, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
@@ -274,15 +287,20 @@ static attn_status take_ids(const struct making *making, size_t stack, size_t it
                   given->ids[i], i, limit - 1);
         return attn_expect(making->err, expected, received);
     }
-    attn_status status = check_length(making, field, &count);
-    making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = given->ids};
-    struct text_span *shown;
-    if (status != ATTN_OK || making->version->tokenizer == NULL)
-        return status;
-    status = take_shown(making, stack, item, &shown);
-    return status == ATTN_OK
-               ? tokenizer_show_ids(making->version->tokenizer, given->ids, count, making->arena, shown, making->err)
-               : status;
+    const attn_status status = check_length(making, field, &count);
+    return status == ATTN_OK ? set_given(making, stack, item, given->ids, count) : status;
+}
+
+/* A head of classes behind a decoder: the decoder reads the input again, moved right, as transformers does. */
+static attn_status repeat_input(const struct making *making, size_t item)
+{
+    const struct model_sequence *first = &making->batch->items[item].of[0];
+    int64_t *ids = attn_arena_take(making->arena, first->count, sizeof *ids);
+    if (ids == NULL)
+        return fail_memory(making);
+    ids[0] = making->version->model.decoder_start_id;
+    memcpy(ids + 1, first->ids, (first->count - 1) * sizeof *ids);
+    return set_given(making, 1, item, ids, first->count);
 }
 
 /* ---- images and vectors ---- */
@@ -368,7 +386,21 @@ static attn_status take_second(const struct making *making, size_t item)
     const struct model_inputs *inputs = &making->request->inputs;
     if (inputs->target != NULL)
         return encode(making, 1, item);
-    return inputs->target_ids != NULL ? take_ids(making, 1, item) : ATTN_OK;
+    if (inputs->target_ids != NULL)
+        return take_ids(making, 1, item);
+    return making->kind == MODEL_REQUEST_ATTENTION && model_batch_has_target(making->version, inputs)
+               ? repeat_input(making, item)
+               : ATTN_OK;
+}
+
+bool model_batch_has_target(const struct model_version *version, const struct model_inputs *inputs)
+{
+    const struct checkpoint_model *model = &version->model;
+    if (inputs->target != NULL || inputs->target_ids != NULL)
+        return true;
+    return model->stack_count == 2 && model->has_head && model->head.is_of_classes && model->decoder_start_id >= 0 &&
+           (size_t)model->decoder_start_id < model->stacks[1].embedding.words.shape[0] &&
+           (inputs->text != NULL || inputs->ids != NULL);
 }
 
 static attn_status make_room(const struct making *making)

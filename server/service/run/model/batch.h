@@ -45,6 +45,11 @@ ATTN_MUST_CHECK attn_status model_batch_make(struct model_batch *batch, const st
                                              const struct model_request *request, model_request_kind kind,
                                              attn_arena *arena, attn_error *err);
 
+/*
+ * Whether the second stack runs: the request gives a target, or the model ends in a head of classes, whose decoder then
+ * reads the input again behind decoder_start_token_id.
+ */
+bool model_batch_has_target(const struct model_version *version, const struct model_inputs *inputs);
 /* Whether items have tokens: not when the request gives vectors or images. */
 bool model_batch_has_tokens(const struct model_batch *batch);
 /* The spelling of token i of the item; at NULL: there is none. The model must have a tokenizer. */

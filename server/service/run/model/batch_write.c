@@ -134,7 +134,7 @@ static void write_stacks(const struct model_batch *batch,
                          void (*write)(const struct model_batch *batch, size_t stack, struct chunks *out),
                          struct chunks *out)
 {
-    const bool has_target = batch->inputs->target != NULL || batch->inputs->target_ids != NULL;
+    const bool has_target = model_batch_has_target(batch->version, batch->inputs);
     if (batch->version->model.stack_count < 2) {
         write(batch, 0, out);
         return;

@@ -7,10 +7,15 @@
 
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
 
+bool model_head_reads_one(const struct model_job *job)
+{
+    return job->version->model.head.reads != MODEL_READS_ALL;
+}
+
 size_t model_head_rows(const struct model_job *job, size_t count)
 {
     const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
-    if (job->version->model.head.is_of_first)
+    if (model_head_reads_one(job))
         return 1;
     return attn_selects_all(queries) ? count : queries->count;
 }
@@ -18,7 +23,39 @@ size_t model_head_rows(const struct model_job *job, size_t count)
 /* The tokens of a sequence that the head can score. */
 static size_t head_tokens(const struct model_job *job, size_t count)
 {
-    return job->version->model.head.is_of_first ? 1 : count;
+    return model_head_reads_one(job) ? 1 : count;
+}
+
+/*
+ * As transformers: the last token that is no padding, or the first when all are padding, and without ids the last.
+ */
+static size_t last_word(const struct model_sequence *sequence, int64_t pad_id)
+{
+    size_t last = sequence->count - 1;
+    while (sequence->ids != NULL && pad_id >= 0 && last > 0 && sequence->ids[last] == pad_id)
+        last--;
+    if (sequence->ids != NULL && pad_id >= 0 && sequence->ids[last] == pad_id)
+        last = 0;
+    return last;
+}
+
+size_t model_head_token(const struct model_job *job, size_t item)
+{
+    const struct checkpoint_model *model = &job->version->model;
+    const struct model_sequence *first = &job->items[item].of[0];
+    size_t end = first->ids != NULL ? first->count : 0;
+    switch (model->head.reads) {
+    case MODEL_READS_ALL:
+    case MODEL_READS_FIRST:
+        return 0;
+    case MODEL_READS_LAST:
+        return last_word(&job->items[item].of[job->last_stack], model->pad_id);
+    case MODEL_READS_END:
+        break;
+    }
+    while (end > 0 && first->ids[end - 1] != model->end_id)
+        end--;
+    return end > 0 && end <= job->items[item].of[1].count ? end - 1 : SIZE_MAX;
 }
 
 static double head_numbers(const struct model_head *head)
@@ -65,6 +102,7 @@ static attn_status make_head(struct model_job *job, const struct envelope_source
                                    .output_layout = ATTN_LAYOUT_OUT_IN,
                                    .activation =
                                        attn_activation_from_name(head->activation != NULL ? head->activation : ""),
+                                   .dense_is_tanh = head->activation != NULL && strcmp(head->activation, "tanh") == 0,
                                    .norm = {.type = head->norm, .eps = head->norm_eps},
                                    .scale = head->scale,
                                    .softcap = head->softcap};
@@ -87,11 +125,11 @@ struct head_rows {
 static void choose_rows(const struct model_job *job, size_t first, size_t count, struct head_rows *chosen)
 {
     const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
-    const bool is_all = attn_selects_all(queries) || job->version->model.head.is_of_first;
+    const bool is_all = attn_selects_all(queries) || model_head_reads_one(job);
     chosen->count = 0;
     for (size_t i = 0; i < count && is_all; i++) {
         chosen->rows[chosen->count] = i;
-        chosen->places[chosen->count++] = first + i;
+        chosen->places[chosen->count++] = model_head_reads_one(job) ? 0 : first + i;
     }
     for (size_t i = 0; i < queries->count && !is_all; i++) {
         const size_t row = attn_selected(queries, i);
@@ -171,12 +209,45 @@ static attn_status put_logits(struct model_job *job, const attn_tensor *scores, 
     return ATTN_OK;
 }
 
+/* Starts and ends of answers, and all of them for the best answer, whatever the request selects. */
+static attn_status put_spans(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
+                             size_t first, size_t item)
+{
+    const size_t bytes = attn_dtype_bytes(scores->dtype);
+    const struct model_classes *classes = &job->classes;
+    double *all = classes->spans + 2 * (item * classes->longest + first);
+    for (size_t i = 0; i < chosen->count; i++) {
+        const char *row = (const char *)scores->data + 2 * chosen->rows[i] * bytes;
+        memcpy(row_of(classes->starts, 0, item, 0) + chosen->places[i] * bytes, row, bytes);
+        memcpy(row_of(classes->ends, 0, item, 0) + chosen->places[i] * bytes, row + bytes, bytes);
+    }
+    return attn_convert(all, ATTN_F64, scores->data, scores->dtype, attn_tensor_count(scores), job->err);
+}
+
+static attn_status put_classes(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
+                               size_t item)
+{
+    const struct model_classes *classes = &job->classes;
+    const size_t count = scores->shape[1], bytes = count * attn_dtype_bytes(scores->dtype);
+    const attn_class_rule rule =
+        job->version->model.head.problem == MODEL_PROBLEM_EACH ? ATTN_CLASSES_SIGMOID : ATTN_CLASSES_SOFTMAX;
+    attn_status status = put_logits(job, scores, chosen, item, classes->logits);
+    for (size_t i = 0; i < chosen->count && classes->probabilities != NULL && status == ATTN_OK; i++) {
+        attn_class_probabilities(rule, scores->dtype, 1, count, (const char *)scores->data + chosen->rows[i] * bytes,
+                                 row_of(classes->probabilities, 0, item, chosen->places[i]), job->runtime);
+        if (pace_is_cancelled(job->runtime))
+            status = model_job_fail_cancelled(job);
+    }
+    return status;
+}
+
 /* Scores the tokens from first on, at most HEAD_ROWS of them. */
 static attn_status predict_block(struct model_job *job, const attn_prediction_head *head, const attn_tensor *normed,
                                  size_t first, size_t layer, size_t item, const struct model_words *words,
                                  struct model_output *logits)
 {
-    const size_t left = head_tokens(job, normed->shape[0]) - first, count = left < HEAD_ROWS ? left : HEAD_ROWS;
+    const bool reads_one = model_head_reads_one(job), has_classes = words == &job->predictions;
+    const size_t left = normed->shape[0] - first, most = reads_one ? 1 : HEAD_ROWS, count = left < most ? left : most;
     const size_t d = normed->shape[1];
     const attn_tensor rows = attn_tensor_view((char *)normed->data + first * d * attn_dtype_bytes(normed->dtype),
                                               normed->dtype, 2, (const size_t[]){count, d});
@@ -184,13 +255,17 @@ static attn_status predict_block(struct model_job *job, const attn_prediction_he
     struct head_rows chosen;
     attn_tensor scores;
     choose_rows(job, first, count, &chosen);
-    if (chosen.count == 0)
+    if (chosen.count == 0 && job->classes.spans == NULL)
         return ATTN_OK;
     attn_status status = attn_predict(head, &rows, job->runtime, job->arena, &scores, job->err);
     if (status == ATTN_OK && logits != NULL)
         status = put_logits(job, &scores, &chosen, item, logits);
     if (status == ATTN_OK && words->ids != NULL)
         status = put_words(job, &scores, &chosen, layer, item, words);
+    if (status == ATTN_OK && has_classes && job->classes.logits != NULL)
+        status = put_classes(job, &scores, &chosen, item);
+    if (status == ATTN_OK && has_classes && job->classes.spans != NULL)
+        status = put_spans(job, &scores, &chosen, first, item);
     attn_arena_release(job->arena, mark);
     return status;
 }
@@ -204,8 +279,9 @@ static attn_status predict(struct model_job *job, const struct envelope_source *
 {
     attn_prediction_head head;
     attn_status status = make_head(job, source, &head);
-    const size_t tokens = head_tokens(job, normed->shape[0]);
-    for (size_t first = 0; first < tokens && status == ATTN_OK; first += HEAD_ROWS)
+    if (status == ATTN_OK && model_head_reads_one(job))
+        return predict_block(job, &head, normed, model_head_token(job, item), layer, item, words, logits);
+    for (size_t first = 0; first < normed->shape[0] && status == ATTN_OK; first += HEAD_ROWS)
         status = predict_block(job, &head, normed, first, layer, item, words, logits);
     return status;
 }
@@ -214,7 +290,8 @@ attn_status model_predict(struct model_job *job, const attn_tensor *normed, size
                           const struct model_words *words, struct model_output *logits)
 {
     const struct model_head *head = &job->version->model.head;
-    if (logits == NULL && words->ids == NULL)
+    const bool has_classes = job->classes.logits != NULL || job->classes.spans != NULL;
+    if (logits == NULL && words->ids == NULL && (words != &job->predictions || !has_classes))
         return ATTN_OK;
     struct envelope_source source = head->source;
     const attn_arena_mark mark = attn_arena_mark_here(job->arena);

@@ -77,13 +77,35 @@ ATTN_MUST_CHECK attn_status model_maps_select(struct model_block_run *run, attn_
 
 /* ---- the head and its predictions (head.c) ---- */
 
-/* The rows that logits and predictions of an item have: the selected queries, or one for classes of images. */
+/* Whether the head reads one token of each item. */
+bool model_head_reads_one(const struct model_job *job);
+/* That token. SIZE_MAX: the item has none, because it lacks the end token or its decoder is shorter. */
+size_t model_head_token(const struct model_job *job, size_t item);
+/* The rows that logits and predictions of an item have: the selected queries, or one. */
 size_t model_head_rows(const struct model_job *job, size_t count);
 double model_head_bytes(const struct model_job *job, size_t count);
 double model_head_flops(const struct model_job *job, size_t count);
-/* Scores normed token vectors (count, d), and writes what is wanted: logits and words, at [layer][item] or [item]. */
+/*
+ * Scores normed token vectors (count, d), and writes what is wanted: logits and words, at [layer][item] or [item]; with
+ * job->predictions as words, the classes too.
+ */
 ATTN_MUST_CHECK attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                                           const struct model_words *words, struct model_output *logits);
+
+/* ---- classes, and one vector for each item (classes.c) ---- */
+
+/* Adds the outputs of classes and the embedding, as far as they are wanted. */
+ATTN_MUST_CHECK attn_status model_classes_plan(struct model_job *job);
+double model_classes_bytes(const struct model_job *job);
+/* Takes what the run needs beside the outputs. */
+ATTN_MUST_CHECK attn_status model_classes_begin(struct model_job *job);
+/* Pools the output of the item, (count, d). */
+void model_embedding_put(const struct model_job *job, size_t item, const attn_tensor *output);
+
+/* Adds an output of that shape; prefix may be "" (plan.c). */
+ATTN_MUST_CHECK attn_status model_add_output(struct model_job *job, const char *prefix, const char *name,
+                                             attn_dtype dtype, int rank, const size_t *shape,
+                                             struct model_output **output);
 
 /* ---- copies into the outputs of the batch (copy.c) ---- */
 

@@ -35,6 +35,14 @@ struct model_words {
     struct model_output *ids, *probabilities; /* NULL: not wanted */
 };
 
+/* What a head of classes gives. */
+struct model_classes {
+    struct model_output *logits, *probabilities; /* NULL: not wanted, or the head is of spans or of a regression */
+    struct model_output *starts, *ends;          /* of a head of spans */
+    double *spans;                               /* (batch, longest, 2): all starts and ends */
+    size_t longest;
+};
+
 struct model_job {
     const struct model_version *version;
     const struct model_request *request;
@@ -51,6 +59,8 @@ struct model_job {
     size_t last_stack; /* the last stack that runs */
     struct model_output *output, *logits;
     struct model_words predictions, lens;
+    struct model_classes classes;
+    struct model_output *embedding;
     double time_flops, run_bytes; /* of the run; the bytes include the outputs */
 };
 
@@ -84,6 +94,8 @@ struct model_work {
  * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
 ATTN_MUST_CHECK attn_status model_work_plan(struct model_work *work, bool is_binary);
+/* Adds labels and answers to the outputs of classes; work must outlive the answer. */
+void model_classes_name(struct model_work *work);
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes);
 /* Call this with the outcome: confirms it (registry/version.h), counts the request, and explains a failure. */
 ATTN_MUST_CHECK attn_status model_work_end(struct model_work *work, attn_status status);

@@ -105,9 +105,8 @@ static attn_status make_parts(struct model_job *job)
 
 /* ---- outputs ---- */
 
-/* Adds an output of that shape; prefix may be "". */
-static attn_status add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype, int rank,
-                              const size_t *shape, struct model_output **output)
+attn_status model_add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype, int rank,
+                             const size_t *shape, struct model_output **output)
 {
     char *whole = attn_arena_take(job->arena, NAME_BYTES, 1);
     if (whole == NULL)
@@ -130,11 +129,11 @@ static attn_status add_step(struct model_job *job, struct model_part *part, cons
     attn_status status = ATTN_OK;
     if (keeps_top) {
         snprintf(name, sizeof name, "%s.indices", attn_step_name(step));
-        status = add_output(job, part->prefix, name, ATTN_I64, shown->rank + 1, shape, &part->indices);
+        status = model_add_output(job, part->prefix, name, ATTN_I64, shown->rank + 1, shape, &part->indices);
     }
     snprintf(name, sizeof name, keeps_top ? "%s.weights" : "%s", attn_step_name(step));
     if (status == ATTN_OK)
-        status = add_output(job, part->prefix, name, shown->dtype, shown->rank + 1, shape, &part->steps[step]);
+        status = model_add_output(job, part->prefix, name, shown->dtype, shown->rank + 1, shape, &part->steps[step]);
     if (status == ATTN_OK)
         part->steps[step]->has_scores = attn_step_values(step) == ATTN_VALUES_SCORES;
     return status;
@@ -179,13 +178,13 @@ static attn_status add_readings(struct model_job *job, struct model_part *part)
     const size_t batch = job->request->inputs.batch;
     attn_status status = ATTN_OK;
     if (wants(job, MODEL_ROLLOUT))
-        status = add_output(job, part->prefix, "rollout", compute, 4, (const size_t[]){part->layer_count, batch, n, n},
-                            &part->rollout);
+        status = model_add_output(job, part->prefix, "rollout", compute, 4,
+                                  (const size_t[]){part->layer_count, batch, n, n}, &part->rollout);
     for (int role = 0; role < ATTN_ROLE_COUNT && wants(job, MODEL_HEAD_SCORES) && status == ATTN_OK; role++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "head_scores.%s", attn_head_role_name((attn_head_role)role));
-        status = add_output(job, part->prefix, name, compute, 3, (const size_t[]){part->layer_count, batch, heads},
-                            &part->head_scores[role]);
+        status = model_add_output(job, part->prefix, name, compute, 3,
+                                  (const size_t[]){part->layer_count, batch, heads}, &part->head_scores[role]);
     }
     return status;
 }
@@ -195,7 +194,7 @@ static attn_status add_hidden(struct model_job *job, struct model_part *part)
     const attn_dtype compute = job->request->common.request.options.compute;
     const size_t width = model_width(&job->version->model.stacks[part->stack]);
     const size_t shape[] = {part->layer_count + 1, job->request->inputs.batch, part->longest_queries, width};
-    return wants(job, MODEL_HIDDEN) ? add_output(job, part->prefix, "hidden", compute, 4, shape, &part->hidden)
+    return wants(job, MODEL_HIDDEN) ? model_add_output(job, part->prefix, "hidden", compute, 4, shape, &part->hidden)
                                     : ATTN_OK;
 }
 
@@ -203,10 +202,10 @@ static attn_status fail_headless(const struct model_job *job, model_result_kind 
 {
     const struct checkpoint_model *model = &job->version->model;
     const bool lacks_target = model->has_head;
-    if (model->has_classes)
+    if (model->has_unknown_classes)
         return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"%s\" scores words, and %.80s ends in a head of classes, which is not run yet: ask for "
-                         "\"attention\", \"hidden\" or \"output\"",
+                         "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run, or that its "
+                         "files lack: ask for \"attention\", \"hidden\" or \"output\"",
                          model_result_name(kind), model->architecture);
     return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
                      lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
@@ -225,9 +224,9 @@ static attn_status add_words(struct model_job *job, const char *name, size_t lay
     const int skip = layers == 0 ? 1 : 0;
     char member[NAME_BYTES];
     snprintf(member, sizeof member, "%s.ids", name);
-    const attn_status status = add_output(job, "", member, ATTN_I64, 4 - skip, shape + skip, &words->ids);
+    const attn_status status = model_add_output(job, "", member, ATTN_I64, 4 - skip, shape + skip, &words->ids);
     snprintf(member, sizeof member, "%s.probabilities", name);
-    return status == ATTN_OK ? add_output(job, "", member, compute, 4 - skip, shape + skip, &words->probabilities)
+    return status == ATTN_OK ? model_add_output(job, "", member, compute, 4 - skip, shape + skip, &words->probabilities)
                              : status;
 }
 
@@ -239,19 +238,25 @@ static attn_status add_scores(struct model_job *job)
     for (size_t i = 0; i < 3; i++)
         if (wants(job, kinds[i]) && (!model->has_head || job->last_stack + 1 != model->stack_count))
             return fail_headless(job, kinds[i]);
+    for (size_t i = 1; i < 3; i++)
+        if (wants(job, kinds[i]) && model->head.is_of_classes && model->stacks[0].embedding.words.data != NULL)
+            return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
+                             "\"%s\" are words, and %.80s ends in a head of classes: ask for \"classes\"",
+                             model_result_name(kinds[i]), model->architecture);
     attn_status status = ATTN_OK;
     if (wants(job, MODEL_LOGITS)) {
         const size_t shape[] = {job->request->inputs.batch, model_head_rows(job, part->longest_queries),
                                 model->head.words};
         const size_t classes[] = {shape[0], shape[2]};
-        status = add_output(job, "", "logits", job->request->common.request.options.compute,
-                            model->head.is_of_first ? 2 : 3, model->head.is_of_first ? classes : shape, &job->logits);
+        status = model_add_output(job, "", "logits", job->request->common.request.options.compute,
+                                  model_head_reads_one(job) ? 2 : 3, model_head_reads_one(job) ? classes : shape,
+                                  &job->logits);
     }
     if (status == ATTN_OK && wants(job, MODEL_PREDICTIONS))
         status = add_words(job, "predictions", 0, &job->predictions);
     if (status == ATTN_OK && wants(job, MODEL_LOGIT_LENS))
         status = add_words(job, "logit_lens", part->layer_count, &job->lens);
-    return status;
+    return status == ATTN_OK ? model_classes_plan(job) : status;
 }
 
 static attn_status add_results(struct model_job *job)
@@ -262,7 +267,7 @@ static attn_status add_results(struct model_job *job)
                             model_width(&job->version->model.stacks[job->last_stack])};
     attn_status status = ATTN_OK;
     if (wants(job, MODEL_OUTPUT) || options->want >> ATTN_STEP_OUTPUT & 1)
-        status = add_output(job, "", "output", options->compute, 3, shape, &job->output);
+        status = model_add_output(job, "", "output", options->compute, 3, shape, &job->output);
     return status == ATTN_OK ? add_scores(job) : status;
 }
 
@@ -355,8 +360,10 @@ static attn_status weigh_stack(struct model_job *job, size_t index)
 static void weigh_head(struct model_job *job)
 {
     const struct model_part *part = &job->parts[job->last_stack];
-    const size_t times =
-        (job->logits != NULL || job->predictions.ids != NULL) + (job->lens.ids != NULL ? part->layer_count : 0);
+    const bool has_classes = job->classes.logits != NULL || job->classes.starts != NULL;
+    const size_t times = (job->logits != NULL || job->predictions.ids != NULL || has_classes) +
+                         (job->lens.ids != NULL ? part->layer_count : 0);
+    job->run_bytes += model_classes_bytes(job);
     if (times == 0)
         return;
     job->run_bytes += model_head_bytes(job, part->longest_queries);

@@ -102,6 +102,8 @@ static attn_status show_output(struct model_job *job, size_t item, const attn_te
         memcpy((char *)job->output->tensor.data +
                    item * (size_t)job->output->tensor.stride[0] * attn_dtype_bytes(output->dtype),
                output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
+    if (job->embedding != NULL)
+        model_embedding_put(job, item, output);
     return model_predict(job, output, 0, item, &job->predictions, job->logits);
 }
 
@@ -176,6 +178,8 @@ static attn_status take_outputs(struct model_job *job)
 attn_status model_job_run(struct model_job *job)
 {
     attn_status status = take_outputs(job);
+    if (status == ATTN_OK)
+        status = model_classes_begin(job);
     for (size_t item = 0; item < job->request->inputs.batch && status == ATTN_OK; item++)
         status = run_item(job, item);
     return status;
