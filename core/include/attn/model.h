@@ -154,6 +154,7 @@ typedef enum {
     ATTN_POOL_LAST,      /* that of the last token */
     ATTN_POOL_MEAN,      /* sum / n */
     ATTN_POOL_MEAN_SQRT, /* sum / sqrt(n) */
+    ATTN_POOL_WEIGHTED,  /* sum_i (i + 1) x_i / sum_i (i + 1), with i from 0 */
     ATTN_POOL_MAX,       /* the largest number of each feature */
 } attn_pooling;
 

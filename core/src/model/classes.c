@@ -91,17 +91,19 @@ bool attn_best_span(size_t count, const double *starts, const double *ends, cons
 static double pooled_number(attn_pooling pool, const attn_tensor *input, size_t feature)
 {
     const size_t n = input->shape[0], d = input->shape[1];
-    double sum = 0, largest = -INFINITY;
+    double sum = 0, weights = 0, largest = -INFINITY;
     if (pool == ATTN_POOL_FIRST || pool == ATTN_POOL_LAST)
         return attn_number_get(input->data, input->dtype, (pool == ATTN_POOL_LAST ? n - 1 : 0) * d + feature);
     for (size_t i = 0; i < n; i++) {
         const double number = attn_number_get(input->data, input->dtype, i * d + feature);
-        sum += number;
+        const double weight = pool == ATTN_POOL_WEIGHTED ? (double)(i + 1) : 1;
+        sum += weight * number;
+        weights += weight;
         largest = fmax(largest, number);
     }
     if (pool == ATTN_POOL_MAX)
         return largest;
-    return sum / (pool == ATTN_POOL_MEAN ? (double)n : sqrt((double)n));
+    return sum / (pool == ATTN_POOL_MEAN_SQRT ? sqrt((double)n) : weights);
 }
 
 void attn_pool_tokens(attn_pooling pool, const attn_tensor *input, void *pooled)

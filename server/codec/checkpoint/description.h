@@ -137,6 +137,8 @@ struct checkpoint_model {
     size_t copied_bytes;                      /* of the tensors that are no views of the files */
 };
 
+/* The label of a class, which may be in arena. NULL without memory. */
+const char *model_label(const struct model_head *head, size_t class, attn_arena *arena);
 /* Appends ["NEGATIVE", …], of a head of classes. */
 void model_write_labels(const struct model_head *head, struct chunks *out);
 /* The most bytes of that list. */
@@ -146,8 +148,16 @@ size_t model_labels_bound(const struct model_head *head);
 struct model_pooling {
     bool is_there;
     attn_pooling pool;
-    bool normalizes; /* to the length 1 */
+    bool normalizes;  /* to the length 1 */
+    char reason[200]; /* why the folder's pooling cannot run; "": there is none, or it runs */
 };
+
+/*
+ * Reads modules.json and the config.json of 1_Pooling, each at NULL when the folder has no such file. arena lends memory.
+ * ATTN_ERR_NO_MEMORY; all else that is wrong becomes the reason.
+ */
+ATTN_MUST_CHECK attn_status checkpoint_read_pooling(struct checkpoint_text modules, struct checkpoint_text config,
+                                                    attn_arena *arena, struct model_pooling *pooling, attn_error *err);
 
 /*
  * Describes the model. Everything lives in arena, and the tensors are views of the checkpoint's, which is sorted.

@@ -1,8 +1,17 @@
 /* labels.c: the labels of the classes of a head. */
+#include <stdio.h>
 #include <string.h>
 
 #include "codec/bytes/bound.h"
 #include "codec/checkpoint/description.h"
+
+const char *model_label(const struct model_head *head, size_t class, attn_arena *arena)
+{
+    char text[32];
+    if (head->labels[class] != NULL)
+        return head->labels[class];
+    return attn_arena_copy_text(arena, text, (size_t)snprintf(text, sizeof text, "LABEL_%zu", class));
+}
 
 void model_write_labels(const struct model_head *head, struct chunks *out)
 {

@@ -84,7 +84,7 @@ static void write_output(const struct oip_output *output, const struct oip_sent 
                          struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"");
-    write_upper(output->step == OIP_TOKENS ? "tokens" : attn_step_name(output->step), out);
+    write_upper(oip_output_name(output->step), out);
     chunks_format(out, "\",\"datatype\":\"%s\",\"shape\":[", datatype_of(sent));
     write_shape(&sent->tensor, out);
     if (output->is_binary) {

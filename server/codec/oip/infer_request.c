@@ -34,6 +34,35 @@ static attn_step output_named(const struct oip_decoder *d, const char *name)
     return ATTN_STEP_COUNT;
 }
 
+/* What a whole model has besides steps, in the order of OIP_TOKENS and those that follow it. */
+static const struct {
+    const char *name, *capitals, *needs;
+    unsigned has;
+} besides[] = {{"tokens", "TOKENS", "a tokenizer", OIP_HAS_TOKENS},
+               {"classes", "CLASSES", "a head of classes", OIP_HAS_CLASSES},
+               {"labels", "LABELS", "a head of classes", OIP_HAS_CLASSES},
+               {"embedding", "EMBEDDING", "the pooling of sentence-transformers", OIP_HAS_EMBEDDING}};
+
+const char *oip_output_name(attn_step step)
+{
+    return (int)step < OIP_TOKENS ? attn_step_name(step) : besides[(int)step - OIP_TOKENS].name;
+}
+
+static attn_status read_other_output(struct oip_decoder *d, const struct node *name, attn_step *step)
+{
+    const char *text = json_tree_word(name->json);
+    for (size_t i = 0; i < ARRAY_LENGTH(besides); i++) {
+        if (strcmp(text, besides[i].capitals) != 0)
+            continue;
+        *step = (attn_step)(OIP_TOKENS + i);
+        return (d->has & besides[i].has) != 0
+                   ? ATTN_OK
+                   : node_fail(&d->decoder.reading, name, ATTN_ERR_FIELD,
+                               "is %s, which needs %s, and this model has none", text, besides[i].needs);
+    }
+    return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION, TOKENS, CLASSES, LABELS or EMBEDDING");
+}
+
 static attn_status read_output_name(struct oip_decoder *d, const struct node *name, attn_step *step)
 {
     const char *text = json_tree_word(name->json);
@@ -42,12 +71,7 @@ static attn_status read_output_name(struct oip_decoder *d, const struct node *na
         return ATTN_OK;
     if (!d->is_whole)
         return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or another step in capitals");
-    if (strcmp(text, "TOKENS") != 0)
-        return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or TOKENS");
-    *step = OIP_TOKENS;
-    return d->has_tokenizer ? ATTN_OK
-                            : node_fail(&d->decoder.reading, name, ATTN_ERR_FIELD,
-                                        "is TOKENS, which needs a tokenizer, and this model has none");
+    return read_other_output(d, name, step);
 }
 
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
@@ -81,8 +105,10 @@ static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_reques
     request->outputs[0] = (struct oip_output){ATTN_STEP_OUTPUT, d->is_binary_output};
     request->outputs[1] = (struct oip_output){ATTN_STEP_ATTENTION, d->is_binary_output};
     request->output_count = 2;
-    if (d->has_tokenizer)
-        request->outputs[request->output_count++] = (struct oip_output){OIP_TOKENS, d->is_binary_output};
+    for (size_t i = 0; i < ARRAY_LENGTH(besides); i++)
+        if ((d->has & besides[i].has) != 0)
+            request->outputs[request->output_count++] =
+                (struct oip_output){(attn_step)(OIP_TOKENS + i), d->is_binary_output};
 }
 
 static attn_status read_outputs(struct oip_decoder *d, const struct node *root, struct oip_request *request)
@@ -276,10 +302,16 @@ static attn_status list_outputs(const struct oip_request *request, json_t *optio
     json_t *names = json_array();
     size_t count = 0;
     for (size_t i = 0; i < request->output_count; i++) {
-        if (request->outputs[i].step == OIP_TOKENS)
+        const int step = (int)request->outputs[i].step;
+        if (step == OIP_TOKENS || step == OIP_LABELS)
             continue;
         count++;
-        if (json_array_append_new(names, json_string(attn_step_name(request->outputs[i].step))) != 0)
+        if (json_array_append_new(names, json_string(oip_output_name(request->outputs[i].step))) != 0)
+            break;
+        if (step != OIP_CLASSES) /* a regression and questions have logits alone */
+            continue;
+        count++;
+        if (json_array_append_new(names, json_string("logits")) != 0)
             break;
     }
     if (count == 0 && json_array_append_new(names, json_string(attn_step_name(ATTN_STEP_OUTPUT))) == 0)
@@ -514,12 +546,11 @@ attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const 
     return decode_body(&d, body, bytes, json_bytes, raw, request);
 }
 
-attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, bool has_tokenizer, attn_arena *arena,
+attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, unsigned has, attn_arena *arena,
                              struct oip_request *request, attn_error *err)
 {
-    struct oip_decoder d = {.decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err),
-                            .is_whole = true,
-                            .has_tokenizer = has_tokenizer};
+    struct oip_decoder d = {
+        .decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err), .is_whole = true, .has = has};
     d.decoder.reading.silent = "inputs";
     return decode_body(&d, body, bytes, json_bytes, NULL, request);
 }

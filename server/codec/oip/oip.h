@@ -14,7 +14,8 @@
  *               headers, here and on tensors, are ignored, because they are hints to other servers.
  *
  * A whole model has the inputs TEXT (BYTES: texts, one for each item) or IDS (INT64: (len) or (batch, len)), and the
- * outputs OUTPUT, ATTENTION and TOKENS (BYTES, (batch, len)). Its parameters are the options of a request to a model.
+ * outputs OUTPUT, ATTENTION and TOKENS (BYTES, (batch, len)); with a head of classes also CLASSES (FP32) and LABELS (BYTES),
+ * and with a pooling EMBEDDING (FP32, (batch, features)). Its parameters are the options of a request to a model.
  * In the binary form, each text is its length as 4 bytes, and its bytes.
  *
  * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They are converted to the compute type, which
@@ -30,8 +31,19 @@
 
 #define OIP_ALL_JSON SIZE_MAX
 
-/* In the place of a step: the tokens of a whole model. */
-#define OIP_TOKENS ATTN_STEP_COUNT
+/* In the place of a step: what a whole model has besides. */
+enum {
+    OIP_TOKENS = ATTN_STEP_COUNT,
+    OIP_CLASSES, /* probabilities; numbers of a regression; of questions, the logits of starts and ends */
+    OIP_LABELS,  /* of the classes */
+    OIP_EMBEDDING
+};
+
+/* Which of them a model has; OIP_LABELS come with OIP_CLASSES. */
+enum { OIP_HAS_TOKENS = 1, OIP_HAS_CLASSES = 2, OIP_HAS_EMBEDDING = 4 };
+
+/* "classes", of OIP_CLASSES and so on, or the name of the step. */
+const char *oip_output_name(attn_step step);
 
 struct oip_output {
     attn_step step;
@@ -83,8 +95,8 @@ ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t js
                                        const struct envelope_source *layer, const struct oip_raw *raw,
                                        attn_arena *arena, struct oip_request *request, attn_error *err);
 
-/* The same for a whole model. has_tokenizer: it has the output TOKENS. The parameters are not yet decoded. */
-ATTN_MUST_CHECK attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, bool has_tokenizer,
+/* The same for a whole model. has: OIP_HAS_… for each output that it has. The parameters are not yet decoded. */
+ATTN_MUST_CHECK attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, unsigned has,
                                              attn_arena *arena, struct oip_request *request, attn_error *err);
 
 /*

@@ -10,7 +10,8 @@ enum { OIP_INPUTS_MAX = 16, OIP_NAME_MAX = 32 };
 struct oip_decoder {
     struct decoder decoder;
     const struct envelope_source *layer; /* NULL: attention without weights, or a whole model */
-    bool is_whole, has_tokenizer;        /* a whole model, and whether it has TOKENS */
+    bool is_whole;
+    unsigned has; /* of a whole model: OIP_HAS_… */
     struct oip_model_inputs whole;
     const char *binary; /* the bytes behind the JSON that no input has taken yet */
     size_t binary_bytes;

@@ -117,7 +117,7 @@ attn_status model_check_names(struct call *call, const char *name, const char *v
 
 /* ---- ports ---- */
 
-enum { PORT_RANK_MAX = 5, INPUTS = 5, OUTPUTS = 3, FREE = 0 };
+enum { PORT_RANK_MAX = 5, INPUTS = 5, OUTPUTS = 6, FREE = 0 };
 
 struct port {
     const char *name, *datatype;
@@ -158,6 +158,13 @@ static struct ports ports_of_layer(const struct kept_layer_facts *facts)
     };
 }
 
+static struct port port_of_classes(const struct model_head *head)
+{
+    if (head->reads == MODEL_READS_ALL)
+        return (struct port){"CLASSES", "FP32", false, 3, {FREE, FREE, head->words}};
+    return (struct port){"CLASSES", "FP32", false, 2, {FREE, head->words}};
+}
+
 /* Texts need a tokenizer, and ids need embeddings of words. A model of images has neither. */
 static struct ports ports_of_whole(const struct model_version *version)
 {
@@ -172,8 +179,15 @@ static struct ports ports_of_whole(const struct model_version *version)
         ports.inputs[count++] = text;
     if (has_ids)
         ports.inputs[count++] = ids;
+    size_t outputs = 2;
     if (has_texts)
-        ports.outputs[2] = (struct port){"TOKENS", "BYTES", false, 2, {FREE}};
+        ports.outputs[outputs++] = (struct port){"TOKENS", "BYTES", false, 2, {FREE}};
+    if (version->model.has_head && version->model.head.is_of_classes) {
+        ports.outputs[outputs++] = port_of_classes(&version->model.head);
+        ports.outputs[outputs++] = (struct port){"LABELS", "BYTES", false, 1, {version->model.head.words}};
+    }
+    if (version->pooling.is_there)
+        ports.outputs[outputs++] = (struct port){"EMBEDDING", "FP32", false, 2, {FREE, width}};
     return ports;
 }
 

@@ -1,6 +1,8 @@
 /* whole.c: inference with a whole model (service/run/model) under the Open Inference Protocol. */
 #include "service/infer/model.h"
 
+#include <string.h>
+
 #include "codec/oip/oip.h"
 #include "service/run/model/job.h"
 #include "service/run/work.h"
@@ -37,6 +39,14 @@ static attn_status check_reads_words(const struct model_work *work)
                      work->version->common.name, work->version->common.name);
 }
 
+/* The outputs that the model has besides its maps. */
+static unsigned outputs_of(const struct model_version *version)
+{
+    const bool has_classes = version->model.has_head && version->model.head.is_of_classes;
+    return (version->tokenizer != NULL ? OIP_HAS_TOKENS : 0) | (has_classes ? OIP_HAS_CLASSES : 0) |
+           (version->pooling.is_there ? OIP_HAS_EMBEDDING : 0);
+}
+
 static attn_status decode(struct call *call, void *context)
 {
     struct whole *whole = context;
@@ -47,7 +57,7 @@ static attn_status decode(struct call *call, void *context)
     if (status == ATTN_OK)
         status = oip_decode_whole(call->in.body, call->in.body_bytes,
                                   call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
-                                  work->version->tokenizer != NULL, call->out->arena, request, call->err);
+                                  outputs_of(work->version), call->out->arena, request, call->err);
     if (status == ATTN_OK)
         status = model_check_names(call, request->model, request->version);
     if (status != ATTN_OK)
@@ -99,6 +109,30 @@ static attn_status gather_words(const struct model_work *work, struct oip_sent *
     return ATTN_OK;
 }
 
+static attn_status gather_labels(const struct model_work *work, struct oip_sent *sent)
+{
+    attn_arena *arena = work->call->out->arena;
+    const struct model_head *head = &work->version->model.head;
+    struct text_span *labels = attn_arena_take(arena, head->words, sizeof *labels);
+    bool is_ok = labels != NULL;
+    for (size_t i = 0; i < head->words && is_ok; i++) {
+        const char *label = model_label(head, i, arena);
+        is_ok = label != NULL;
+        labels[i] = (struct text_span){label, is_ok ? strlen(label) : 0};
+    }
+    *sent = (struct oip_sent){.tensor = attn_tensor_view(NULL, ATTN_U8, 1, &head->words), .texts = labels};
+    return is_ok ? ATTN_OK : attn_fail(work->call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels");
+}
+
+static const struct model_output *output_of(const struct model_job *job, attn_step step)
+{
+    if ((int)step == OIP_CLASSES)
+        return job->classes.probabilities != NULL ? job->classes.probabilities : job->logits;
+    if ((int)step == OIP_EMBEDDING)
+        return job->embedding;
+    return step == ATTN_STEP_OUTPUT ? job->output : job->parts[0].steps[step];
+}
+
 /* The outputs of the request. Before the run, tensors have shapes alone. */
 static attn_status gather(const struct model_work *work, const struct oip_request *request, struct oip_sent *sent)
 {
@@ -106,11 +140,12 @@ static attn_status gather(const struct model_work *work, const struct oip_reques
     attn_status status = ATTN_OK;
     for (size_t i = 0; i < request->output_count && status == ATTN_OK; i++) {
         const attn_step step = request->outputs[i].step;
-        if (step == OIP_TOKENS)
+        if ((int)step == OIP_TOKENS)
             status = gather_words(work, &sent[i]);
+        else if ((int)step == OIP_LABELS)
+            status = gather_labels(work, &sent[i]);
         else
-            sent[i] = (struct oip_sent){
-                .tensor = (step == ATTN_STEP_OUTPUT ? job->output : job->parts[0].steps[step])->tensor};
+            sent[i] = (struct oip_sent){.tensor = output_of(job, step)->tensor};
     }
     return status;
 }

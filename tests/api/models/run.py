@@ -13,6 +13,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
+import classes  # noqa: E402
 import families  # noqa: E402
 import labels  # noqa: E402
 import rewrites  # noqa: E402
@@ -29,8 +30,9 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tokens.stage(pathlib.Path(folder))
+        classes.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS, lambda test: test(server.client(), server), options.only)
+            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS, lambda test: test(server.client(), server), options.only)
         of_files = run_tests(rewrites.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
         return conclude("model-tests", *map(sum, zip(of_server, of_files)))
 

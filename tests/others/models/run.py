@@ -4,8 +4,8 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
 
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
-Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, which is
-unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models
+Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, and those
+with heads of classes in heads.tar.xz, which are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models
 in the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing. To change the archive,
 unpack it, and `tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C FOLDER -cJf kinds.tar.xz .`
 
@@ -18,6 +18,7 @@ which its eager attention adds twice, was added once, as its other attention doe
 import argparse
 import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -90,7 +91,7 @@ def folders():
     """The models of this folder and of the archive, and those of the shared folder that are not here."""
     shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
-    for parent in (HERE, unpacked(HERE / "kinds.tar.xz"), shared):
+    for parent in (HERE, unpacked(HERE / "kinds.tar.xz"), unpacked(HERE / "heads.tar.xz"), shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
             found.setdefault(path.parent.name, path.parent)
     return found
@@ -295,9 +296,69 @@ def labels_case(model, case):
     return test
 
 
+def probabilities_of(config, logits):
+    """As the pipelines of transformers make them. None: a regression has none."""
+    if config.get("problem_type") == "regression":
+        return None
+    if config.get("problem_type") == "multi_label_classification" or len(logits) == 1:
+        return [1 / (1 + math.exp(-z)) for z in logits]
+    powers = [math.exp(z - max(logits)) for z in logits]
+    return [power / sum(powers) for power in powers]
+
+
+def compare_row(row, config, where, outputs, expected):
+    """One row of classes."""
+    logits = outputs["classes.logits"].at(*where).numbers
+    row.see("logits", max(abs(a - b) for a, b in zip(logits, expected, strict=True)))
+    assert row.largest["logits"] <= STATES, f"{where}: {logits}, expected {expected}"
+    assert outputs["logits"].at(*where).numbers == logits, where
+    wanted = probabilities_of(config, logits)
+    if wanted is None:
+        assert "classes.probabilities" not in outputs
+        return
+    got = outputs["classes.probabilities"].at(*where).numbers
+    assert all(abs(a - b) < 1e-6 for a, b in zip(got, wanted, strict=True)), f"{where}: {got}, expected {wanted}"
+
+
+def best_answer(starts, ends):
+    """The place of the highest sum with start <= end."""
+    pairs = [(starts[i] + ends[j], -j, i) for j in range(len(ends)) for i in range(j + 1)]
+    _, j, i = max(pairs)
+    return [i, -j]
+
+
+def classes_case(row, folder, case):
+    """A test of the classes of a batch, or of the answers to its questions."""
+    def test(client):
+        recorded, config = read(folder / "outputs.safetensors"), json.loads((folder / "config.json").read_text())
+        expected = {name: recorded[f"{case['name']}/{name}"] for name in case["classes"]}
+        ids = real(case["input_ids"], case["attention_mask"])
+        outputs, texts = ask(client, row.model, {"ids": ids}, **{"return": ["classes", "logits"]})
+        of_rows = "logits" in expected and len(expected["logits"].shape) == 3
+        for item, places in enumerate(places_of(case["attention_mask"])):
+            if "start_logits" in expected:
+                starts, ends = ([expected[name].at(item).numbers[place] for place in places]
+                                for name in ("start_logits", "end_logits"))
+                for name, wanted in (("classes.start", starts), ("classes.end", ends)):
+                    got = outputs[name].at(item).numbers
+                    row.see("logits", max(abs(a - b) for a, b in zip(got, wanted)))
+                    assert row.largest["logits"] <= STATES, f"{name} {item}: {got}, expected {wanted}"
+                assert texts["classes.answer"][item]["tokens"] == best_answer(starts, ends), texts["classes.answer"]
+            elif of_rows:
+                for i, place in enumerate(places):
+                    compare_row(row, config, (item, i), outputs, expected["logits"].at(item, place).numbers)
+            else:
+                compare_row(row, config, (item,), outputs, expected["logits"].at(item).numbers)
+        labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
+        assert texts.get("classes.labels", list(labels.values())) == list(labels.values()), texts
+    test.__name__ = f"{row.model}: {case['name']}"
+    return test
+
+
 def tests_of(row, folder):
     cases = json.loads((folder / "cases.json").read_text())["cases"]
     tests = [recorded_case(row, folder, case) for case in cases if case["outputs"]]
+    tests += [classes_case(row, folder, case) for case in cases if "classes" in case]
     if (folder / "analysis.json").exists():
         recorded = read(folder / "analysis.safetensors")
         by_name = {case["name"]: case for case in cases}

@@ -14,7 +14,8 @@
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
 static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
-                  TOKENIZER[] = MODEL_FILES_TOKENIZER, SUFFIX[] = ".safetensors";
+                  TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = "modules.json", POOLING[] = "1_Pooling/config.json",
+                  SUFFIX[] = ".safetensors";
 
 static attn_status fail_file(attn_error *err, const char *name, int error)
 {
@@ -135,10 +136,20 @@ static attn_status open_shards(struct model_files *files, attn_error *err)
 
 static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
 {
-    enum { OTHERS = 4 }; /* config.json, the index, tokenizer.json, one file of tensors */
+    enum { OTHERS = 6 }; /* config.json, the index, tokenizer.json, two of the pooling, one file of tensors */
     *files = (struct model_files){.directory = directory,
                                   .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
     return files->arena != NULL ? make_room(files, OTHERS, err) : fail_file(err, CONFIG, ENOMEM);
+}
+
+/* A small file that a folder need not have: one that cannot be read counts as absent. */
+static attn_status map_text(struct model_files *files, const char *name, struct checkpoint_text *text, attn_error *err)
+{
+    struct model_file *file;
+    const int outcome = map(files, name, &file);
+    if (outcome == 0)
+        *text = (struct checkpoint_text){file->bytes.at, file->bytes.size};
+    return outcome == ETXTBSY || outcome == ENOMEM ? fail_file(err, name, outcome) : ATTN_OK;
 }
 
 attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
@@ -161,7 +172,10 @@ attn_status model_files_open(struct model_files *files, attn_budget *budget, con
         files->tokenizer = (struct checkpoint_text){file->bytes.at, file->bytes.size};
     if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
         files->tokenizer_outcome = ENODATA;
-    return open_shards(files, err);
+    status = map_text(files, MODULES, &files->modules, err);
+    if (status == ATTN_OK)
+        status = map_text(files, POOLING, &files->pooling, err);
+    return status == ATTN_OK ? open_shards(files, err) : status;
 }
 
 EMBEDDED_FILE(demo_config, "examples/train_demo/model/config.json");
@@ -225,7 +239,7 @@ static uint64_t stamp_file(const char *name, const struct file_identity *identit
 /* Whether a file of that name belongs to a model. */
 static bool is_of_model(const char *name)
 {
-    static const char *const names[] = {CONFIG, INDEX, TOKENIZER};
+    static const char *const names[] = {CONFIG, INDEX, TOKENIZER, MODULES};
     const size_t length = strlen(name), end = sizeof SUFFIX - 1;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
@@ -245,6 +259,8 @@ uint64_t model_files_stamp(const char *path)
     while (has_config && (entry = readdir(directory)) != NULL)
         if (is_of_model(entry->d_name) && file_look(dirfd(directory), entry->d_name, &identity) == 0)
             sum += stamp_file(entry->d_name, &identity); /* a sum: the order of entries does not count */
+    if (has_config && file_look(dirfd(directory), POOLING, &identity) == 0)
+        sum += stamp_file(POOLING, &identity);
     closedir(directory);
     return has_config ? sum | 1 : 0;
 }

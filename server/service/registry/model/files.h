@@ -1,6 +1,7 @@
 /*
  * files.h: the files of a model's folder, mapped: config.json, model.safetensors or the files that
- * model.safetensors.index.json names, and tokenizer.json, as transformers writes them.
+ * model.safetensors.index.json names, and tokenizer.json, as transformers writes them; modules.json and
+ * 1_Pooling/config.json, as sentence-transformers writes them.
  *
  * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
  * it. A file may be written to in place, or truncated, while it is read (service/registry/files.h).
@@ -26,10 +27,11 @@ struct model_files {
     size_t count;
     attn_arena *arena; /* the tables of tensors; what describes the model goes there, too */
     struct checkpoint checkpoint;
-    struct checkpoint_text tokenizer; /* at NULL: there is none that can be read */
-    int tokenizer_outcome;            /* the errno with which it was mapped; ENOENT: there is none */
-    size_t bytes;                     /* of all files together */
-    bool is_written_to;               /* a program writes to a file, so opening fails: try again */
+    struct checkpoint_text tokenizer;        /* at NULL: there is none that can be read */
+    int tokenizer_outcome;                   /* the errno with which it was mapped; ENOENT: there is none */
+    struct checkpoint_text modules, pooling; /* of sentence-transformers; at NULL: there are none */
+    size_t bytes;                            /* of all files together */
+    bool is_written_to;                      /* a program writes to a file, so opening fails: try again */
 };
 
 /*

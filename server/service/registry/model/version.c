@@ -65,6 +65,18 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
 }
 
+/* A pooling that cannot run is no failure: it has a reason, which a request for it gets. */
+static attn_status load_pooling(struct model_version *version, attn_error *err)
+{
+    attn_arena *scratch = attn_arena_create_beside(version->files.arena);
+    if (scratch == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the pooling of the model");
+    const attn_status status =
+        checkpoint_read_pooling(version->files.modules, version->files.pooling, scratch, &version->pooling, err);
+    attn_arena_destroy(scratch);
+    return status;
+}
+
 /* Finds the attention modules. A model of a kind without any has no layers. */
 static attn_status find_layers(struct model_version *version, attn_error *err)
 {
@@ -102,6 +114,8 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     }
     if (status == ATTN_OK)
         status = load_tokenizer(made, err);
+    if (status == ATTN_OK)
+        status = load_pooling(made, err);
     if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else

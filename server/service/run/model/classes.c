@@ -64,11 +64,11 @@ static attn_status add_embedding(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
     const size_t shape[] = {job->request->inputs.batch, model_width(&model->stacks[job->last_stack])};
-    if (!job->version->pooling.is_there)
+    const struct model_pooling *pooling = &job->version->pooling;
+    if (!pooling->is_there)
         return attn_fail(
-            job->err, ATTN_ERR_FIELD, "/options/return",
-            "\"embedding\" needs the pooling of sentence-transformers, and the folder of this model has no "
-            "1_Pooling/config.json");
+            job->err, ATTN_ERR_FIELD, "/options/return", "\"embedding\" needs the pooling of sentence-transformers: %s",
+            pooling->reason[0] != '\0' ? pooling->reason : "the folder of this model has no 1_Pooling/config.json");
     return model_add_output(job, "", "embedding", job->request->common.request.options.compute, 2, shape,
                             &job->embedding);
 }

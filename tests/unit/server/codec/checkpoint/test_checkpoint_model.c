@@ -50,7 +50,7 @@ START_TEST(an_encoder_has_types_blocks_behind_norms_and_a_tied_head)
     ck_assert_str_eq(stack->blocks[2].path, "bert.encoder.layer.2.attention");
     ck_assert_uint_eq(stack->blocks[2].slot, 2);
     ck_assert(has_attachment(&stack->blocks[0].source, "weights.feed_forward.norm.weight"));
-    ck_assert(model.has_head && model.head.words == 420 && !model.head.is_of_first);
+    ck_assert(model.has_head && model.head.words == 420 && model.head.reads == MODEL_READS_ALL);
     ck_assert_str_eq(model.head.activation, "gelu");
     ck_assert_ptr_eq(model.head.source.attachments[4].tensor.data, stack->embedding.words.data);
     ck_assert_uint_eq(model.longest, 64);
