@@ -102,7 +102,9 @@ ATTN_MUST_CHECK attn_status model_classes_begin(struct model_job *job);
 /* Pools the output of the item, (count, d). */
 void model_embedding_put(const struct model_job *job, size_t item, const attn_tensor *output);
 
-/* Adds an output of that shape; prefix may be "" (plan.c). */
+/* ---- an output of the answer (output.c) ---- */
+
+/* Adds an output of that shape; prefix may be "". */
 ATTN_MUST_CHECK attn_status model_add_output(struct model_job *job, const char *prefix, const char *name,
                                              attn_dtype dtype, int rank, const size_t *shape,
                                              struct model_output **output);

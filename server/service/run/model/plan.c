@@ -105,18 +105,6 @@ static attn_status make_parts(struct model_job *job)
 
 /* ---- outputs ---- */
 
-attn_status model_add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype, int rank,
-                             const size_t *shape, struct model_output **output)
-{
-    char *whole = attn_arena_take(job->arena, NAME_BYTES, 1);
-    if (whole == NULL)
-        return fail_memory(job);
-    snprintf(whole, NAME_BYTES, "%s%s", prefix, name);
-    *output = model_answer_add(job->answer, whole);
-    (*output)->tensor = attn_tensor_view(NULL, dtype, rank, shape);
-    return ATTN_OK;
-}
-
 /* The step as the block shows it, with the layers before it: (layers, batch, …). */
 static attn_status add_step(struct model_job *job, struct model_part *part, const struct model_block_run *run,
                             attn_step step)

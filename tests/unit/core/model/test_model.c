@@ -300,6 +300,89 @@ START_TEST(a_prediction_head_follows_its_equation)
 }
 END_TEST
 
+START_TEST(a_pooler_of_a_head_is_a_tanh)
+{
+    const attn_tensor dense = random_table(D, D, 9), output = random_table(WORDS, D, 11);
+    const attn_tensor input = random_table(TOKENS, D, 13);
+    const attn_prediction_head head = {.compute = ATTN_F32,
+                                       .dense_layout = ATTN_LAYOUT_OUT_IN,
+                                       .output_layout = ATTN_LAYOUT_OUT_IN,
+                                       .dense.weight = &dense,
+                                       .dense_is_tanh = true,
+                                       .output.weight = &output};
+    attn_tensor scores;
+    ck_assert_int_eq(attn_predict(&head, &input, &runtime, arena, &scores, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t word = 0; word < WORDS; word++) {
+            double z = 0;
+            for (size_t o = 0; o < D; o++) {
+                double inner = 0;
+                for (size_t f = 0; f < D; f++)
+                    inner += number(&input, i, f) * number(&dense, o, f);
+                z += tanh(inner) * number(&output, word, o);
+            }
+            ck_assert_double_eq_tol(number(&scores, i, word), z, 1e-5); /* sums of D float32 products */
+        }
+}
+END_TEST
+
+START_TEST(probabilities_of_classes_follow_their_rule)
+{
+    const double logits[2][3] = {{1, 2, 1000}, {-1000, 0, -1}};
+    double p[2][3];
+    attn_class_probabilities(ATTN_CLASSES_SOFTMAX, ATTN_F64, 2, 3, logits, p, &runtime);
+    ck_assert_double_eq_tol(p[0][2], 1, 1e-15);
+    ck_assert_double_eq_tol(p[1][1], 1 / (1 + exp(-1)), 1e-15);
+    ck_assert_double_eq_tol(p[1][0] + p[1][1] + p[1][2], 1, 1e-15);
+    attn_class_probabilities(ATTN_CLASSES_SIGMOID, ATTN_F64, 2, 3, logits, p, &runtime);
+    ck_assert_double_eq_tol(p[0][0], 1 / (1 + exp(-1)), 1e-15);
+    ck_assert(p[0][2] == 1 && p[1][0] == 0 && p[1][1] == 0.5);
+}
+END_TEST
+
+START_TEST(the_best_answer_starts_before_it_ends)
+{
+    const double starts[] = {1, 0, 5, 0}, ends[] = {0, 3, 0, 2};
+    const bool may[] = {true, true, false, true}, none[] = {false, false, false, false};
+    attn_answer answer;
+    ck_assert(attn_best_span(4, starts, ends, NULL, &answer));
+    ck_assert(answer.first == 2 && answer.last == 3);
+    const double start = exp(5) / (exp(1) + exp(5) + 2), end = exp(2) / (exp(3) + exp(2) + 2);
+    ck_assert_double_eq_tol(answer.probability, start * end, 1e-15);
+    ck_assert(attn_best_span(4, starts, ends, may, &answer));
+    ck_assert(answer.first == 0 && answer.last == 1);
+    ck_assert(!attn_best_span(4, starts, ends, none, &answer));
+    ck_assert(!attn_best_span(1, (double[]){NAN}, (double[]){1}, NULL, &answer));
+}
+END_TEST
+
+START_TEST(pooling_makes_one_vector_of_all_tokens)
+{
+    float rows[3][2] = {{1, -4}, {3, 0}, {5, -2}}, to[2];
+    const attn_tensor input = attn_tensor_view(rows, ATTN_F32, 2, (const size_t[]){3, 2});
+    const struct {
+        attn_pooling pool;
+        double first, second;
+    } cases[] = {{ATTN_POOL_FIRST, 1, -4},
+                 {ATTN_POOL_LAST, 5, -2},
+                 {ATTN_POOL_MEAN, 3, -2},
+                 {ATTN_POOL_MEAN_SQRT, 9 / sqrt(3), -6 / sqrt(3)},
+                 {ATTN_POOL_WEIGHTED, 22.0 / 6, -10.0 / 6},
+                 {ATTN_POOL_MAX, 5, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        attn_pool_tokens(cases[i].pool, &input, to);
+        ck_assert_double_eq_tol(to[0], cases[i].first, 1e-6);
+        ck_assert_double_eq_tol(to[1], cases[i].second, 1e-6);
+    }
+    attn_pool_tokens(ATTN_POOL_MEAN, &input, to);
+    attn_normalize_vector(ATTN_F32, 2, to);
+    ck_assert_double_eq_tol(hypot(to[0], to[1]), 1, 1e-6);
+    float zeros[2] = {0, 0};
+    attn_normalize_vector(ATTN_F32, 2, zeros);
+    ck_assert(zeros[0] == 0 && zeros[1] == 0);
+}
+END_TEST
+
 /* The bytes of the same numbers in float32. */
 START_TEST(a_prediction_head_reads_weights_of_16_bits)
 {
@@ -344,5 +427,9 @@ CHECK_MAIN("model")
     tcase_add_test(tests, patches_are_products_behind_the_leading_vectors);
     tcase_add_test(tests, an_image_of_another_form_is_refused);
     tcase_add_test(tests, a_prediction_head_follows_its_equation);
+    tcase_add_test(tests, a_pooler_of_a_head_is_a_tanh);
+    tcase_add_test(tests, probabilities_of_classes_follow_their_rule);
+    tcase_add_test(tests, the_best_answer_starts_before_it_ends);
+    tcase_add_test(tests, pooling_makes_one_vector_of_all_tokens);
     tcase_add_test(tests, a_prediction_head_reads_weights_of_16_bits);
 }

@@ -151,6 +151,45 @@ START_TEST(an_expression_tells_the_member_that_gives_its_value)
 }
 END_TEST
 
+static const struct {
+    const char *modules, *config, *reason; /* reason NULL: it runs */
+    attn_pooling pool;
+    bool normalizes;
+} poolings[] = {
+    {NULL, "{\"pooling_mode_mean_tokens\":true}", NULL, ATTN_POOL_MEAN, false},
+    {NULL, "{\"pooling_mode\":\"lasttoken\"}", NULL, ATTN_POOL_LAST, false},
+    {"[{\"type\":\"a.Transformer\"},{\"type\":\"a.Pooling\",\"path\":\"1_Pooling\"},{\"type\":\"a.Normalize\"}]",
+     "{\"pooling_mode_cls_token\":true}", NULL, ATTN_POOL_FIRST, true},
+    {"[{\"type\":\"a.Transformer\"},{\"type\":\"a.Pooling\",\"path\":\"../x\"}]", "{}",
+     "modules.json has the pooling at ../x; expected 1_Pooling", 0, false},
+    {"[{\"type\":\"a.Transformer\"},{\"type\":\"a.Pooling\",\"path\":\"1_Pooling\"}]", NULL,
+     "there is no 1_Pooling/config.json", 0, false},
+    {"[{\"type\":\"WordEmbeddings\"}]", "{}", "modules.json has the module WordEmbeddings at place 0", 0, false},
+    {"{}", "{}", "modules.json is no list of a Transformer and a Pooling", 0, false},
+    {"[", "{}", "modules.json is no JSON", 0, false},
+    {NULL, "", "1_Pooling/config.json is no JSON", 0, false},
+    {NULL, "{}", "1_Pooling/config.json asks for 0 modes of pooling; attnd runs one of cls, mean", 0, false},
+};
+
+START_TEST(a_pooling_runs_or_has_a_reason)
+{
+    attn_arena *arena = attn_arena_create(1 << 20);
+    const char *modules = poolings[_i].modules, *config = poolings[_i].config;
+    struct model_pooling pooling;
+    ck_assert_int_eq(checkpoint_read_pooling((struct checkpoint_text){modules, modules != NULL ? strlen(modules) : 0},
+                                             (struct checkpoint_text){config, config != NULL ? strlen(config) : 0},
+                                             arena, &pooling, &err),
+                     ATTN_OK);
+    ck_assert(pooling.is_there == (poolings[_i].reason == NULL));
+    if (poolings[_i].reason != NULL)
+        ck_assert_msg(strncmp(pooling.reason, poolings[_i].reason, strlen(poolings[_i].reason)) == 0, "%s",
+                      pooling.reason);
+    else
+        ck_assert(pooling.pool == poolings[_i].pool && pooling.normalizes == poolings[_i].normalizes);
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 CHECK_MAIN("checkpoint_model")
 {
     envelope_prepare();
@@ -158,5 +197,6 @@ CHECK_MAIN("checkpoint_model")
     tcase_add_test(tests, a_decoder_is_causal_and_has_a_norm_behind_its_layers);
     tcase_add_test(tests, a_decoder_layer_with_an_encoder_is_two_blocks);
     tcase_add_loop_test(tests, the_member_of_the_configuration_that_is_wrong_is_named, 0, COUNT(refusals));
+    tcase_add_loop_test(tests, a_pooling_runs_or_has_a_reason, 0, COUNT(poolings));
     tcase_add_loop_test(tests, an_expression_tells_the_member_that_gives_its_value, 0, COUNT(members));
 }
