@@ -45,7 +45,7 @@ static const struct {
 
 const char *oip_output_name(attn_step step)
 {
-    return (int)step < OIP_TOKENS ? attn_step_name(step) : besides[(int)step - OIP_TOKENS].name;
+    return step < OIP_TOKENS ? attn_step_name(step) : besides[step - OIP_TOKENS].name;
 }
 
 static attn_status read_other_output(struct oip_decoder *d, const struct node *name, attn_step *step)
@@ -302,11 +302,11 @@ static attn_status list_outputs(const struct oip_request *request, json_t *optio
     json_t *names = json_array();
     size_t count = 0;
     for (size_t i = 0; i < request->output_count; i++) {
-        const int step = (int)request->outputs[i].step;
+        const attn_step step = request->outputs[i].step;
         if (step == OIP_TOKENS || step == OIP_LABELS)
             continue;
         count++;
-        if (json_array_append_new(names, json_string(oip_output_name(request->outputs[i].step))) != 0)
+        if (json_array_append_new(names, json_string(oip_output_name(step))) != 0)
             break;
         if (step != OIP_CLASSES) /* a regression and questions have logits alone */
             continue;

@@ -31,13 +31,14 @@
 
 #define OIP_ALL_JSON SIZE_MAX
 
-/* In the place of a step: what a whole model has besides. */
-enum {
-    OIP_TOKENS = ATTN_STEP_COUNT,
-    OIP_CLASSES, /* probabilities; numbers of a regression; of questions, the logits of starts and ends */
-    OIP_LABELS,  /* of the classes */
-    OIP_EMBEDDING
-};
+/*
+ * In the place of a step, what a whole model has besides: its tokens; of its classes the probabilities, the numbers of a
+ * regression, or the logits of starts and ends of answers; their labels; one vector for each item.
+ */
+#define OIP_TOKENS    ATTN_STEP_COUNT
+#define OIP_CLASSES   ((attn_step)(ATTN_STEP_COUNT + 1))
+#define OIP_LABELS    ((attn_step)(ATTN_STEP_COUNT + 2))
+#define OIP_EMBEDDING ((attn_step)(ATTN_STEP_COUNT + 3))
 
 /* Which of them a model has; OIP_LABELS come with OIP_CLASSES. */
 enum { OIP_HAS_TOKENS = 1, OIP_HAS_CLASSES = 2, OIP_HAS_EMBEDDING = 4 };

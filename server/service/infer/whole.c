@@ -126,9 +126,9 @@ static attn_status gather_labels(const struct model_work *work, struct oip_sent 
 
 static const struct model_output *output_of(const struct model_job *job, attn_step step)
 {
-    if ((int)step == OIP_CLASSES)
+    if (step == OIP_CLASSES)
         return job->classes.probabilities != NULL ? job->classes.probabilities : job->logits;
-    if ((int)step == OIP_EMBEDDING)
+    if (step == OIP_EMBEDDING)
         return job->embedding;
     return step == ATTN_STEP_OUTPUT ? job->output : job->parts[0].steps[step];
 }
@@ -140,9 +140,9 @@ static attn_status gather(const struct model_work *work, const struct oip_reques
     attn_status status = ATTN_OK;
     for (size_t i = 0; i < request->output_count && status == ATTN_OK; i++) {
         const attn_step step = request->outputs[i].step;
-        if ((int)step == OIP_TOKENS)
+        if (step == OIP_TOKENS)
             status = gather_words(work, &sent[i]);
-        else if ((int)step == OIP_LABELS)
+        else if (step == OIP_LABELS)
             status = gather_labels(work, &sent[i]);
         else
             sent[i] = (struct oip_sent){.tensor = output_of(job, step)->tensor};
