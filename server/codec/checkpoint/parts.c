@@ -442,14 +442,22 @@ static bool read_labels(struct model_reader *reader, struct model_head *head)
     return true;
 }
 
-bool model_read_classes(struct model_reader *reader, const json_t *template, struct model_head *head)
+model_reads model_reads_of(const json_t *template)
 {
-    static const char *const names[] = {
-        [MODEL_READS_FIRST] = "first", [MODEL_READS_LAST] = "last", [MODEL_READS_END] = "end"};
+    static const char *const names[] = {[MODEL_READS_FIRST] = "first",
+                                        [MODEL_READS_LAST] = "last",
+                                        [MODEL_READS_END] = "end",
+                                        [MODEL_READS_BOTH] = "first_and_mean"};
     const char *reads = json_string_value(json_object_get(template, "reads"));
     for (size_t i = MODEL_READS_FIRST; reads != NULL && i < ARRAY_LENGTH(names); i++)
         if (strcmp(reads, names[i]) == 0)
-            head->reads = (model_reads)i;
+            return (model_reads)i;
+    return MODEL_READS_ALL;
+}
+
+bool model_read_classes(struct model_reader *reader, const json_t *template, struct model_head *head)
+{
+    head->reads = model_reads_of(template);
     head->is_of_classes = true;
     head->is_of_spans = json_is_true(json_object_get(template, "spans")) && head->words == 2;
     head->problem = head->reads == MODEL_READS_ALL ? MODEL_PROBLEM_ONE_OF : read_problem(reader, head->words);

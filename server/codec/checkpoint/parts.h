@@ -31,6 +31,8 @@ ATTN_MUST_CHECK bool model_read_embedding(struct model_reader *reader, const jso
 /* words are those of the embedding that a tied head shares; width is that of the tokens. *has_head false: no head. */
 ATTN_MUST_CHECK bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
                                      size_t width, struct model_head *head, bool *has_head);
+/* What the head of that template reads. */
+model_reads model_reads_of(const json_t *template);
 /* Makes the head one of classes: what it reads by the template, problem_type and labels by the configuration. */
 ATTN_MUST_CHECK bool model_read_classes(struct model_reader *reader, const json_t *template, struct model_head *head);
 

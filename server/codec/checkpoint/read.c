@@ -384,6 +384,8 @@ static bool make_head(struct model_builder *builder, const json_t *table, const 
     model->has_unknown_classes = words->data != NULL && architecture != NULL && ends_in_classes(architecture);
     if (!is_of_classes && !model->has_unknown_classes)
         head = json_object_get(template, "head");
+    if (model_reads_of(head) == MODEL_READS_BOTH)
+        width *= 2;
     bool ok = model_read_head(reader, head, words, width, &model->head, &model->has_head);
     model->has_unknown_classes &= !model->has_head;
     return ok && (!is_of_classes || !model->has_head || model_read_classes(reader, head, &model->head));

@@ -12,6 +12,7 @@ as transformers' generate makes them.
 import argparse
 import json
 import pathlib
+import struct
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,7 +22,7 @@ sys.dont_write_bytecode = True
 
 import record  # noqa: E402
 import tensor_file  # noqa: E402
-from record import BERT, GROUPED, T5, TEXT, kind  # noqa: E402
+from record import BERT, GROUPED, IMAGE, T5, TEXT, kind  # noqa: E402
 
 record.ARCHIVE = HERE / "heads.tar.xz"
 ROWS = [[5, 17, 3, 42, 8, 8, 29, 51, 11], [36, 23, 7, 9, 12], [44]]
@@ -91,6 +92,9 @@ HEADS = {
     "bart-questions": kind("starts and ends of the decoder", "BartForQuestionAnswering", model_type="bart", **BART),
     "mbart-classes": kind("end token of the decoder", "MBartForSequenceClassification", model_type="mbart", **BART, **THREE),
     "t5-classes": kind("end token of the decoder", "T5ForSequenceClassification", model_type="t5", **T5_ENDED, **THREE),
+    "vit-classes": kind("class token", "ViTForImageClassification", model_type="vit", **IMAGE, **THREE),
+    "dinov2-both": kind("class token, and mean of the patches", "Dinov2ForImageClassification", model_type="dinov2", **{
+        name: value for name, value in IMAGE.items() if name != "intermediate_size"}, mlp_ratio=2, **THREE),
     "t5-questions": kind("starts and ends of the decoder", "T5ForQuestionAnswering", model_type="t5", **T5_ENDED),
 }
 
@@ -118,6 +122,13 @@ def batches(config):
     return found
 
 
+def compute_image(torch, model, pixels):
+    shape, numbers = pixels
+    numbers = struct.unpack(f"<{len(numbers)}f", struct.pack(f"<{len(numbers)}f", *numbers))
+    with torch.no_grad():
+        return {"logits": model(pixel_values=torch.tensor(numbers).reshape(shape)).logits}
+
+
 def compute(torch, model, ids, mask):
     asked = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask), "return_dict": True}
     if model.config.model_type == "gpt2":
@@ -132,16 +143,21 @@ def record_head(transformers, torch, name):
     about, config = HEADS[name]
     model = record.make_model(transformers, torch, config)
     shapes = record.set_weights(torch, name, model)
-    cases, outputs = [], {}
-    for case, (ids, mask) in batches(config).items():
-        found = compute(torch, model, ids, mask)
-        cases.append({"name": case, "input_ids": ids, "attention_mask": mask,
-                      "classes": {key: list(tensor.shape) for key, tensor in found.items()}, "outputs": {}})
+    cases, outputs, files = [], {}, {}
+    is_image = model.main_input_name == "pixel_values"
+    for case, (ids, mask) in ({"plain": (None, None)} if is_image else batches(config)).items():
+        if is_image:
+            pixels = record.pixels_of(model)
+            found, given = compute_image(torch, model, pixels), {"pixel_values": f"{case}/pixel_values"}
+            files["inputs.safetensors"] = tensor_file.write({given["pixel_values"]: ("F32", *pixels)})
+        else:
+            found, given = compute(torch, model, ids, mask), {"input_ids": ids, "attention_mask": mask}
+        cases.append({"name": case, **given, "classes": {key: list(tensor.shape) for key, tensor in found.items()}, "outputs": {}})
         for key, tensor in found.items():
             outputs[f"{case}/{key}"] = ("F32", list(tensor.shape), tensor.flatten().tolist())
     version = f"transformers {transformers.__version__} (torch {torch.__version__}), eager, float64"
     text = {"about": about, "recorded_with": version, "tensors": shapes, "cases": cases}
-    return {"config.json": json.dumps(config, indent=1, sort_keys=True).encode() + b"\n",
+    return {**files, "config.json": json.dumps(config, indent=1, sort_keys=True).encode() + b"\n",
             "cases.json": json.dumps(text, separators=(",", ":")).encode() + b"\n",
             "outputs.safetensors": tensor_file.write(outputs)}
 

@@ -332,10 +332,11 @@ def classes_case(row, folder, case):
     def test(client):
         recorded, config = read(folder / "outputs.safetensors"), json.loads((folder / "config.json").read_text())
         expected = {name: recorded[f"{case['name']}/{name}"] for name in case["classes"]}
-        ids = real(case["input_ids"], case["attention_mask"])
-        outputs, texts = ask(client, row.model, {"ids": ids}, **{"return": ["classes", "logits"]})
+        is_image = "pixel_values" in case
+        inputs = inputs_of(case, folder) if is_image else {"ids": real(case["input_ids"], case["attention_mask"])}
+        outputs, texts = ask(client, row.model, inputs, **{"return": ["classes", "logits"]})
         of_rows = "logits" in expected and len(expected["logits"].shape) == 3
-        for item, places in enumerate(places_of(case["attention_mask"])):
+        for item, places in enumerate([[]] if is_image else places_of(case["attention_mask"])):
             if "start_logits" in expected:
                 starts, ends = ([expected[name].at(item).numbers[place] for place in places]
                                 for name in ("start_logits", "end_logits"))

@@ -47,6 +47,7 @@ size_t model_head_token(const struct model_job *job, size_t item)
     switch (model->head.reads) {
     case MODEL_READS_ALL:
     case MODEL_READS_FIRST:
+    case MODEL_READS_BOTH:
         return 0;
     case MODEL_READS_LAST:
         return last_word(&job->items[item].of[job->last_stack], model->pad_id);
@@ -270,6 +271,21 @@ static attn_status predict_block(struct model_job *job, const attn_prediction_he
     return status;
 }
 
+/* *both becomes one row: the first token, and the mean of the others. */
+static attn_status join_both(const struct model_job *job, const attn_tensor *normed, attn_tensor *both)
+{
+    const size_t d = normed->shape[1], bytes = d * attn_dtype_bytes(normed->dtype), others = normed->shape[0] - 1;
+    char *row = attn_arena_take_zeroed(job->arena, 2, bytes);
+    const attn_tensor rest = attn_tensor_view((char *)normed->data + bytes, normed->dtype, 2, (size_t[]){others, d});
+    if (row == NULL)
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the head of the model");
+    attn_pool_tokens(ATTN_POOL_FIRST, normed, row);
+    if (others > 0)
+        attn_pool_tokens(ATTN_POOL_MEAN, &rest, row + bytes);
+    *both = attn_tensor_view(row, normed->dtype, 2, (size_t[]){1, 2 * d});
+    return ATTN_OK;
+}
+
 /*
  * The blocks are those of the sequence, whatever the request selects, because a product rounds a row differently when
  * the other rows differ in number.
@@ -279,6 +295,11 @@ static attn_status predict(struct model_job *job, const struct envelope_source *
 {
     attn_prediction_head head;
     attn_status status = make_head(job, source, &head);
+    attn_tensor both;
+    if (status == ATTN_OK && job->version->model.head.reads == MODEL_READS_BOTH) {
+        status = join_both(job, normed, &both);
+        normed = &both;
+    }
     if (status == ATTN_OK && model_head_reads_one(job))
         return predict_block(job, &head, normed, model_head_token(job, item), layer, item, words, logits);
     for (size_t first = 0; first < normed->shape[0] && status == ATTN_OK; first += HEAD_ROWS)
