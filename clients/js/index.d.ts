@@ -67,10 +67,22 @@ export interface Words {
   probabilities: Floats;
 }
 
+/** Of a head of classes: labels, logits and probabilities; of one for questions: start, end and the best answer of each item. */
+export interface Classes {
+  labels?: string[];
+  logits?: Floats;
+  probabilities?: Floats;
+  start?: Floats;
+  end?: Floats;
+  answer?: (schemas["ModelAnswerSpan"] | null)[];
+}
+
 /** What options.return asked for; an encoder-decoder answers encoder_attention, decoder_attention and cross_attention. */
 export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
     ? Words
+    : Name extends "classes"
+    ? Classes
     : Name extends "head_scores" | `${string}_head_scores`
       ? Record<keyof schemas["ModelHeadScores"], Floats>
       : Output<Name, Top>;
