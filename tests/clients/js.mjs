@@ -113,6 +113,15 @@ const cases = {
             assert.deepEqual(outputs.logit_lens.tokens, json.outputs.logit_lens.tokens);
         }
     },
+    async "classes come with their labels"() {
+        const ask = (name, inputs, wanted) => client.models.attention(name, { inputs, options: { return: [wanted] } });
+        const { classes } = (await ask("head-sentiment", { text: "the animal" }, "classes")).outputs;
+        assert.deepEqual(classes.labels, ["bad", "so so", "good"]);
+        assert.deepEqual(classes.logits.shape, [1, 3]);
+        const asked = (await ask("head-answers", { text: "what", pair: "the animal" }, "classes")).outputs.classes;
+        assert.ok(asked.answer[0].text.length > 0 && asked.start.shape[0] === 1);
+        assert.deepEqual((await ask("pooled-mean", { text: "the animal" }, "embedding")).outputs.embedding.shape, [1, 32]);
+    },
     async "a server that is away is named"() {
         await assert.rejects(attnd("http://127.0.0.1:9").models.list(), { name: "TypeError", message: /^http:\/\/127\.0\.0\.1:9 cannot be reached: ./ });
     },

@@ -139,6 +139,17 @@ def predicted_words_come_with_their_ids(client):
 
 
 @test
+def classes_come_with_their_labels(client):
+    answer = client.model_attention("head-sentiment", "the animal", options={"return": ["classes", "logits"]})
+    classes = answer["classes"]
+    assert classes["labels"] == ["bad", "so so", "good"] and np.array_equal(classes["logits"], answer["logits"])
+    assert abs(classes["probabilities"].sum() - 1) < 1e-6
+    asked = client.model_attention("head-answers", {"text": "what", "pair": "the animal"}, options={"return": "classes"})
+    assert asked["classes"]["start"].shape == asked["classes"]["end"].shape and asked["classes"]["answer"][0]["text"]
+    assert client.model_attention("pooled-mean", "the animal", options={"return": ["embedding"]})["embedding"].shape == (1, 32)
+
+
+@test
 def a_server_that_is_away_is_named(client):
     try:
         attnd.Client("http://127.0.0.1:9").models()

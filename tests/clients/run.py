@@ -6,11 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = "tests/clients"
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/api/models")]
 
+import classes  # noqa: E402
 import suite  # noqa: E402
 from attnd import Server  # noqa: E402
 
@@ -31,12 +33,18 @@ def has_browser():
     return run("mk/install_packages.sh", "chromium") == 0 and shutil.which("chromium") is not None
 
 
+def models(folder):
+    """Models with heads of classes and with poolings, beside the program's own."""
+    classes.stage(pathlib.Path(folder))
+    return folder
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--attnd", required=True)
     program = parser.parse_args().attnd
     run("mk/install_packages.sh", "python3-numpy", "python3-pip", "python3-setuptools", "python3-wheel")
-    with Server(program) as server:
+    with tempfile.TemporaryDirectory() as folder, Server(program, environment={"ATTND_MODELS": models(folder)}) as server:
         statuses = [run(PYTHON, f"{HERE}/python.py", "--url", server.url)]
         if has_packages("client-js", "clients/js"):
             statuses.append(run("node", "clients/js/types.mjs", server.url))
