@@ -4,10 +4,13 @@
  */
 import { bdi, h } from "../dom.js";
 import { fixed } from "../request/tensor.js";
-import { canPredict, predictionsAt } from "./textrun.js";
+import { bestOf, canClassify, canPredict, classesAt, movesOf, predictionsAt } from "./textrun.js";
 
 /** Delay of a request, so that tokens passed over by the arrow keys cost none. */
 const PASSED_MS = 120;
+
+/** Heads that are listed as moving a label. */
+const MOVES_SHOWN = 6;
 
 /** Most words that are shown as buttons. */
 const WORDS_SHOWN = 40;
@@ -35,7 +38,8 @@ export function createPredictions(app, choose) {
     );
   }
 
-  const bar = ({ probability }) => {
+  const bar = ({ probability, value }) => {
+    if (Number.isNaN(probability)) return fixed(value, 3);
     const part = h("i", {});
     part.style.width = 100 * probability + "%";
     return h("span.bar-of", {}, h("span", { "aria-hidden": "true" }, part), percent(probability));
@@ -61,9 +65,9 @@ export function createPredictions(app, choose) {
         {},
         wordOf(prediction),
         h("td", {}, bar(prediction)),
-        after && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
+        after?.last[at] && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
       );
-    const head = [t("models.word"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
+    const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
     return table(name, head, before.last.map(line));
   }
 
@@ -75,17 +79,48 @@ export function createPredictions(app, choose) {
     return table(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.without")] : [])], lines);
   }
 
+  /** Which heads move the best label: asked for by a button, because it takes a request per head. */
+  function movesFor(run, row, { word }, mine) {
+    const ask = h("button", { type: "button", onclick: () => list() }, t("models.moves", { word })),
+      part = h("div.moves", {}, ask);
+    const line = ({ layer, head, change }) =>
+      h("tr", {}, h("th", { scope: "row" }, t("models.headAt", { layer, head })), h("td", {}, `${change > 0 ? "+" : "−"}${fixed(Math.abs(change), 4)}`));
+    async function list() {
+      ask.disabled = true;
+      try {
+        const moves = await movesOf(run, row, (done, of) => {
+          ask.textContent = t("models.moving", { done, of });
+          return wanted === mine;
+        });
+        if (wanted === mine)
+          part.replaceChildren(table(t("models.moves", { word }), [t("models.head"), t("models.change")], moves.slice(0, MOVES_SHOWN).map(line)));
+      } catch (problem) {
+        if (wanted === mine) part.replaceChildren(h("p.note", {}, app.wordsOf(problem)));
+      }
+    }
+    return part;
+  }
+
   async function fill(run, base, row) {
     const mine = (wanted = [run, row]);
     body.setAttribute("aria-busy", "true");
     await new Promise((resolve) => setTimeout(resolve, PASSED_MS));
     if (wanted !== mine) return;
     try {
-      const [before, after] = await Promise.all([predictionsAt(base, row), run === base ? null : predictionsAt(run, row)]);
+      const saidAt = canClassify(run) ? classesAt : predictionsAt;
+      const [before, after] = await Promise.all([saidAt(base, row), run === base ? null : saidAt(run, row)]);
       if (wanted !== mine) return;
-      const name = t(run.facts.kind === "encoder" ? "models.itself" : "models.next", { word: run.queries[row] });
-      body.replaceChildren(lastOf(before, after, name), before.layers.length > 0 ? lensOf(before, after) : "");
-      const [best] = (after ?? before).last;
+      const name = canClassify(run)
+        ? t("models.classes")
+        : t(run.facts.kind === "encoder" ? "models.itself" : "models.next", { word: run.queries[row] });
+      const { last } = after ?? before,
+        best = last[bestOf(last)];
+      body.replaceChildren(
+        lastOf(before, after, name),
+        before.layers.length > 0 ? lensOf(before, after) : "",
+        canClassify(run) && run.facts.kind !== "encoder-decoder" && best?.value !== undefined ? movesFor(run, row, best, mine) : "",
+      );
+      if (!best) return;
       app.say(`${name}: “${best.word}”, ${percent(best.probability)}`, "prediction");
       app.retries.done(words);
     } catch (problem) {
@@ -105,7 +140,7 @@ export function createPredictions(app, choose) {
     wanted = null;
     makeWords(run, row);
     body.setAttribute("aria-busy", "false");
-    if (canPredict(run)) fill(run, base, row);
+    if (canPredict(run) || canClassify(run)) fill(run, base, row);
     else body.replaceChildren(h("p.note", {}, t(run.facts ? "models.noPredictions" : "models.dumpOnly")));
   }
   return { element, update };

@@ -203,7 +203,7 @@ export const canPredict = (run) => run.facts !== null && run.facts.returns.inclu
  * The most probable words at one token, at the end and after each layer.
  * @param {TextRun} run
  * @returns {Promise<{last: Prediction[], layers: Prediction[][]}>}
- * @typedef {{word: string, probability: number}} Prediction
+ * @typedef {{word: string, probability: number, value?: number}} Prediction
  */
 export function predictionsAt(run, row) {
   return cachedIn(run, `predictions ${row}`, async () => {
@@ -224,4 +224,55 @@ export function predictionsAt(run, row) {
       layers: lens ? lens.probabilities.map((_, l) => predictionsOf(ofLayer(l))) : [],
     };
   });
+}
+
+/** @param {TextRun} run @returns {boolean} */
+export const canClassify = (run) => run.facts !== null && run.facts.returns.includes("classes") && run.part !== "encoder_attention";
+
+/** The classes of a run; more options switch off further heads. */
+async function askForClasses(run, ablate) {
+  const body = { inputs: run.inputs, options: optionsOf({ ablate }, { return: ["classes"], digits: 6 }) };
+  const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
+  return outputs.classes;
+}
+
+/**
+ * The labels of a text, of one of its tokens, or the answer in it, with probabilities; the number of a regression.
+ * @returns {Prediction[]}
+ */
+function labelled({ labels, logits, probabilities, answer }, row) {
+  if (answer) return answer.filter(Boolean).map(({ text, tokens, probability }) => ({ word: text ?? tokens.join(" – "), probability }));
+  const of = (numbers) => (Array.isArray(numbers?.[0][0]) ? numbers[0][row] : numbers?.[0]);
+  return labels.map((word, at) => ({ word, probability: of(probabilities)?.[at] ?? NaN, value: of(logits)[at] }));
+}
+
+/** @param {TextRun} run @returns {Promise<{last: Prediction[], layers: Prediction[][]}>} as predictionsAt has it */
+export async function classesAt(run, row) {
+  const classes = await cachedIn(run, "classes", () => askForClasses(run, run.ablate));
+  return { last: labelled(classes, row), layers: [] };
+}
+
+/** The place of the most probable label, or of the only number. @param {Prediction[]} predictions */
+export const bestOf = (predictions) =>
+  predictions.reduce((best, { probability }, at) => (probability > predictions[best].probability ? at : best), 0);
+
+const numberOf = ({ probability, value }) => (Number.isNaN(probability) ? value : probability);
+
+/**
+ * How much the most probable label changes without each head, the largest changes first. One request per head.
+ * @param {TextRun} run @param {(done: number, of: number) => boolean} goesOn asked before each request
+ * @returns {Promise<{layer: number, head: number, change: number}[]>}
+ */
+export async function movesOf(run, row, goesOn) {
+  const before = (await classesAt(run, row)).last,
+    at = bestOf(before),
+    moves = [],
+    count = run.layers * run.heads;
+  for (let i = 0; i < count && goesOn(i, count); i++) {
+    const layer = Math.floor(i / run.heads),
+      head = i % run.heads;
+    const classes = await cachedIn(run, `classes without ${layer} ${head}`, () => askForClasses(run, [...run.ablate, [layer, head]]));
+    moves.push({ layer, head, change: numberOf(labelled(classes, row)[at]) - numberOf(before[at]) });
+  }
+  return moves.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
 }
