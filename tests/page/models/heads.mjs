@@ -319,6 +319,33 @@ export const cases = {
             await page.finish();
         }
     },
+    async "models: bars of the labels of a classifier, and the heads that move the best one"(stage) {
+        const folder = mkdtempSync(join(tmpdir(), "attnd-models-")),
+            labels = ["bad", "so so", "good"];
+        writeModel(join(folder, "moods"), { layers: 2, heads: 4, width: 64, longest: 64, labels });
+        const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
+        const own = { ...stage, url: server.url },
+            page = await openModels(own);
+        await page.locator(".model-form select").first().selectOption("moods");
+        await computed(page);
+        const classesOf = async (ablate) => (await answerOf(own, SENTENCE, { return: ["classes"], ablate }, "moods")).outputs.classes;
+        const { probabilities } = await classesOf([]),
+            shown = await guessesOf(page, 0);
+        assert.deepEqual(shown.map(([label]) => label), labels);
+        shown.forEach(([, text], at) => assert.ok(Math.abs(percentOf(text) - probabilities[0][at]) < 0.006));
+        const best = probabilities[0].indexOf(Math.max(...probabilities[0]));
+        await page.getByRole("button", { name: `Which heads move “${labels[best]}”?` }).click();
+        await page.waitForFunction(() => document.querySelectorAll(".guess-table").length === 2);
+        const [first, ...others] = await guessesOf(page, 1),
+            [layer, head] = first[0].match(/\d+/g).map(Number);
+        const moved = (await classesOf([[layer, head]])).probabilities[0][best] - probabilities[0][best];
+        assertClose(Number(first[1].replace("−", "-")), moved, 3, "change");
+        assert.ok(others.every(([, change]) => Math.abs(Number(change.replace("−", "-"))) <= Math.abs(moved) + 1e-4));
+        assert.deepEqual(await findings(page), []);
+        await page.finish();
+        await server.stop();
+        rmSync(folder, { recursive: true });
+    },
     async "models: encoder-decoders choose their maps, and a broken model says why"(stage) {
         const folder = mkdtempSync(join(tmpdir(), "attnd-models-"));
         writeModel(join(folder, "broken"), { layers: 2, heads: 5, width: 64, longest: 64 });

@@ -30,7 +30,16 @@ function shapesOf(header, { layers, width, longest }) {
     return shapes;
 }
 
-/** @param {string} folder @param {{layers: number, heads: number, width: number, longest: number}} sizes */
+/** The tensors of a head of classes behind a pooler. */
+const shapesOfClasses = (width, count) =>
+    Object.entries({
+        "bert.pooler.dense.weight": [width, width],
+        "bert.pooler.dense.bias": [width],
+        "classifier.weight": [count, width],
+        "classifier.bias": [count],
+    });
+
+/** @param {string} folder @param {{layers: number, heads: number, width: number, longest: number, labels?: string[]}} sizes */
 export function writeModel(folder, sizes) {
     mkdirSync(folder, { recursive: true });
     const config = JSON.parse(readFileSync(DEMO + "config.json", "utf8"));
@@ -42,11 +51,13 @@ export function writeModel(folder, sizes) {
         max_position_embeddings: sizes.longest,
         dtype: "float32",
     });
+    if (sizes.labels) Object.assign(config, { architectures: ["BertForSequenceClassification"], id2label: { ...sizes.labels } });
     writeFileSync(join(folder, "config.json"), JSON.stringify(config));
     copyFileSync(DEMO + "tokenizer.json", join(folder, "tokenizer.json"));
     const model = readFileSync(DEMO + "model.safetensors"),
         random = randomNumbers(7);
     const shapes = shapesOf(JSON.parse(model.subarray(8, 8 + Number(model.readBigUInt64LE())).toString()), sizes);
+    if (sizes.labels) for (const [name, shape] of shapesOfClasses(sizes.width, sizes.labels.length)) shapes.set(name, shape);
     const header = {},
         parts = [];
     let at = 0;
