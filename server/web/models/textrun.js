@@ -256,6 +256,7 @@ export async function classesAt(run, row) {
 export const bestOf = (predictions) =>
   predictions.reduce((best, { probability }, at) => (probability > predictions[best].probability ? at : best), 0);
 
+/** @param {Prediction} prediction */
 const numberOf = ({ probability, value }) => (Number.isNaN(probability) ? value : probability);
 
 /**
