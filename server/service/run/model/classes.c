@@ -88,10 +88,12 @@ attn_status model_classes_plan(struct model_job *job)
     return status == ATTN_OK && wants(job, MODEL_EMBEDDING) ? add_embedding(job) : status;
 }
 
+/* All starts and ends, and a copy of those of each item with a flag for each token while answers are written. */
 double model_classes_bytes(const struct model_job *job)
 {
+    const double tokens = (double)job->classes.longest * (double)job->request->inputs.batch;
     return job->classes.starts != NULL
-               ? 2 * (double)job->classes.longest * (double)job->request->inputs.batch * sizeof(double)
+               ? tokens * (4 * sizeof(double) + sizeof(bool)) + 3 * ATTN_ALIGNMENT * (double)job->request->inputs.batch
                : 0;
 }
 
