@@ -47,7 +47,12 @@ typedef struct {
  * queries, and queries without keys, are -infinity there.
  */
 typedef struct {
-    attn_tensor step[ATTN_STEP_COUNT];      /* valid where plan.want has the bit */
+    attn_tensor step[ATTN_STEP_COUNT]; /* valid where plan.want has the bit */
+    /*
+     * Of a mixture of experts: (batch, q_len, per_token), the chosen ones of each token from the largest logit down, and
+     * their weights p. Indices are ATTN_I64. data NULL: the block has no experts.
+     */
+    attn_tensor expert_indices, expert_weights;
     size_t rows_without_keys;               /* how many */
     const attn_row *empty_rows;             /* the first of them, in order */
     size_t empty_rows_listed;               /* at most ATTN_EMPTY_ROWS_LISTED */

@@ -158,8 +158,30 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *   norm  weight, bias    the gain and shift of its normalisation, each optional
  *   branch_norm           likewise, (d_out), of the result of down; see attn_options
  */
+
+/* A network of its own, like up, gate and down above. All experts of a block have the same shapes. */
 typedef struct {
-    attn_affine up, gate, down, norm, branch_norm;
+    attn_affine up, gate, down;
+} attn_expert;
+
+/*
+ * A mixture of experts (attn_expert_options has its equation); count 0: none. in_out shapes (out_in swaps the two):
+ *   router       (d_in, count)     bias (count)
+ *   shared_gate  (d_in, 1)         bias (1)       weight NULL: up, gate and down above, if given, are added as they are
+ *   each         count of them: up (d_in, d_expert), gate likewise or NULL, down (d_expert, d_out), and their biases.
+ *                With pairs, up is (d_in, 2 d_expert), its bias (2 d_expert), and there is no gate
+ * layout is that of the weights of each; router and shared_gate have the layout of all other weights.
+ */
+typedef struct {
+    attn_affine router, shared_gate;
+    const attn_expert *each;
+    size_t count;
+    attn_layout layout;
+} attn_experts;
+
+typedef struct {
+    attn_affine up, gate, down, norm, branch_norm; /* with experts, up and down may be absent */
+    attn_experts experts;
 } attn_feed_forward_weights;
 
 /*
@@ -230,6 +252,35 @@ const char *attn_activation_name(attn_activation activation);
 attn_activation attn_activation_from_name(const char *name);
 
 /*
+ * A mixture of experts. With the logits r = x W_router + b_router of a token x, and the set C of its per_token experts,
+ *
+ *     C       the experts with the largest r_e; of equal ones, those with the lower index
+ *     p_e     exp(r_e) / sum over all experts i of exp(r_i),  or, normalised, over those of C alone
+ *     ff(x) = sum over e in C of p_e expert_e(x)  +  g(x) shared(x)
+ *
+ * Shazeer et al., 2017, arXiv:1701.06538; Jiang et al., Mixtral, 2024, arXiv:2401.04088. shared is the network up, gate
+ * and down of the block, if it has one, and g(x) = sigmoid(x W_shared_gate + b_shared_gate), or 1 without shared_gate.
+ * The choice and p are computed in double from logits of the compute type. The sum begins with the largest logit, and
+ * shared is added last. A logit that is NaN is the smallest.
+ *
+ * With a limit L or an offset o, an expert is (gpt-oss, 2025)
+ *
+ *     expert(x) = (act(min(gate, L)) * (clamp(up, -L, L) + o)) W_down + b_down
+ *
+ * With pairs, the columns of up alternate: the first of each two gives a feature of gate, the second one of up.
+ *
+ * Only the chosen experts are computed: a product for each expert and matrix, of the tokens of an item that chose it. Where
+ * the kernel multiplies, a token's numbers do not depend on the other tokens; where the BLAS does, the number of tokens
+ * that chose the expert may change last bits. Other items of the batch never do.
+ */
+typedef struct {
+    size_t per_token;
+    bool normalised, pairs;
+    double limit; /* above 0; 0: none */
+    double offset;
+} attn_expert_options;
+
+/*
  * The feed-forward network after, or beside, the attention of a block:
  *
  *     ff(x) = act(x W_up + b_up) W_down + b_down                             Vaswani et al., 2017, section 3.3
@@ -250,6 +301,7 @@ typedef struct {
     double norm_eps;
     bool parallel; /* Wang, Komatsuzaki, GPT-J, 2021; needs residual */
     bool residual; /* false: y is not added, and down may give another width than y has */
+    attn_expert_options experts;
 } attn_feed_forward_options;
 
 /*
@@ -364,6 +416,10 @@ typedef struct {
     CONSTANT(weights.branch_norm.bias)                                                                                 \
     CONSTANT(weights.feed_forward.branch_norm.weight)                                                                  \
     CONSTANT(weights.feed_forward.branch_norm.bias)                                                                    \
+    CONSTANT(weights.feed_forward.experts.router.weight)                                                               \
+    CONSTANT(weights.feed_forward.experts.router.bias)                                                                 \
+    CONSTANT(weights.feed_forward.experts.shared_gate.weight)                                                          \
+    CONSTANT(weights.feed_forward.experts.shared_gate.bias)                                                            \
     CONSTANT(masks.offset)                                                                                             \
     CONSTANT(masks.attend)                                                                                             \
     DIFFERS(ATTN_GRADIENT_MASK_BIAS, masks.bias, "masks.bias") /* summed over the dimensions that are broadcast */     \
@@ -402,7 +458,9 @@ typedef struct {
     size_t d_attended; /* features of a row of attention_output: those of output without a feed-forward network */
     size_t d_out;      /* of one row of output */
     size_t d_gate;     /* gates of a head: d_v, 1, or 0 without a gate */
-    size_t d_ff;       /* features between up and down, or 0 without a feed-forward network */
+    size_t d_ff;       /* features between up and down, or 0 without a network that all tokens share */
+    size_t experts;    /* of the feed-forward network, or 0 */
+    size_t d_expert;   /* features between up and down of an expert */
     int query_rank;    /* of a start in the middle: the rank of value */
 } attn_dims;
 

@@ -254,7 +254,7 @@ size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *d
 {
     const attn_options *options = &request->options;
     const size_t tokens = dims->batch * dims->q_len;
-    if (dims->d_ff == 0)
+    if (!attn_has_feed_forward(dims))
         return 0;
     size_t numbers = hidden_numbers(dims) * (request->weights.feed_forward.gate.weight != NULL ? 2 : 1);
     if (is_normed(request, ATTN_NORM_PRE))
@@ -278,7 +278,8 @@ static attn_status prepare_input(struct layer_run *run)
                     is_parallel ? request->inputs.query->data : run->attended, &run->ff_input);
 }
 
-static attn_status run_network(struct layer_run *run)
+/* The network that all tokens share. */
+static attn_status run_shared_network(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const bool is_gated = run->request->weights.feed_forward.gate.weight != NULL;
@@ -290,8 +291,7 @@ static attn_status run_network(struct layer_run *run)
     network.up = layer_take(run, hidden_numbers(d));
     network.gate = is_gated ? layer_take(run, hidden_numbers(d)) : NULL;
     network.hidden = network.up;
-    run->expanded = layer_take(run, layer_query_tokens(run) * d->d_out);
-    if (network.up == NULL || run->expanded == NULL || (is_gated && network.gate == NULL))
+    if (network.up == NULL || (is_gated && network.gate == NULL))
         return attn_fail_no_memory(run->err);
     attn_feed_forward_expand(&network);
     struct attn_product down = product_of(&network, FEED_FORWARD_DOWN, network.hidden, run->expanded);
@@ -299,12 +299,22 @@ static attn_status run_network(struct layer_run *run)
     return ATTN_OK;
 }
 
+static attn_status run_network(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->expanded = layer_take(run, layer_query_tokens(run) * d->d_out);
+    if (run->expanded == NULL)
+        return attn_fail_no_memory(run->err);
+    const attn_status status = d->d_ff > 0 ? run_shared_network(run) : ATTN_OK;
+    return status == ATTN_OK ? attn_layer_experts(run) : status;
+}
+
 /* The sum overwrites the result of the network, unless that is a wanted step. */
 attn_status attn_layer_feed_forward(struct layer_run *run)
 {
     const attn_request *request = run->request;
     const size_t d = run->plan->dims.d_out;
-    if (run->plan->dims.d_ff == 0)
+    if (!attn_has_feed_forward(&run->plan->dims))
         return ATTN_OK;
     run->attended = run->output;
     attn_status status = prepare_input(run);

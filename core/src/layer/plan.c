@@ -217,10 +217,11 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                                       : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_attended);
-    if (d->d_ff > 0) {
+    if (attn_has_feed_forward(d)) {
         const double d_ff = (double)d->d_ff, gates = request->weights.feed_forward.gate.weight != NULL ? 2 : 1;
         f->feed_forward = product_flops(queries, (double)attn_feed_forward_d_in(request, d), gates * d_ff) +
-                          product_flops(queries, d_ff, (double)d->d_out) + queries * d_ff * 30;
+                          product_flops(queries, d_ff, (double)d->d_out) + queries * d_ff * 30 +
+                          attn_experts_flops(request, d);
     }
     f->rest = queries * (double)attn_max(d->d_attended, d->d_out) * 8 + attn_qk_flops(plan);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
@@ -253,7 +254,7 @@ static size_t token_numbers(const attn_plan *plan)
         numbers += context;
     if (d->d_gate > 0) /* the gate, and its product with concat */
         numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
-    const attn_step last = d->d_ff > 0 ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT;
+    const attn_step last = attn_has_feed_forward(d) ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT;
     return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
 }
 
@@ -285,7 +286,8 @@ static void weigh_memory(attn_plan *plan)
     plan->scratch_bytes = bytes.scratch + attn_qk_scratch_bytes(plan);
     if (request->is_layer)
         plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
-    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + bytes.shared + attn_qk_bytes(plan) +
+    plan->working_bytes = numbers * element + attn_experts_bytes(request, d) + attn_contribution_bytes(plan) +
+                          bytes.shared + attn_qk_bytes(plan) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
@@ -337,6 +339,7 @@ static bool check_work(const attn_request *request, const attn_plan *plan, struc
     if (attn_needs_mean_source(request))
         numbers += mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
+    numbers += attn_experts_numbers(request, &plan->dims);
     if (numbers > (double)ATTN_NUMBERS_MAX)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
     return true;

@@ -96,6 +96,14 @@ size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype comp
     size_t inner = 0;
     for (size_t n = 0; n < sizeof all / sizeof *all; n++)
         inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, all[n]->weight));
+    const attn_experts *experts = &network->experts;
+    inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, experts->router.weight));
+    inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, experts->shared_gate.weight));
+    for (size_t e = 0; e < experts->count; e++) {
+        const attn_affine *const of_one[] = {&experts->each[e].up, &experts->each[e].gate, &experts->each[e].down};
+        for (size_t n = 0; n < sizeof of_one / sizeof *of_one; n++)
+            inner = attn_max(inner, attn_narrow_inner(compute, experts->layout, of_one[n]->weight));
+    }
     return inner;
 }
 

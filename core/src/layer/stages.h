@@ -68,6 +68,18 @@ size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *d
 /* Without a network it does nothing. With one, run->output becomes run->attended, and then the output of the block. */
 ATTN_MUST_CHECK attn_status attn_layer_feed_forward(struct layer_run *run);
 
+/* ---- experts.c: the mixture of experts of a feed-forward network (plan.h) ---- */
+
+/* The bytes that it takes from the arena; the most numbers of one kind, and its floating-point operations; 0: none. */
+size_t attn_experts_bytes(const attn_request *request, const attn_dims *dims);
+double attn_experts_numbers(const attn_request *request, const attn_dims *dims);
+double attn_experts_flops(const attn_request *request, const attn_dims *dims);
+/*
+ * run->expanded = what the chosen experts give to run->ff_input, plus what was there before, times its gate, if the
+ * tokens share a network. Sets the experts of run->result.
+ */
+ATTN_MUST_CHECK attn_status attn_layer_experts(struct layer_run *run);
+
 /* ---- steps.c: what a run keeps ---- */
 
 /* Takes memory for the maps and rows that the heads fill, and turns the selections into slots. */

@@ -349,23 +349,21 @@ static bool read_gate_dims(const attn_request *request, attn_dims *dims, struct 
     return true;
 }
 
-/* One matrix of the feed-forward network: from in features, which giver gives, to *out. */
-static bool read_matrix(const attn_affine *affine, const char *name, const attn_request *request, size_t in,
-                        const char *giver, size_t *out, struct attn_check *check)
+bool attn_matrix_read(const attn_affine *affine, const char *name, const attn_request *request, attn_layout layout,
+                      size_t in, const char *giver, size_t *out, struct attn_check *check)
 {
-    char field[64], bias_field[64];
+    char field[80], bias_field[80];
     size_t own_heads = 0, own_in = 0;
     snprintf(field, sizeof field, "weights.feed_forward.%s.weight", name);
     snprintf(bias_field, sizeof bias_field, "weights.feed_forward.%s.bias", name);
     if (affine->weight == NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, field, "weights.feed_forward.%s.weight is missing", name);
-    if (!read_weight(affine->weight, field, request->weights.layout, request->options.compute, &own_heads, &own_in, out,
-                     check))
+    if (!read_weight(affine->weight, field, layout, request->options.compute, &own_heads, &own_in, out, check))
         return false;
     if (own_heads != 0)
         return attn_refuse_shape(check, field, affine->weight, NULL, "a weight of a feed-forward network has rank 2");
     if (own_in != in)
-        return fail_weight(check, field, affine->weight, request->weights.layout, in, "%s %zu features", giver, in);
+        return fail_weight(check, field, affine->weight, layout, in, "%s %zu features", giver, in);
     return check_bias(affine->bias, bias_field, request->options.compute, 0, *out, check);
 }
 
@@ -374,26 +372,40 @@ size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims
     return request->options.feed_forward.parallel ? dims->d_query : dims->d_attended;
 }
 
-static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
+/* The network that all tokens share: dims->d_ff and dims->d_out. */
+static bool read_shared_network(const attn_request *request, const char *giver, attn_dims *dims,
+                                struct attn_check *check)
 {
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
-    const bool is_parallel = request->options.feed_forward.parallel;
+    const attn_layout layout = request->weights.layout;
     const size_t in = attn_feed_forward_d_in(request, dims);
     size_t gates = 0;
-    dims->d_out = dims->d_attended;
-    if (!attn_feed_forward_is_given(w))
-        return true;
-    const char *giver = is_parallel ? "query has" : "the attention gives";
-    if (!read_matrix(&w->up, "up", request, in, giver, &dims->d_ff, check) ||
-        (attn_affine_is_given(&w->gate) && !read_matrix(&w->gate, "gate", request, in, giver, &gates, check)))
+    if (!attn_matrix_read(&w->up, "up", request, layout, in, giver, &dims->d_ff, check) ||
+        (attn_affine_is_given(&w->gate) &&
+         !attn_matrix_read(&w->gate, "gate", request, layout, in, giver, &gates, check)))
         return false;
     if (w->gate.weight != NULL && gates != dims->d_ff)
         return attn_refuse_shape(check, "weights.feed_forward.gate.weight", w->gate.weight, NULL,
                                  "gate gives %zu features, up gives %zu: they must be equal", gates, dims->d_ff);
-    if (!read_matrix(&w->down, "down", request, dims->d_ff, "up gives", &dims->d_out, check))
+    return attn_matrix_read(&w->down, "down", request, layout, dims->d_ff, "up gives", &dims->d_out, check);
+}
+
+static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
+{
+    const attn_feed_forward_weights *w = &request->weights.feed_forward;
+    const char *giver = request->options.feed_forward.parallel ? "query has" : "the attention gives";
+    const bool is_alone = w->experts.count == 0, is_shared = is_alone || attn_affine_is_given(&w->up) ||
+                                                             attn_affine_is_given(&w->gate) ||
+                                                             attn_affine_is_given(&w->down);
+    dims->d_out = dims->d_attended;
+    if (!attn_feed_forward_is_given(w))
+        return true;
+    if ((is_shared && !read_shared_network(request, giver, dims, check)) ||
+        !attn_experts_read(request, giver, dims, check))
         return false;
     if (request->options.feed_forward.residual && dims->d_out != dims->d_attended)
-        return attn_refuse_shape(check, "weights.feed_forward.down.weight", w->down.weight, NULL,
+        return attn_refuse_shape(check, "weights.feed_forward.down.weight",
+                                 is_shared ? w->down.weight : w->experts.each[0].down.weight, NULL,
                                  "down gives %zu features, the attention gives %zu: they must be equal", dims->d_out,
                                  dims->d_attended);
     return true;

@@ -67,13 +67,13 @@ bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
 {
     const attn_feed_forward_options *own = &request->options.feed_forward;
     const attn_feed_forward_weights *weights = &request->weights.feed_forward;
-    if (dims->d_ff == 0 && has_options(own))
+    if (!attn_has_feed_forward(dims) && has_options(own))
         return attn_refuse(check, ATTN_ERR_FIELD, "options.feed_forward",
                            request->is_layer ? "@ needs weights.feed_forward"
                                              : "feed_forward belongs to multi-head attention");
     if (!check_branches(request, dims, check))
         return false;
-    if (dims->d_ff == 0)
+    if (!attn_has_feed_forward(dims))
         return true;
     if (own->activation == ATTN_ACTIVATION_NONE)
         return attn_refuse(check, ATTN_ERR_FIELD, "options.feed_forward.activation",
@@ -82,7 +82,8 @@ bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
         return attn_refuse(check, ATTN_ERR_VALUE, "options.feed_forward.activation",
                            "~ is relu, gelu, gelu_tanh, quick_gelu or silu");
     const size_t width = own->position == ATTN_NORM_POST ? dims->d_out : attn_feed_forward_d_in(request, dims);
-    return check_type(own->norm, own->norm_eps, "options.feed_forward.norm", "options.feed_forward.norm_eps", check) &&
+    return attn_experts_check(request, dims, check) &&
+           check_type(own->norm, own->norm_eps, "options.feed_forward.norm", "options.feed_forward.norm_eps", check) &&
            (!own->parallel || check_parallel(&request->options, check)) &&
            check_gains(request, &weights->norm, own->norm, "options.feed_forward.norm",
                        "weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias", width, check);

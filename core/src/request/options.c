@@ -22,6 +22,7 @@ static const struct {
     unsigned last;
 } words[] = {
     WORD(weights.layout, ATTN_LAYOUT_OUT_IN),
+    WORD(weights.feed_forward.experts.layout, ATTN_LAYOUT_OUT_IN),
     WORD(weights.qkv_order, ATTN_QKV_PER_GROUP),
     WORD(masks.align, ATTN_ALIGN_PAST),
     WORD(masks.blocks.kind, ATTN_BLOCKS_PREFIX),
@@ -172,7 +173,8 @@ static bool check_wanted(const attn_request *request, struct attn_check *check)
         {STEP(CONTRIBUTION), w->gate.weight == NULL,
          "\"contribution\" does not go with weights.gate, which changes what each query takes"},
         {STEP(RESIDUAL), options->residual, "\"residual\" needs options.residual: true"},
-        {STEP(ATTENTION_OUTPUT) | STEP(FEED_FORWARD), w->feed_forward.up.weight != NULL,
+        {STEP(ATTENTION_OUTPUT) | STEP(FEED_FORWARD),
+         w->feed_forward.up.weight != NULL || w->feed_forward.experts.count > 0,
          "\"attention_output\" and \"feed_forward\" need weights.feed_forward"},
         {STEP(DROPPED), options->dropout > 0 && options->dropout_attention,
          "\"dropped\" needs options.dropout above 0 and options.dropout_attention"},

@@ -24,7 +24,13 @@ static inline bool attn_affine_is_given(const attn_affine *affine)
 static inline bool attn_feed_forward_is_given(const attn_feed_forward_weights *w)
 {
     return attn_affine_is_given(&w->up) || attn_affine_is_given(&w->gate) || attn_affine_is_given(&w->down) ||
-           attn_affine_is_given(&w->norm) || attn_affine_is_given(&w->branch_norm);
+           attn_affine_is_given(&w->norm) || attn_affine_is_given(&w->branch_norm) || w->experts.count > 0;
+}
+
+/* Whether the block has a feed-forward network: one for all tokens, experts, or both. */
+static inline bool attn_has_feed_forward(const attn_dims *dims)
+{
+    return dims->d_ff > 0 || dims->experts > 0;
 }
 
 /* Whether the inputs are normalised, and not the output. */
@@ -74,6 +80,16 @@ ATTN_MUST_CHECK bool attn_dims_read(const attn_request *request, attn_dims *dims
 ATTN_MUST_CHECK bool attn_dims_read_start(const attn_request *request, attn_dims *dims, struct attn_check *check);
 /* The features of a token that enters the feed-forward network. */
 size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims);
+/*
+ * A matrix of the feed-forward network, called name ("up") below weights.feed_forward in errors, of that layout: from in
+ * features, which giver gives, to *out.
+ */
+ATTN_MUST_CHECK bool attn_matrix_read(const attn_affine *affine, const char *name, const attn_request *request,
+                                      attn_layout layout, size_t in, const char *giver, size_t *out,
+                                      struct attn_check *check);
+/* experts.c: dims->experts and dims->d_expert, and what all experts agree on; then dims->d_out, if it is 0. */
+ATTN_MUST_CHECK bool attn_experts_read(const attn_request *request, const char *giver, attn_dims *dims,
+                                       struct attn_check *check);
 /* A gain or shift of rows of length numbers, of rank 1; NULL is fine. */
 ATTN_MUST_CHECK bool attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute, size_t length,
                                     struct attn_check *check);
@@ -110,6 +126,8 @@ ATTN_MUST_CHECK bool attn_options_check(const attn_request *request, attn_plan *
 /* norms.c: the feed-forward network of a block, the norms and the factor of branches; and qk_norm. */
 ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
                                              struct attn_check *check);
+/* experts.c: the options of a mixture of experts. */
+ATTN_MUST_CHECK bool attn_experts_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_check_eps(double eps, const char *field, struct attn_check *check);
 /* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */

@@ -198,14 +198,26 @@ bool architecture_complete(const struct architecture *architecture, json_t *conf
     return ok;
 }
 
-/* Whether the value is the needed one, or one of the list. A member that is absent asks for nothing. */
+/*
+ * Whether the value is the needed one, or one of the list; or an object whose members are those of a needed object, or
+ * others. A member that is absent asks for nothing.
+ */
 static bool is_met(const json_t *config, const json_t *value, const json_t *needed)
 {
     const json_t *one;
     size_t i;
-    const char *text = json_string_value(needed);
+    const char *text = json_string_value(needed), *name;
     if (value == NULL || json_is_null(value))
         return true;
+    if (json_is_object(value) && json_object_size(needed) > 0) {
+        bool is = true;
+        json_t *member;
+        json_object_foreach((json_t *)(uintptr_t)needed, name, member)
+        {
+            is = is && is_met(config, json_object_get(value, name), member);
+        }
+        return is;
+    }
     json_array_foreach((json_t *)(uintptr_t)needed, i, one)
     {
         if (is_met(config, value, one))
@@ -230,7 +242,8 @@ bool architecture_check(const struct architecture *architecture, const json_t *c
         json_object_foreach((json_t *)(uintptr_t)lists[i], name, needed)
         {
             const json_t *value = json_object_get(config, name);
-            if (is_met(config, value, needed))
+            const bool is_replaced = i == 0 && json_object_get(lists[1], name) != NULL;
+            if (is_replaced || is_met(config, value, needed))
                 continue;
             if (json_is_null(needed))
                 return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,

@@ -35,7 +35,8 @@ bool architecture_resolve(const struct architecture *architecture, const json_t 
 bool architecture_complete(const struct architecture *architecture, json_t *config, struct outcome *outcome);
 
 /*
- * Checks the "requires" of the table and of the entry: {"member": value}, or a list of values. A member that the
+ * Checks the "requires" of the table and of the entry, which replaces members of the table's: {"member": value}, or a list
+ * of values. A member that the
  * configuration has must have such a value. ATTN_ERR_VALUE with a sentence that names the member.
  */
 bool architecture_check(const struct architecture *architecture, const json_t *config, struct outcome *outcome);

@@ -10,11 +10,14 @@
  *
  *   "block"    in a module: what stands around the attention. Its weights, options and masks are added to those of the
  *              module. Paths of its weights begin at the layer: the module's path up to its first {n}. "feed_forward"
- *              holds {"up", "gate", "down", "norm", "branch_norm"}. "stack" names the stack, "cross": true says that
+ *              holds {"up", "gate", "down", "norm", "branch_norm", "experts"}. "stack" names the stack, "cross": true says that
  *              keys and values come from the encoder.
  *   a weight   may also be a list: the first that the file has ("" at the end: the part may be absent). Named weights
  *              may have "part": [i, n], one of n equal parts of the rows, and "factors": a vector that multiplies the
  *              rows. "gain_offset": 1 among weights means gains of 1 + w in the file.
+ *   "experts"  {"router", "shared_gate", "layout", "each": {"gate", "up", "down"}}, names of tensors. A layer without the
+ *              router has no experts. Of each, a text has "{e}" for the number of the expert; an object names tensors of
+ *              all experts, the first axis of which counts them: {"weight", "bias", "part"}. They may be packed (mxfp4.h)
  *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "ignored"}
  *              layers     how many; groups: how many of them have weights of their own, the others share them
  *              embedding  {"words", "scale", "positions": {"table" or "sinusoidal", "first", "counts", "last"}, "types",

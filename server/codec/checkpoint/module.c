@@ -8,12 +8,30 @@
 
 /* ---- tensors ---- */
 
+/* Makes room for one more entry. */
+static bool grow(struct module *module)
+{
+    const size_t room = module->room > 0 ? 2 * module->room : 32;
+    if (module->count < module->room)
+        return true;
+    struct safetensors_entry *entries = attn_arena_take(module->table->arena, room, sizeof *entries);
+    if (entries == NULL)
+        return outcome_no_memory(module->outcome);
+    if (module->count > 0)
+        memcpy(entries, module->entries, module->count * sizeof *entries);
+    module->entries = entries;
+    module->room = room;
+    return true;
+}
+
 /* Adds the tensor as a member of the layer. */
 static bool add_entry(struct module *module, const char *member, const attn_tensor *tensor)
 {
     if (module->count == MODULE_TENSORS_MAX)
         return outcome_fail(module->outcome, ATTN_ERR_TOO_LARGE, NULL, "%.100s has more than %d tensors", module->path,
                             MODULE_TENSORS_MAX);
+    if (!grow(module))
+        return false;
     struct safetensors_entry *entry = &module->entries[module->count++];
     entry->name = attn_arena_copy_text(module->table->arena, member, strlen(member));
     entry->tensor = *tensor;
@@ -137,6 +155,121 @@ static bool add_named(struct module *module, const char *part, const char *base,
     return ok;
 }
 
+/* ---- experts ---- */
+
+/* The tensors that are called like name, whose "{e}" counts the experts from 0. */
+static bool add_numbered(struct module *module, const char *role, const char *base, const char *name)
+{
+    const char *at = strstr(name, "{e}");
+    bool ok = at != NULL, found = ok;
+    for (size_t e = 0; ok && found; e++) {
+        char part[64], own[CHECKPOINT_PATH_MAX];
+        snprintf(part, sizeof part, "feed_forward.experts.each.%zu.%.8s", e, role);
+        snprintf(own, sizeof own, "%.*s%zu%s", (int)(at - name), name, e, at + strlen("{e}"));
+        ok = try_pair(module, part, base, own, &found);
+    }
+    return ok;
+}
+
+/* Makes a view of the elements of one index along the first axis. */
+static attn_tensor element_of(const attn_tensor *tensor, size_t index)
+{
+    const size_t bytes = attn_tensor_count(tensor) / tensor->shape[0] * attn_dtype_bytes(tensor->dtype);
+    return attn_tensor_view((char *)tensor->data + index * bytes, tensor->dtype, tensor->rank - 1, tensor->shape + 1);
+}
+
+/* A tensor of all experts, the first axis of which counts them. */
+struct stacked {
+    const char *kind, *suffix; /* "weight", and what is added to the name of the template */
+    attn_tensor all;
+    bool found;
+};
+
+static bool take_stacked(struct module *module, const char *base, const char *name, struct stacked *stacked)
+{
+    char path[CHECKPOINT_PATH_MAX];
+    snprintf(path, sizeof path, "%.300s.%.150s%s", base, name, stacked->suffix);
+    const bool ok = tensor_table_take(module->table, path, &stacked->all, &stacked->found, module->outcome);
+    if (ok && stacked->found && stacked->all.rank < 2)
+        return outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL, "%.150s has no axis of experts", path);
+    return ok;
+}
+
+/* The tensors of each expert, or one part of the rows of each of them; those of one expert stand side by side. */
+static bool add_stacked(struct module *module, const char *role, const struct stacked *stacked, size_t count,
+                        const json_t *cut)
+{
+    bool ok = true;
+    for (size_t n = 0; ok && n < count * stacked->all.shape[0]; n++) {
+        const struct stacked *one = &stacked[n % count];
+        const size_t e = n / count;
+        char member[96];
+        snprintf(member, sizeof member, "weights.feed_forward.experts.each.%zu.%.8s.%.8s", e, role, one->kind);
+        if (e >= one->all.shape[0])
+            return outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL, "%.100s: the %.20s of %.20s have fewer experts",
+                                module->path, one->kind, role);
+        attn_tensor tensor = element_of(&one->all, e);
+        if (cut != NULL)
+            ok = tensor_cut(&tensor, member, (size_t)json_integer_value(json_array_get(cut, 0)),
+                            (size_t)json_integer_value(json_array_get(cut, 1)), module->outcome);
+        ok = ok && add_entry(module, member, &tensor);
+    }
+    return ok;
+}
+
+/*
+ * Tensors of all experts: {"weight": NAME, "bias": NAME, "part": [i, n]}. Instead of NAME, a file may have NAME_blocks and
+ * NAME_scales (mxfp4.h), whose layout is always out_in.
+ */
+static bool add_fused(struct module *module, const char *role, const char *base, json_t *names, json_t *own)
+{
+    const char *weight = json_string_value(json_object_get(names, "weight"));
+    const char *bias = json_string_value(json_object_get(names, "bias"));
+    const json_t *cut = json_object_get(names, "part");
+    struct stacked whole = {.kind = "weight", .suffix = ""}, shift = {.kind = "bias", .suffix = ""};
+    struct stacked packed[] = {{.kind = "blocks", .suffix = "_blocks"}, {.kind = "scales", .suffix = "_scales"}};
+    bool ok = weight != NULL && take_stacked(module, base, weight, &whole);
+    for (size_t i = 0; i < 2 && ok && !whole.found; i++)
+        ok = take_stacked(module, base, weight, &packed[i]);
+    if (ok && bias != NULL)
+        ok = take_stacked(module, base, bias, &shift);
+    if (!ok)
+        return false;
+    if (!whole.found && !(packed[0].found && packed[1].found))
+        return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s.%.100s", base, weight);
+    if (!whole.found)
+        (void)json_object_set_new(own, "layout", json_string("out_in"));
+    ok = whole.found ? add_stacked(module, role, &whole, 1, cut) : add_stacked(module, role, packed, 2, cut);
+    return ok && (!shift.found || add_stacked(module, role, &shift, 1, cut));
+}
+
+/*
+ * Adds the router, the gate of the network that all tokens share, and the weights of each expert. A layer without a router
+ * has no experts.
+ */
+static bool add_experts(struct module *module, json_t *template, const char *base, json_t *plain)
+{
+    const char *router = json_string_value(json_object_get(template, "router"));
+    const char *gate = json_string_value(json_object_get(template, "shared_gate")), *role;
+    json_t *layout = json_object_get(template, "layout"), *own = json_object(), *names;
+    bool ok = router != NULL && try_pair(module, "feed_forward.experts.router", base, router, &module->has_experts);
+    bool found;
+    if (ok && module->has_experts && gate != NULL)
+        ok = try_pair(module, "feed_forward.experts.shared_gate", base, gate, &found);
+    (void)json_object_set_new(own, "layout", layout != NULL ? json_incref(layout) : json_string("out_in"));
+    json_object_foreach(json_object_get(template, "each"), role, names)
+    {
+        if (!ok || !module->has_experts)
+            continue;
+        ok = json_is_string(names) ? add_numbered(module, role, base, json_string_value(names))
+                                   : add_fused(module, role, base, names, own);
+    }
+    if (module->has_experts)
+        (void)json_object_set_new(plain, "feed_forward", json_pack("{s:O}", "experts", own));
+    json_decref(own);
+    return ok;
+}
+
 /* Adds the tensors of the weights. outer names the object that they are in: "", or "feed_forward.". */
 static bool add_parts(struct module *module, json_t *weights, const char *outer, const char *base, json_t *plain)
 {
@@ -156,6 +289,8 @@ static bool add_parts(struct module *module, json_t *weights, const char *outer,
             (void)json_object_set_new(plain, "qkv", json_pack("{s:O}", name, value));
         else if (text != NULL)
             ok = add_pair(module, part, base, text);
+        else if (strcmp(name, "experts") == 0 && outer[0] != '\0')
+            ok = add_experts(module, value, base, plain);
         else if (json_is_array(value))
             ok = add_first(module, part, base, value);
         else if (strcmp(name, "feed_forward") == 0 && outer[0] == '\0')
@@ -259,9 +394,12 @@ bool module_add(struct module *module, json_t *template, const char *base, json_
     const json_t *offset = json_object_get(weights, "gain_offset");
     if (offset != NULL)
         module->gain_offset = (float)json_number_value(offset);
-    return add_parts(module, weights, "", base, section_of(request, "weights")) &&
-           add_section(module, "options", json_object_get(template, "options"), request) &&
-           add_section(module, "masks", json_object_get(template, "masks"), request);
+    const bool ok = add_parts(module, weights, "", base, section_of(request, "weights")) &&
+                    add_section(module, "options", json_object_get(template, "options"), request) &&
+                    add_section(module, "masks", json_object_get(template, "masks"), request);
+    if (!module->has_experts) /* fails when the layers have none by their template either */
+        (void)json_object_del(json_object_get(json_object_get(request, "options"), "feed_forward"), "experts");
+    return ok;
 }
 
 /* ---- looking for modules ---- */

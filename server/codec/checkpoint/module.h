@@ -5,20 +5,21 @@
 #include "codec/checkpoint/tensor_table.h"
 #include "codec/json/tree.h"
 
-enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 48 };
+enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 1 << 16 };
 
 /* One module of one layer, while its parts are collected. */
 struct module {
     struct tensor_table *table;
     const json_t *config;
     struct outcome *outcome;
-    char path[CHECKPOINT_PATH_MAX];   /* "bert.encoder.layer.0.attention" */
-    char layer[CHECKPOINT_PATH_MAX];  /* "bert.encoder.layer.0"; for blocks */
-    char prefix[CHECKPOINT_PATH_MAX]; /* "bert." */
-    size_t number;                    /* of the layer, in expressions and in "{n}" of "@" references */
-    float gain_offset;                /* what is added to the gains of norms */
-    struct safetensors_entry entries[MODULE_TENSORS_MAX];
-    size_t count;
+    char path[CHECKPOINT_PATH_MAX];    /* "bert.encoder.layer.0.attention" */
+    char layer[CHECKPOINT_PATH_MAX];   /* "bert.encoder.layer.0"; for blocks */
+    char prefix[CHECKPOINT_PATH_MAX];  /* "bert." */
+    size_t number;                     /* of the layer, in expressions and in "{n}" of "@" references */
+    float gain_offset;                 /* what is added to the gains of norms */
+    struct safetensors_entry *entries; /* in the arena of the table */
+    size_t count, room;
+    bool has_experts; /* the layer has a mixture of experts */
 };
 
 /*

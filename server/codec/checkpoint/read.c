@@ -243,6 +243,15 @@ static bool find_longest(struct model_builder *builder, const json_t *template)
     return ok;
 }
 
+/* Bytes are two numbers of 4 bits; their scales are none. */
+static size_t numbers_in(const struct safetensors_tensor *tensor)
+{
+    const bool is_packed = tensor->dtype == ATTN_U8 && strstr(tensor->name, "_blocks") != NULL;
+    const bool is_scale = tensor->dtype == ATTN_U8 && strstr(tensor->name, "_scales") != NULL;
+    const size_t count = tensor->bytes / attn_dtype_bytes(tensor->dtype);
+    return is_packed ? 2 * count : is_scale ? 0 : count;
+}
+
 static bool find_facts(struct model_builder *builder, const json_t *template)
 {
     const struct model_reader *reader = &builder->reader;
@@ -258,7 +267,7 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
     for (size_t i = 0; i < reader->table.count; i++)
         if (reader->table.is_used[i]) {
             const struct safetensors_tensor *tensor = &reader->table.tensors[i];
-            model->parameters += tensor->bytes / attn_dtype_bytes(tensor->dtype);
+            model->parameters += numbers_in(tensor);
             model->tensors++;
         }
     return find_longest(builder, template);

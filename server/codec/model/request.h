@@ -17,6 +17,7 @@
     X(MODEL_LOGITS, "logits")           /* scores of the words of the vocabulary, or of classes */                     \
     X(MODEL_ROLLOUT, "rollout")         /* attn_rollout_layer */                                                       \
     X(MODEL_HEAD_SCORES, "head_scores") /* attn_head_roles */                                                          \
+    X(MODEL_EXPERTS, "experts")         /* those that each token chose, and their weights */                           \
     X(MODEL_PREDICTIONS, "predictions") /* the most probable words */                                                  \
     X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */                            \
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \

@@ -3,10 +3,12 @@
  * norms; and the network, "weights.feed_forward" and "options.feed_forward".
  */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/array.h"
 #include "codec/json/node.h"
 #include "codec/request/decoder.h"
+#include "codec/tensor/mxfp4.h"
 
 /* ---- linear maps ---- */
 
@@ -112,6 +114,147 @@ attn_status decode_qk_norm(struct reading *reading, const struct node *node, voi
     return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
+/* ---- a mixture of experts ---- */
+
+/* The bytes beside the text that the member stands for. NULL: it stands for none. */
+static const attn_tensor *attached_bytes(struct reading *reading, const struct node *node, const char *name)
+{
+    const struct node member = node_member(node, name);
+    size_t number;
+    if (!member.json || !node_attached(reading, &member, &number))
+        return NULL;
+    const attn_tensor *tensor = &decoder_of(reading)->attachments[number].tensor;
+    return tensor->dtype == ATTN_U8 ? tensor : NULL;
+}
+
+/* Widens in stretches, with a check of the deadline between two of them. */
+static attn_status widen_packed(struct reading *reading, const struct node *node, const attn_tensor *blocks,
+                                const attn_tensor *scales, const attn_tensor *weight)
+{
+    enum { BLOCKS = 1 << 12 };
+    const size_t count = attn_tensor_count(scales);
+    for (size_t first = 0; first < count; first += BLOCKS) {
+        if (attn_arena_is_cancelled(reading->arena))
+            return node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+        mxfp4_widen((const uint8_t *)blocks->data + first * MXFP4_BYTES, (const uint8_t *)scales->data + first,
+                    count - first < BLOCKS ? count - first : BLOCKS, weight->dtype,
+                    (char *)weight->data + first * MXFP4_NUMBERS * attn_dtype_bytes(weight->dtype));
+    }
+    return reading->status;
+}
+
+/* const attn_tensor *: the weight of the linear map node, given as "blocks" and "scales" (mxfp4.h). */
+static attn_status decode_packed(struct reading *reading, const struct node *node, const attn_tensor **to)
+{
+    const struct decoder *decoder = decoder_of(reading);
+    const attn_tensor *blocks = attached_bytes(reading, node, "blocks"),
+                      *scales = attached_bytes(reading, node, "scales");
+    if (!blocks || !scales || blocks->rank != 3 || scales->rank != 2 || blocks->shape[2] != MXFP4_BYTES ||
+        blocks->shape[0] != scales->shape[0] || blocks->shape[1] != scales->shape[1])
+        return node_fail(reading, node, ATTN_ERR_SHAPE,
+                         "has no MXFP4 weight: expected uint8 blocks of shape [rows,n,%d] and scales of shape [rows,n]",
+                         MXFP4_BYTES);
+    const size_t shape[2] = {blocks->shape[0], blocks->shape[1] * MXFP4_NUMBERS};
+    attn_tensor *weight = attn_arena_take(reading->arena, 1, sizeof *weight);
+    if (!weight)
+        return node_fail_memory(reading, node);
+    *weight = attn_tensor_view(NULL, *decoder->compute == ATTN_F32 ? ATTN_BF16 : ATTN_F64, 2, shape);
+    *to = weight;
+    if (decoder->shapes_only)
+        return reading->status;
+    weight->data = attn_arena_take(reading->arena, attn_tensor_count(weight), attn_dtype_bytes(weight->dtype));
+    return weight->data ? widen_packed(reading, node, blocks, scales, weight) : node_fail_memory(reading, node);
+}
+
+/* attn_affine, whose weight may be packed. */
+static attn_status decode_expert_linear(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {.name = "blocks"}, {.name = "scales"}, {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS}};
+    attn_affine *linear = to;
+    if (!json_is_object(node->json) || !node_find(node->json, "blocks"))
+        return decode_linear(reading, node, to);
+    node_check_members(reading, node, members, ARRAY_LENGTH(members));
+    const struct node bias = node_member(node, "bias");
+    if (bias.json)
+        decode_tensor(reading, &bias, &linear->bias);
+    return node_has_failed(reading) ? reading->status : decode_packed(reading, node, &linear->weight);
+}
+
+static attn_status decode_expert(struct reading *reading, const struct node *node, attn_expert *expert)
+{
+    static const struct member members[] = {
+        {"up", decode_expert_linear, offsetof(attn_expert, up), MEMBER_ALWAYS},
+        {"gate", decode_expert_linear, offsetof(attn_expert, gate), MEMBER_ALWAYS},
+        {"down", decode_expert_linear, offsetof(attn_expert, down), MEMBER_ALWAYS},
+    };
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), expert);
+}
+
+/* attn_experts: each and count, from an object with the members "0", "1" … */
+static attn_status decode_each(struct reading *reading, const struct node *node, void *to)
+{
+    attn_experts *experts = to;
+    if (!json_is_object(node->json))
+        return node_fail_type(reading, node, "an object with a member for each expert: \"0\", \"1\" …");
+    const size_t count = json_object_size(node->json);
+    attn_expert *each = attn_arena_take_zeroed(reading->arena, count, sizeof *each);
+    if (!each)
+        return node_fail_memory(reading, node);
+    for (size_t e = 0; e < count && !node_has_failed(reading); e++) {
+        char name[24];
+        snprintf(name, sizeof name, "%zu", e);
+        const struct node one = node_member(node, name);
+        if (!one.json)
+            return node_fail(reading, node, ATTN_ERR_FIELD, "has %zu experts, and none is \"%zu\"", count, e);
+        decode_expert(reading, &one, &each[e]);
+    }
+    experts->each = each;
+    experts->count = count;
+    return reading->status;
+}
+
+/* attn_experts */
+static attn_status decode_experts(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"router", decode_linear, offsetof(attn_experts, router), MEMBER_ALWAYS},
+        {"shared_gate", decode_linear, offsetof(attn_experts, shared_gate), MEMBER_ALWAYS},
+        {"each", decode_each, 0, MEMBER_ALWAYS},
+        {"layout", decode_layout, offsetof(attn_experts, layout), MEMBER_ALWAYS},
+    };
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    const attn_experts *experts = to;
+    if (experts->count == 0)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"each\", the experts of the router");
+    return reading->status;
+}
+
+/* size_t */
+static attn_status decode_per_token(struct reading *reading, const struct node *node, void *to)
+{
+    return decode_count(reading, node, 1, INT32_MAX, to);
+}
+
+/* double: any finite number */
+static attn_status decode_offset(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_number(reading, node, "a number", to);
+}
+
+/* attn_expert_options */
+static attn_status decode_expert_options(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"per_token", decode_per_token, offsetof(attn_expert_options, per_token), MEMBER_ALWAYS},
+        {"normalised", node_decode_bool, offsetof(attn_expert_options, normalised), MEMBER_ALWAYS},
+        {"pairs", node_decode_bool, offsetof(attn_expert_options, pairs), MEMBER_ALWAYS},
+        {"limit", node_decode_positive, offsetof(attn_expert_options, limit), MEMBER_ALWAYS},
+        {"offset", decode_offset, offsetof(attn_expert_options, offset), MEMBER_ALWAYS},
+    };
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+}
+
 /* ---- the network ---- */
 
 attn_status decode_feed_forward_weights(struct reading *reading, const struct node *node, void *to)
@@ -122,10 +265,11 @@ attn_status decode_feed_forward_weights(struct reading *reading, const struct no
         {"down", decode_linear, offsetof(attn_feed_forward_weights, down), MEMBER_ALWAYS},
         {"norm", decode_affine, offsetof(attn_feed_forward_weights, norm), MEMBER_ALWAYS},
         {"branch_norm", decode_affine, offsetof(attn_feed_forward_weights, branch_norm), MEMBER_OF_MODELS},
+        {"experts", decode_experts, offsetof(attn_feed_forward_weights, experts), MEMBER_OF_MODELS},
     };
     node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     const attn_feed_forward_weights *weights = to;
-    if ((!weights->up.weight || !weights->down.weight))
+    if (weights->experts.count == 0 && (!weights->up.weight || !weights->down.weight))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\", which every feed-forward network needs",
                          weights->up.weight ? "down" : "up");
     return reading->status;
@@ -164,6 +308,7 @@ attn_status decode_feed_forward_options(struct reading *reading, const struct no
         {"parallel", node_decode_bool, offsetof(attn_feed_forward_options, parallel), MEMBER_ALWAYS},
         {"residual", node_decode_bool, offsetof(attn_feed_forward_options, residual), MEMBER_ALWAYS},
         {"norm", decode_network_norm, 0, MEMBER_ALWAYS},
+        {"experts", decode_expert_options, offsetof(attn_feed_forward_options, experts), MEMBER_OF_MODELS},
     };
     struct envelope *envelope = to;
     attn_feed_forward_options *own = &envelope->request.options.feed_forward;

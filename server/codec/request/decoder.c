@@ -58,7 +58,7 @@ attn_status decode_count(struct reading *reading, const struct node *node, int64
     return reading->status;
 }
 
-enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest known path has 4 */
+enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest known path has 7 */
 
 /* The object named node->name. It is made when the tree has none. */
 static attn_status enter_object(struct decoder *decoder, const json_t *parent, struct node *node, const char *path)
@@ -107,7 +107,8 @@ static attn_status attach(struct decoder *decoder, json_t *tree, char *names, si
 static attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count)
 {
     const struct node root = {.json = tree};
-    if (count > ENVELOPE_ATTACHMENTS_MAX)
+    const bool is_of_model = decoder->reading.scopes >> MEMBER_OF_MODELS & 1; /* its experts may be many */
+    if (count > ENVELOPE_ATTACHMENTS_MAX && !is_of_model)
         return node_fail(&decoder->reading, &root, ATTN_ERR_TOO_LARGE,
                          "has %zu binary tensors; at most %d are possible", count, ENVELOPE_ATTACHMENTS_MAX);
     if (!json_is_object(tree)) /* decode_root refuses it */

@@ -90,6 +90,7 @@ decode_function decode_norm;                 /* attn_options: norm, norm_positio
 decode_function decode_qk_norm;              /* attn_options: qk_norm, qk_norm_eps */
 decode_function decode_feed_forward_weights; /* attn_feed_forward_weights */
 decode_function decode_feed_forward_options; /* struct envelope */
+decode_function decode_layout;               /* attn_layout */
 decode_function decode_branch_norm;          /* attn_options: branch_norm, branch_norm_eps */
 /* Fills in the defaults of options.feed_forward, which depend on the other options and on the weights. */
 void settle_feed_forward(struct envelope *envelope);

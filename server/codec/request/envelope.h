@@ -122,7 +122,7 @@ struct envelope_source {
     const char *text; /* may be empty when there are attachments */
     size_t length;
     const struct envelope_attachment *attachments;
-    size_t count;     /* at most ENVELOPE_ATTACHMENTS_MAX */
+    size_t count;     /* at most ENVELOPE_ATTACHMENTS_MAX, unless is_of_model */
     bool is_of_model; /* a layer of a whole model: the text may have members that no request can have */
     const char *(*lacking)(const char *path); /* the members that its protocol has no place for (node.h); NULL: none */
 };

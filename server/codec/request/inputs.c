@@ -69,8 +69,7 @@ static attn_status decode_qkv(struct reading *reading, const struct node *node, 
     return reading->status;
 }
 
-/* attn_layout */
-static attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
+attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}};
     return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);

@@ -116,6 +116,9 @@ attn_status kept_layer_check(const struct envelope_source *base, attn_arena *are
     facts->compute = plan.compute;
     facts->bf16_products = envelope.request.options.bf16_products;
     facts->layout = envelope.request.weights.layout;
+    facts->experts = plan.dims.experts;
+    facts->experts_per_token = envelope.request.options.feed_forward.experts.per_token;
+    facts->expert_layout = envelope.request.weights.feed_forward.experts.layout;
     count_tensors(base, facts);
     return ATTN_OK;
 }

@@ -17,13 +17,14 @@
 
 /* Facts about a layer that hold for requests of every length. */
 struct kept_layer_facts {
-    attn_dims dims;        /* of one token; batch, q_len and kv_len have no meaning */
-    attn_dtype dtype;      /* the type of most weights in the file */
-    attn_dtype compute;    /* the compute type, unless a request asks for another */
-    bool bf16_products;    /* the same */
-    attn_layout layout;    /* of its weights */
-    size_t parameters;     /* numbers in its tensors */
-    bool takes_key_inputs; /* keys or values have another width than queries, so requests must bring them */
+    attn_dims dims;                    /* of one token; batch, q_len and kv_len have no meaning */
+    attn_dtype dtype;                  /* the type of most weights in the file */
+    attn_dtype compute;                /* the compute type, unless a request asks for another */
+    bool bf16_products;                /* the same */
+    attn_layout layout, expert_layout; /* of its weights, and of those of experts */
+    size_t experts, experts_per_token; /* of its mixture of experts; 0: it has none */
+    size_t parameters;                 /* numbers in its tensors */
+    bool takes_key_inputs;             /* keys or values have another width than queries, so requests must bring them */
 };
 
 /* A kept layer as requests need it. */

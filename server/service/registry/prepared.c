@@ -8,6 +8,7 @@
 
 #include "attn/panels.h"
 #include "codec/bytes/pace.h"
+#include "codec/tensor/mxfp4.h"
 
 enum { BLOCK = 1 << 16 }; /* elements that one task widens */
 
@@ -61,7 +62,7 @@ size_t prepared_store_bytes(struct prepared_store *store)
 struct preparing {
     const struct envelope_source *base;
     const attn_runtime *runtime;
-    attn_layout layout;
+    attn_layout layout, expert_layout;
     bool packs; /* the layer computes in float32, so matrices are packed for the kernel of runtime */
     char *data;
 };
@@ -72,10 +73,31 @@ static bool is_narrow(const struct envelope_attachment *attachment)
     return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
 }
 
-static bool is_any_narrow(const struct envelope_source *base)
+static bool ends_in(const char *path, const char *end)
+{
+    const size_t length = strlen(path), own = strlen(end);
+    return length >= own && strcmp(path + length - own, end) == 0;
+}
+
+/* Whether the tensor is the blocks of a weight of 4 bits (mxfp4.h), whose scales are the next tensor. */
+static bool is_packed(const struct envelope_source *base, size_t i)
+{
+    const struct envelope_attachment *attachment = &base->attachments[i];
+    return ends_in(attachment->path, ".blocks") && attachment->tensor.rank == 3 && i + 1 < base->count &&
+           ends_in(attachment[1].path, ".scales");
+}
+
+/* The numbers of a weight of 4 bits. Its layer was checked, so the blocks are whole. */
+static size_t packed_numbers(const struct envelope_attachment *attachment)
+{
+    return attn_tensor_count(&attachment->tensor) / MXFP4_BYTES * MXFP4_NUMBERS;
+}
+
+/* Whether there are weights that would be converted in each request. */
+static bool is_any_converted(const struct envelope_source *base)
 {
     for (size_t i = 0; i < base->count; i++)
-        if (is_narrow(&base->attachments[i]))
+        if (is_narrow(&base->attachments[i]) || is_packed(base, i))
             return true;
     return false;
 }
@@ -83,9 +105,14 @@ static bool is_any_narrow(const struct envelope_source *base)
 /* The matrices of the weights: not the gain of a norm, which may have two dimensions, too. */
 static bool is_matrix(const char *path)
 {
-    const size_t length = strlen(path), end = strlen(".weight");
-    return strncmp(path, "weights.", strlen("weights.")) == 0 && length > end &&
-           strcmp(path + length - end, ".weight") == 0 && strstr(path, "norm.weight") == NULL;
+    return strncmp(path, "weights.", strlen("weights.")) == 0 && ends_in(path, ".weight") &&
+           strstr(path, "norm.weight") == NULL;
+}
+
+static attn_layout layout_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    static const char experts[] = "weights.feed_forward.experts.each.";
+    return strncmp(attachment->path, experts, strlen(experts)) == 0 ? preparing->expert_layout : preparing->layout;
 }
 
 static size_t aligned(size_t bytes)
@@ -100,7 +127,7 @@ static size_t panels_bytes(const struct preparing *preparing, const struct envel
     if (!preparing->packs || !is_matrix(attachment->path) ||
         (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) != 0)
         return 0;
-    return aligned(attn_panels_bytes(preparing->runtime->kernel, preparing->layout, tensor));
+    return aligned(attn_panels_bytes(preparing->runtime->kernel, layout_of(preparing, attachment), tensor));
 }
 
 /* The kernels read panels of 16 bits, but no biases and norms, and the BLAS reads no numbers of 16 bits at all. */
@@ -117,9 +144,15 @@ static attn_tensor prepared_view(const struct preparing *preparing, const struct
     return is_widened(preparing, attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
 }
 
-/* The bytes of the tensor as float32, or of its panels. The sizes of a file that was read cannot overflow. */
-static size_t bytes_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+/*
+ * The bytes of the tensor as float32, of its panels, or of a packed weight as bfloat16. The sizes of a file that was read
+ * cannot overflow.
+ */
+static size_t bytes_of(const struct preparing *preparing, size_t i)
 {
+    const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+    if (is_packed(preparing->base, i))
+        return aligned(packed_numbers(attachment) * sizeof(uint16_t));
     return is_widened(preparing, attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float))
                                              : panels_bytes(preparing, attachment);
 }
@@ -128,33 +161,52 @@ static size_t bytes_of_all(const struct preparing *preparing)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < preparing->base->count; i++)
-        bytes += bytes_of(preparing, &preparing->base->attachments[i]);
+        bytes += bytes_of(preparing, i);
     return bytes;
 }
 
-static size_t blocks_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+static size_t blocks_of(const struct preparing *preparing, size_t i)
 {
+    const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+    if (is_packed(preparing->base, i))
+        return (packed_numbers(attachment) + BLOCK - 1) / BLOCK;
     return is_widened(preparing, attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
+}
+
+/* Widens count numbers of a packed weight from number first on, which begins a block. */
+static void widen_packed(const struct envelope_attachment *attachment, size_t first, size_t count, char *to)
+{
+    const size_t block = first / MXFP4_NUMBERS;
+    const uint8_t *blocks = attachment[0].tensor.data, *scales = attachment[1].tensor.data;
+    mxfp4_widen(blocks + block * MXFP4_BYTES, scales + block, count / MXFP4_NUMBERS, ATTN_BF16,
+                to + first * sizeof(uint16_t));
 }
 
 /* Widens the block of that index, unless the request is cancelled. Blocks are counted through all tensors. */
 static void widen_block(void *argument, size_t index, size_t worker)
 {
     const struct preparing *preparing = argument;
-    const struct envelope_attachment *attachment = preparing->base->attachments;
     char *to = preparing->data;
+    size_t i = 0;
     (void)worker;
     if (pace_is_cancelled(preparing->runtime))
         return;
-    for (size_t blocks; index >= (blocks = blocks_of(preparing, attachment)); attachment++) {
+    for (size_t blocks; index >= (blocks = blocks_of(preparing, i)); i++) {
         index -= blocks;
-        to += bytes_of(preparing, attachment);
+        to += bytes_of(preparing, i);
     }
+    const struct envelope_attachment *attachment = &preparing->base->attachments[i];
     const attn_tensor *from = &attachment->tensor;
-    const size_t first = index * BLOCK, left = attn_tensor_count(from) - first;
-    const attn_status status = attn_convert(to + first * sizeof(float), ATTN_F32,
-                                            (const char *)from->data + first * attn_dtype_bytes(from->dtype),
-                                            from->dtype, left < BLOCK ? left : BLOCK, NULL);
+    const bool packed = is_packed(preparing->base, i);
+    const size_t first = index * BLOCK, left = (packed ? packed_numbers(attachment) : attn_tensor_count(from)) - first;
+    const size_t count = left < BLOCK ? left : BLOCK;
+    if (packed) {
+        widen_packed(attachment, first, count, to);
+        return;
+    }
+    const attn_status status =
+        attn_convert(to + first * sizeof(float), ATTN_F32,
+                     (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, count, NULL);
     assert(status == ATTN_OK); /* float32 holds every narrower number */
 }
 
@@ -163,7 +215,7 @@ static void widen(struct preparing *preparing)
     const attn_runtime *runtime = preparing->runtime;
     size_t blocks = 0;
     for (size_t i = 0; i < preparing->base->count; i++)
-        blocks += blocks_of(preparing, &preparing->base->attachments[i]);
+        blocks += blocks_of(preparing, i);
     if (blocks > 0)
         runtime->run(runtime->context, blocks, widen_block, preparing);
 }
@@ -174,9 +226,23 @@ static void pack(const struct preparing *preparing)
     for (size_t i = 0; i < preparing->base->count; i++) {
         const struct envelope_attachment *attachment = &preparing->base->attachments[i];
         if (panels_bytes(preparing, attachment) > 0)
-            attn_panels_write(preparing->runtime, preparing->layout, &attachment->tensor, data);
-        data += bytes_of(preparing, attachment);
+            attn_panels_write(preparing->runtime, layout_of(preparing, attachment), &attachment->tensor, data);
+        data += bytes_of(preparing, i);
     }
+}
+
+/* The weight that was widened from blocks and scales, whose path ends in ".weight". Its path is NULL without memory. */
+static struct envelope_attachment widened_weight(const struct envelope_attachment *blocks, char *data,
+                                                 attn_arena *arena)
+{
+    const size_t length = strlen(blocks->path) - strlen("blocks");
+    const size_t shape[2] = {blocks->tensor.shape[0], blocks->tensor.shape[1] * MXFP4_NUMBERS};
+    char *path = attn_arena_take(arena, length + sizeof "weight", 1);
+    if (path != NULL) {
+        memcpy(path, blocks->path, length);
+        memcpy(path + length, "weight", sizeof "weight");
+    }
+    return (struct envelope_attachment){path, attn_tensor_view(data, ATTN_BF16, 2, shape)};
 }
 
 /* Returns false without memory; base is then unchanged. */
@@ -184,18 +250,28 @@ static bool exchange(const struct preparing *preparing, char *data, attn_arena *
 {
     struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
     struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
+    size_t count = 0;
     if (prepared == NULL || panels == NULL)
         return false;
     for (size_t i = 0; i < base->count; i++) {
         const struct envelope_attachment *attachment = &base->attachments[i];
-        prepared[i] = *attachment;
-        prepared[i].tensor = prepared_view(preparing, attachment, data);
-        panels[i] = (struct attn_panels){preparing->runtime->kernel, preparing->layout, data};
+        struct envelope_attachment *own = &prepared[count++];
+        if (is_packed(base, i)) {
+            *own = widened_weight(attachment, data, arena);
+            if (own->path == NULL)
+                return false;
+            data += bytes_of(preparing, i++); /* the scales are done, too */
+            continue;
+        }
+        *own = *attachment;
+        own->tensor = prepared_view(preparing, attachment, data);
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, layout_of(preparing, attachment), data};
         if (panels_bytes(preparing, attachment) > 0)
-            prepared[i].tensor.panels = &panels[i];
-        data += bytes_of(preparing, attachment);
+            own->tensor.panels = &panels[i];
+        data += bytes_of(preparing, i);
     }
     base->attachments = prepared;
+    base->count = count;
     return true;
 }
 
@@ -310,14 +386,14 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
                                                attn_arena *arena, struct envelope_source *base)
 {
-    struct preparing preparing = {base, runtime, facts->layout, facts->compute == ATTN_F32, NULL};
+    struct preparing preparing = {base, runtime, facts->layout, facts->expert_layout, facts->compute == ATTN_F32, NULL};
     const size_t bytes = bytes_of_all(&preparing);
     struct prepared_weights *gone = NULL;
     if (bytes == 0)
         return NULL;
     pthread_mutex_lock(&store->lock);
     struct prepared_weights *weights = slot->weights;
-    const bool makes = weights == NULL && !slot->is_preparing && make_room(store, bytes, is_any_narrow(base), &gone);
+    const bool makes = weights == NULL && !slot->is_preparing && make_room(store, bytes, is_any_converted(base), &gone);
     if (makes) {
         slot->store = store;
         slot->is_preparing = true;

@@ -1,7 +1,7 @@
 /*
  * prepared.h: prepares the weights of kept layers for the kernels: packs matrices into panels (attn/panels.h),
  * which stay in 16 bits if the weights are, and widens other 16-bit weights to float32. Those are biases and norms, and
- * matrices where the BLAS multiplies.
+ * matrices where the BLAS multiplies. Weights of 4 bits (codec/tensor/mxfp4.h) become bfloat16.
  *
  * Without this, every request would pack or widen the weights again. For a few tokens, that takes longer than the
  * computation. So the prepared weights of the most recently used layers stay in memory, within a limit. float32 holds

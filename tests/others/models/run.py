@@ -4,8 +4,9 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
 
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
-Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, and those
-with heads of classes in heads.tar.xz, which are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models
+Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those
+with heads of classes in heads.tar.xz, and mixtures of experts in experts.tar.xz (record_experts.py), which are unpacked below build/,
+have no weights, which follow from the names of their tensors (made_weights.py). There are more models
 in the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing. To change the archive,
 unpack it, and `tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C FOLDER -cJf kinds.tar.xz .`
 
@@ -91,7 +92,8 @@ def folders():
     """The models of this folder and of the archive, and those of the shared folder that are not here."""
     shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
-    for parent in (HERE, unpacked(HERE / "kinds.tar.xz"), unpacked(HERE / "heads.tar.xz"), shared):
+    archives = (unpacked(HERE / f"{name}.tar.xz") for name in ("kinds", "heads", "experts"))
+    for parent in (HERE, *archives, shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
             found.setdefault(path.parent.name, path.parent)
     return found
@@ -187,6 +189,22 @@ def real(rows, mask):
     return [[token for token, is_real in zip(row, flags) if is_real] for row, flags in zip(rows, mask)]
 
 
+def compare_experts(name, outputs, recorded):
+    """The experts that each token of a layer chose, and the largest difference of their weights."""
+    layers = [key.rpartition(".")[2] for key in recorded if key.startswith(f"{name}/experts_indices.")]
+    largest = 0
+    for layer in layers:
+        indices, weights = (outputs[f"experts.{part}"].at(int(layer), 0).numbers for part in ("indices", "weights"))
+        expected = recorded[f"{name}/experts_weights.{layer}"]
+        assert indices == recorded[f"{name}/experts_indices.{layer}"].numbers, f"experts of layer {layer}: {indices}"
+        largest = max(largest, compare(f"weights of experts {layer}", Tensor(expected.shape, weights), expected,
+                                       range(expected.shape[-2]), range(expected.shape[-1]), MAPS))
+    for layer in range(outputs["experts.indices"].shape[0]):
+        if str(layer) not in layers:
+            assert set(outputs["experts.indices"].at(layer).numbers) == {-1}, f"layer {layer} has no experts"
+    return largest
+
+
 def compare_tokens(case, texts):
     tokens = texts["tokens"]
     if "decoder_input_ids" in case:
@@ -233,6 +251,8 @@ def recorded_case(row, folder, case):
         recorded = read(folder / "outputs.safetensors")
         wanted = ["attention", "hidden", "output"]
         wanted += ["logits"] if "logits" in case["outputs"] else []
+        has_experts = any(name.startswith("experts_") for name in case["outputs"])
+        wanted += ["experts"] if has_experts else []
         options = {} if case.get("options", {}).get("add_special_tokens", True) else {"special_tokens": False}
         outputs, texts = ask(client, row.model, inputs_of(case, folder), **{"return": wanted, **options})
         for name in case["outputs"]:
@@ -242,6 +262,8 @@ def recorded_case(row, folder, case):
             got = outputs[NAMES[kind][0]]
             expected = recorded[f"{case['name']}/{name}"]
             row.see(kind, compare_output(case, name, got.at(int(layer)) if layer else got, expected))
+        if has_experts:
+            row.see("experts", compare_experts(case["name"], outputs, recorded))
         if "input_ids" in case:
             compare_tokens(case, texts)
     test.__name__ = f"{row.model}: {case['name']}"

@@ -8,7 +8,7 @@
 
 /* ---- what a model can return ---- */
 
-enum { FOR_WORDS = 1, FOR_HEAD = 2, FOR_CLASSES = 4, FOR_POOLING = 8, LABELS_MAX = 1000 };
+enum { FOR_WORDS = 1, FOR_HEAD = 2, FOR_CLASSES = 4, FOR_POOLING = 8, FOR_EXPERTS = 16, LABELS_MAX = 1000 };
 
 /* The values of options.return, and what a model needs for each. With a decoder, an answer has one output of each part. */
 static const struct {
@@ -24,6 +24,7 @@ static const struct {
     {"attention_mean", 0},
     {"rollout", 0},
     {"head_scores", 0},
+    {"experts", FOR_EXPERTS},
     {"predictions", FOR_HEAD | FOR_WORDS},
     {"logit_lens", FOR_HEAD | FOR_WORDS},
     {"classes", FOR_CLASSES},
@@ -35,11 +36,19 @@ static bool has_classes(const struct checkpoint_model *model)
     return model->has_head && model->head.is_of_classes;
 }
 
+static bool has_experts(const struct checkpoint_model *model)
+{
+    bool has = false;
+    for (size_t i = 0; i < model->stacks[0].block_count; i++)
+        has = has || model->stacks[0].blocks[i].facts.experts > 0;
+    return has;
+}
+
 static void write_returns(const struct model_version *version, struct chunks *out)
 {
     const struct checkpoint_model *model = &version->model;
     const unsigned has = (model->has_head ? FOR_HEAD : 0) | (has_classes(model) ? FOR_CLASSES : FOR_WORDS) |
-                         (version->pooling.is_there ? FOR_POOLING : 0);
+                         (version->pooling.is_there ? FOR_POOLING : 0) | (has_experts(model) ? FOR_EXPERTS : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)

@@ -225,6 +225,27 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
     return status;
 }
 
+/* The experts of the selected queries, which the item has. */
+static void show_experts(const struct model_block_run *run, const attn_result *result)
+{
+    const struct model_part *part = run->part;
+    const attn_tensor *chosen = &result->expert_indices, *weights = &result->expert_weights;
+    if (part->expert_indices == NULL || run->place == SIZE_MAX || chosen->data == NULL || run->queries.is_empty)
+        return;
+    const attn_selection *queries = &run->queries.selection;
+    const size_t each = chosen->shape[2], element = attn_dtype_bytes(weights->dtype);
+    const size_t count = attn_selects_all(queries) ? chosen->shape[1] : queries->count;
+    const attn_tensor *to[] = {&part->expert_indices->tensor, &part->expert_weights->tensor};
+    char *const places[] = {model_copy_place(to[0], run->place, run->item),
+                            model_copy_place(to[1], run->place, run->item)};
+    for (size_t i = 0; i < count; i++) {
+        const size_t from = (attn_selects_all(queries) ? i : attn_selected(queries, i)) * each;
+        const size_t at = (run->queries.places != NULL ? run->queries.places[i] : i) * to[0]->shape[3];
+        memcpy(places[0] + at * sizeof(int64_t), (const int64_t *)chosen->data + from, each * sizeof(int64_t));
+        memcpy(places[1] + at * element, (const char *)weights->data + from * element, each * element);
+    }
+}
+
 static attn_status run_plan(struct model_block_run *run, const attn_bindings *inputs, void *next)
 {
     struct model_job *job = run->job;
@@ -235,6 +256,7 @@ static attn_status run_plan(struct model_block_run *run, const attn_bindings *in
         return status;
     const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
     memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
+    show_experts(run, &result);
     if (reads_maps(run->part))
         status = model_maps_read(run, &result.step[ATTN_STEP_ATTENTION]);
     return status == ATTN_OK ? show_steps(run, &result) : status;

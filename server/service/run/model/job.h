@@ -26,6 +26,7 @@ struct model_part {
     attn_steps wanted;                                     /* the steps that are shown */
     struct model_output *steps[ATTN_STEP_COUNT], *indices; /* NULL: not wanted; indices: of top_k */
     struct model_output *hidden, *rollout, *head_scores[ATTN_ROLE_COUNT];
+    struct model_output *expert_indices, *expert_weights;
     double *flow[2], *flow_work; /* of the item that runs: rollout up to a layer and to the one before */
     bool has_flow;
 };

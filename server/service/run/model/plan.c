@@ -177,6 +177,29 @@ static attn_status add_readings(struct model_job *job, struct model_part *part)
     return status;
 }
 
+/* Layers may differ in what a token chooses: the shape is of the longest list. */
+static attn_status add_experts(struct model_job *job, struct model_part *part)
+{
+    const struct model_stack *stack = &job->version->model.stacks[part->stack];
+    const attn_selection *queries = &part->shown->queries;
+    size_t shape[] = {part->layer_count, job->request->inputs.batch,
+                      attn_selects_all(queries) ? part->longest_queries : queries->count, 0};
+    for (size_t i = 0; i < stack->block_count; i++)
+        if (stack->blocks[i].facts.experts_per_token > shape[3])
+            shape[3] = stack->blocks[i].facts.experts_per_token;
+    if (!wants(job, MODEL_EXPERTS))
+        return ATTN_OK;
+    if (shape[3] == 0)
+        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
+                         "\"experts\" needs a mixture of experts, and this model has none");
+    attn_status status =
+        model_add_output(job, part->prefix, "experts.indices", ATTN_I64, 4, shape, &part->expert_indices);
+    if (status == ATTN_OK)
+        status = model_add_output(job, part->prefix, "experts.weights", job->request->common.request.options.compute, 4,
+                                  shape, &part->expert_weights);
+    return status;
+}
+
 static attn_status add_hidden(struct model_job *job, struct model_part *part)
 {
     const attn_dtype compute = job->request->common.request.options.compute;
@@ -268,6 +291,8 @@ static attn_status add_outputs(struct model_job *job)
         if (status == ATTN_OK && !part->is_cross)
             status = add_readings(job, part);
         if (status == ATTN_OK && !part->is_cross)
+            status = add_experts(job, part);
+        if (status == ATTN_OK && !part->is_cross)
             status = add_hidden(job, part);
     }
     return status == ATTN_OK ? add_results(job) : status;
@@ -288,7 +313,9 @@ static double converted_bytes(const struct model_job *job, const struct envelope
     const attn_dtype compute = job->request->common.request.options.compute;
     double bytes = 0;
     for (size_t i = 0; i < source->count; i++)
-        if (!is_read_as_it_is(&source->attachments[i].tensor, compute))
+        if (source->attachments[i].tensor.dtype == ATTN_U8) /* two numbers of 4 bits, as bfloat16 or double */
+            bytes += 2 * (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
+        else if (!is_read_as_it_is(&source->attachments[i].tensor, compute))
             bytes += (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
     return bytes;
 }
