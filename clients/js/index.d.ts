@@ -77,6 +77,12 @@ export interface Classes {
   answer?: (schemas["ModelAnswerSpan"] | null)[];
 }
 
+/** What each token chose in a mixture of experts, the largest weight first; index -1: the layer has no experts. */
+export interface Experts {
+  indices: Tensor<BigInt64Array>;
+  weights: Floats;
+}
+
 /** What options.return asked for; an encoder-decoder answers encoder_attention, decoder_attention and cross_attention. */
 export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
@@ -85,7 +91,9 @@ export type ModelOutputs<Top = number> = {
     ? Classes
     : Name extends "head_scores" | `${string}_head_scores`
       ? Record<keyof schemas["ModelHeadScores"], Floats>
-      : Output<Name, Top>;
+      : Name extends "experts"
+        ? Experts
+        : Output<Name, Top>;
 };
 
 export interface ModelAnswer<Top = number> extends Omit<schemas["ModelAnswer"], "outputs" | "shapes"> {

@@ -69,7 +69,7 @@ def what_attnd_cannot_run_is_refused_by_name(program):
     del lacking.tensors["model.layers.1.mlp.up_proj.weight"]
     wrong = llama()
     wrong.add("model.norm.weight", 5)
-    cases = {"moe": (kinds.llama_like("mixtral"), 'model_type is "mixtral", a mixture of experts'),
+    cases = {"moe": (kinds.llama_like("deepseek_v3"), 'model_type is "deepseek_v3", a mixture of experts'),
              "unknown": (kinds.Model({"model_type": "brandnew"}), '"brandnew"'),
              "activation": (llama(hidden_act="xielu"), 'hidden_act is "xielu"'),
              "quantized": (llama(quantization_config={"bits": 4}), "quantization_config"),

@@ -67,28 +67,105 @@ static void multiply(const attn_affine *affine, attn_layout layout, size_t in, s
     }
 }
 
+/* The matrices of a network, and what an expert does between them (options of no expert: all 0). */
+struct network {
+    attn_expert weights;
+    attn_layout layout;
+    attn_activation activation;
+    attn_expert_options options;
+};
+
+static double at_most(double x, double limit)
+{
+    return limit != 0 && x > limit ? limit : x;
+}
+
 /* |act(x)| is at most |x|, and its slope at most 1.13: errors of x grow no more. */
-static void run_network(const attn_request *request, size_t d_in, size_t d_ff, size_t d_out, const double *x,
+static void run_network(const struct network *n, size_t d_in, size_t d_ff, size_t d_out, const double *x,
                         const double *x_terms, double *network, double *terms)
 {
-    const attn_feed_forward_weights *w = &request->weights.feed_forward;
-    const attn_layout layout = request->weights.layout;
-    double *up = naive_numbers(4 * d_ff), *up_terms = up + d_ff, *gate = up + 2 * d_ff, *gate_terms = up + 3 * d_ff;
-    multiply(&w->up, layout, d_in, d_ff, x, x_terms, up, up_terms);
+    const attn_expert *w = &n->weights;
+    const size_t columns = n->options.pairs ? 2 * d_ff : d_ff;
+    double *up = naive_numbers(6 * d_ff), *up_terms = up + 2 * d_ff, *gate = up + 4 * d_ff, *gate_terms = up + 5 * d_ff;
+    const bool is_gated = n->options.pairs || w->gate.weight != NULL;
+    multiply(&w->up, n->layout, d_in, columns, x, x_terms, up, up_terms);
     if (w->gate.weight != NULL)
-        multiply(&w->gate, layout, d_in, d_ff, x, x_terms, gate, gate_terms);
+        multiply(&w->gate, n->layout, d_in, d_ff, x, x_terms, gate, gate_terms);
     for (size_t f = 0; f < d_ff; f++) {
-        const attn_activation activation = request->options.feed_forward.activation;
-        if (w->gate.weight != NULL) {
-            up[f] = (double)(act(activation, gate[f]) * up[f]);
+        if (n->options.pairs) {
+            gate[f] = up[2 * f];
+            gate_terms[f] = up_terms[2 * f];
+            up[f] = up[2 * f + 1];
+            up_terms[f] = up_terms[2 * f + 1];
+        }
+        up[f] = -at_most(-at_most(up[f], n->options.limit), n->options.limit) + n->options.offset;
+        up_terms[f] += fabs(n->options.offset);
+        if (is_gated) {
+            up[f] = (double)(act(n->activation, at_most(gate[f], n->options.limit)) * up[f]);
             up_terms[f] *= 1.13 * gate_terms[f];
         } else {
-            up[f] = (double)act(activation, up[f]);
+            up[f] = (double)act(n->activation, up[f]);
             up_terms[f] *= 1.13;
         }
     }
-    multiply(&w->down, layout, d_ff, d_out, up, up_terms, network, terms);
+    multiply(&w->down, n->layout, d_ff, d_out, up, up_terms, network, terms);
     free(up);
+}
+
+/* The chosen experts, by searching the largest logit again and again. */
+static void choose(const double *logits, size_t count, size_t k, size_t *chosen)
+{
+    for (size_t r = 0; r < k; r++) {
+        chosen[r] = count;
+        for (size_t e = 0; e < count; e++) {
+            bool is_taken = false;
+            for (size_t before = 0; before < r; before++)
+                is_taken = is_taken || chosen[before] == e;
+            if (!is_taken && (chosen[r] == count || logits[e] > logits[chosen[r]]))
+                chosen[r] = e;
+        }
+    }
+}
+
+/* Adds the experts of a token to network, and the errors of their results and of their weights to terms. */
+static void add_experts(const attn_request *request, const attn_dims *dims, size_t d_in, const double *x,
+                        const double *x_terms, double *network, double *terms)
+{
+    const attn_experts *experts = &request->weights.feed_forward.experts;
+    const attn_expert_options *own = &request->options.feed_forward.experts;
+    const size_t count = experts->count, d_out = dims->d_out;
+    double *logits = naive_numbers(2 * count + 2 * d_out + 2), *logit_terms = logits + count, *one = logits + 2 * count,
+           *one_terms = one + d_out, *gate = one + 2 * d_out;
+    size_t *chosen = calloc(own->per_token, sizeof *chosen);
+    if (chosen == NULL)
+        abort();
+    if (experts->shared_gate.weight != NULL) {
+        multiply(&experts->shared_gate, request->weights.layout, d_in, 1, x, x_terms, gate, gate + 1);
+        for (size_t d = 0; d < d_out; d++) {
+            network[d] = (double)(network[d] / (1 + expl(-(long double)gate[0])));
+            terms[d] *= 1 + gate[1];
+        }
+    }
+    multiply(&experts->router, request->weights.layout, d_in, count, x, x_terms, logits, logit_terms);
+    choose(logits, count, own->per_token, chosen);
+    long double sum = 0;
+    for (size_t n = 0; n < (own->normalised ? own->per_token : count); n++)
+        sum += expl((long double)logits[own->normalised ? chosen[n] : n]);
+    double most = 0;
+    for (size_t e = 0; e < count; e++)
+        most = fmax(most, logit_terms[e]);
+    for (size_t r = 0; r < own->per_token; r++) {
+        const struct network expert = {experts->each[chosen[r]], experts->layout,
+                                       request->options.feed_forward.activation, *own};
+        const double p = (double)(expl((long double)logits[chosen[r]]) / sum);
+        run_network(&expert, d_in, dims->d_expert, d_out, x, x_terms, one, one_terms);
+        for (size_t d = 0; d < d_out; d++) {
+            network[d] += p * one[d];
+            terms[d] += p * one_terms[d] * (1 + 2 * most);
+        }
+    }
+    free(chosen);
+    free(logits);
 }
 
 /* to (d_out) = norm(from) * scale, as options have them for branches; gains are those of the branch. */
@@ -120,14 +197,19 @@ void naive_feed_forward(const attn_request *request, const attn_dims *dims, size
     const attn_feed_forward_options *own = &request->options.feed_forward;
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
     const size_t d_in = own->parallel ? dims->d_query : dims->d_attended;
-    const size_t d_ff = w->up.weight->shape[request->weights.layout == ATTN_LAYOUT_IN_OUT ? 1 : 0];
+    const struct network shared = {{w->up, w->gate, w->down}, request->weights.layout, own->activation, {0}};
     double *x = naive_numbers(2 * d_in), *x_terms = x + d_in;
     read_input(request, d_in, b, i, y, x);
     for (size_t f = 0; f < d_in; f++)
         x_terms[f] = fabs(x[f]);
     if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_PRE)
         naive_norm(own->norm, own->norm_eps, &w->norm, d_in, x, x, x_terms);
-    run_network(request, d_in, d_ff, dims->d_out, x, x_terms, network, terms);
+    memset(network, 0, dims->d_out * sizeof *network);
+    memset(terms, 0, dims->d_out * sizeof *terms);
+    if (dims->d_ff > 0)
+        run_network(&shared, d_in, dims->d_ff, dims->d_out, x, x_terms, network, terms);
+    if (dims->experts > 0)
+        add_experts(request, dims, d_in, x, x_terms, network, terms);
     double *sum = naive_numbers(dims->d_out);
     scale_branch(request, &w->branch_norm, dims->d_out, network, sum);
     for (size_t d = 0; d < dims->d_out && own->residual; d++)

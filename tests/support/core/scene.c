@@ -255,7 +255,7 @@ attn_steps scene_every_step(const attn_request *request)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION);
     if (!request->options.residual)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_RESIDUAL);
-    if (request->weights.feed_forward.up.weight == NULL)
+    if (request->weights.feed_forward.up.weight == NULL && request->weights.feed_forward.experts.count == 0)
         all &= ~(ATTN_STEP_BIT(ATTN_STEP_ATTENTION_OUTPUT) | ATTN_STEP_BIT(ATTN_STEP_FEED_FORWARD));
     if (!(request->options.dropout > 0 && request->options.dropout_attention))
         all &= ~ATTN_STEP_BIT(ATTN_STEP_DROPPED);

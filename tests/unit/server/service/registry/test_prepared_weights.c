@@ -4,11 +4,13 @@
  */
 #include "service/registry/prepared.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/panels.h"
 #include "check_main.h"
+#include "codec/tensor/mxfp4.h"
 #include "service/registry/layer/version.h"
 
 /* More than a task widens, and a rest. */
@@ -272,11 +274,52 @@ START_TEST(preparing_looks_before_each_block_and_panel)
 }
 END_TEST
 
+/* Blocks and scales become one weight, and what follows keeps its place. */
+START_TEST(weights_of_four_bits_become_bfloat16)
+{
+    struct prepared_store *store = prepared_store_create(1 << 30);
+    struct scene *scene = make_scene();
+    uint8_t bytes[2][MXFP4_BYTES], scales[2] = {127, 130};
+    memset(bytes[0], 0x72, sizeof bytes[0]); /* 1, 6 */
+    memset(bytes[1], 0x9A, sizeof bytes[1]); /* -1, -0.5 */
+    static const char up[] = "weights.feed_forward.experts.each.0.up.";
+    char paths[3][64];
+    snprintf(paths[0], sizeof paths[0], "%sblocks", up);
+    snprintf(paths[1], sizeof paths[1], "%sscales", up);
+    snprintf(paths[2], sizeof paths[2], "%sweight", up);
+    scene->attachments[2] = scene->attachments[3];
+    scene->attachments[0] = (struct envelope_attachment){
+        paths[0], attn_tensor_view(bytes, ATTN_U8, 3, (const size_t[]){2, 1, MXFP4_BYTES})};
+    scene->attachments[1] =
+        (struct envelope_attachment){paths[1], attn_tensor_view(scales, ATTN_U8, 2, (const size_t[]){2, 1})};
+    scene->base.count = 3;
+    struct envelope_source base;
+    struct prepared_weights *prepared = take(store, scene, &base);
+    ck_assert_ptr_nonnull(prepared);
+    ck_assert_uint_eq(base.count, 2);
+    ck_assert_str_eq(base.attachments[0].path, paths[2]);
+    const attn_tensor *weight = &base.attachments[0].tensor;
+    ck_assert(weight->dtype == ATTN_BF16 && weight->rank == 2);
+    ck_assert(weight->shape[0] == 2 && weight->shape[1] == MXFP4_NUMBERS);
+    float wide[2 * MXFP4_NUMBERS];
+    ck_assert(attn_convert(wide, ATTN_F32, weight->data, ATTN_BF16, 2 * MXFP4_NUMBERS, NULL) == ATTN_OK);
+    for (size_t i = 0; i < MXFP4_NUMBERS; i++) {
+        ck_assert_float_eq(wide[i], i % 2 == 0 ? 1 : 6);
+        ck_assert_float_eq(wide[MXFP4_NUMBERS + i], i % 2 == 0 ? -8 : -4);
+    }
+    ck_assert_str_eq(base.attachments[1].path, "options.sinks");
+    prepared_weights_release(prepared);
+    layer_version_release(scene->version);
+    prepared_store_destroy(store);
+}
+END_TEST
+
 CHECK_MAIN("prepared_weights")
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, narrow_weights_become_single_and_nothing_else_changes);
     tcase_add_loop_test(tests, matrices_are_packed_in_the_layout_of_the_layer, 0, 4);
+    tcase_add_test(tests, weights_of_four_bits_become_bfloat16);
     tcase_add_test(tests, the_one_not_used_for_longest_gives_way_unless_it_is_in_use);
     tcase_add_test(tests, what_does_not_fit_is_left_as_it_is);
     tcase_add_test(tests, without_memory_a_request_goes_on_as_it_is);
