@@ -8,7 +8,7 @@ import { HeatmapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
-import { hasSteps, headOf } from "./textrun.js";
+import { expertsAt, hasSteps, headOf } from "./textrun.js";
 import { HEAD_TABS, hasHead, toggledHead } from "./view_state.js";
 
 /** Weights below this draw no line. */
@@ -37,7 +37,12 @@ export function createHeadView(app, { change, open }) {
   const showReadout = (cell) => {
     const { row, col } = cell ?? map.focus;
     if (!map.sheet) return;
-    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, valueAt(row, col)));
+    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, valueAt(row, col)), expertsOf(row));
+  };
+  /** What the token of the row chose in the layer, if it had a choice. */
+  const expertsOf = (row) => {
+    const chosen = expertsAt(seen.run, seen.viewState.layer, row).map(({ expert, weight }) => `${expert} (${short(weight, 3)})`);
+    return chosen.length > 0 ? h("small.experts", {}, " ", t("models.experts", { list: chosen.join(", ") })) : "";
   };
   const map = new HeatmapView({
     describe,

@@ -33,6 +33,7 @@
  * @property {boolean} isCausal later keys are masked
  * @property {Thumbs} [thumbs] of dumps with large maps
  * @property {Record<string, Tensor>} scores (layers, heads)
+ * @property {{indices: Tensor, weights: Tensor} | null} [experts] of a mixture of experts: (layers, tokens, k)
  * @property {Map<string, any>} cache what has been fetched later, by key
  *
  * @typedef {{full: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
@@ -44,6 +45,8 @@ import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
 
 const POOLED_SIDE = 64;
+/** What comes with the maps of a model of one stack, if the model has it. */
+const ALSO = ["head_scores", "experts"];
 /** From about this many cells on, thumbnails are fetched as float16. */
 const HALF_FROM = 1 << 18;
 
@@ -97,7 +100,7 @@ export async function runText(facts, { text, target, part, ablate }, signal) {
   const { tensors, metadata } = await askForTensors(
     run,
     {
-      return: isTwoSided(facts) ? ["attention"] : ["attention", "head_scores"],
+      return: ["attention", ...ALSO.filter((name) => !isTwoSided(facts) && facts.returns.includes(name))],
       pool: { rows: POOLED_SIDE, cols: POOLED_SIDE, op: "max" },
       ...(isHalf ? { dtype: "float16" } : {}),
     },
@@ -120,6 +123,7 @@ export async function runText(facts, { text, target, part, ablate }, signal) {
     isExact: !isHalf && rows === queryWords.length && cols === keyWords.length,
     isCausal: facts.kind === "decoder",
     scores: scoresIn(tensors),
+    experts: expertsIn(tensors),
   };
 }
 
@@ -183,6 +187,23 @@ export function mapsWithoutFirst(run) {
     });
     return ofOneText(tensors.attention ?? tensors[run.part]);
   });
+}
+
+/** What each token chose, (layers, tokens, k); null: the model is no mixture of experts. */
+const expertsIn = (tensors) =>
+  tensors["experts.indices"]
+    ? { indices: ofOneText(tensors["experts.indices"]), weights: ofOneText(tensors["experts.weights"]) }
+    : null;
+
+/** @param {TextRun} run @returns {{expert: number, weight: number}[]} what a token chose in a layer, the largest weight first */
+export function expertsAt({ experts }, layer, row) {
+  if (!experts) return [];
+  const [, rows, k] = experts.indices.shape,
+    from = (layer * rows + row) * k;
+  return Array.from({ length: k }, (_, at) => ({
+    expert: Number(experts.indices.data[from + at]),
+    weight: experts.weights.data[from + at],
+  })).filter(({ expert }) => expert >= 0);
 }
 
 /** @param {TextRun} run @returns {Promise<Matrix>} */
