@@ -96,7 +96,7 @@ void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *conte
 void attn_head_scale_back(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *grad,
                           void *grad_context, void *grad_factors, const attn_runtime *runtime);
 
-/* ---- branches.c: norms and activations by tasks, and the feed-forward network without norm and residual ---- */
+/* ---- branches.c: norms by tasks, activations (activation.c), and the feed-forward network without its surroundings ---- */
 
 /* y = norm(x) for rows of norm->d numbers of the compute type; y may be x. */
 void attn_rows_norm(const struct attn_row_norm *norm, attn_dtype compute, size_t rows, const void *x, void *y,

@@ -27,9 +27,10 @@ static bool grow(struct module *module)
 /* Adds the tensor as a member of the layer. */
 static bool add_entry(struct module *module, const char *member, const attn_tensor *tensor)
 {
-    if (module->count == MODULE_TENSORS_MAX)
-        return outcome_fail(module->outcome, ATTN_ERR_TOO_LARGE, NULL, "%.100s has more than %d tensors", module->path,
-                            MODULE_TENSORS_MAX);
+    const size_t most = module->has_experts ? EXPERT_TENSORS_MAX : MODULE_TENSORS_MAX;
+    if (module->count == most)
+        return outcome_fail(module->outcome, ATTN_ERR_TOO_LARGE, NULL, "%.100s has more than %zu tensors", module->path,
+                            most);
     if (!grow(module))
         return false;
     struct safetensors_entry *entry = &module->entries[module->count++];
@@ -199,16 +200,15 @@ static bool take_stacked(struct module *module, const char *base, const char *na
 static bool add_stacked(struct module *module, const char *role, const struct stacked *stacked, size_t count,
                         const json_t *cut)
 {
-    bool ok = true;
-    for (size_t n = 0; ok && n < count * stacked->all.shape[0]; n++) {
+    const size_t experts = stacked->all.shape[0];
+    bool ok = stacked[count - 1].all.shape[0] == experts ||
+              outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL, "%.100s: %.20s has %zu experts, and its %.20s %zu",
+                           module->path, role, experts, stacked[count - 1].kind, stacked[count - 1].all.shape[0]);
+    for (size_t n = 0; ok && n < count * experts; n++) {
         const struct stacked *one = &stacked[n % count];
-        const size_t e = n / count;
         char member[96];
-        snprintf(member, sizeof member, "weights.feed_forward.experts.each.%zu.%.8s.%.8s", e, role, one->kind);
-        if (e >= one->all.shape[0])
-            return outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL, "%.100s: the %.20s of %.20s have fewer experts",
-                                module->path, one->kind, role);
-        attn_tensor tensor = element_of(&one->all, e);
+        snprintf(member, sizeof member, "weights.feed_forward.experts.each.%zu.%.8s.%.8s", n / count, role, one->kind);
+        attn_tensor tensor = element_of(&one->all, n / count);
         if (cut != NULL)
             ok = tensor_cut(&tensor, member, (size_t)json_integer_value(json_array_get(cut, 0)),
                             (size_t)json_integer_value(json_array_get(cut, 1)), module->outcome);

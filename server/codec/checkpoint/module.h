@@ -5,7 +5,7 @@
 #include "codec/checkpoint/tensor_table.h"
 #include "codec/json/tree.h"
 
-enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 1 << 16 };
+enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 48, EXPERT_TENSORS_MAX = 1 << 16 };
 
 /* One module of one layer, while its parts are collected. */
 struct module {

@@ -65,6 +65,9 @@ struct preparing {
     attn_layout layout, expert_layout;
     bool packs; /* the layer computes in float32, so matrices are packed for the kernel of runtime */
     char *data;
+    attn_arena *arena; /* of the request, for what follows */
+    size_t *blocks;    /* that end with each tensor, and with those before it */
+    size_t *places;    /* in data, of each tensor */
 };
 
 static bool is_narrow(const struct envelope_attachment *attachment)
@@ -182,23 +185,34 @@ static void widen_packed(const struct envelope_attachment *attachment, size_t fi
                 to + first * sizeof(uint16_t));
 }
 
+/* The tensor that the block belongs to: the first one with which more blocks end. */
+static size_t tensor_of_block(const struct preparing *preparing, size_t block)
+{
+    size_t low = 0, high = preparing->base->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (preparing->blocks[middle] > block)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 /* Widens the block of that index, unless the request is cancelled. Blocks are counted through all tensors. */
 static void widen_block(void *argument, size_t index, size_t worker)
 {
     const struct preparing *preparing = argument;
-    char *to = preparing->data;
-    size_t i = 0;
     (void)worker;
     if (pace_is_cancelled(preparing->runtime))
         return;
-    for (size_t blocks; index >= (blocks = blocks_of(preparing, i)); i++) {
-        index -= blocks;
-        to += bytes_of(preparing, i);
-    }
+    const size_t i = tensor_of_block(preparing, index),
+                 first = BLOCK * (index - (i > 0 ? preparing->blocks[i - 1] : 0));
     const struct envelope_attachment *attachment = &preparing->base->attachments[i];
     const attn_tensor *from = &attachment->tensor;
+    char *to = preparing->data + preparing->places[i];
     const bool packed = is_packed(preparing->base, i);
-    const size_t first = index * BLOCK, left = (packed ? packed_numbers(attachment) : attn_tensor_count(from)) - first;
+    const size_t left = (packed ? packed_numbers(attachment) : attn_tensor_count(from)) - first;
     const size_t count = left < BLOCK ? left : BLOCK;
     if (packed) {
         widen_packed(attachment, first, count, to);
@@ -210,14 +224,25 @@ static void widen_block(void *argument, size_t index, size_t worker)
     assert(status == ATTN_OK); /* float32 holds every narrower number */
 }
 
-static void widen(struct preparing *preparing)
+/* False without memory. */
+static bool widen(struct preparing *preparing)
 {
     const attn_runtime *runtime = preparing->runtime;
-    size_t blocks = 0;
-    for (size_t i = 0; i < preparing->base->count; i++)
-        blocks += blocks_of(preparing, i);
+    const attn_arena_mark mark = attn_arena_mark_here(preparing->arena);
+    const size_t count = preparing->base->count;
+    size_t blocks = 0, place = 0;
+    preparing->blocks = attn_arena_take(preparing->arena, count, sizeof *preparing->blocks);
+    preparing->places = attn_arena_take(preparing->arena, count, sizeof *preparing->places);
+    const bool has_memory = preparing->blocks != NULL && preparing->places != NULL;
+    for (size_t i = 0; i < count && has_memory; i++) {
+        preparing->blocks[i] = blocks += blocks_of(preparing, i);
+        preparing->places[i] = place;
+        place += bytes_of(preparing, i);
+    }
     if (blocks > 0)
         runtime->run(runtime->context, blocks, widen_block, preparing);
+    attn_arena_release(preparing->arena, mark);
+    return has_memory;
 }
 
 static void pack(const struct preparing *preparing)
@@ -358,9 +383,9 @@ static struct prepared_weights *create_prepared(struct prepared_store *store, st
     if (weights == NULL)
         return NULL;
     preparing->data = weights->data;
-    widen(preparing);
+    const bool is_wide = widen(preparing);
     pack(preparing);
-    if (!pace_is_cancelled(preparing->runtime))
+    if (is_wide && !pace_is_cancelled(preparing->runtime))
         return weights;
     destroy_all(weights); /* it is in no list yet */
     return NULL;
@@ -386,7 +411,12 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
                                                attn_arena *arena, struct envelope_source *base)
 {
-    struct preparing preparing = {base, runtime, facts->layout, facts->expert_layout, facts->compute == ATTN_F32, NULL};
+    struct preparing preparing = {.base = base,
+                                  .runtime = runtime,
+                                  .layout = facts->layout,
+                                  .expert_layout = facts->expert_layout,
+                                  .packs = facts->compute == ATTN_F32,
+                                  .arena = arena};
     const size_t bytes = bytes_of_all(&preparing);
     struct prepared_weights *gone = NULL;
     if (bytes == 0)
