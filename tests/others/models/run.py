@@ -398,7 +398,8 @@ INTRODUCTION = f"""
 Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
 float64 with eager attention. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
 {STATES:g}. The last three columns are the largest differences. Models with a text about them are in
-`tests/others/models/kinds.tar.xz` and, with heads of classes, in `heads.tar.xz` beside it. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
+`tests/others/models/kinds.tar.xz` and `experts.tar.xz` and, with heads of classes, in `heads.tar.xz` beside them. The others have
+several inputs, and also compare tokens and analyses. A short configuration lacks
 members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |
