@@ -363,10 +363,10 @@ static bool resolve_masks(const attn_request *request, attn_plan *plan, struct a
 static bool check_all(const attn_request *request, attn_plan *plan, struct attn_check *check)
 {
     return check_ranks(request, check) && attn_options_check_alone(request, check) &&
-           attn_dims_read(request, &plan->dims, check) && check_sizes(plan, check) &&
-           attn_options_check(request, plan, check) && resolve_masks(request, plan, check) &&
-           attn_score_bias_check(request, plan, check) && weigh_results(plan, check) &&
-           check_work(request, plan, check);
+           attn_dims_read(request, &plan->dims, check) && attn_experts_read(request, &plan->dims, check) &&
+           check_sizes(plan, check) && attn_options_check(request, plan, check) &&
+           resolve_masks(request, plan, check) && attn_score_bias_check(request, plan, check) &&
+           weigh_results(plan, check) && check_work(request, plan, check);
 }
 
 attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err)

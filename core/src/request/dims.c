@@ -372,14 +372,18 @@ size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims
     return request->options.feed_forward.parallel ? dims->d_query : dims->d_attended;
 }
 
-/* The network that all tokens share: dims->d_ff and dims->d_out. */
-static bool read_shared_network(const attn_request *request, const char *giver, attn_dims *dims,
-                                struct attn_check *check)
+static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
 {
     const attn_feed_forward_weights *w = &request->weights.feed_forward;
     const attn_layout layout = request->weights.layout;
     const size_t in = attn_feed_forward_d_in(request, dims);
     size_t gates = 0;
+    dims->d_out = dims->d_attended;
+    const bool is_shared =
+        attn_affine_is_given(&w->up) || attn_affine_is_given(&w->gate) || attn_affine_is_given(&w->down);
+    if (!attn_feed_forward_is_given(w) || (w->experts.count > 0 && !is_shared))
+        return true;
+    const char *giver = attn_feed_forward_giver(request);
     if (!attn_matrix_read(&w->up, "up", request, layout, in, giver, &dims->d_ff, check) ||
         (attn_affine_is_given(&w->gate) &&
          !attn_matrix_read(&w->gate, "gate", request, layout, in, giver, &gates, check)))
@@ -387,25 +391,10 @@ static bool read_shared_network(const attn_request *request, const char *giver, 
     if (w->gate.weight != NULL && gates != dims->d_ff)
         return attn_refuse_shape(check, "weights.feed_forward.gate.weight", w->gate.weight, NULL,
                                  "gate gives %zu features, up gives %zu: they must be equal", gates, dims->d_ff);
-    return attn_matrix_read(&w->down, "down", request, layout, dims->d_ff, "up gives", &dims->d_out, check);
-}
-
-static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
-{
-    const attn_feed_forward_weights *w = &request->weights.feed_forward;
-    const char *giver = request->options.feed_forward.parallel ? "query has" : "the attention gives";
-    const bool is_alone = w->experts.count == 0, is_shared = is_alone || attn_affine_is_given(&w->up) ||
-                                                             attn_affine_is_given(&w->gate) ||
-                                                             attn_affine_is_given(&w->down);
-    dims->d_out = dims->d_attended;
-    if (!attn_feed_forward_is_given(w))
-        return true;
-    if ((is_shared && !read_shared_network(request, giver, dims, check)) ||
-        !attn_experts_read(request, giver, dims, check))
+    if (!attn_matrix_read(&w->down, "down", request, layout, dims->d_ff, "up gives", &dims->d_out, check))
         return false;
     if (request->options.feed_forward.residual && dims->d_out != dims->d_attended)
-        return attn_refuse_shape(check, "weights.feed_forward.down.weight",
-                                 is_shared ? w->down.weight : w->experts.each[0].down.weight, NULL,
+        return attn_refuse_shape(check, "weights.feed_forward.down.weight", w->down.weight, NULL,
                                  "down gives %zu features, the attention gives %zu: they must be equal", dims->d_out,
                                  dims->d_attended);
     return true;

@@ -72,8 +72,9 @@ static bool read_router(const attn_request *request, size_t in, const char *give
                              NULL, "the gate of the shared network gives %zu features, expected 1", gates);
 }
 
-bool attn_experts_read(const attn_request *request, const char *giver, attn_dims *dims, struct attn_check *check)
+bool attn_experts_read(const attn_request *request, attn_dims *dims, struct attn_check *check)
 {
+    const char *giver = attn_feed_forward_giver(request);
     const attn_experts *experts = &request->weights.feed_forward.experts;
     const size_t in = attn_feed_forward_d_in(request, dims);
     if (experts->count == 0)
@@ -85,7 +86,7 @@ bool attn_experts_read(const attn_request *request, const char *giver, attn_dims
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.feed_forward.experts.each", "~ is missing");
     if (!read_router(request, in, giver, check))
         return false;
-    size_t wanted = dims->d_ff > 0 ? dims->d_out : 0;
+    size_t wanted = dims->d_ff > 0 || request->options.feed_forward.residual ? dims->d_out : 0;
     for (size_t e = 0; e < experts->count; e++) {
         size_t inner = 0, out = 0;
         if (!read_one(request, e, in, giver, &inner, &out, check))
@@ -94,7 +95,9 @@ bool attn_experts_read(const attn_request *request, const char *giver, attn_dims
         wanted = wanted == 0 ? out : wanted;
         if ((e > 0 && (inner != dims->d_expert || is_gated != (experts->each[0].gate.weight != NULL))) || out != wanted)
             return attn_refuse(check, ATTN_ERR_SHAPE, "weights.feed_forward.experts",
-                               "expert %zu has other shapes than the network beside it", e);
+                               "expert %zu gives %zu features by %zu, expected %zu by %zu%s", e, out, inner, wanted,
+                               e > 0 ? dims->d_expert : inner,
+                               is_gated != (experts->each[0].gate.weight != NULL) ? ", and a gate as expert 0" : "");
         dims->d_expert = inner;
     }
     dims->experts = experts->count;

@@ -87,9 +87,13 @@ size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims
 ATTN_MUST_CHECK bool attn_matrix_read(const attn_affine *affine, const char *name, const attn_request *request,
                                       attn_layout layout, size_t in, const char *giver, size_t *out,
                                       struct attn_check *check);
-/* experts.c: dims->experts and dims->d_expert, and what all experts agree on; then dims->d_out, if it is 0. */
-ATTN_MUST_CHECK bool attn_experts_read(const attn_request *request, const char *giver, attn_dims *dims,
-                                       struct attn_check *check);
+/* What gives a token to the network, at the beginning of a message. */
+static inline const char *attn_feed_forward_giver(const attn_request *request)
+{
+    return request->options.feed_forward.parallel ? "query has" : "the attention gives";
+}
+/* experts.c, after attn_dims_read: dims->experts and d_expert; and d_out, unless another network or residual gives it. */
+ATTN_MUST_CHECK bool attn_experts_read(const attn_request *request, attn_dims *dims, struct attn_check *check);
 /* A gain or shift of rows of length numbers, of rank 1; NULL is fine. */
 ATTN_MUST_CHECK bool attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute, size_t length,
                                     struct attn_check *check);

@@ -116,6 +116,12 @@ attn_status decode_qk_norm(struct reading *reading, const struct node *node, voi
 
 /* ---- a mixture of experts ---- */
 
+attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct choice layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}};
+    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
+}
+
 /* The bytes beside the text that the member stands for. NULL: it stands for none. */
 static const attn_tensor *attached_bytes(struct reading *reading, const struct node *node, const char *name)
 {

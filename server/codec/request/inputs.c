@@ -69,12 +69,6 @@ static attn_status decode_qkv(struct reading *reading, const struct node *node, 
     return reading->status;
 }
 
-attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
-{
-    static const struct choice layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}};
-    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
-}
-
 static const struct member weights_members[] = {
     {"query", decode_linear, offsetof(attn_weights, query), MEMBER_ALWAYS},
     {"key", decode_linear, offsetof(attn_weights, key), MEMBER_ALWAYS},

@@ -268,7 +268,7 @@ START_TEST(wrong_mixtures_are_refused)
     experts->count = EXPERTS;
     const attn_expert last = each[EXPERTS - 1];
     each[EXPERTS - 1].gate = (attn_affine){.weight = NULL};
-    expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.experts", "expert 4 has other shapes");
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.experts", "a gate as expert 0");
     each[EXPERTS - 1] = last;
     each[EXPERTS - 1].down.weight = scene_normal(&scene, 1, SHAPE(1, OF_EXPERT, WIDTH));
     expect_refusal(request, ATTN_ERR_SHAPE, "weights.feed_forward.experts.each.4.up", "rank 2");
