@@ -67,7 +67,41 @@ def llama_like(kind, norms=("input_layernorm", "post_attention_layernorm"), name
 SANDWICH = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
 
 
+def mixtral(experts=3, **config):
+    model = llama_like("mixtral", inner=(), head=True, num_key_value_heads=HEADS, **{"num_experts_per_tok": 2, **config})
+    for n in range(LAYERS):
+        layer = f"model.layers.{n}.block_sparse_moe"
+        model.add(f"{layer}.gate.weight", experts, WIDTH)
+        for e in range(experts):
+            for name, shape in (("w1", (INNER, WIDTH)), ("w2", (WIDTH, INNER)), ("w3", (INNER, WIDTH))):
+                model.add(f"{layer}.experts.{e}.{name}.weight", *shape)
+    return model
+
+
+def packed(scales=1):
+    """Experts of 4 bits, of a width of one block; the scales of a row may be too many."""
+    model = llama_like("gpt_oss", inner=(), bias=True, head=True, hidden_size=32, head_dim=4, num_experts_per_tok=1,
+                       num_key_value_heads=HEADS, quantization_config={"quant_method": "mxfp4"})
+    for name, (dtype, shape, _) in list(model.tensors.items()):
+        model.add(name, *(32 if length == WIDTH and (name.endswith("norm.weight") or "self_attn" not in name) else length
+                          for length in shape))
+    for n in range(LAYERS):
+        layer = f"model.layers.{n}"
+        for letter in "qkv":
+            model.add(f"{layer}.self_attn.{letter}_proj.weight", WIDTH, 32)
+        model.linear(f"{layer}.self_attn.o_proj", 32, WIDTH)
+        model.add(f"{layer}.self_attn.sinks", HEADS)
+        model.linear(f"{layer}.mlp.router", 2, 32)
+        for name, rows in (("gate_up_proj", 64), ("down_proj", 32)):
+            model.add(f"{layer}.mlp.experts.{name}_bias", 2, rows)
+            for end, shape in (("blocks", [2, rows, 1, 16]), ("scales", [2, rows, scales])):
+                count = 2 * rows * (16 if end == "blocks" else scales)
+                model.tensors[f"{layer}.mlp.experts.{name}_{end}"] = ("U8", shape, [random.randint(118, 124) for _ in range(count)])
+    return model
+
+
 def decoders():
+    yield "mixtral", mixtral()
     yield "llama", llama_like("llama", head=True)
     yield "mistral", llama_like("mistral", head=True, sliding_window=4)
     yield "qwen2", llama_like("qwen2", bias=True, tie_word_embeddings=True)

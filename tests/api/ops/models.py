@@ -97,6 +97,44 @@ def what_attnd_cannot_run_is_refused_by_name(program):
 
 
 @test
+def experts_are_chosen_and_wrong_ones_are_refused_by_name(program):
+    wrong, lacking, router = kinds.mixtral(), kinds.mixtral(), kinds.mixtral()
+    wrong.add("model.layers.0.block_sparse_moe.experts.2.w1.weight", 5, kinds.WIDTH)
+    del lacking.tensors["model.layers.1.block_sparse_moe.experts.1.w2.weight"]
+    router.add("model.layers.0.block_sparse_moe.gate.weight", 4, kinds.WIDTH)
+    broken = {"wrong": (wrong, "gate gives 5 features, up gives 12"),
+              "lacking": (lacking, "experts.each.1.down.weight is missing"),
+              "router": (router, "the router has 4 experts, and there are 3"),
+              "many": (kinds.mixtral(num_experts_per_tok=4), "expected 1 to 3, the number of experts"),
+              "words": (kinds.mixtral(num_experts_per_tok="two"), "per_token must be"),
+              "scales": (kinds.packed(scales=2), "uint8 blocks of shape [rows,n,16] and scales of shape [rows,n]")}
+    runs = {"mixtral": (kinds.mixtral(), 2, 3), "packed": (kinds.packed(), 1, 2)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (model, *_) in {**broken, **runs}.items():
+            model.save(pathlib.Path(folder) / name)
+        with Server(program, environment={"ATTND_MODELS": folder}) as server:
+            for name, (_, reason) in broken.items():
+                assert reason in has(server, name, state="broken")["reason"], (name, models(server)[name])
+            client, batch = server.client(), [[5, 17, 3], [8, 8]]
+            for name, (_, each, count) in runs.items():
+                for compute in ("float32", "float64"):
+                    def ask(ids):
+                        body = {"inputs": {"ids": ids}, "options": {"return": ["experts", "output"], "compute": compute}}
+                        answer = client.post(f"/v1/models/{name}/attention", body)
+                        assert answer.status == 200, answer.body[:400]
+                        return answer.json()["outputs"]
+                    both = ask(batch)
+                    for item, ids in enumerate(batch):
+                        alone = ask([ids])
+                        assert alone["output"][0] == both["output"][item][:len(ids)], (name, compute)
+                        for layer in range(kinds.LAYERS):
+                            chosen = both["experts"]["indices"][layer][item]
+                            assert alone["experts"]["indices"][layer][0] == chosen[:len(ids)], (name, compute)
+                            assert all(len(set(row)) == each and max(row) < count for row in chosen[:len(ids)]), chosen
+                            assert chosen[len(ids):] == [[-1] * each] * (3 - len(ids)), chosen
+
+
+@test
 def a_changed_folder_is_read_again_and_a_damaged_one_keeps_the_version(program):
     with tempfile.TemporaryDirectory() as parent:
         folder = shutil.copytree(OWN / "bert", pathlib.Path(parent) / "one")
