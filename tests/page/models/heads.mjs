@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assertClose, eventually, numberOf, settled, startServer } from "../support.mjs";
+import { assertClose, eventually, numberOf, openPage, settled, startServer } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
-import { writeModel } from "./random_model.mjs";
+import { writeMixture, writeModel } from "./random_model.mjs";
 
 const numberIn = (label) => numberOf(label.slice(label.lastIndexOf(", ") + 2));
 const labelOf = (page) => headCell(page).getAttribute("aria-label");
@@ -59,6 +59,34 @@ export const cases = {
         await openHead(page, 0, 1);
         assert.ok(asked.every(([first]) => first === "predictions"), JSON.stringify(asked));
         await page.finish();
+    },
+    async "models: the token of the row has its experts beside the weight"(stage) {
+        const folder = mkdtempSync(join(tmpdir(), "attnd-models-"));
+        writeMixture(join(folder, "mixture"));
+        const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
+        const page = await openPage({ ...stage, url: server.url });
+        await page.locator("header nav button").nth(2).click();
+        await computed(page);
+        await page.locator(".model-form select").first().selectOption("mixture");
+        await computed(page);
+        await say(page, "Anna likes tea");
+        const body = { inputs: { text: "Anna likes tea" }, options: { return: ["experts"] } };
+        const { outputs } = await (await fetch(`${server.url}/v1/models/mixture/attention`, {
+            method: "POST",
+            headers: { "Content-Type": "application/json" },
+            body: JSON.stringify(body),
+        })).json();
+        for (const [layer, row] of [[0, 1], [1, 3]]) {
+            await openHead(page, layer, 0);
+            await cellOf(page, row, 0);
+            const text = await page.locator(".headview .readout .experts").textContent();
+            const found = [...text.matchAll(/(\d+) \(([\d.]+)\)/g)].map(([, expert, weight]) => [Number(expert), Number(weight)]);
+            assert.deepEqual(found.map(([expert]) => expert), outputs.experts.indices[layer][0][row]);
+            found.forEach(([, weight], at) => assertClose(weight, outputs.experts.weights[layer][0][row][at], 2, "weight of an expert"));
+        }
+        await page.finish();
+        await server.stop();
+        rmSync(folder, { recursive: true });
     },
     async "models: heads are sorted and left out by what the server measures"(stage) {
         const page = await openModels(stage),

@@ -39,6 +39,24 @@ const shapesOfClasses = (width, count) =>
         "classifier.bias": [count],
     });
 
+/** Writes tensors of these shapes; those that isGain says are 1, others random. */
+function writeTensors(folder, shapes, isGain) {
+    const random = randomNumbers(7),
+        header = {},
+        parts = [];
+    let at = 0;
+    for (const [name, shape] of shapes) {
+        const numbers = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => (isGain(name) ? 1 : 0.3 * (random() - 0.5)));
+        header[name] = { dtype: "F32", shape, data_offsets: [at, at + numbers.byteLength] };
+        at += numbers.byteLength;
+        parts.push(Buffer.from(numbers.buffer));
+    }
+    const text = JSON.stringify(header),
+        length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length + ((8 - (text.length % 8)) % 8)));
+    writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, Buffer.from(text.padEnd(text.length + ((8 - (text.length % 8)) % 8))), ...parts]));
+}
+
 /** @param {string} folder @param {{layers: number, heads: number, width: number, longest: number, labels?: string[]}} sizes */
 export function writeModel(folder, sizes) {
     mkdirSync(folder, { recursive: true });
@@ -54,22 +72,41 @@ export function writeModel(folder, sizes) {
     if (sizes.labels) Object.assign(config, { architectures: ["BertForSequenceClassification"], id2label: { ...sizes.labels } });
     writeFileSync(join(folder, "config.json"), JSON.stringify(config));
     copyFileSync(DEMO + "tokenizer.json", join(folder, "tokenizer.json"));
-    const model = readFileSync(DEMO + "model.safetensors"),
-        random = randomNumbers(7);
+    const model = readFileSync(DEMO + "model.safetensors");
     const shapes = shapesOf(JSON.parse(model.subarray(8, 8 + Number(model.readBigUInt64LE())).toString()), sizes);
     if (sizes.labels) for (const [name, shape] of shapesOfClasses(sizes.width, sizes.labels.length)) shapes.set(name, shape);
-    const header = {},
-        parts = [];
-    let at = 0;
-    for (const [name, shape] of shapes) {
-        const isGain = name.endsWith("LayerNorm.weight");
-        const numbers = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => (isGain ? 1 : 0.3 * (random() - 0.5)));
-        header[name] = { dtype: "F32", shape, data_offsets: [at, at + numbers.byteLength] };
-        at += numbers.byteLength;
-        parts.push(Buffer.from(numbers.buffer));
+    writeTensors(folder, shapes, (name) => name.endsWith("LayerNorm.weight"));
+}
+
+/** A mixture of experts with the tokens of "demo": a mixtral of two layers. */
+export function writeMixture(folder) {
+    const width = 32,
+        inner = 24,
+        experts = 4,
+        words = JSON.parse(readFileSync(DEMO + "config.json", "utf8")).vocab_size;
+    mkdirSync(folder, { recursive: true });
+    const config = {
+        model_type: "mixtral",
+        hidden_size: width,
+        intermediate_size: inner,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 2,
+        num_local_experts: experts,
+        num_experts_per_tok: 2,
+        vocab_size: words,
+        max_position_embeddings: 64,
+    };
+    writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+    copyFileSync(DEMO + "tokenizer.json", join(folder, "tokenizer.json"));
+    const shapes = new Map([["model.embed_tokens.weight", [words, width]], ["model.norm.weight", [width]]]);
+    for (const layer of ["model.layers.0", "model.layers.1"]) {
+        for (const letter of "qkvo") shapes.set(`${layer}.self_attn.${letter}_proj.weight`, [width, width]);
+        for (const norm of ["input", "post_attention"]) shapes.set(`${layer}.${norm}_layernorm.weight`, [width]);
+        shapes.set(`${layer}.block_sparse_moe.gate.weight`, [experts, width]);
+        for (let e = 0; e < experts; e++)
+            for (const [name, shape] of [["w1", [inner, width]], ["w2", [width, inner]], ["w3", [inner, width]]])
+                shapes.set(`${layer}.block_sparse_moe.experts.${e}.${name}.weight`, shape);
     }
-    const text = JSON.stringify(header),
-        length = Buffer.alloc(8);
-    length.writeBigUInt64LE(BigInt(text.length + ((8 - (text.length % 8)) % 8)));
-    writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, Buffer.from(text.padEnd(text.length + ((8 - (text.length % 8)) % 8))), ...parts]));
+    writeTensors(folder, shapes, (name) => name.endsWith("norm.weight"));
 }
