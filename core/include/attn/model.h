@@ -70,8 +70,9 @@ ATTN_MUST_CHECK attn_status attn_embed(const attn_embedding *embedding, const at
 void attn_sinusoidal_positions(size_t count, size_t d, float *to);
 
 /*
- * An image cut into patches of (patch, patch) pixels, row by row, each multiplied by a kernel. The leading vectors (the
- * class token, a distillation token) come first.
+ * An image cut into patches of (patch, patch) pixels, row by row, each multiplied by a kernel. Pixels at the right and
+ * the lower edge that fill no patch are left out, as a convolution leaves them out. The leading vectors (the class token,
+ * a distillation token) come first.
  */
 typedef struct {
     attn_dtype compute;
@@ -82,8 +83,8 @@ typedef struct {
 
 /*
  * pixels is (channels, height, width), contiguous, of the compute type. *vectors becomes (leading rows + patches, d) in
- * arena, for attn_embedding_input.vectors. ATTN_ERR_SHAPE: another number of channels, or height or width is no
- * multiple of patch (field: "pixels"). ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ * arena, for attn_embedding_input.vectors. ATTN_ERR_SHAPE: another number of channels, or height or width is
+ * below patch (field: "pixels"). ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels,
                                                const attn_runtime *runtime, attn_arena *arena, attn_tensor *vectors,

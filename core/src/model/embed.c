@@ -189,8 +189,8 @@ static void unfold(const attn_patches *patches, const attn_tensor *pixels, char 
 {
     const size_t height = pixels->shape[1], width = pixels->shape[2], side = patches->patch;
     const size_t element = attn_dtype_bytes(patches->compute);
-    for (size_t top = 0; top < height; top += side)
-        for (size_t left = 0; left < width; left += side)
+    for (size_t top = 0; top + side <= height; top += side)
+        for (size_t left = 0; left + side <= width; left += side)
             for (size_t channel = 0; channel < patches->channels; channel++)
                 for (size_t y = top; y < top + side; y++, to += side * element)
                     memcpy(to, (const char *)pixels->data + ((channel * height + y) * width + left) * element,
@@ -203,7 +203,7 @@ static attn_status check_pixels(const attn_patches *patches, const attn_tensor *
     if (pixels->shape[0] != patches->channels)
         attn_refuse_shape(&check, "pixels", pixels, NULL, "an image has %zu channels, and the model takes %zu",
                           pixels->shape[0], patches->channels);
-    else if (pixels->shape[1] % patches->patch != 0 || pixels->shape[2] % patches->patch != 0)
+    else if (pixels->shape[1] < patches->patch || pixels->shape[2] < patches->patch)
         attn_refuse_shape(&check, "pixels", pixels, NULL,
                           "an image of %zu x %zu pixels cannot be cut into patches of %zu x %zu", pixels->shape[1],
                           pixels->shape[2], patches->patch, patches->patch);

@@ -220,7 +220,7 @@ END_TEST
 
 START_TEST(patches_are_products_behind_the_leading_vectors)
 {
-    enum { CHANNELS = 2, SIDE = 2, HEIGHT = 4, WIDTH = 6, INNER = CHANNELS * SIDE * SIDE };
+    enum { CHANNELS = 2, SIDE = 2, HEIGHT = 5, WIDTH = 7, INNER = CHANNELS * SIDE * SIDE };
     const attn_tensor kernel = random_table(D, INNER, 6), leading = random_table(1, D, 7);
     const attn_tensor flat = random_table(CHANNELS, HEIGHT * WIDTH, 8);
     const attn_tensor pixels = attn_tensor_view(flat.data, ATTN_F32, 3, (const size_t[]){CHANNELS, HEIGHT, WIDTH});
@@ -246,7 +246,7 @@ START_TEST(an_image_of_another_form_is_refused)
 {
     const attn_tensor kernel = random_table(D, 12, 6);
     const attn_patches patches = {ATTN_F32, 3, 2, {&kernel, NULL}, {.data = NULL}};
-    const size_t wrong[2][3] = {{1, 4, 4}, {3, 4, 5}};
+    const size_t wrong[2][3] = {{1, 4, 4}, {3, 4, 1}};
     for (int i = 0; i < 2; i++) {
         const attn_tensor pixels = attn_tensor_view(NULL, ATTN_F32, 3, wrong[i]);
         attn_tensor vectors;
