@@ -10,7 +10,7 @@
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 
-enum { NAME_MAX_BYTES = 128 };
+enum { NAME_MAX_BYTES = 128, TYPE_MAX_BYTES = 64 };
 
 /* ---- the table ---- */
 
@@ -20,24 +20,67 @@ static json_t *load_table(attn_arena *arena)
     return json_tree_load(architectures_begin, (size_t)(architectures_end - architectures_begin), arena, &error);
 }
 
-struct architecture architecture_open(const char *model_type, attn_arena *arena)
+/* The entry that has the type among its "model_types". NULL: none has. */
+static json_t *find_entry(const json_t *table, const char *model_type)
 {
-    struct architecture found = {.table = load_table(arena)};
     json_t *entry, *type;
     size_t i, j;
-    json_array_foreach(json_object_get(found.table, "architectures"), i, entry)
+    json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
-            if (found.entry == NULL && strcmp(json_string_value(type), model_type) == 0)
-                found.entry = entry;
+            if (strcmp(json_string_value(type), model_type) == 0)
+                return entry;
         }
     }
+    return NULL;
+}
+
+/* Members of the whole that hold for each of its parts. */
+static const char *const of_whole[] = {"architectures", "quantization_config"};
+
+/* Replaces the members of config by those of its part. */
+static void take_part(json_t *config, json_t *part, const json_t *nested)
+{
+    json_t *own = json_copy(part);
+    for (size_t i = 0; i < ARRAY_LENGTH(of_whole); i++) {
+        json_t *value = json_object_get(config, of_whole[i]);
+        if (value != NULL)
+            (void)json_object_set(own, of_whole[i], value);
+    }
+    if (json_tree_word(json_object_get(own, "model_type")) == NULL || json_object_get(nested, "always") != NULL)
+        (void)json_object_set(own, "model_type", json_object_get(nested, "model_type"));
+    (void)json_object_clear(config);
+    (void)json_object_update(config, own);
+    (void)json_object_update(config, json_object_get(nested, "adds"));
+    json_decref(own);
+}
+
+struct architecture architecture_open(json_t *config, attn_arena *arena)
+{
+    struct architecture found = {.table = load_table(arena)};
+    const char *type = json_tree_word(json_object_get(config, "model_type"));
+    json_t *nested = json_object_get(json_object_get(found.table, "nested"), type != NULL ? type : "");
+    attn_error ignored;
+    struct outcome outcome = {.arena = arena, .err = &ignored};
+    if (nested != NULL && !architecture_resolve(&found, config, 0, nested, &found.nested, &outcome)) {
+        json_decref(found.nested);
+        found.nested = NULL; /* without memory; the caller will run out of it, too */
+    }
+    const char *member = json_string_value(json_object_get(found.nested, "config"));
+    json_t *part = member != NULL ? json_object_get(config, member) : NULL;
+    if (json_is_object(part))
+        take_part(config, part, found.nested);
+    else if (found.nested != NULL) /* as older files have it: the members of the text's model stand beside the others */
+        (void)json_object_set(config, "model_type", json_object_get(found.nested, "model_type"));
+    type = json_tree_word(json_object_get(config, "model_type"));
+    found.entry = find_entry(found.table, type != NULL ? type : "");
     return found;
 }
 
 void architecture_close(struct architecture *architecture)
 {
+    json_decref(architecture->nested);
     json_decref(architecture->table);
 }
 
@@ -57,22 +100,98 @@ const char *architecture_refused(const json_t *table, const char *model_type)
     return NULL;
 }
 
-void architecture_write_types(const json_t *table, const char *member, struct chunks *out)
+/* ---- the nearest type ---- */
+
+/* How many characters must be changed, added or removed to make one name of the other (Levenshtein 1966). */
+static size_t distance(const char *left, const char *right)
 {
-    json_t *entry, *type;
-    const char *separator = "";
+    size_t row[TYPE_MAX_BYTES + 1];
+    const size_t width = strlen(right);
+    if (width > TYPE_MAX_BYTES ||
+        strlen(left) > TYPE_MAX_BYTES) /* the name of no type, and the time is their product */
+        return SIZE_MAX;
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 0; left[i] != '\0'; i++) {
+        size_t corner = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < width; j++) {
+            const size_t changed = corner + (left[i] != right[j]), other = row[j] < row[j + 1] ? row[j] : row[j + 1];
+            corner = row[j + 1];
+            row[j + 1] = changed < other + 1 ? changed : other + 1;
+        }
+    }
+    return row[width];
+}
+
+/* Whether the table has the type, and attnd runs what is asked of it. */
+static bool is_offered(const json_t *table, const json_t *entry, const char *member, const char *type)
+{
+    return json_object_get(entry, member) != NULL &&
+           !(architecture_refused(table, type) != NULL && strcmp(member, "model") == 0);
+}
+
+/* Calls take with each type that entries with the member have, and with those of nested models. */
+static void for_each_type(const json_t *table, const char *member, void (*take)(void *state, const char *type),
+                          void *state)
+{
+    json_t *entry, *type, *nested;
+    const char *name;
     size_t i, j;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
-            const bool is_refused = architecture_refused(table, json_string_value(type)) != NULL;
-            if (json_object_get(entry, member) == NULL || (is_refused && strcmp(member, "model") == 0))
-                continue;
-            chunks_format(out, "%s%s", separator, json_string_value(type));
-            separator = ", ";
+            if (is_offered(table, entry, member, json_string_value(type)))
+                take(state, json_string_value(type));
         }
     }
+    json_object_foreach(json_object_get(table, "nested"), name, nested)
+    {
+        take(state, name);
+    }
+}
+
+struct nearest {
+    const char *wanted, *type; /* NULL: none is near */
+    size_t distance;
+};
+
+/* A name is near when a third of it differs at most, or when one begins with the other: "bert" and "bert-japanese". */
+static void see_type(void *state, const char *type)
+{
+    struct nearest *nearest = state;
+    const size_t length = strlen(nearest->wanted), own = strlen(type), shorter = length < own ? length : own;
+    const bool begins = shorter >= 3 && strncmp(nearest->wanted, type, shorter) == 0;
+    const size_t far = distance(nearest->wanted, type);
+    if ((begins || far <= (length > own ? length : own) / 3) && far < nearest->distance) {
+        nearest->type = type;
+        nearest->distance = far;
+    }
+}
+
+struct list {
+    struct chunks *out;
+    const char *separator;
+};
+
+static void write_type(void *state, const char *type)
+{
+    struct list *list = state;
+    chunks_format(list->out, "%s%s", list->separator, type);
+    list->separator = ", ";
+}
+
+void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
+                              struct chunks *out)
+{
+    struct nearest nearest = {.wanted = model_type, .distance = SIZE_MAX};
+    struct list list = {out, ""};
+    for_each_type(table, member, see_type, &nearest);
+    if (nearest.type != NULL)
+        chunks_format(out, "the nearest name that attnd has is %s; ", nearest.type);
+    chunks_text(out, before);
+    for_each_type(table, member, write_type, &list);
 }
 
 /* ---- choices ---- */
@@ -127,20 +246,20 @@ static bool fail_choice(const json_t *config, const char *expression, json_t *ca
                         dump(member, is, sizeof is), known);
 }
 
-static bool choose(const struct architecture *architecture, const json_t *config, json_t *choice, json_t **chosen,
-                   struct outcome *outcome)
+static bool choose(const struct architecture *architecture, const json_t *config, size_t n, json_t *choice,
+                   json_t **chosen, struct outcome *outcome)
 {
     char text[NAME_MAX_BYTES];
     const char *expression = json_string_value(json_object_get(choice, "$by")),
                *shared = json_string_value(json_object_get(choice, "$cases"));
     json_t *cases = shared != NULL ? json_object_get(json_object_get(architecture->table, "cases"), shared) : choice;
-    json_t *value = expression_value(config, 0, expression != NULL ? expression : "");
+    json_t *value = expression_value(config, n, expression != NULL ? expression : "");
     json_t *found = json_object_get(cases, case_name(value, text));
     json_decref(value);
     if (found == NULL)
         found = json_object_get(choice, "otherwise");
     if (found != NULL)
-        return architecture_resolve(architecture, config, found, chosen, outcome);
+        return architecture_resolve(architecture, config, n, found, chosen, outcome);
     return fail_choice(config, expression != NULL ? expression : "", cases, outcome);
 }
 
@@ -156,7 +275,7 @@ static void set_member(json_t *to, const char *name, json_t *value)
 }
 
 /* Recursion is safe, because templates are plain data of little depth. */
-bool architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+bool architecture_resolve(const struct architecture *architecture, const json_t *config, size_t n, json_t *template,
                           json_t **resolved, struct outcome *outcome)
 {
     bool ok = true;
@@ -164,7 +283,7 @@ bool architecture_resolve(const struct architecture *architecture, const json_t 
     json_t *member, *value;
     size_t i;
     if (json_object_get(template, "$by") != NULL)
-        return choose(architecture, config, template, resolved, outcome);
+        return choose(architecture, config, n, template, resolved, outcome);
     if (!json_is_object(template) && !json_is_array(template)) {
         *resolved = json_incref(template);
         return true;
@@ -173,13 +292,13 @@ bool architecture_resolve(const struct architecture *architecture, const json_t 
     json_object_foreach(template, name, member)
     {
         value = NULL;
-        ok = ok && architecture_resolve(architecture, config, member, &value, outcome);
+        ok = ok && architecture_resolve(architecture, config, n, member, &value, outcome);
         set_member(*resolved, name, value);
     }
     json_array_foreach(template, i, member)
     {
         value = NULL;
-        ok = ok && architecture_resolve(architecture, config, member, &value, outcome);
+        ok = ok && architecture_resolve(architecture, config, n, member, &value, outcome);
         set_member(*resolved, NULL, value);
     }
     return ok;
@@ -190,7 +309,7 @@ bool architecture_resolve(const struct architecture *architecture, const json_t 
 bool architecture_complete(const struct architecture *architecture, json_t *config, struct outcome *outcome)
 {
     json_t *defaults = NULL;
-    bool ok = architecture_resolve(architecture, config, json_object_get(architecture->entry, "defaults"), &defaults,
+    bool ok = architecture_resolve(architecture, config, 0, json_object_get(architecture->entry, "defaults"), &defaults,
                                    outcome);
     if (ok && defaults != NULL)
         (void)json_object_update_missing(config, defaults);
@@ -241,7 +360,7 @@ bool architecture_check(const struct architecture *architecture, const json_t *c
         json_t *needed;
         json_object_foreach((json_t *)(uintptr_t)lists[i], name, needed)
         {
-            const json_t *value = json_object_get(config, name);
+            const json_t *value = expression_member_at(config, name);
             const bool is_replaced = i == 0 && json_object_get(lists[1], name) != NULL;
             if (is_replaced || is_met(config, value, needed))
                 continue;
@@ -298,5 +417,17 @@ bool architecture_fits(const char *name, const char *pattern, size_t *start, siz
         at = strchr(at, '.');
         at = at != NULL ? at + 1 : NULL;
     }
+    return false;
+}
+
+bool architecture_is_within(const struct architecture *architecture, const char *name, size_t length)
+{
+    const char *within = json_string_value(json_object_get(architecture->nested, "within"));
+    const size_t size = within != NULL ? strlen(within) : 0;
+    if (within == NULL)
+        return true;
+    for (size_t at = 0; at + size < length; at++)
+        if ((at == 0 || name[at - 1] == '.') && strncmp(name + at, within, size) == 0 && name[at + size] == '.')
+            return true;
     return false;
 }

@@ -9,24 +9,36 @@
 #include "codec/bytes/outcome.h"
 #include "codec/json/tree.h"
 
-/* The table, and its entry for a model_type; entry NULL: it has none. Both live in an arena. */
+/* The table, its entry for a model_type, and what the table says of a model within a model. They live in an arena. */
 struct architecture {
-    json_t *table, *entry;
+    json_t *table;
+    json_t *entry;  /* NULL: the table has none */
+    json_t *nested; /* NULL: the configuration describes one model alone; else it has "config", "within", "ignored" */
 };
 
-struct architecture architecture_open(const char *model_type, attn_arena *arena);
+/*
+ * The entry for the model_type of the configuration. A model of text and images keeps the configuration of each of its
+ * parts in a member, such as text_config. The members of the part that attnd runs then replace the others of config.
+ */
+struct architecture architecture_open(json_t *config, attn_arena *arena);
 void architecture_close(struct architecture *architecture);
 /* What a model_type is that attnd cannot run, such as "a mixture of experts". NULL: the table refuses no such type. */
 const char *architecture_refused(const json_t *table, const char *model_type);
-/* Writes the model types whose entries have that member as a list in a sentence; of "model" without those that are refused. */
-void architecture_write_types(const json_t *table, const char *member, struct chunks *out);
+/*
+ * Writes the model types whose entries have that member as a list in a sentence; of "model" without those that are
+ * refused. Before them stands the one whose name is nearest to model_type, if one is near: "the nearest name that attnd has
+ * is bert; ", and then the text before.
+ */
+void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
+                              struct chunks *out);
 
 /*
  * Copies the template, and replaces each choice by its case: {"$by": "tied|true", "true": …, "false": …, "otherwise":
- * …}. "$cases" names a table of cases that several choices share. A member whose case is null is left out. *resolved is
- * a new reference, also on a failure. ATTN_ERR_VALUE: the configuration asks for a case that is not there.
+ * …}. "$cases" names a table of cases that several choices share. A member whose case is null is left out. Expressions
+ * have their values of layer n. *resolved is a new reference, also on a failure. ATTN_ERR_VALUE: the configuration asks
+ * for a case that is not there.
  */
-bool architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+bool architecture_resolve(const struct architecture *architecture, const json_t *config, size_t n, json_t *template,
                           json_t **resolved, struct outcome *outcome);
 
 /*
@@ -47,5 +59,10 @@ bool architecture_check(const struct architecture *architecture, const json_t *c
  * fitted, or 0.
  */
 bool architecture_fits(const char *name, const char *pattern, size_t *start, size_t *number);
+/*
+ * Whether the first length characters of name, the prefix of a module, have the part that "within" of nested names, such
+ * as "language_model". True when nested names none.
+ */
+bool architecture_is_within(const struct architecture *architecture, const char *name, size_t length);
 
 #endif

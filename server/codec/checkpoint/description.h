@@ -20,8 +20,10 @@
  *              all experts, the first axis of which counts them: {"weight", "bias", "part"}. They may be packed (mxfp4.h)
  *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "ignored"}
  *              layers     how many; groups: how many of them have weights of their own, the others share them
- *              embedding  {"words", "scale", "positions": {"table" or "sinusoidal", "first", "counts", "last"}, "types",
- *                         "norm", "projection", "patches"}; "last": positions are added behind the projection
+ *              embedding  {"words", "scale", "dropped", "positions": {"table" or "sinusoidal", "first", "counts",
+ *                         "last"}, "types", "norm", "projection", "patches"}; "last": positions are added behind the
+ *                         projection; "dropped": the id of ESM's mask. patches {"kernel", "image", "leading",
+ *                         "registers"}: tokens before the patches, of which the registers, the last, have no positions
  *              norm       {"type", "eps", "weights"}; likewise every norm
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap"}, of words
@@ -33,9 +35,14 @@
  *   "heads"    beside the entries: patterns of tensors of heads that are not run. So is a tensor when no used one has the
  *              first part of its name
  *   "refused"  beside the entries: the types that attnd cannot run, by what they are
+ *   "nested"   beside the entries: types that hold a model within them, as one of text and images holds one of text.
+ *              {"config": the member with its configuration, "model_type": its type when the configuration has none,
+ *              "always": true when it is that type whatever the configuration says, "adds": members that its
+ *              configuration then has, "within": the part of the names before its tensors, "ignored": patterns of the
+ *              tensors of the rest}
  *   "defaults" values of members that a configuration may lack (architecture.h)
  *   "requires" values of the configuration without which attnd cannot run such a model (architecture.h)
- *   "$by"      choices by the configuration, anywhere (architecture.h)
+ *   "$by"      choices by the configuration, anywhere (architecture.h). In modules they may differ from layer to layer
  */
 #ifndef CODEC_CHECKPOINT_DESCRIPTION_H
 #define CODEC_CHECKPOINT_DESCRIPTION_H
@@ -59,8 +66,13 @@ typedef enum {
 } model_counts;
 
 struct model_embedding {
-    attn_tensor words;            /* (vocabulary, d) */
-    double scale;                 /* of the words' rows */
+    attn_tensor words; /* (vocabulary, d) */
+    double scale;      /* of the words' rows */
+    /*
+     * The word that stands for a masked token, as ESM has it; -1: none. Its rows are 0, and for m such of n tokens all
+     * others are multiplied by 0.88 n / (n - m): 12 % of the tokens were dropped in training.
+     */
+    int64_t dropped_id;
     attn_tensor positions, types; /* (rows, d) */
     model_counts counts;
     size_t first; /* the row of the first position */
@@ -69,7 +81,7 @@ struct model_embedding {
     bool positions_last;                     /* positions are (rows, width), and are added behind the projection */
     /* Of images instead of words: */
     attn_tensor kernel, kernel_bias; /* (d, channels, patch, patch) */
-    attn_tensor leading;             /* (rows, d): class token, distillation token */
+    attn_tensor leading;             /* (rows, d): class token, distillation token, registers */
     size_t image;                    /* height and width of an image in pixels */
 };
 

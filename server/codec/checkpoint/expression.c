@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
-enum { NAME_MAX_BYTES = 128, HEADS_MAX = 1024 };
+enum { NAME_MAX_BYTES = 128, HEADS_MAX = 1024, LAYERS_MAX = 1 << 16 };
 
 /* ---- values computed from a configuration ---- */
 
@@ -37,10 +37,45 @@ static double head_width(const json_t *config)
     return number_or(config, "head_dim", "head_dim", heads > 0 ? width / heads : 0);
 }
 
-/* "sliding_attention", "full_attention", or NULL when the configuration does not say. */
+json_t *expression_member_at(const json_t *config, const char *name)
+{
+    struct text_span rest = text_span_of(name), part;
+    json_t *value = (json_t *)(uintptr_t)config;
+    while (text_next(&rest, '.', &part)) {
+        char text[NAME_MAX_BYTES];
+        snprintf(text, sizeof text, "%.*s", part.length < sizeof text ? (int)part.length : 0, part.at);
+        value = json_object_get(value, text);
+    }
+    return value;
+}
+
+/* The type of layer n in a list of [[types, times], …], as GPT-Neo has it. NULL: the list says nothing of it. */
+static const char *repeated_type(const json_t *list, size_t n)
+{
+    json_t *item;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)list, i, item)
+    {
+        const json_t *types = json_array_get(item, 0);
+        const json_int_t times = json_integer_value(json_array_get(item, 1));
+        const size_t size = json_array_size(types);
+        if (size == 0 || times <= 0 || (size_t)times > LAYERS_MAX)
+            continue;
+        if (n < size * (size_t)times)
+            return json_tree_word(json_array_get(types, n % size));
+        n -= size * (size_t)times;
+    }
+    return NULL;
+}
+
+/* "sliding_attention", "full_attention", "local", or NULL when the configuration does not say. */
 static const char *layer_type(const json_t *config, size_t n)
 {
     const char *type = json_tree_word(json_array_get(json_object_get(config, "layer_types"), n));
+    if (type == NULL)
+        type = json_tree_word(json_array_get(json_object_get(config, "attention_layers"), n));
+    if (type == NULL)
+        type = repeated_type(json_object_get(config, "attention_types"), n);
     const json_int_t pattern = json_integer_value(json_object_get(config, "sliding_window_pattern"));
     if (type != NULL || pattern <= 0)
         return type;
@@ -100,7 +135,8 @@ static json_t *rope_scaling(const json_t *config, const json_t *given)
     (void)json_object_del(scaling, "partial_rotary_factor");
     const json_t *type = json_object_get(scaling, "rope_type");
     const char *name = json_tree_word(type != NULL ? type : json_object_get(scaling, "type"));
-    if (name == NULL || strcmp(name, "default") == 0) {
+    /* mrope counts height and width of images apart; in text all three counts are the same, which is plain rope */
+    if (name == NULL || strcmp(name, "default") == 0 || strcmp(name, "mrope") == 0) {
         json_decref(scaling);
         return NULL;
     }
@@ -116,7 +152,7 @@ static json_t *rope_scaling(const json_t *config, const json_t *given)
 /*
  * Old configurations keep theta beside the scaling. New ones keep all of rope together, some of them per type of layer.
  */
-static json_t *rope_value(const json_t *config, size_t n)
+static json_t *rope_value(const json_t *config, size_t n, const char *layout)
 {
     const json_t *given = json_object_get(config, "rope_parameters");
     const char *type = layer_type(config, n);
@@ -132,7 +168,7 @@ static json_t *rope_value(const json_t *config, size_t n)
     const double theta = number_or(given, "rope_theta", "rope_theta", usual);
     const double share = number_or(given, "partial_rotary_factor", "partial_rotary_factor",
                                    number_or(config, "partial_rotary_factor", "rotary_pct", 1));
-    json_t *rope = json_pack("{s:s, s:f}", "layout", "half", "theta", theta);
+    json_t *rope = json_pack("{s:s, s:f}", "layout", layout, "theta", theta);
     json_t *scaling = is_there(given) ? rope_scaling(config, given) : NULL;
     if (share < 1)
         (void)json_object_set_new(rope, "dim", json_integer((json_int_t)(head_width(config) * share)));
@@ -162,6 +198,21 @@ static json_t *scaled_alibi(const json_t *config)
     return slopes;
 }
 
+/*
+ * The slopes of MPT: those of ALiBi for the next power of two of heads, of which every second comes first.
+ */
+static json_t *wide_alibi(const json_t *config)
+{
+    const double heads = number_or(config, "n_heads", "num_attention_heads", 0);
+    const double powers = heads >= 1 ? exp2(ceil(log2(heads))) : 0;
+    json_t *slopes = json_array();
+    for (double i = 1; i <= heads && heads <= HEADS_MAX; i++) {
+        const double later = i <= powers / 2 ? 2 * i : 2 * (i - floor(powers / 2)) - 1;
+        (void)json_array_append_new(slopes, json_real(exp2(-8 * (heads == powers ? i : later) / powers)));
+    }
+    return slopes;
+}
+
 /* ---- expressions ---- */
 
 /* Functions of one number that the configuration has. */
@@ -180,14 +231,27 @@ static double inverse(double x)
     return 1 / x;
 }
 
+static double whole_half(double x)
+{
+    return floor(x / 2);
+}
+
 static const struct {
     const char *name;
     double (*of)(double);
-} functions[] = {{"sqrt(", square_root}, {"rsqrt(", inverse_square_root}, {"inverse(", inverse}};
+} functions[] = {{"sqrt(", square_root}, {"rsqrt(", inverse_square_root}, {"inverse(", inverse}, {"half(", whole_half}};
+
+/* Whether layer n is the first, or comes so many layers after such a layer. NULL: the configuration has no such number. */
+static json_t *is_each(const json_t *config, size_t n, const char *member)
+{
+    const json_int_t step = json_integer_value(json_object_get(config, member));
+    return step > 0 ? json_boolean(n % (size_t)step == 0) : NULL;
+}
 
 /* The value of "sqrt(hidden_size)". NULL when name is no such call, or the number is missing or not above 0. */
-static json_t *call(const json_t *config, const char *name)
+static json_t *call(const json_t *config, size_t n, const char *name)
 {
+    static const char each[] = "each(";
     char member[NAME_MAX_BYTES];
     for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
         const size_t length = strlen(functions[i].name);
@@ -195,29 +259,79 @@ static json_t *call(const json_t *config, const char *name)
             continue;
         snprintf(member, sizeof member, "%.*s", (int)strcspn(name + length, ")"), name + length);
         const double number = number_or(config, member, member, 0);
+        if (functions[i].of == whole_half)
+            return number > 0 && number < INT32_MAX ? json_integer((json_int_t)whole_half(number)) : NULL;
         return number > 0 ? json_real(functions[i].of(number)) : NULL;
     }
-    return NULL;
+    if (strncmp(name, each, strlen(each)) != 0)
+        return NULL;
+    snprintf(member, sizeof member, "%.*s", (int)strcspn(name + strlen(each), ")"), name + strlen(each));
+    return is_each(config, n, member);
 }
 
-static json_t *value_of(const json_t *config, size_t n, const char *name)
+static json_t *text_value(const char *text)
 {
-    json_error_t error;
+    return text != NULL ? json_string(text) : NULL;
+}
+
+/* A value that is computed from the configuration has a name of its own. *is_known false: name is none of these. */
+static json_t *computed_value(const json_t *config, size_t n, const char *name, bool *is_known)
+{
+    *is_known = true;
     if (strcmp(name, "rope") == 0)
-        return rope_value(config, n);
+        return rope_value(config, n, "half");
+    if (strcmp(name, "interleaved_rope") == 0)
+        return rope_value(config, n, "interleaved");
     if (strcmp(name, "window") == 0 || strcmp(name, "even_window") == 0)
         return window_value(config, n, name[0] == 'e');
     if (strcmp(name, "scale") == 0)
         return scale_value(config, n);
     if (strcmp(name, "scaled_alibi") == 0)
         return scaled_alibi(config);
+    if (strcmp(name, "wide_alibi") == 0)
+        return wide_alibi(config);
+    if (strcmp(name, "layer") == 0)
+        return json_integer((json_int_t)n);
+    if (strcmp(name, "layer_type") == 0)
+        return text_value(layer_type(config, n));
+    if (strcmp(name, "architecture") == 0)
+        return text_value(json_tree_word(json_array_get(json_object_get(config, "architectures"), 0)));
+    *is_known = false;
+    return NULL;
+}
+
+static json_t *value_of(const json_t *config, size_t n, const char *name);
+
+/* The value of "scale_depth/sqrt(num_hidden_layers)". NULL when a part has no value, or the second is 0. */
+static json_t *quotient(const json_t *config, size_t n, const char *name)
+{
+    const size_t length = strcspn(name, "/");
+    char first[NAME_MAX_BYTES];
+    snprintf(first, sizeof first, "%.*s", (int)length, name);
+    json_t *over = value_of(config, n, first), *under = value_of(config, n, name + length + 1), *value = NULL;
+    if (json_is_number(over) && json_is_number(under) && fabs(json_number_value(under)) > 0)
+        value = json_real(json_number_value(over) / json_number_value(under));
+    json_decref(over);
+    json_decref(under);
+    return value;
+}
+
+static json_t *value_of(const json_t *config, size_t n, const char *name)
+{
+    json_error_t error;
+    bool is_known;
+    json_t *computed = computed_value(config, n, name, &is_known);
+    if (is_known)
+        return computed;
     if (name[0] == '\'')
         return json_stringn(name + 1, strcspn(name + 1, "'"));
     if (isdigit((unsigned char)name[0]) || name[0] == '-' || strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
         return json_loads(name, JSON_DECODE_ANY, &error);
+    if (strchr(name, '/') != NULL)
+        return quotient(config, n, name);
     if (strchr(name, '(') != NULL)
-        return call(config, name);
-    json_t *value = json_object_get(config, name);
+        return call(config, n, name);
+    json_t *value = expression_member_at(config, name);
     return is_there(value) ? json_incref(value) : NULL;
 }
 
@@ -248,7 +362,7 @@ const json_t *expression_member(const json_t *config, const char *expression, ch
     name[0] = '\0';
     while (text_next(&rest, '|', &each)) {
         copy_name(each, name, size);
-        const json_t *member = json_object_get(config, name);
+        const json_t *member = expression_member_at(config, name);
         if (is_there(member))
             return member;
     }

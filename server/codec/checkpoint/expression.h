@@ -16,4 +16,7 @@ json_t *expression_value(const json_t *config, size_t n, const char *expression)
  */
 const json_t *expression_member(const json_t *config, const char *expression, char *name, size_t size);
 
+/* The member of that name, borrowed. "a.b" is the member b of the member a. NULL: there is none. */
+json_t *expression_member_at(const json_t *config, const char *name);
+
 #endif

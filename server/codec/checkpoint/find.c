@@ -14,6 +14,7 @@
 /* The state that the functions which make layers share. */
 struct finder {
     struct tensor_table table;
+    const struct architecture *architecture; /* without an entry when there is a mapping */
     const json_t *config;
     attn_arena *arena;
     struct checkpoint_layers *layers;
@@ -75,30 +76,53 @@ static bool keep(struct finder *finder, const struct module *module, json_t *req
     return true;
 }
 
+/* Makes the choices of a template for layer n. A mapping has none. */
+static bool resolve(const struct finder *finder, json_t *template, size_t n, json_t **resolved)
+{
+    if (finder->architecture->entry != NULL)
+        return architecture_resolve(finder->architecture, finder->config, n, template, resolved, finder->outcome);
+    *resolved = json_incref(template);
+    return true;
+}
+
 static bool make_layer(struct finder *finder, struct module *module, json_t *template)
 {
-    json_t *request = json_object();
-    bool ok = module_add(module, template, module->path, request);
+    json_t *request = json_object(), *own = NULL;
+    bool ok = resolve(finder, template, module->number, &own);
+    ok = ok && module_add(module, own, module->path, request);
     ok = ok && keep(finder, module, request);
+    json_decref(own);
     json_decref(request);
+    return ok;
+}
+
+/* The pattern that the names of one tensor of each module fit, and its ending. */
+static bool write_pattern(const struct finder *finder, json_t *template, char *pattern, size_t size, char *anchor,
+                          size_t anchor_size)
+{
+    json_t *first = NULL;
+    bool ok = resolve(finder, template, 0, &first);
+    const char *path = json_string_value(json_object_get(first, "path"));
+    if (ok && (path == NULL || !module_anchor(json_object_get(first, "weights"), anchor, anchor_size)))
+        ok =
+            outcome_fail(finder->outcome, ATTN_ERR_FIELD, NULL,
+                         "a module of the mapping has no \"path\", or neither \"query\" nor \"qkv\" among its weights");
+    if (ok)
+        snprintf(pattern, size, "%.240s%s", path, anchor);
+    json_decref(first);
     return ok;
 }
 
 static bool find_modules(struct finder *finder, json_t *template)
 {
     char pattern[CHECKPOINT_PATH_MAX], anchor[CHECKPOINT_PATH_MAX / 2];
-    const char *path = json_string_value(json_object_get(template, "path"));
-    bool ok = true;
-    if (path == NULL || !module_anchor(json_object_get(template, "weights"), anchor, sizeof anchor))
-        return outcome_fail(
-            finder->outcome, ATTN_ERR_FIELD, NULL,
-            "a module of the mapping has no \"path\", or neither \"query\" nor \"qkv\" among its weights");
-    snprintf(pattern, sizeof pattern, "%.240s%s", path, anchor);
+    bool ok = write_pattern(finder, template, pattern, sizeof pattern, anchor, sizeof anchor);
     for (size_t i = 0; i < finder->table.count && ok; i++) {
         const char *name = finder->table.tensors[i].name;
         struct module module = {.table = &finder->table, .config = finder->config, .outcome = finder->outcome};
         size_t start;
-        if (strlen(name) >= sizeof module.path || !architecture_fits(name, pattern, &start, &module.number))
+        if (strlen(name) >= sizeof module.path || !architecture_fits(name, pattern, &start, &module.number) ||
+            !architecture_is_within(finder->architecture, name, start))
             continue;
         snprintf(module.path, sizeof module.path, "%.*s", (int)(strlen(name) - strlen(anchor)), name);
         snprintf(module.prefix, sizeof module.prefix, "%.*s", (int)start, name);
@@ -127,9 +151,9 @@ static bool find_all(struct finder *finder, const struct checkpoint *checkpoint,
 static bool fail_type(const json_t *table, const char *type, attn_arena *arena, struct outcome *outcome)
 {
     struct chunks types = chunks_begin(arena);
-    architecture_write_types(table, "modules", &types);
+    architecture_write_types(table, "modules", type, "known are ", &types);
     const char *text = chunks_join(&types);
-    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "model_type of config.json is \"%.64s\"; known are %s", type,
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "model_type of config.json is \"%.64s\"; %s", type,
                         text != NULL ? text : "others");
 }
 
@@ -144,29 +168,23 @@ static void drop_blocks(json_t *modules)
     }
 }
 
-/* *modules is a new reference. */
-static bool choose_modules(json_t *config, json_t *mapping, attn_arena *arena, json_t **modules, bool *is_unknown,
-                           struct outcome *outcome)
+/* *modules is borrowed, from the mapping or from the entry for the configuration, which is opened. */
+static bool choose_modules(json_t *config, json_t *mapping, attn_arena *arena, struct architecture *architecture,
+                           json_t **modules, bool *is_unknown, struct outcome *outcome)
 {
     const char *type = json_tree_word(json_object_get(config, "model_type"));
-    bool ok = true;
     if (mapping != NULL) {
-        *modules = json_incref(json_object_get(mapping, "modules"));
+        *modules = json_object_get(mapping, "modules");
         return json_is_array(*modules)
                    ? true
                    : outcome_fail(outcome, ATTN_ERR_FIELD, NULL, "the mapping has no list \"modules\"");
     }
-    struct architecture architecture = architecture_open(type ? type : "", arena);
-    *is_unknown = architecture.entry == NULL;
-    drop_blocks(json_object_get(architecture.entry, "modules"));
-    if (*is_unknown)
-        ok = fail_type(architecture.table, type ? type : "", arena, outcome);
-    else
-        ok = architecture_complete(&architecture, config, outcome);
-    ok = ok &&
-         architecture_resolve(&architecture, config, json_object_get(architecture.entry, "modules"), modules, outcome);
-    architecture_close(&architecture);
-    return ok;
+    *architecture = architecture_open(config, arena);
+    *modules = json_object_get(architecture->entry, "modules");
+    *is_unknown = architecture->entry == NULL;
+    drop_blocks(*modules);
+    return *is_unknown ? fail_type(architecture->table, type ? type : "", arena, outcome)
+                       : architecture_complete(architecture, config, outcome);
 }
 
 attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpoint_text mapping, attn_arena *arena,
@@ -183,13 +201,15 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
         checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
     if (ok && mapping.at != NULL)
         ok = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, &outcome);
-    ok = ok && choose_modules(config, own, trees, &modules, is_unknown, &outcome);
-    struct finder finder = {.config = config, .arena = arena, .layers = layers, .outcome = &outcome};
+    struct architecture architecture = {.table = NULL};
+    ok = ok && choose_modules(config, own, trees, &architecture, &modules, is_unknown, &outcome);
+    struct finder finder = {
+        .architecture = &architecture, .config = config, .arena = arena, .layers = layers, .outcome = &outcome};
     if (ok && find_all(&finder, checkpoint, modules) && layers->count == 0) {
         *is_unknown = true;
         outcome_fail(&outcome, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint belongs to a module of the mapping");
     }
-    json_decref(modules);
+    architecture_close(&architecture);
     json_decref(own);
     json_decref(config);
     attn_arena_destroy(trees);

@@ -21,8 +21,12 @@
  *   options, masks  those of a layer (docs/decisions.md). "$name" stands for the member of config.json; "$a|b|1e-5" for
  *            the first that exists. A member without a value is left out. "@path" stands for a tensor behind the same
  *            prefix; {n} in it is the number of the layer.
- *            Values computed from the configuration: $rope, $scale, $window, and $even_window (only even layers have
- *            the window, unless layer_types says more).
+ *            "$a.b" is the member b of the member a. Values computed from the configuration: $rope and
+ *            $interleaved_rope, $scale, $window, and $even_window (only even layers have the window, unless layer_types
+ *            says more); $layer, the number of the layer; $layer_type, its word in layer_types, attention_layers or
+ *            attention_types; $each(a), whether the number is a multiple of a; $architecture, the first of
+ *            architectures; $sqrt(a), $rsqrt(a), $inverse(a), $half(a), which is rounded down; $a/b; $scaled_alibi and
+ *            $wide_alibi, the slopes of Falcon and of MPT.
  */
 #ifndef CODEC_CHECKPOINT_FIND_H
 #define CODEC_CHECKPOINT_FIND_H

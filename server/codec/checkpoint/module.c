@@ -330,6 +330,22 @@ static bool add_reference(struct module *module, const char *member, const char 
     return ok && add_entry(module, member, &tensor);
 }
 
+/* A list with each "$" expression replaced by its value; null stands for a value that is not there. */
+static bool fill_list(const struct module *module, json_t *template, json_t **filled)
+{
+    json_t *member;
+    size_t i;
+    *filled = json_array();
+    json_array_foreach(template, i, member)
+    {
+        const char *text = json_string_value(member);
+        json_t *value = text != NULL && text[0] == '$' ? expression_value(module->config, module->number, text + 1)
+                                                       : json_incref(member);
+        (void)json_array_append_new(*filled, value != NULL ? value : json_null());
+    }
+    return true;
+}
+
 /*
  * Copies the template and replaces each "$" expression by its value. The tensors of "@" references become entries.
  * Recursion is safe, because templates are plain data of little depth.
@@ -346,6 +362,8 @@ static bool fill(struct module *module, const char *path, json_t *template, json
         *filled = expression_value(module->config, module->number, text + 1);
         return true;
     }
+    if (json_is_array(template))
+        return fill_list(module, template, filled);
     if (!json_is_object(template)) {
         *filled = json_incref(template);
         return true;

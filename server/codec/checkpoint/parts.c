@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "codec/checkpoint/expression.h"
 
-enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16 };
+enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16, ID_MAX = 1 << 30 };
 
 /* ---- values ---- */
 
@@ -222,32 +222,87 @@ static bool read_positions(struct model_reader *reader, const json_t *template, 
     return embedding->positions.shape[0] > embedding->first || fail_shape(reader, table, &embedding->positions);
 }
 
-/* An image has a position for each patch and for each leading token. */
-static bool check_image(struct model_reader *reader, json_t *names, const struct model_embedding *embedding)
+/*
+ * Makes a table of rows of that width in the arena. Rows from skipped on, skip_count of them, stay 0; the others are
+ * those of the table that it replaces. *rows NULL: there is no memory.
+ */
+static float *widen_table(struct model_reader *reader, const attn_tensor *table, size_t skipped, size_t skip_count)
 {
-    const size_t side = embedding->image / embedding->kernel.shape[2];
-    if (embedding->positions.data == NULL || embedding->positions.shape[0] == side * side + embedding->leading.shape[0])
-        return true;
-    return fail_shape(reader, names, &embedding->positions);
+    const size_t width = table->shape[1], element = attn_dtype_bytes(table->dtype);
+    const size_t first = skipped < table->shape[0] ? skipped : table->shape[0];
+    const char *from = table->data;
+    float *rows = attn_arena_take_zeroed(reader->arena, (table->shape[0] + skip_count) * width, sizeof *rows);
+    if (rows == NULL ||
+        !outcome_note(reader->outcome,
+                      attn_convert(rows, ATTN_F32, from, table->dtype, first * width, reader->outcome->err)) ||
+        !outcome_note(reader->outcome,
+                      attn_convert(rows + (first + skip_count) * width, ATTN_F32, from + first * width * element,
+                                   table->dtype, (table->shape[0] - first) * width, reader->outcome->err)))
+        return NULL;
+    reader->table.copied_bytes += (table->shape[0] + skip_count) * width * sizeof *rows;
+    return rows;
+}
+
+/* Takes a table of rows, or a vector, which is one row. */
+static bool take_rows(struct model_reader *reader, json_t *name, size_t width, attn_tensor *rows)
+{
+    if (!take(reader, name, "", NULL, rows))
+        return false;
+    if (rows->data == NULL || rows->rank != 1)
+        return take_table(reader, name, width, rows);
+    if (rows->shape[0] != width || rows->dtype > ATTN_BF16)
+        return fail_shape(reader, name, rows);
+    *rows = attn_tensor_view(rows->data, rows->dtype, 2, (size_t[]){1, width});
+    return true;
+}
+
+/*
+ * Copies the rows of the leading tokens, and behind them those of the registers, one below the other. to NULL: they are
+ * only counted.
+ */
+static bool copy_leading(struct model_reader *reader, const json_t *template, size_t width, float *to, size_t *count)
+{
+    json_t *names = json_object_get(template, "leading"), *registers = json_object_get(template, "registers");
+    const size_t tables = json_array_size(names) + (registers != NULL);
+    *count = 0;
+    for (size_t i = 0; i < tables; i++) {
+        attn_tensor rows;
+        if (!take_rows(reader, i < json_array_size(names) ? json_array_get(names, i) : registers, width, &rows))
+            return false;
+        if (to != NULL &&
+            !outcome_note(reader->outcome, attn_convert(to + *count * width, ATTN_F32, rows.data, rows.dtype,
+                                                        rows.shape[0] * width, reader->outcome->err)))
+            return false;
+        *count += rows.shape[0];
+    }
+    return true;
 }
 
 /* Puts the class token and those like it into one table. */
-static bool read_leading(struct model_reader *reader, json_t *names, size_t width, attn_tensor *leading)
+static bool read_leading(struct model_reader *reader, const json_t *template, size_t width, attn_tensor *leading)
 {
-    const size_t count = json_array_size(names);
-    float *data = attn_arena_take(reader->arena, count * width + 1, sizeof *data);
+    size_t count;
+    if (!copy_leading(reader, template, width, NULL, &count) || count == 0)
+        return !outcome_has_failed(reader->outcome);
+    float *data = attn_arena_take(reader->arena, count * width, sizeof *data);
     if (data == NULL)
         return outcome_no_memory(reader->outcome);
-    for (size_t i = 0; i < count; i++) {
-        attn_tensor row;
-        json_t *name = json_array_get(names, i);
-        if (!take_table(reader, name, width, &row) || (row.shape[0] != 1 && !fail_shape(reader, name, &row)) ||
-            !outcome_note(reader->outcome,
-                          attn_convert(data + i * width, ATTN_F32, row.data, row.dtype, width, reader->outcome->err)))
-            return false;
-    }
     reader->table.copied_bytes += count * width * sizeof *data;
     *leading = attn_tensor_view(data, ATTN_F32, 2, (size_t[]){count, width});
+    return copy_leading(reader, template, width, data, &count);
+}
+
+/* The number of rows among the leading ones that are registers. */
+static bool count_registers(struct model_reader *reader, const json_t *template, size_t width, size_t *count)
+{
+    json_t *name = json_object_get(template, "registers");
+    attn_tensor rows;
+    *count = 0;
+    if (name == NULL)
+        return true;
+    if (!take_rows(reader, name, width, &rows))
+        return false;
+    *count = rows.shape[0];
     return true;
 }
 
@@ -263,10 +318,34 @@ static bool read_patches(struct model_reader *reader, const json_t *template, st
         return false;
     const bool fits = kernel->rank == 4 && kernel->dtype <= ATTN_BF16 && kernel->shape[0] > 0 && kernel->shape[1] > 0 &&
                       kernel->shape[2] > 0 && kernel->shape[2] == kernel->shape[3] && embedding->image > 0 &&
-                      embedding->image % kernel->shape[2] == 0 && is_vector(&embedding->kernel_bias);
+                      embedding->image >= kernel->shape[2] && is_vector(&embedding->kernel_bias);
     if (!fits)
         return fail_shape(reader, names, kernel);
-    return read_leading(reader, json_object_get(template, "leading"), kernel->shape[0], &embedding->leading);
+    return read_leading(reader, template, kernel->shape[0], &embedding->leading);
+}
+
+/*
+ * An image has a position for each patch and for each leading token, but not for the registers among these: their rows
+ * become 0.
+ */
+static bool check_image(struct model_reader *reader, const json_t *template, json_t *names,
+                        struct model_embedding *embedding)
+{
+    const size_t side = embedding->image / embedding->kernel.shape[2];
+    const size_t leading = embedding->leading.data != NULL ? embedding->leading.shape[0] : 0;
+    attn_tensor *positions = &embedding->positions;
+    size_t registers;
+    if (positions->data == NULL)
+        return true;
+    if (!count_registers(reader, template, positions->shape[1], &registers))
+        return false;
+    if (positions->shape[0] != side * side + leading - registers)
+        return fail_shape(reader, names, positions);
+    if (registers == 0)
+        return true;
+    float *rows = widen_table(reader, positions, leading - registers, registers);
+    *positions = attn_tensor_view(rows, ATTN_F32, 2, (size_t[]){positions->shape[0] + registers, positions->shape[1]});
+    return rows != NULL || outcome_no_memory(reader->outcome);
 }
 
 static bool read_projection(struct model_reader *reader, json_t *names, size_t *width,
@@ -290,11 +369,13 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
     const json_t *patches = json_object_get(template, "patches"), *positions = json_object_get(template, "positions");
     *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
                                           .positions_last = json_is_true(json_object_get(positions, "last"))};
+    const double dropped = model_number(reader, template, "dropped", -1);
+    embedding->dropped_id = dropped >= 0 && dropped <= ID_MAX ? (int64_t)dropped : -1;
     if (!(patches != NULL ? read_patches(reader, patches, embedding) : take_table(reader, words, 0, &embedding->words)))
         return false;
     *width = patches != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
     return (embedding->positions_last || read_positions(reader, positions, *width, embedding)) &&
-           (patches == NULL || check_image(reader, json_object_get(positions, "table"), embedding)) &&
+           (patches == NULL || check_image(reader, patches, json_object_get(positions, "table"), embedding)) &&
            (types == NULL || take_table(reader, types, *width, &embedding->types)) &&
            model_read_norm(reader, json_object_get(template, "norm"), &embedding->norm) &&
            model_check_norm(reader, &embedding->norm, *width) &&

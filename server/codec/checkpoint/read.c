@@ -14,7 +14,9 @@ enum { TOKENS_MAX = 1 << 30, ID_MAX = 1 << 30, LAYERS_MAX = 4096 };
 /* The state of checkpoint_read_model. */
 struct model_builder {
     struct model_reader reader;
-    const json_t *entry; /* of the architecture, with all choices made */
+    const struct architecture *architecture;
+    const json_t *entry; /* of the architecture, with the choices of layer 0 */
+    const char *type;    /* the model_type of the whole file: that of a part may be another */
     struct checkpoint_model *model;
 };
 
@@ -79,7 +81,7 @@ static void drop_overridden(json_t *module, const json_t *block)
     (void)json_object_set_new(module, "weights", weights);
 }
 
-static bool make_block(struct model_builder *builder, json_t *template, size_t number, struct model_stack *stack)
+static bool build_block(struct model_builder *builder, json_t *template, size_t number, struct model_stack *stack)
 {
     const json_t *overlay = json_object_get(template, "block");
     const char *path = json_string_value(json_object_get(template, "path")), *end = strstr(path, "{n}");
@@ -109,6 +111,17 @@ static bool make_block(struct model_builder *builder, json_t *template, size_t n
     stack->block_count++;
     json_decref(own);
     json_decref(request);
+    return ok;
+}
+
+/* The same by the template at that index of the entry, whose choices may differ from layer to layer. */
+static bool make_block(struct model_builder *builder, size_t index, size_t number, struct model_stack *stack)
+{
+    json_t *all = json_object_get(builder->architecture->entry, "modules"), *template = NULL;
+    bool ok = architecture_resolve(builder->architecture, builder->reader.config, number, json_array_get(all, index),
+                                   &template, builder->reader.outcome);
+    ok = ok && build_block(builder, template, number, stack);
+    json_decref(template);
     return ok;
 }
 
@@ -142,7 +155,7 @@ static bool make_blocks(struct model_builder *builder, const json_t *template, s
             if (!ok || !is_of_stack(module, stack->name))
                 continue;
             stack->blocks[stack->block_count].layer = n;
-            ok = make_block(builder, module, n * groups / stack->layers, stack);
+            ok = make_block(builder, i, n * groups / stack->layers, stack);
         }
     return ok;
 }
@@ -197,19 +210,22 @@ static bool find_prefix(struct model_builder *builder)
     struct model_reader *reader = &builder->reader;
     const json_t *first = json_array_get(json_object_get(builder->entry, "modules"), 0);
     const char *path = json_string_value(json_object_get(first, "path"));
-    char pattern[CHECKPOINT_PATH_MAX], anchor[CHECKPOINT_PATH_MAX / 2];
+    char pattern[CHECKPOINT_PATH_MAX] = "", anchor[CHECKPOINT_PATH_MAX / 2];
     size_t start, number;
     if (path != NULL && module_anchor(json_object_get(first, "weights"), anchor, sizeof anchor)) {
         snprintf(pattern, sizeof pattern, "%.240s%s", path, anchor);
         for (size_t i = 0; i < reader->table.count; i++)
             if (architecture_fits(reader->table.tensors[i].name, pattern, &start, &number) &&
+                architecture_is_within(builder->architecture, reader->table.tensors[i].name, start) &&
                 start < sizeof reader->prefix) {
                 snprintf(reader->prefix, sizeof reader->prefix, "%.*s", (int)start, reader->table.tensors[i].name);
                 return true;
             }
     }
-    return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "no tensor of the checkpoint is called like %.120s",
-                        pattern);
+    char example[CHECKPOINT_PATH_MAX] = "";
+    module_write_path(pattern, 0, example, sizeof example);
+    return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL,
+                        "no tensor of the checkpoint has a name that ends in %.120s", example);
 }
 
 /* ---- facts ---- */
@@ -256,7 +272,7 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
 {
     const struct model_reader *reader = &builder->reader;
     struct checkpoint_model *model = builder->model;
-    model->type = copy_text(reader, json_object_get(reader->config, "model_type"));
+    model->type = attn_arena_copy_text(reader->arena, builder->type, strlen(builder->type));
     model->architecture = copy_text(reader, json_array_get(json_object_get(reader->config, "architectures"), 0));
     model->pad_id = id_of(reader, "pad_token_id");
     model->end_id = id_of(reader, "eos_token_id");
@@ -316,7 +332,8 @@ static bool check_left_over(struct model_builder *builder, const json_t *table)
 {
     const struct tensor_table *tensors = &builder->reader.table;
     const json_t *const heads = json_object_get(table, "heads"), *const ignored = json_object_get(table, "ignored"),
-                        *const own = json_object_get(json_object_get(builder->entry, "model"), "ignored");
+                        *const own = json_object_get(json_object_get(builder->entry, "model"), "ignored"),
+                        *const rest = json_object_get(builder->architecture->nested, "ignored");
     bool are_used = false;
     builder->model->ignored =
         attn_arena_take(builder->reader.arena, MODEL_IGNORED_MAX, sizeof *builder->model->ignored);
@@ -326,7 +343,7 @@ static bool check_left_over(struct model_builder *builder, const json_t *table)
         const char *name = tensors->tensors[i].name;
         if (i == end)
             end = end_of_group(tensors, i, &are_used);
-        if (tensors->is_used[i] || fits_any(ignored, name) || fits_any(own, name))
+        if (tensors->is_used[i] || fits_any(ignored, name) || fits_any(own, name) || fits_any(rest, name))
             continue;
         if (are_used && !fits_any(heads, name))
             return outcome_fail(
@@ -416,10 +433,10 @@ static bool build(struct model_builder *builder, const json_t *table)
 static bool fail_type(const json_t *table, const char *type, attn_arena *arena, struct outcome *outcome)
 {
     struct chunks types = chunks_begin(arena);
-    architecture_write_types(table, "model", &types);
+    architecture_write_types(table, "model", type, "it has ", &types);
     const char *text = chunks_join(&types);
     return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
-                        "config.json: attnd cannot run models of model_type \"%.64s\"; it has %s", type,
+                        "config.json: attnd cannot run models of model_type \"%.64s\"; %s", type,
                         text != NULL ? text : "others");
 }
 
@@ -430,7 +447,8 @@ static bool read_by(const struct architecture *architecture, json_t *config, str
     json_t *entry = NULL;
     bool ok = architecture_complete(architecture, config, outcome);
     ok = ok && architecture_check(architecture, config, outcome);
-    ok = ok && architecture_resolve(architecture, config, architecture->entry, &entry, outcome);
+    ok = ok && architecture_resolve(architecture, config, 0, architecture->entry, &entry, outcome);
+    builder->architecture = architecture;
     builder->entry = entry;
     ok = ok && build(builder, architecture->table);
     json_decref(entry);
@@ -464,10 +482,13 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
         checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
     ok = ok && tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, &outcome);
     const char *type = json_tree_word(json_object_get(config, "model_type"));
+    builder.type = attn_arena_copy_text(trees, type != NULL ? type : "", type != NULL ? strlen(type) : 0);
+    ok = ok && (builder.type != NULL || outcome_no_memory(&outcome));
     builder.reader.config = config;
     if (ok) {
-        struct architecture architecture = architecture_open(type != NULL ? type : "", trees);
-        read_type(&architecture, type != NULL ? type : "", config, &builder);
+        struct architecture architecture = architecture_open(config, trees);
+        const char *part = json_tree_word(json_object_get(config, "model_type"));
+        read_type(&architecture, part != NULL ? part : "", config, &builder);
         architecture_close(&architecture);
     }
     json_decref(config);

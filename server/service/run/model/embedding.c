@@ -6,6 +6,9 @@
 
 #include "attn/model.h"
 
+/* The share of tokens that were not dropped when ESM was trained: 1 - 0.15 * 0.8. */
+#define ESM_KEPT 0.88
+
 static attn_status fail_memory(const struct model_job *job)
 {
     return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
@@ -89,6 +92,8 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
     const double element = (double)attn_dtype_bytes(compute_of(job)), width = (double)model_width(stack);
     const double small = 64 * width + 4 * (double)ATTN_ALIGNMENT * 16;
     double numbers = 6 * (double)count * width + (double)job->runtime->threads * width + small;
+    if (embedding->dropped_id >= 0)
+        numbers += 6 * (double)count * (double)embedding->words.shape[1];
     if (embedding->projection.data != NULL)
         numbers += (double)attn_tensor_count(&embedding->projection) + 2 * (double)count * width;
     if (embedding->kernel.data != NULL) {
@@ -146,6 +151,28 @@ static attn_status cut_image(struct model_job *job, const struct model_embedding
                              : status;
 }
 
+/*
+ * *vectors become the rows of the words as ESM has them: those of the masked tokens are 0, and the others are enlarged
+ * for it (struct model_embedding).
+ */
+static attn_status drop_words(struct model_job *job, const struct model_embedding *embedding,
+                              const struct model_sequence *sequence, attn_tensor *vectors)
+{
+    const size_t row = embedding->words.shape[1] * attn_dtype_bytes(compute_of(job));
+    size_t dropped = 0;
+    for (size_t i = 0; i < sequence->count; i++)
+        dropped += sequence->ids[i] == embedding->dropped_id;
+    const double kept = (double)(sequence->count - dropped) / (double)sequence->count;
+    const attn_embedding core = {
+        .compute = compute_of(job), .words = embedding->words, .scale = kept > 0 ? ESM_KEPT / kept : 1};
+    const attn_embedding_input input = {.count = sequence->count, .ids = sequence->ids};
+    const attn_status status = attn_embed(&core, &input, job->runtime, job->arena, vectors, job->err);
+    for (size_t i = 0; status == ATTN_OK && i < sequence->count; i++)
+        if (sequence->ids[i] == embedding->dropped_id)
+            memset((char *)vectors->data + i * row, 0, row);
+    return status;
+}
+
 static attn_status embed(struct model_job *job, const struct model_embedding *embedding,
                          const struct model_sequence *sequence, attn_tensor *hidden)
 {
@@ -165,6 +192,11 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
     if (status == ATTN_OK && sequence->pixels.data != NULL) {
         status = cut_image(job, embedding, &sequence->pixels, &vectors);
         input.vectors = &vectors;
+    }
+    if (status == ATTN_OK && embedding->dropped_id >= 0 && sequence->ids != NULL) {
+        status = drop_words(job, embedding, sequence, &vectors);
+        input.vectors = &vectors;
+        input.ids = NULL;
     }
     if (status == ATTN_OK)
         status = number_positions(job, embedding, sequence, &input.positions);

@@ -101,6 +101,12 @@ static const struct {
     {"{}", "[]", NAMES, ATTN_ERR_SYNTAX, false, "the mapping is JSON, but no object"},
     {"{}", NULL, NAMES, ATTN_ERR_VALUE, true, "model_type of config.json is \"\"; known are bert, "},
     {"{\"model_type\":\"x\"}", NULL, NAMES, ATTN_ERR_VALUE, true, "is \"x\"; known are"},
+    {"{\"model_type\":\"mpnett\"}", NULL, NAMES, ATTN_ERR_VALUE, true,
+     "is \"mpnett\"; the nearest name that attnd has is mpnet; known are"},
+    {"{\"model_type\":\"bert-generation\"}", NULL, NAMES, ATTN_ERR_VALUE, true, "attnd has is bert; known are"},
+    {"{\"model_type\":\"gemma3n\"}", NULL, NAMES, ATTN_ERR_VALUE, true, "attnd has is gemma3; known are"},
+    {"{\"model_type\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
+     NULL, NAMES, ATTN_ERR_VALUE, true, "aaa\"; known are"},
     {"{}", "{\"modules\":{}}", NAMES, ATTN_ERR_FIELD, false, "has no list \"modules\""},
     {"{}", "{\"modules\":[]}", NAMES, ATTN_ERR_VALUE, true, "no tensor of the checkpoint belongs to a module"},
     {"{}", "{\"modules\":[{}]}", NAMES, ATTN_ERR_FIELD, false, "has no \"path\", or neither"},
@@ -151,6 +157,54 @@ START_TEST(a_module_has_a_bounded_number_of_tensors)
 }
 END_TEST
 
+/* ---- models within models ---- */
+
+#define TOWER(path)                                                                                                    \
+    path ".0.self_attn.q_proj.weight," path ".0.self_attn.k_proj.weight," path ".0.self_attn.v_proj.weight," path      \
+         ".0.self_attn.out_proj.weight"
+#define CLIP(architecture)                                                                                             \
+    "{\"model_type\":\"clip\",\"architectures\":[\"" architecture "\"],\"text_config\":{\"num_attention_heads\":4},"   \
+    "\"vision_config\":{\"num_attention_heads\":2}}"
+
+static const struct {
+    const char *config, *names, *name, *request;
+} parts[] = {
+    {CLIP("CLIPModel"), TOWER("text_model.encoder.layers") "," TOWER("vision_model.encoder.layers"),
+     "text_model.encoder.layers.0.self_attn",
+     "{\"weights\":{\"layout\":\"out_in\"},\"options\":{\"num_heads\":4},\"masks\":{\"causal\":true}}"},
+    {CLIP("CLIPForImageClassification"), TOWER("text_model.encoder.layers") "," TOWER("vision_model.encoder.layers"),
+     "vision_model.encoder.layers.0.self_attn", "{\"weights\":{\"layout\":\"out_in\"},\"options\":{\"num_heads\":2}}"},
+    {"{\"model_type\":\"clip\",\"text_config\":[],\"num_attention_heads\":1}", TOWER("a.text_model.encoder.layers"),
+     "a.text_model.encoder.layers.0.self_attn",
+     "{\"weights\":{\"layout\":\"out_in\"},\"options\":{\"num_heads\":1},\"masks\":{\"causal\":true}}"},
+};
+
+START_TEST(of_text_and_images_one_part_is_found)
+{
+    ck_assert_msg(find(arena, parts[_i].config, NULL, parts[_i].names) == ATTN_OK, "%s", err.message);
+    ck_assert_uint_eq(layers.count, 1);
+    ck_assert_str_eq(layers.items[0].name, parts[_i].name);
+    ck_assert_str_eq(layers.items[0].request, parts[_i].request);
+}
+END_TEST
+
+/* ---- choices that differ from layer to layer ---- */
+
+START_TEST(windows_and_bases_follow_the_number_of_the_layer)
+{
+    ck_assert_int_eq(find(arena, "{\"model_type\":\"modernbert\",\"num_attention_heads\":2,\"local_attention\":9}",
+                          NULL,
+                          "layers.3.attn.Wqkv.weight,layers.3.attn.Wo.weight,layers.4.attn.Wqkv.weight,"
+                          "layers.4.attn.Wo.weight"),
+                     ATTN_OK);
+    ck_assert_uint_eq(layers.count, 2);
+    ck_assert_msg(strstr(layers.items[0].request, "\"theta\":160000}},\"masks\":{}") != NULL, "%s",
+                  layers.items[0].request);
+    ck_assert_msg(strstr(layers.items[1].request, "\"theta\":10000}},\"masks\":{\"window\":[4,4]}") != NULL, "%s",
+                  layers.items[1].request);
+}
+END_TEST
+
 /* ---- expressions ---- */
 
 static const struct {
@@ -194,6 +248,29 @@ static const struct {
      1, "{\"layout\":\"half\",\"theta\":2.0}"},
     {"{\"layer_types\":[\"a\",\"b\"],\"rope_parameters\":{\"rope_theta\":3,\"partial_rotary_factor\":1}}", "rope", 1,
      "{\"layout\":\"half\",\"theta\":3.0}"},
+    {"{\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[1,1]}}", "interleaved_rope", 0,
+     "{\"layout\":\"interleaved\",\"theta\":10000.0}"},
+    {"{\"a\":{\"b\":{\"c\":5}}}", "a.b.c", 0, "5"},
+    {"{\"a\":[1]}", "a.b|7", 0, "7"},
+    {"{}", "layer", 3, "3"},
+    {"{}", "layer_type", 3, NULL},
+    {"{\"attention_layers\":[\"global\",\"local\"]}", "layer_type", 1, "\"local\""},
+    {"{\"attention_types\":[[[\"global\",\"local\"],2],[[\"x\"],1]]}", "layer_type", 3, "\"local\""},
+    {"{\"attention_types\":[[[\"global\",\"local\"],2],[[\"x\"],1]]}", "layer_type", 4, "\"x\""},
+    {"{\"attention_types\":[[[],2],[[\"x\"],-1],3,[[\"y\"],1e9]]}", "layer_type", 0, NULL},
+    {"{\"architectures\":[\"A\",\"B\"]}", "architecture", 0, "\"A\""},
+    {"{}", "architecture|'none'", 0, "\"none\""},
+    {"{\"a\":3}", "each(a)", 6, "true"},
+    {"{\"a\":3}", "each(a)", 7, "false"},
+    {"{\"a\":0}", "each(a)", 7, NULL},
+    {"{\"a\":129}", "half(a)", 0, "64"},
+    {"{\"a\":1e300}", "half(a)", 0, NULL},
+    {"{\"n_heads\":2}", "wide_alibi", 0, "[0.0625,0.00390625]"},
+    {"{\"n_heads\":3}", "wide_alibi", 0, "[0.0625,0.00390625,0.25]"},
+    {"{}", "wide_alibi", 0, "[]"},
+    {"{\"a\":3,\"b\":16}", "a/sqrt(b)", 0, "0.75"},
+    {"{\"a\":3,\"b\":0}", "a/b|2", 0, "2"},
+    {"{\"a\":\"x\"}", "a/a/a", 0, NULL},
 };
 
 START_TEST(expressions_are_worked_out_from_the_configuration)
@@ -335,6 +412,8 @@ CHECK_MAIN("checkpoint")
     tcase_add_test(tests, a_reference_has_the_number_of_its_layer);
     tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, COUNT(refusals));
     tcase_add_test(tests, a_module_has_a_bounded_number_of_tensors);
+    tcase_add_loop_test(tests, of_text_and_images_one_part_is_found, 0, COUNT(parts));
+    tcase_add_test(tests, windows_and_bases_follow_the_number_of_the_layer);
     tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, COUNT(expressions));
     tcase_add_test(tests, an_index_names_each_file_once);
     tcase_add_test(tests, a_checkpoint_that_nobody_knows_is_described);
