@@ -4,14 +4,13 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
 
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
-Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those
-with heads of classes in heads.tar.xz, and mixtures of experts in experts.tar.xz (record_experts.py), which are unpacked below build/,
-have no weights, which follow from the names of their tensors (made_weights.py). There are more models
-in the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing. To change the archive,
-unpack it, and `tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C FOLDER -cJf kinds.tar.xz .`
+Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those with
+heads of classes in heads.tar.xz (record_heads.py), and mixtures of experts in experts.tar.xz (record_experts.py), which are
+unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
+the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing.
 
-kinds.tar.xz was recorded with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of Falcon,
-which its eager attention adds twice, was added once, as its other attention does.
+record.py recorded kinds.tar.xz with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of
+Falcon, which its eager attention adds twice, was added once, as its other attention does.
 
 --report writes the section "Whole models" of FILE, which is its last one: for each model the largest differences.
 """
@@ -396,10 +395,10 @@ def tests_of(row, folder):
 TITLE = "## Whole models"
 INTRODUCTION = f"""
 Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
-float64 with eager attention. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
+float64 with eager attention; it has no minicpm and nomic_bert, which `tests/others/models/references.py` computed in NumPy from their
+published descriptions. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
 {STATES:g}. The last three columns are the largest differences. Models with a text about them are in
-`tests/others/models/kinds.tar.xz` and `experts.tar.xz` and, with heads of classes, in `heads.tar.xz` beside them. The others have
-several inputs, and also compare tokens and analyses. A short configuration lacks
+`kinds.tar.xz`, `experts.tar.xz` and, with heads of classes, `heads.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
 members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |
