@@ -269,6 +269,17 @@ KINDS.update({
     "siglip": kind("text tower of both", "SiglipModel", model_type="siglip", **CLIP),
     "siglip-images": kind("image tower, as the architecture says", "SiglipForImageClassification", model_type="siglip", **CLIP),
 })
+CLASSES = {"model_type": "mpnet", **TEXT, **BERT, "id2label": {"0": "no", "1": "yes", "2": "perhaps"}}
+KINDS.update({
+    "mpnet-classes": kind("head of classes", "MPNetForSequenceClassification", **CLASSES),
+    "esm-classes": kind("head of classes", "EsmForSequenceClassification", **{**CLASSES, "model_type": "esm"}, mask_token_id=50),
+    "roformer-classes": kind("head of classes, relu", "RoFormerForSequenceClassification",
+                             **{**CLASSES, "model_type": "roformer", "pad_token_id": 0}, hidden_act="relu"),
+    "modernbert-classes": kind("head of classes of the first token", "ModernBertForSequenceClassification",
+                               **{**CLASSES, "model_type": "modernbert"}, local_attention=6),
+    "modernbert-labels": kind("head of classes of each token", "ModernBertForTokenClassification",
+                              **{**CLASSES, "model_type": "modernbert"}, local_attention=6),
+})
 WITHOUT_LOGITS = ("clip-images", "siglip-images")  # heads of classes that attnd leaves out
 TOWERS = {"CLIPModel": "text_model", "SiglipModel": "text_model"}  # the part that is computed
 
