@@ -87,6 +87,12 @@ const void *mapping_bytes(const struct mapping *mapping)
     return (const void *)atomic_load(&mapping->begin);
 }
 
+void mapping_rest(const struct mapping *mapping)
+{
+    const uintptr_t begin = atomic_load(&mapping->begin), end = atomic_load(&mapping->end);
+    (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a failure costs memory alone */
+}
+
 void mapping_remove(struct mapping *mapping)
 {
     const uintptr_t begin = atomic_load(&mapping->begin), end = atomic_load(&mapping->end);

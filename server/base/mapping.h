@@ -21,6 +21,8 @@ struct mapping;
  */
 int mapping_add(int fd, size_t bytes, struct mapping **mapping);
 const void *mapping_bytes(const struct mapping *mapping);
+/* Lets the system have the memory of the pages back. Whoever reads them again reads the file. */
+void mapping_rest(const struct mapping *mapping);
 /* Unmaps the file. No thread may read it any more. */
 void mapping_remove(struct mapping *mapping);
 

@@ -43,6 +43,9 @@
  *   "defaults" values of members that a configuration may lack (architecture.h)
  *   "requires" values of the configuration without which attnd cannot run such a model (architecture.h)
  *   "$by"      choices by the configuration, anywhere (architecture.h). In modules they may differ from layer to layer
+ *
+ * A configuration that codec/gguf makes of a GGUF file has members that no config.json needs: "rope_layout"
+ * "interleaved", "gains_hold_one": the gains of norms are 1 + w already, "weight_layout" "out_in".
  */
 #ifndef CODEC_CHECKPOINT_DESCRIPTION_H
 #define CODEC_CHECKPOINT_DESCRIPTION_H

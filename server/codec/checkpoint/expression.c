@@ -278,8 +278,9 @@ static json_t *text_value(const char *text)
 static json_t *computed_value(const json_t *config, size_t n, const char *name, bool *is_known)
 {
     *is_known = true;
+    const char *layout = json_tree_word(json_object_get(config, "rope_layout")); /* of a GGUF file */
     if (strcmp(name, "rope") == 0)
-        return rope_value(config, n, "half");
+        return rope_value(config, n, layout != NULL ? layout : "half");
     if (strcmp(name, "interleaved_rope") == 0)
         return rope_value(config, n, "interleaved");
     if (strcmp(name, "window") == 0 || strcmp(name, "even_window") == 0)

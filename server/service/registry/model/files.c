@@ -10,12 +10,14 @@
 
 #include "base/array.h"
 #include "base/embedded_file.h"
+#include "base/machine.h"
+#include "codec/gguf/model.h"
 
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
 static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
                   TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = "modules.json", POOLING[] = "1_Pooling/config.json",
-                  SUFFIX[] = ".safetensors";
+                  SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
 
 static attn_status fail_file(attn_error *err, const char *name, int error)
 {
@@ -138,6 +140,7 @@ static attn_status begin(struct model_files *files, attn_budget *budget, int dir
 {
     enum { OTHERS = 6 }; /* config.json, the index, tokenizer.json, two of the pooling, one file of tensors */
     *files = (struct model_files){.directory = directory,
+                                  .tokenizer_name = TOKENIZER,
                                   .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
     return files->arena != NULL ? make_room(files, OTHERS, err) : fail_file(err, CONFIG, ENOMEM);
 }
@@ -152,9 +155,85 @@ static attn_status map_text(struct model_files *files, const char *name, struct 
     return outcome == ETXTBSY || outcome == ENOMEM ? fail_file(err, name, outcome) : ATTN_OK;
 }
 
+/* ---- one GGUF file ---- */
+
+/* The folder of the file at path; -1: errno says why. */
+static int open_parent(const char *path, const char *name)
+{
+    char parent[4096];
+    const size_t length = (size_t)(name - path);
+    if (length >= sizeof parent) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    snprintf(parent, sizeof parent, "%.*s", (int)length, path);
+    return open(length > 0 ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* A tokenizer that cannot be used is no failure: there is a reason then. */
+static attn_status make_tokenizer(struct model_files *files, const struct gguf *gguf, attn_arena *scratch,
+                                  attn_error *err)
+{
+    attn_error why = {.status = ATTN_OK};
+    files->tokenizer_outcome = ENOENT;
+    files->texts = attn_arena_create_beside(files->arena);
+    if (files->texts == NULL)
+        return attn_fail_no_memory(err);
+    const attn_status status = gguf_tokenizer(gguf, files->texts, scratch, &files->tokenizer, &why);
+    if (status == ATTN_OK)
+        return ATTN_OK;
+    files->tokenizer_failure = attn_arena_copy_text(files->arena, why.message, strlen(why.message));
+    return status == ATTN_ERR_NO_MEMORY || files->tokenizer_failure == NULL ? attn_fail_no_memory(err) : ATTN_OK;
+}
+
+static attn_status read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch,
+                             attn_error *err)
+{
+    const size_t processors = machine_processors();
+    const attn_pool_options options = {.threads = processors < ATTN_POOL_THREADS_MAX ? processors
+                                                                                     : ATTN_POOL_THREADS_MAX,
+                                       .caller_works = true};
+    struct gguf gguf;
+    attn_status status = gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, err);
+    if (status != ATTN_OK)
+        return status;
+    attn_pool *pool = attn_pool_create(&options, NULL); /* until the file is read */
+    const attn_runtime runtime = pool != NULL ? attn_pool_runtime(pool, NULL) : attn_runtime_serial(NULL);
+    status = gguf_describe(&gguf, &runtime, files->arena, &files->checkpoint, err);
+    attn_pool_destroy(pool);
+    return status == ATTN_OK ? make_tokenizer(files, &gguf, scratch, err) : status;
+}
+
+static attn_status open_gguf(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    struct model_file *file;
+    attn_status status = begin(files, budget, open_parent(path, name), err);
+    if (status == ATTN_OK && files->directory < 0)
+        return fail_file(err, path, errno);
+    if (status != ATTN_OK)
+        return status;
+    name = attn_arena_copy_text(files->arena, name, strlen(name));
+    attn_arena *scratch = attn_arena_create_beside(files->arena);
+    if (name != NULL && scratch != NULL) {
+        files->tokenizer_name = name;
+        const int outcome = map(files, name, &file);
+        status = outcome == 0 ? model_files_name(read_gguf(files, file, scratch, err), name, err)
+                              : fail_file(err, name, outcome);
+        if (outcome == 0 && file->bytes.mapping != NULL)
+            mapping_rest(file->bytes.mapping);
+    } else
+        status = fail_file(err, path, ENOMEM);
+    attn_arena_destroy(scratch);
+    return status;
+}
+
 attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
 {
     struct model_file *file;
+    struct file_identity ignored;
+    if (file_look(AT_FDCWD, path, &ignored) == 0)
+        return open_gguf(files, budget, path, err);
     attn_status status = begin(files, budget, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err);
     if (status == ATTN_OK && files->directory < 0)
         return fail_file(err, path, errno);
@@ -195,8 +274,15 @@ attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn
     return status == ATTN_OK ? add_tensors(files, &file, err) : status;
 }
 
+void model_files_drop_texts(struct model_files *files)
+{
+    attn_arena_destroy(files->texts);
+    files->texts = NULL;
+}
+
 void model_files_close(struct model_files *files)
 {
+    model_files_drop_texts(files);
     for (size_t i = 0; i < files->count; i++)
         file_bytes_release(&files->files[i].bytes);
     if (files->arena != NULL)
@@ -254,7 +340,7 @@ uint64_t model_files_stamp(const char *path)
     struct file_identity identity;
     uint64_t sum = 0;
     if (directory == NULL)
-        return 0;
+        return file_look(AT_FDCWD, path, &identity) == 0 ? stamp_file(path, &identity) | 1 : 0;
     const bool has_config = file_look(dirfd(directory), CONFIG, &identity) == 0;
     while (has_config && (entry = readdir(directory)) != NULL)
         if (is_of_model(entry->d_name) && file_look(dirfd(directory), entry->d_name, &identity) == 0)
@@ -263,4 +349,13 @@ uint64_t model_files_stamp(const char *path)
         sum += stamp_file(POOLING, &identity);
     closedir(directory);
     return has_config ? sum | 1 : 0;
+}
+
+size_t model_files_name_length(const char *parent_and_name, const char *name)
+{
+    const size_t length = strlen(name), end = sizeof GGUF - 1;
+    struct file_identity ignored;
+    if (file_look(AT_FDCWD, parent_and_name, &ignored) != 0)
+        return length;
+    return length > end && strcmp(name + length - end, GGUF) == 0 ? length - end : 0;
 }

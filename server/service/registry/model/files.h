@@ -1,7 +1,8 @@
 /*
  * files.h: the files of a model's folder, mapped: config.json, model.safetensors or the files that
  * model.safetensors.index.json names, and tokenizer.json, as transformers writes them; modules.json and
- * 1_Pooling/config.json, as sentence-transformers writes them.
+ * 1_Pooling/config.json, as sentence-transformers writes them. Or one GGUF file, of which those
+ * are made (codec/gguf/model.h).
  *
  * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
  * it. A file may be written to in place, or truncated, while it is read (service/registry/files.h).
@@ -29,13 +30,16 @@ struct model_files {
     struct checkpoint checkpoint;
     struct checkpoint_text tokenizer;        /* at NULL: there is none that can be read */
     int tokenizer_outcome;                   /* the errno with which it was mapped; ENOENT: there is none */
+    const char *tokenizer_name;              /* for messages: "tokenizer.json" */
+    const char *tokenizer_failure;           /* why a GGUF file has none that can be used; NULL: no such reason */
+    attn_arena *texts;                       /* the tokenizer of a GGUF file; NULL: the text is a file's */
     struct checkpoint_text modules, pooling; /* of sentence-transformers; at NULL: there are none */
     size_t bytes;                            /* of all files together */
     bool is_written_to;                      /* a program writes to a file, so opening fails: try again */
 };
 
 /*
- * Opens the folder at path. All memory for the model is taken from the budget; NULL: there is none. Call
+ * Opens the folder or the GGUF file at path. All memory for the model is taken from the budget; NULL: there is none. Call
  * model_files_close whatever the outcome.
  *   ATTN_ERR_VALUE      a file cannot be read; ATTN_ERR_SYNTAX: it is damaged
  *   ATTN_ERR_TOO_LARGE  the index names too many files
@@ -47,13 +51,21 @@ ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_bud
 /* The same for the model that is part of the program, so that a first start without any setting has one. */
 ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
 void model_files_close(struct model_files *files);
+/* Gives back the memory of the text of the tokenizer, which was read. */
+void model_files_drop_texts(struct model_files *files);
 
 /* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */
 bool model_files_are_overwritten(const struct model_files *files);
 /*
  * A number for the present state of the folder's files, which differs after every change. 0: there is no config.json.
+ * Of a file, one for its state.
  */
 uint64_t model_files_stamp(const char *path);
+/*
+ * The length of the name that a model has by that of its file or folder in the folder of all models: GGUF files without
+ * their suffix. 0: other files, which are no models.
+ */
+size_t model_files_name_length(const char *parent_and_name, const char *name);
 
 /* Puts the name of a file before the message of a failure. Returns status. */
 attn_status model_files_name(attn_status status, const char *name, attn_error *err);

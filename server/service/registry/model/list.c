@@ -250,7 +250,7 @@ static void say_misnamed(struct models *models, size_t count, const char *exampl
     models->misnamed = count;
 }
 
-/* Adds each subfolder of the parent that has a config.json and is not in the list. Returns an errno. */
+/* Adds each subfolder of the parent that has a config.json, and each GGUF file, that is not in the list. Returns an errno. */
 static int find_folders(struct models *models)
 {
     const char *parent = models->settings.parent;
@@ -263,12 +263,15 @@ static int find_folders(struct models *models)
     if (directory == NULL)
         return errno;
     while ((found = readdir(directory)) != NULL) {
-        const struct text_span name = text_span_of(found->d_name);
         const int length = snprintf(path, sizeof path, "%s/%s", parent, found->d_name);
-        if (found->d_name[0] == '.' || length >= (int)sizeof path || find_folder(models, name) != NULL ||
-            model_files_stamp(path) == 0)
+        if (found->d_name[0] == '.' || length >= (int)sizeof path)
             continue;
-        if (!can_name_model(name) || (models->is_open && other_meaning(models, found->d_name) != NULL)) {
+        const struct text_span name = {found->d_name, model_files_name_length(path, found->d_name)};
+        char text[sizeof found->d_name];
+        snprintf(text, sizeof text, "%.*s", (int)name.length, name.at);
+        if (name.length == 0 || find_folder(models, name) != NULL || model_files_stamp(path) == 0)
+            continue;
+        if (!can_name_model(name) || (models->is_open && other_meaning(models, text) != NULL)) {
             misnamed++;
             text_copy(example, sizeof example, found->d_name);
         } else if (!add_folder(models, name, path, (size_t)length, true))

@@ -33,7 +33,9 @@ static void say_unread(struct model_version *version)
 {
     const int outcome = version->files.tokenizer_outcome;
     char text[128];
-    if (outcome != ENOENT)
+    if (version->files.tokenizer_failure != NULL)
+        text_copy(version->tokenizer_reason, sizeof version->tokenizer_reason, version->files.tokenizer_failure);
+    else if (outcome != ENOENT)
         snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%s: %s", MODEL_FILES_TOKENIZER,
                  strerror_r(outcome, text, sizeof text));
 }
@@ -54,13 +56,15 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     if (scratch != NULL)
         status = tokenizer_load(text.at, text.length, arena, scratch, &version->tokenizer, &err);
     attn_arena_destroy(scratch);
+    model_files_drop_texts(&version->files);
+    version->files.tokenizer = (struct checkpoint_text){NULL, 0};
     if (status == ATTN_OK) {
         version->tokenizer_bytes = attn_arena_bytes(arena) - before;
         return ATTN_OK;
     }
     version->tokenizer = NULL;
     attn_arena_release(arena, mark);
-    (void)model_files_name(status, MODEL_FILES_TOKENIZER, &err);
+    (void)model_files_name(status, version->files.tokenizer_name, &err);
     snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", REGISTRY_REASON_MAX - 1, err.message);
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
 }

@@ -1,0 +1,141 @@
+/* compose.c: the vocabulary, the added tokens and the merges of a tokenizer.json, made of a list of tokens. */
+#include "codec/tokenizer/compose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/tokenizer/model/vocabulary.h"
+
+enum { MERGED_BYTES_MAX = 512 /* longer tokens come from no text: a list of all pairs would be long */ };
+
+void compose_vocabulary(const struct compose_token *tokens, size_t count, struct chunks *out)
+{
+    chunks_text(out, "{");
+    for (size_t i = 0; i < count && out->is_ok; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_json_span(out, tokens[i].text);
+        chunks_text(out, ":");
+        chunks_count(out, i);
+    }
+    chunks_text(out, "}");
+}
+
+void compose_added_tokens(const struct compose_token *tokens, size_t count, struct chunks *out)
+{
+    const char *separator = "[";
+    for (size_t i = 0; i < count && out->is_ok; i++) {
+        const enum compose_kind kind = tokens[i].kind;
+        if (kind != COMPOSE_UNKNOWN && kind != COMPOSE_CONTROL && kind != COMPOSE_USER_DEFINED)
+            continue;
+        chunks_text(out, separator);
+        chunks_text(out, "{\"id\":");
+        chunks_count(out, i);
+        chunks_text(out, ",\"content\":");
+        chunks_json_span(out, tokens[i].text);
+        chunks_text(out, ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":");
+        chunks_text(out, kind == COMPOSE_USER_DEFINED ? "false}" : "true}");
+        separator = ",";
+    }
+    chunks_text(out, separator[0] == '[' ? "[]" : "]");
+}
+
+/* ---- merges ---- */
+
+struct pair {
+    float score;
+    uint32_t whole, left, right;         /* ids */
+    uint32_t left_length, right_length; /* characters */
+};
+
+static int compare_counts(uint32_t a, uint32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_pairs(const void *first, const void *second)
+{
+    const struct pair *a = first, *b = second;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    if (a->left_length != b->left_length)
+        return compare_counts(b->left_length, a->left_length);
+    if (a->right_length != b->right_length)
+        return compare_counts(b->right_length, a->right_length);
+    if (a->whole != b->whole)
+        return compare_counts(a->whole, b->whole);
+    return compare_counts(a->left, b->left);
+}
+
+static bool begins_character(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+static uint32_t characters(struct text_span text)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < text.length; i++)
+        count += begins_character(text.at[i]);
+    return count;
+}
+
+/* Finds the pairs that make the token of that id. Stores them at pairs, if that is not NULL. Returns how many. */
+static size_t find_pairs(const struct vocabulary *vocabulary, const struct compose_token *tokens, uint32_t id,
+                         struct pair *pairs)
+{
+    const struct text_span text = tokens[id].text;
+    const uint32_t length = pairs != NULL ? characters(text) : 0;
+    size_t found = 0;
+    uint32_t left_length = 1;
+    if (tokens[id].kind != COMPOSE_NORMAL || text.length > MERGED_BYTES_MAX)
+        return 0;
+    for (size_t i = 1; i < text.length; i++) {
+        if (!begins_character(text.at[i]))
+            continue;
+        const uint32_t left = vocabulary_find(vocabulary, text.at, i),
+                       right = left != VOCABULARY_NONE ? vocabulary_find(vocabulary, text.at + i, text.length - i)
+                                                       : VOCABULARY_NONE;
+        if (right != VOCABULARY_NONE && pairs != NULL)
+            pairs[found] = (struct pair){tokens[id].score, id, left, right, left_length, length - left_length};
+        found += right != VOCABULARY_NONE;
+        left_length++;
+    }
+    return found;
+}
+
+static attn_status make_vocabulary(const struct compose_token *tokens, size_t count, attn_arena *scratch,
+                                   struct vocabulary *vocabulary, attn_error *err)
+{
+    attn_status status = vocabulary_create(vocabulary, count, count, scratch, err);
+    for (size_t i = 0; i < count && status == ATTN_OK; i++)
+        status = vocabulary_add(vocabulary, tokens[i].text, (uint32_t)i, err);
+    return status;
+}
+
+attn_status compose_merges(const struct compose_token *tokens, size_t count, attn_arena *scratch, struct chunks *out,
+                           attn_error *err)
+{
+    struct vocabulary vocabulary;
+    size_t pairs = 0, found = 0;
+    attn_status status = make_vocabulary(tokens, count, scratch, &vocabulary, err);
+    if (status != ATTN_OK)
+        return status;
+    for (uint32_t i = 0; i < count; i++)
+        pairs += find_pairs(&vocabulary, tokens, i, NULL);
+    struct pair *all = attn_arena_take(scratch, pairs + 1, sizeof *all);
+    if (all == NULL)
+        return attn_fail_no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        found += find_pairs(&vocabulary, tokens, i, all + found);
+    qsort(all, found, sizeof *all, compare_pairs);
+    chunks_text(out, "[");
+    for (size_t i = 0; i < found && out->is_ok; i++) {
+        chunks_text(out, i > 0 ? ",[" : "[");
+        chunks_json_span(out, tokens[all[i].left].text);
+        chunks_text(out, ",");
+        chunks_json_span(out, tokens[all[i].right].text);
+        chunks_text(out, "]");
+    }
+    chunks_text(out, "]");
+    return ATTN_OK;
+}
