@@ -75,38 +75,32 @@ static const struct compose_token *find_special(const struct composer *composer,
     return gguf_count(find(composer, key), id) && *id < composer->count ? &composer->tokens[*id] : NULL;
 }
 
-static void write_special(struct composer *composer, const struct compose_token *token, uint64_t id, bool is_template)
+/* {"<s>": {"id", "ids", "tokens"}} without its braces. */
+static void write_special(struct chunks *out, const struct compose_token *token, uint64_t id)
 {
-    struct chunks *out = &composer->out;
-    if (!is_template) { /* {"<s>": {"id", "ids", "tokens"}} */
-        chunks_json_span(out, token->text);
-        chunks_text(out, ":{\"id\":");
-        chunks_json_span(out, token->text);
-        chunks_format(out, ",\"ids\":[%llu],\"tokens\":[", (unsigned long long)id);
-        chunks_json_span(out, token->text);
-        chunks_text(out, "]}");
-        return;
-    }
-    chunks_text(out, "{\"SpecialToken\":{\"id\":");
     chunks_json_span(out, token->text);
-    chunks_text(out, ",\"type_id\":0}}");
+    chunks_text(out, ":{\"id\":");
+    chunks_json_span(out, token->text);
+    chunks_format(out, ",\"ids\":[%llu],\"tokens\":[", (unsigned long long)id);
+    chunks_json_span(out, token->text);
+    chunks_text(out, "]}");
 }
 
 /* "single" and "pair" of a template: each text between the tokens. */
-static void write_template(struct composer *composer, const struct compose_token *const tokens[2],
-                           const uint64_t ids[2], bool is_pair)
+static void write_template(struct chunks *out, const struct compose_token *const tokens[2], bool is_pair)
 {
-    struct chunks *out = &composer->out;
     const char *separator = "";
     for (int text = 0; text < (is_pair ? 2 : 1); text++)
         for (int part = 0; part < 3; part++) {
             if (part != 1 && tokens[part / 2] == NULL)
                 continue;
             chunks_text(out, separator);
+            chunks_text(out, part == 1 ? "{\"Sequence\":{\"id\":" : "{\"SpecialToken\":{\"id\":");
             if (part == 1)
-                chunks_format(out, "{\"Sequence\":{\"id\":\"%c\",\"type_id\":0}}", 'A' + text);
+                chunks_text(out, text == 0 ? "\"A\"" : "\"B\"");
             else
-                write_special(composer, tokens[part / 2], ids[part / 2], true);
+                chunks_json_span(out, tokens[part / 2]->text);
+            chunks_format(out, ",\"type_id\":%d}}", text);
             separator = ",";
         }
 }
@@ -127,14 +121,14 @@ static void write_specials(struct composer *composer, bool adds_first)
         return;
     }
     chunks_text(out, "{\"type\":\"TemplateProcessing\",\"single\":[");
-    write_template(composer, tokens, ids, false);
+    write_template(out, tokens, false);
     chunks_text(out, "],\"pair\":[");
-    write_template(composer, tokens, ids, true);
+    write_template(out, tokens, true);
     chunks_text(out, "],\"special_tokens\":{");
     for (int i = 0; i < 2; i++)
         if (tokens[i] != NULL && (i == 0 || tokens[i] != tokens[0])) {
             chunks_text(out, i > 0 && tokens[0] != NULL ? "," : "");
-            write_special(composer, tokens[i], ids[i], false);
+            write_special(out, tokens[i], ids[i]);
         }
     chunks_text(out, "}}");
 }
