@@ -82,9 +82,9 @@ static const struct setting settings[] = {
 
     {LAYERS, "model", "none", AT(models), ANY(models),
      "NAME=DIR: a model called NAME in a directory with config.json, model.safetensors or the index of several files, "
-     "and tokenizer.json; may be given several times, or as a list with commas"},
+     "and tokenizer.json, or in a GGUF file; may be given several times, or as a list with commas"},
     {LAYERS, "models", "none", AT(models_directory), ANY(optional),
-     "directory of which each subdirectory with a config.json is a model, called like the subdirectory"},
+     "directory of which each subdirectory with a config.json and each GGUF file is a model, called like it without .gguf"},
     {LAYERS, "layers", "none", AT(layers_directory), ANY(optional),
      "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
      "process"},

@@ -124,13 +124,14 @@ static bool write_factors(struct describer *describer, const char *member, const
             write_number(&describer->config, (double)factor);
     }
     chunks_text(&describer->config, "]");
-    return is_ok || outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL,
-                                 "the tensor %s is no list of at most %d float32 factors above 0", tensor->name,
-                                 FACTORS_MAX);
+    return is_ok ||
+           outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL,
+                        "the tensor %s is no list of at most %d float32 factors above 0", tensor->name, FACTORS_MAX);
 }
 
 /* Factors are written as longrope's, which has two lists: one for short texts, one for long ones. */
-static bool write_longrope(struct describer *describer, const struct gguf_tensor *small, const struct gguf_tensor *large)
+static bool write_longrope(struct describer *describer, const struct gguf_tensor *small,
+                           const struct gguf_tensor *large)
 {
     double attention = 1, length = 0, original = 0;
     bool ok = read_number(describer, "context_length", &length);
@@ -155,10 +156,11 @@ static bool write_scaling(struct describer *describer)
     double factor = 1, original = 0;
     if ((value != NULL && !gguf_text(value, &type)) ||
         !(text_equal(type, "none") || text_equal(type, "linear") || text_equal(type, "yarn")))
-        return outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL,
-                            "the metadata %s.rope.scaling.type is %.*s; attnd has none, linear, yarn, and longrope with "
-                            "its tensors of factors",
-                            describer->architecture, (int)(type.length < 40 ? type.length : 40), type.at);
+        return outcome_fail(
+            &describer->outcome, ATTN_ERR_VALUE, NULL,
+            "the metadata %s.rope.scaling.type is %.*s; attnd has none, linear, yarn, and longrope with "
+            "its tensors of factors",
+            describer->architecture, (int)(type.length < 40 ? type.length : 40), type.at);
     if (!read_number(describer, "rope.scaling.factor", &factor) ||
         !read_number(describer, "rope.scaling.original_context_length", &original))
         return false;
@@ -192,8 +194,8 @@ static bool write_widths(struct describer *describer)
         !read_number(describer, "rope.dimension_count", &turning))
         return false;
     if (layers < 1 || width < 1 || heads < 1)
-        return outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL,
-                            "the metadata %s.%s is missing or not above 0", describer->architecture,
+        return outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL, "the metadata %s.%s is missing or not above 0",
+                            describer->architecture,
                             layers < 1  ? "block_count"
                             : width < 1 ? "embedding_length"
                                         : "attention.head_count");

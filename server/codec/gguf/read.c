@@ -140,9 +140,9 @@ static bool check_count(struct rest *rest, const char *what, uint64_t count, siz
         return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL,
                             "the file has %llu %s, more than its %zu bytes can hold", (unsigned long long)count, what,
                             (size_t)(rest->end - rest->begin));
-    return count <= ITEMS_MAX || outcome_fail(&rest->outcome, ATTN_ERR_TOO_LARGE, NULL,
-                                              "the file has %llu %s; at most %d are possible",
-                                              (unsigned long long)count, what, ITEMS_MAX);
+    return count <= ITEMS_MAX ||
+           outcome_fail(&rest->outcome, ATTN_ERR_TOO_LARGE, NULL, "the file has %llu %s; at most %d are possible",
+                        (unsigned long long)count, what, ITEMS_MAX);
 }
 
 static bool take_values(struct rest *rest, uint64_t count, struct gguf *file)
@@ -194,9 +194,8 @@ static bool take_shape(struct rest *rest, struct gguf_tensor *tensor)
     if (!take_u32(rest, "the table of tensors", &rank))
         return false;
     if (rank < 1 || rank > GGUF_RANK_MAX)
-        return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL,
-                            "the tensor %s has %u dimensions; expected 1 to %d", tensor->name, (unsigned)rank,
-                            GGUF_RANK_MAX);
+        return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL, "the tensor %s has %u dimensions; expected 1 to %d",
+                            tensor->name, (unsigned)rank, GGUF_RANK_MAX);
     tensor->rank = rank;
     for (size_t i = rank; i-- > 0;) {
         uint64_t length = 0;
@@ -355,9 +354,8 @@ attn_status gguf_read(const void *body, size_t bytes, attn_arena *arena, struct 
 const struct gguf_value *gguf_find(const struct gguf *file, const char *key)
 {
     const struct gguf_value wanted = {.key = text_span_of(key)};
-    return file->value_count > 0
-               ? bsearch(&wanted, file->values, file->value_count, sizeof wanted, compare_keys)
-               : NULL;
+    return file->value_count > 0 ? bsearch(&wanted, file->values, file->value_count, sizeof wanted, compare_keys)
+                                 : NULL;
 }
 
 /* The value as an integer. False: it is of another kind, or above the largest int64_t. */

@@ -153,21 +153,18 @@ static const json_t *find_steps(struct composer *composer)
     const char *steps;
     json_t *names, *name;
     (void)gguf_text(find(composer, "tokenizer.ggml.pre"), &pre); /* old files have none, which means "default" */
-    json_object_foreach(json_object_get(composer->kinds, "bpe"), steps, names)
-    {
-        json_array_foreach(names, i, name)
-        {
-            const char *text = json_string_value(name);
-            if (text_equal(pre, text))
-                return json_object_get(json_object_get(composer->kinds, "steps"), steps);
-            if (text[0] != '\0' && length < sizeof known)
-                length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", text);
-        }
-    }
-    (void)outcome_fail(&composer->outcome, ATTN_ERR_VALUE, NULL,
-                       "the metadata tokenizer.ggml.pre is \"%.*s\"; attnd has %s",
-                       (int)(pre.length < 40 ? pre.length : 40), pre.at, known);
-    return NULL;
+    json_object_foreach(json_object_get(composer->kinds, "bpe"), steps,
+                        names){json_array_foreach(names, i, name){const char *text = json_string_value(name);
+    if (text_equal(pre, text))
+        return json_object_get(json_object_get(composer->kinds, "steps"), steps);
+    if (text[0] != '\0' && length < sizeof known)
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", text);
+}
+}
+(void)outcome_fail(&composer->outcome, ATTN_ERR_VALUE, NULL,
+                   "the metadata tokenizer.ggml.pre is \"%.*s\"; attnd has %s",
+                   (int)(pre.length < 40 ? pre.length : 40), pre.at, known);
+return NULL;
 }
 
 static bool write_given_merges(struct composer *composer)
@@ -259,10 +256,8 @@ attn_status gguf_tokenizer(const struct gguf *file, attn_arena *arena, attn_aren
                            struct checkpoint_text *text, attn_error *err)
 {
     const struct gguf_value *model = gguf_find(file, "tokenizer.ggml.model");
-    struct composer composer = {.file = file,
-                                .out = chunks_begin(arena),
-                                .scratch = scratch,
-                                .outcome = {.arena = arena, .err = err}};
+    struct composer composer = {
+        .file = file, .out = chunks_begin(arena), .scratch = scratch, .outcome = {.arena = arena, .err = err}};
     struct text_span name = {"", 0};
     *text = (struct checkpoint_text){NULL, 0};
     if (model == NULL || (gguf_text(model, &name) && (text_equal(name, "none") || text_equal(name, "no_vocab"))))

@@ -116,10 +116,10 @@ static const struct gguf_type types[] = {
 
 /* Names of the other types, for messages. */
 static const char *const others[] = {
-    [3] = "Q4_1",     [6] = "Q5_0",    [7] = "Q5_1",     [9] = "Q8_1",    [10] = "Q2_K",    [11] = "Q3_K",
-    [15] = "Q8_K",    [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S",  [20] = "IQ4_NL",
-    [21] = "IQ3_S",   [22] = "IQ2_S",  [23] = "IQ4_XS",  [24] = "I8",     [25] = "I16",     [26] = "I32",
-    [27] = "I64",     [28] = "F64",    [29] = "IQ1_M",   [34] = "TQ1_0",  [35] = "TQ2_0",   [39] = "MXFP4",
+    [3] = "Q4_1",   [6] = "Q5_0",     [7] = "Q5_1",    [9] = "Q8_1",     [10] = "Q2_K",  [11] = "Q3_K",
+    [15] = "Q8_K",  [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [20] = "IQ4_NL",
+    [21] = "IQ3_S", [22] = "IQ2_S",   [23] = "IQ4_XS", [24] = "I8",      [25] = "I16",   [26] = "I32",
+    [27] = "I64",   [28] = "F64",     [29] = "IQ1_M",  [34] = "TQ1_0",   [35] = "TQ2_0", [39] = "MXFP4",
 };
 
 const struct gguf_type *gguf_type_of(uint32_t code)
@@ -184,7 +184,7 @@ attn_status gguf_widen(const struct gguf_tensor *tensor, attn_dtype dtype, const
     runtime->run(runtime->context, (tensor->count + TASK_NUMBERS - 1) / TASK_NUMBERS, widen_task, &widening);
     for (size_t i = 0; i < runtime->threads; i++)
         if (outcomes[i] != ATTN_OK)
-            return attn_fail(err, ATTN_ERR_VALUE, NULL, "the tensor %s has a number that does not fit %s",
-                             tensor->name, attn_dtype_name(dtype));
+            return attn_fail(err, ATTN_ERR_VALUE, NULL, "the tensor %s has a number that does not fit %s", tensor->name,
+                             attn_dtype_name(dtype));
     return ATTN_OK;
 }

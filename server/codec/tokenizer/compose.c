@@ -43,7 +43,7 @@ void compose_added_tokens(const struct compose_token *tokens, size_t count, stru
 
 struct pair {
     float score;
-    uint32_t whole, left, right;         /* ids */
+    uint32_t whole, left, right;        /* ids */
     uint32_t left_length, right_length; /* characters */
 };
 

@@ -267,3 +267,56 @@ def a_tokenizer_of_a_file_gives_the_tokens_of_the_same_tokenizer_json(program):
                             assert is_of.json()[member] == should.json()[member], (name, words, is_of.body, should.body)
     if len(found) < 4:
         raise Skipped("needs the recorded tokenizers of llama, qwen3 and llama2 (ATTN_SHARED)")
+
+
+# ---- refusals ----
+
+
+def broken():
+    """(name, bytes, words of the reason)"""
+    _, _, metadata, files = make("qwen3")
+    whole = gguf_file.write(metadata, files)
+    yield "short", whole[:-1], "but the data has"
+    yield "empty", b"", "the file is not GGUF"
+    yield "other", b"PK" + whole[2:], "the file is not GGUF"
+    yield "big-endian", whole[:4] + whole[4:8][::-1] + whole[8:], "big-endian"
+    yield "version", whole[:4] + b"\1" + whole[5:], "GGUF's version 1"
+    yield "mamba", gguf_file.write({**metadata, "general.architecture": "mamba"}, files), '"mamba"; of GGUF files, attnd has llama'
+    yield "none", gguf_file.write({}, files), "general.architecture, the kind of model, is missing"
+    yield "split", gguf_file.write({**metadata, "split.count": 3}, files), "one of 3 parts; llama-gguf-split --merge"
+    yield "scaled", gguf_file.write({**metadata, "qwen3.rope.scaling.type": "su"}, files), "rope.scaling.type is su"
+    yield "lists", gguf_file.write({**metadata, "qwen3.attention.head_count": [4, 4]}, files), "not one finite number"
+    yield "heads", gguf_file.write({key: value for key, value in metadata.items() if "head_count" not in key}, files), "head_count is missing"
+    yield "lora", gguf_file.write(metadata, {**files, "blk.0.attn_q.lora_a": ("F32", [1], bytes(4))}), "blk.0.attn_q.lora_a has no place"
+    yield "lacking", gguf_file.write(metadata, {name: row for name, row in files.items() if "ffn_down" not in name}), "down_proj"
+
+
+def tokenizers_of_no_use():
+    """(name, metadata, words of the log)"""
+    words = {"tokenizer.ggml.tokens": ["a", "b", "ab"], "tokenizer.ggml.merges": ["a b"]}
+    yield "t-kind", {**words, "tokenizer.ggml.model": "bert"}, 'tokenizer.ggml.model is "bert"; attnd has gpt2 and llama'
+    yield "t-pre", {**words, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "tekken"}, 'tokenizer.ggml.pre is "tekken"'
+    yield "t-scores", {**words, "tokenizer.ggml.model": "llama"}, "tokenizer.ggml.scores"
+    yield "t-merges", {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": ["a"]}, "tokenizer.ggml.merges"
+    yield "t-twice", {**words, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": ["a", "a"]}, "t-twice.gguf: /model/vocab"
+
+
+@check
+def a_file_that_cannot_run_says_why_in_one_sentence(program):
+    with tempfile.TemporaryDirectory() as text:
+        folder, (_, _, metadata, files) = pathlib.Path(text), make("qwen3")
+        for name, body, _ in broken():
+            (folder / f"{name}.gguf").write_bytes(body)
+        for name, more, _ in tokenizers_of_no_use():
+            (folder / f"{name}.gguf").write_bytes(gguf_file.write({**metadata, **more}, files))
+        (folder / "notes.txt").write_text("no model")
+        with Server(program, environment={"ATTND_MODELS": text}) as server:
+            client = server.client()
+            rows = {row["name"]: row for row in client.get("/v1/models").json()["models"]}
+            assert "notes.txt" not in rows and "notes" not in rows
+            for name, _, words in broken():
+                assert rows[name]["state"] == "broken" and words in rows[name]["reason"], rows[name]
+            for name, _, _ in tokenizers_of_no_use():
+                assert rows[name]["state"] == "ready" and not rows[name]["tokenizer"], rows[name]
+                reply = client.post(f"/v1/models/{name}/tokens", {"inputs": {"text": "ab"}})
+                assert reply.status == 409 or reply.status == 400, reply.body

@@ -190,9 +190,8 @@ static attn_status read_gguf(struct model_files *files, const struct model_file 
                              attn_error *err)
 {
     const size_t processors = machine_processors();
-    const attn_pool_options options = {.threads = processors < ATTN_POOL_THREADS_MAX ? processors
-                                                                                     : ATTN_POOL_THREADS_MAX,
-                                       .caller_works = true};
+    const attn_pool_options options = {
+        .threads = processors < ATTN_POOL_THREADS_MAX ? processors : ATTN_POOL_THREADS_MAX, .caller_works = true};
     struct gguf gguf;
     attn_status status = gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, err);
     if (status != ATTN_OK)
