@@ -288,6 +288,45 @@ static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, 
         }
 }
 
+static uint32_t mask_of(bool is)
+{
+    return 0 - (uint32_t)is;
+}
+
+/* The bits of a float16 for those of a float32, rounded to nearest even. There is no branch, so loops become vectors. */
+static uint16_t half_of_single(uint32_t bits)
+{
+    const uint32_t magnitude = bits & 0x7FFFFFFF;
+    float shifted;
+    uint32_t low;
+    memcpy(&shifted, &magnitude, sizeof shifted);
+    shifted += 0.5F; /* its last bit is that of float16 below the normal numbers: the sum is rounded there */
+    memcpy(&low, &shifted, sizeof low);
+    const uint32_t normal = (magnitude - (UINT32_C(112) << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+    const uint32_t special = 0x7C00 + (0x200 & mask_of(magnitude > 0x7F800000));
+    const uint32_t is_small = mask_of(magnitude < 0x38800000), is_finite = mask_of(magnitude < 0x7F800000);
+    const uint32_t finite = (is_small & (low - 0x3F000000)) | (~is_small & normal);
+    return (uint16_t)((bits >> 16 & 0x8000) | (is_finite & finite) | (~is_finite & special));
+}
+
+/* False: a finite value would become infinite. */
+static bool narrow_to_half(char *to, const char *from, size_t count)
+{
+    uint32_t singles[BLOCK] = {0}, is_beyond = 0;
+    uint16_t halves[BLOCK];
+    for (size_t done = 0; done < count; done += BLOCK) {
+        const size_t now = attn_min(count - done, BLOCK);
+        memcpy(singles, from + done * sizeof *singles, now * sizeof *singles);
+        for (size_t i = 0; i < BLOCK; i++) {
+            const uint32_t magnitude = singles[i] & 0x7FFFFFFF;
+            is_beyond |= (uint32_t)(magnitude >= 0x477FF000) & (uint32_t)(magnitude < 0x7F800000); /* 65520 and more */
+            halves[i] = half_of_single(singles[i]);
+        }
+        memcpy(to + done * sizeof *halves, halves, now * sizeof *halves);
+    }
+    return is_beyond == 0;
+}
+
 static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
                            attn_error *err)
 {
@@ -303,7 +342,9 @@ static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn
         widen_to_single(to, from, from_dtype, count);
         return ATTN_OK;
     }
-    if (to_dtype != from_dtype)
+    if (from_dtype == ATTN_F32 && to_dtype == ATTN_F16 && narrow_to_half(to, from, count))
+        return ATTN_OK;
+    if (to_dtype != from_dtype) /* also to name the element that is beyond the range */
         return convert_floats(to, to_dtype, from, from_dtype, count, err);
     if (count > 0)
         memcpy(to, from, count * attn_dtype_bytes(to_dtype));
