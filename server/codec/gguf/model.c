@@ -73,7 +73,7 @@ static void write_member(struct describer *describer, const char *name, double n
 static bool write_setting(struct describer *describer, const char *name, const json_t *value)
 {
     const char *text = json_string_value(value);
-    double number = NAN;
+    double number = (double)NAN;
     if (text != NULL && text[0] == '$') {
         if (!read_number(describer, text + 1, &number))
             return false;

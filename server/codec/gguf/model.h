@@ -10,6 +10,7 @@
 
 #include "codec/checkpoint/find.h"
 #include "codec/gguf/gguf.h"
+#include "codec/json/tree.h"
 
 /* The most quantised numbers of a file that are widened to float32. Those of larger files become float16. */
 enum { GGUF_WIDE_MAX = 1 << 28 };
@@ -33,7 +34,6 @@ ATTN_MUST_CHECK attn_status gguf_tokenizer(const struct gguf *file, attn_arena *
                                            struct checkpoint_text *text, attn_error *err);
 
 /* kinds.json as a tree in arena; release it by json_decref. NULL: no memory. */
-struct json_t;
-struct json_t *gguf_kinds(attn_arena *arena);
+json_t *gguf_kinds(attn_arena *arena);
 
 #endif
