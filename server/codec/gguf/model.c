@@ -279,7 +279,14 @@ static bool add_tensor(struct describer *describer, const struct gguf_tensor *fr
     struct outcome *outcome = &describer->outcome;
     const attn_dtype dtype = from->type->widen != NULL ? widened : from->type->dtype;
     char name[NAME_BYTES_MAX];
-    const char *const known = translate(describer, from->name, name) ? name : from->name;
+    const bool is_known = translate(describer, from->name, name);
+    const char *const known = is_known ? name : from->name;
+    if (!is_known && strncmp(from->name, "blk.", 4) == 0)
+        return outcome_fail(
+            outcome, ATTN_ERR_VALUE, NULL,
+            "the tensor %s has no place in a model of this kind: attnd would compute something else than "
+            "the model does",
+            from->name);
     size_t *shape = outcome_take(outcome, from->rank, sizeof *shape);
     *to = (struct safetensors_tensor){.name = outcome_copy_text(outcome, known, strlen(known)),
                                       .type = dtype == ATTN_F32   ? "F32"
