@@ -28,7 +28,7 @@ ORDER = """
     server/base/array server/base server/config
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint server/codec/model
-    server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer server/codec/gguf
+    server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer/slow server/codec/tokenizer server/codec/gguf
     server/service server/service/registry/files server/service/registry/prepared server/service/registry/version
     server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
     server/service/run server/service/registry/model server/service/run/model

@@ -1,7 +1,10 @@
 /* pieces.c: reads a long list or object of JSON in pieces. */
 #include "codec/json/pieces.h"
 
+#include <ctype.h>
 #include <string.h>
+
+#include "base/array.h"
 
 enum { PIECE_BYTES = 16 << 10 }; /* of text; a tree has up to a hundred times as many */
 
@@ -76,6 +79,71 @@ struct text_span json_text_find(struct text_span object, const char *name)
         at = value_end < end && *value_end == ',' ? skip_space(value_end + 1, end) : end;
     }
     return none;
+}
+
+enum { DIGITS_MAX = 18 }; /* of an integer that 64 bits hold, whatever its digits are */
+
+/* The bytes of the number or word that begins here; 0: none begins here. */
+static size_t number_bytes(const char *at, const char *end)
+{
+    const char *from = at;
+    while (at < end && (isalnum((unsigned char)*at) || *at == '-' || *at == '+' || *at == '.'))
+        at++;
+    return (size_t)(at - from);
+}
+
+/* Whether jansson does not read the number, and Python does. */
+static bool is_of_python(const char *at, size_t bytes)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    size_t digits = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        if (bytes == strlen(words[i]) && memcmp(at, words[i], bytes) == 0)
+            return true;
+    while (digits < bytes && (isdigit((unsigned char)at[digits]) || (digits == 0 && *at == '-')))
+        digits++;
+    return digits == bytes && digits > DIGITS_MAX;
+}
+
+/* The first such number, with its bytes; end: there is none. */
+static const char *find_of_python(const char *at, const char *end, size_t *bytes)
+{
+    while (at < end) {
+        *bytes = number_bytes(at, end);
+        if (*bytes > 0 && is_of_python(at, *bytes))
+            return at;
+        at = *bytes > 0 ? at + *bytes : *at == '"' ? skip_string(at, end) : at + 1;
+    }
+    *bytes = 0;
+    return end;
+}
+
+bool json_text_quote_numbers(struct text_span text, attn_arena *arena, struct text_span *quoted)
+{
+    const char *end = text.at + text.length, *from = text.at;
+    size_t room = text.length, length = 0, bytes;
+    *quoted = text;
+    for (const char *at = find_of_python(from, end, &bytes); at < end; at = find_of_python(at + bytes, end, &bytes))
+        room += 2;
+    if (room == text.length)
+        return true;
+    char *copy = attn_arena_take(arena, room, 1);
+    while (copy != NULL && from < end) {
+        const char *at = find_of_python(from, end, &bytes);
+        const size_t before = (size_t)(at - from);
+        if (before + bytes + (bytes > 0 ? 2 : 0) > room - length)
+            break; /* another program writes to the text */
+        memcpy(copy + length, from, before);
+        length += before;
+        if (bytes > 0) {
+            copy[length] = copy[length + bytes + 1] = '"';
+            memcpy(copy + length + 1, at, bytes);
+            length += bytes + 2;
+        }
+        from = at + bytes;
+    }
+    *quoted = (struct text_span){copy, length};
+    return copy != NULL;
 }
 
 size_t json_text_items(struct text_span collection)

@@ -18,6 +18,13 @@ struct text_span json_text_find(struct text_span object, const char *name);
 /* How many items a list or an object has, by its commas. */
 size_t json_text_items(struct text_span collection);
 
+/*
+ * The text with each number that Python writes and jansson does not read as a string: NaN, Infinity, -Infinity, and
+ * integers of 19 digits or more. *quoted is the text itself when it has none, else a copy in arena. False: there is no
+ * memory.
+ */
+bool json_text_quote_numbers(struct text_span text, attn_arena *arena, struct text_span *quoted);
+
 /* Called for each piece: a list or an object of some items, of which the first has the index. */
 typedef attn_status json_piece_function(void *context, const json_t *piece, size_t index);
 

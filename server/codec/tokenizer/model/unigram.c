@@ -14,12 +14,15 @@
 #define NOWHERE UINT32_MAX
 
 static const double unknown_penalty = 10;
+/* A token of this score or a lower one is never found in a text: it is none that SentencePiece would find. */
+static const double score_never = -1e30;
 
 struct unigram {
     const double *scores; /* by id */
     double unknown_score;
     uint32_t unknown; /* VOCABULARY_NONE: there is none */
     bool byte_fallback;
+    bool is_single; /* sums are kept as float, as SentencePiece does, which decides between equal ones */
     struct model_bytes bytes;
     struct trie trie;
 };
@@ -29,6 +32,7 @@ struct unigram {
 static const struct member members[] = {
     {"unk_id", step_count, offsetof(struct unigram, unknown), MEMBER_ALWAYS},
     {"byte_fallback", node_decode_bool, offsetof(struct unigram, byte_fallback), MEMBER_ALWAYS},
+    {"single_precision", node_decode_bool, offsetof(struct unigram, is_single), MEMBER_ALWAYS}, /* of slow files */
 };
 
 struct scores {
@@ -42,7 +46,7 @@ static attn_status add_scores(void *context, const json_t *piece, size_t index)
     for (size_t i = 0; i < json_array_size(piece); i++) {
         const double score = json_number_value(json_array_get(json_array_get(piece, i), 1));
         scores->by_id[index + i] = score;
-        scores->lowest = score < scores->lowest ? score : scores->lowest;
+        scores->lowest = score < scores->lowest && score > score_never ? score : scores->lowest;
     }
     return ATTN_OK;
 }
@@ -62,7 +66,8 @@ static attn_status load_scores(struct loading *loading, struct unigram *unigram)
     if (!node_has_failed(reading))
         node_note(reading, trie_create(&unigram->trie, texts, count, arena, loading->scratch, reading->err));
     for (uint32_t id = 0; id < count && !node_has_failed(reading); id++)
-        trie_add(&unigram->trie, texts[id].at, texts[id].length, id);
+        if (unigram->scores[id] > score_never)
+            trie_add(&unigram->trie, texts[id].at, texts[id].length, id);
     return reading->status;
 }
 
@@ -91,10 +96,10 @@ struct ending {
     uint32_t begin, id; /* begin NOWHERE: no way ends here */
 };
 
-static void offer(struct ending *ending, double score, uint32_t begin, uint32_t id)
+static void offer(const struct unigram *unigram, struct ending *ending, double score, uint32_t begin, uint32_t id)
 {
     if (ending->begin == NOWHERE || score > ending->score)
-        *ending = (struct ending){score, begin, id};
+        *ending = (struct ending){unigram->is_single ? (double)(float)score : score, begin, id};
 }
 
 /* Offers all tokens that begin at a place. False without an unknown token where one is needed. */
@@ -111,13 +116,13 @@ static bool offer_tokens(const struct unigram *unigram, struct ending *endings, 
         const uint32_t id = unigram->trie.values[node];
         if (id == TRIE_NONE)
             continue;
-        offer(&endings[end], before + unigram->scores[id], (uint32_t)at, id);
+        offer(unigram, &endings[end], before + unigram->scores[id], (uint32_t)at, id);
         has_single = has_single || end - at == character_bytes;
     }
     if (has_single)
         return true;
     struct ending *next = &endings[at + character_bytes];
-    offer(next, before + unigram->unknown_score, (uint32_t)at, unigram->unknown);
+    offer(unigram, next, before + unigram->unknown_score, (uint32_t)at, unigram->unknown);
     return next->id != VOCABULARY_NONE;
 }
 

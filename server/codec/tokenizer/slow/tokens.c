@@ -1,0 +1,264 @@
+/* tokens.c: the special and the added tokens, by the settings of transformers and the defaults of the class. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/tokenizer/slow/parts.h"
+
+enum { SENTINELS = 100, SENTINELS_MAX = 1000, TOKENS_MAX = 1 << 16, OTHERS_MAX = 1 << 12 };
+
+/* "bos_token" and so on; ROLE_LANG has a setting of another form. */
+static const char *const role_names[ROLES] = {"bos", "eos", "unk", "sep", "pad", "cls", "mask", "lang"};
+
+const json_t *slow_setting(const struct slow *slow, const char *name)
+{
+    static const enum slow_file files[] = {SLOW_SETTINGS, SLOW_SPECIAL};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        const json_t *value = json_object_get(slow->trees[files[i]], name);
+        if (value != NULL && !json_is_null(value))
+            return value;
+    }
+    return NULL;
+}
+
+bool slow_is_set(const struct slow *slow, const char *name, bool otherwise)
+{
+    const json_t *value = slow_setting(slow, name);
+    return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+/* ---- tokens ---- */
+
+const struct slow_token *slow_token_find(const struct slow *slow, struct text_span text)
+{
+    const uint32_t place = text.length > 0 ? vocabulary_find(&slow->places, text.at, text.length) : VOCABULARY_NONE;
+    return place != VOCABULARY_NONE ? &slow->tokens[place] : NULL;
+}
+
+/* Room for all tokens that the files and the class can name. */
+static attn_status make_room(struct slow *slow)
+{
+    const size_t others = json_array_size(slow_setting(slow, "additional_special_tokens"));
+    const size_t room = json_object_size(slow_setting(slow, "added_tokens_decoder")) +
+                        json_object_size(slow->trees[SLOW_ADDED]) + others + ROLES +
+                        SENTINELS_MAX; /* or languages, which are fewer */
+    if (room > TOKENS_MAX || others > OTHERS_MAX)
+        return attn_fail(slow->err, ATTN_ERR_TOO_LARGE, NULL,
+                         "there are more than %d added tokens or %d additional special tokens", TOKENS_MAX, OTHERS_MAX);
+    slow->tokens = attn_arena_take(slow->arena, room, sizeof *slow->tokens);
+    slow->token_room = room;
+    slow->next_id = slow->vocabulary.size;
+    if (slow->tokens == NULL)
+        return attn_fail_no_memory(slow->err);
+    return vocabulary_create(&slow->places, room, room, slow->arena, slow->err);
+}
+
+/* Adds a token. token.id VOCABULARY_NONE: that of the vocabulary, else a new one. One that is there stays as it is. */
+static attn_status add(struct slow *slow, struct slow_token token)
+{
+    if (token.text.length == 0 || slow_token_find(slow, token.text) != NULL || slow->token_count == slow->token_room)
+        return ATTN_OK;
+    if (token.id == VOCABULARY_NONE)
+        token.id = vocabulary_find(&slow->vocabulary, token.text.at, token.text.length);
+    if (token.id == VOCABULARY_NONE)
+        token.id = slow->next_id;
+    if (token.id >= VOCABULARY_IDS_MAX)
+        return attn_fail(slow->err, ATTN_ERR_TOO_LARGE, NULL, "the token \"%.60s\" has an id of %d or more",
+                         token.text.at, VOCABULARY_IDS_MAX);
+    slow->next_id = token.id >= slow->next_id ? token.id + 1 : slow->next_id;
+    slow->tokens[slow->token_count] = token;
+    return vocabulary_add(&slow->places, token.text, (uint32_t)slow->token_count++, slow->err);
+}
+
+static struct text_span text_of(const json_t *json)
+{
+    const json_t *content = json_is_object(json) ? json_object_get(json, "content") : json;
+    const char *text = json_is_string(content) ? json_tree_word(content) : NULL;
+    return text_span_of(text != NULL ? text : "");
+}
+
+/* A token of JSON: its text alone, or an object of all that it has. */
+static struct slow_token token_of(const json_t *json, bool is_special)
+{
+    return (struct slow_token){
+        .text = text_of(json),
+        .id = VOCABULARY_NONE,
+        .lstrip = json_is_true(json_object_get(json, "lstrip")),
+        .rstrip = json_is_true(json_object_get(json, "rstrip")),
+        .single_word = json_is_true(json_object_get(json, "single_word")),
+        .normalized = !is_special && !json_is_false(json_object_get(json, "normalized")),
+        .special = is_special,
+    };
+}
+
+/* ---- where tokens are from ---- */
+
+/* "added_tokens_decoder": tokens by id. */
+static attn_status add_by_id(struct slow *slow)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)slow_setting(slow, "added_tokens_decoder"), key, value)
+    {
+        uint64_t id;
+        struct slow_token token = token_of(value, json_is_true(json_object_get(value, "special")));
+        if (!text_read_count(key, &id) || id >= VOCABULARY_IDS_MAX || token.text.length == 0)
+            return slow_fail(slow, SLOW_SETTINGS, ATTN_ERR_VALUE,
+                             "/added_tokens_decoder/%.60s must be a token with \"content\", under its id", key);
+        token.id = (uint32_t)id;
+        if (add(slow, token) != ATTN_OK)
+            return slow->err->status;
+    }
+    return ATTN_OK;
+}
+
+/* Whether it is one of the roles or of the additional special tokens. */
+static bool is_special(const struct slow *slow, struct text_span text)
+{
+    const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
+    size_t i;
+    for (i = 0; i < ROLES; i++)
+        if (text_equal(text, slow->roles[i].at != NULL ? slow->roles[i].at : ""))
+            return true;
+    json_array_foreach(others, i, other) if (text_equal(text, text_of(other).at)) return true;
+    return false;
+}
+
+/* added_tokens.json: ids by token. Files of earlier versions have it instead. */
+static attn_status add_by_text(struct slow *slow)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(slow->trees[SLOW_ADDED], key, value)
+    {
+        const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        const struct text_span text = text_span_of(key);
+        const bool special = is_special(slow, text);
+        if (id < 0 || id >= VOCABULARY_IDS_MAX || text.length == 0)
+            return slow_fail(slow, SLOW_ADDED, ATTN_ERR_VALUE, "/%.60s must be the id of a token", key);
+        const struct slow_token token = {.text = text, .id = (uint32_t)id, .normalized = !special, .special = special};
+        if (add(slow, token) != ATTN_OK)
+            return slow->err->status;
+    }
+    return ATTN_OK;
+}
+
+/* The tokens of the class's list, whose texts are copied; those of the settings take their place. */
+static attn_status find_roles(struct slow *slow, bool strips[ROLES])
+{
+    struct text_span rest = text_span_of(slow->class->tokens), one;
+    char name[32];
+    while (text_next(&rest, ' ', &one))
+        for (size_t i = 0; i < ROLES; i++) {
+            const size_t skipped = strlen(role_names[i]) + 1;
+            if (one.length <= skipped || memcmp(one.at, role_names[i], skipped - 1) != 0 || one.at[skipped - 1] != '=')
+                continue;
+            strips[i] = one.at[one.length - 1] == '~';
+            const size_t length = one.length - skipped - strips[i];
+            const char *copy = attn_arena_copy_text(slow->arena, one.at + skipped, length);
+            if (copy == NULL)
+                return attn_fail_no_memory(slow->err);
+            slow->roles[i] = (struct text_span){copy, length};
+        }
+    for (size_t i = 0; i < ROLE_LANG; i++) {
+        snprintf(name, sizeof name, "%s_token", role_names[i]);
+        const struct text_span given = text_of(slow_setting(slow, name));
+        slow->roles[i] = given.length > 0 ? given : slow->roles[i];
+    }
+    return ATTN_OK;
+}
+
+/* The language of the source, in the spelling of its token: "en" is "__en__" for a class whose default has that form. */
+static attn_status find_language(struct slow *slow)
+{
+    struct text_span *role = &slow->roles[ROLE_LANG];
+    const struct text_span given = text_of(slow_setting(slow, "src_lang"));
+    char text[64];
+    if (role->length == 0 || given.length == 0 || given.length > 32)
+        return ATTN_OK;
+    const char *mark = role->at[0] == '_' && given.at[0] != '_' ? "__" : "";
+    const int length = snprintf(text, sizeof text, "%s%.*s%s", mark, (int)given.length, given.at, mark);
+    const char *copy = attn_arena_copy_text(slow->arena, text, (size_t)length);
+    if (copy == NULL)
+        return attn_fail_no_memory(slow->err);
+    *role = (struct text_span){copy, (size_t)length};
+    return ATTN_OK;
+}
+
+static attn_status add_roles(struct slow *slow, const bool strips[ROLES])
+{
+    const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
+    attn_status status = ATTN_OK;
+    char name[32];
+    size_t i;
+    for (i = 0; i < ROLES && status == ATTN_OK; i++) {
+        snprintf(name, sizeof name, "%s_token", role_names[i]);
+        struct slow_token token = token_of(slow_setting(slow, name), true);
+        token.lstrip |= strips[i] && !json_is_object(slow_setting(slow, name));
+        token.text = slow->roles[i];
+        const bool is_there =
+            token.text.length > 0 &&
+            (i != ROLE_LANG || vocabulary_find(&slow->vocabulary, token.text.at, token.text.length) != VOCABULARY_NONE);
+        status = is_there ? add(slow, token) : ATTN_OK;
+    }
+    if (status == ATTN_OK)
+        json_array_foreach(others, i, other) if (status == ATTN_OK) status = add(slow, token_of(other, true));
+    return status;
+}
+
+/* <extra_id_0> has the highest id. */
+static attn_status add_sentinels(struct slow *slow)
+{
+    const json_t *given = slow_setting(slow, "extra_ids");
+    const json_int_t asked = json_is_integer(given) ? json_integer_value(given) : SENTINELS;
+    const uint32_t count = asked >= 0 && asked <= SENTINELS_MAX ? (uint32_t)asked : 0;
+    char text[32];
+    for (uint32_t i = 0; i < count; i++) {
+        const int length = snprintf(text, sizeof text, "<extra_id_%u>", (unsigned)i);
+        const char *copy = attn_arena_copy_text(slow->arena, text, (size_t)length);
+        const struct slow_token token = {.text = {copy, (size_t)length},
+                                         .id = slow->vocabulary.size + count - 1 - i,
+                                         .lstrip = true,
+                                         .rstrip = true,
+                                         .special = true};
+        if (copy == NULL)
+            return attn_fail_no_memory(slow->err);
+        if (add(slow, token) != ATTN_OK)
+            return slow->err->status;
+    }
+    return ATTN_OK;
+}
+
+/* The languages of a class whose vocabulary does not have them. */
+static attn_status add_tail(struct slow *slow)
+{
+    struct text_span rest = text_span_of(slow->class->tail != NULL ? slow->class->tail : ""), one;
+    attn_status status = ATTN_OK;
+    uint32_t count = 0;
+    while (status == ATTN_OK && slow->class->form == SLOW_SPM_VOCAB && text_next(&rest, ' ', &one)) {
+        const char *copy = attn_arena_copy_text(slow->arena, one.at, one.length);
+        const struct slow_token token = {
+            .text = {copy, one.length}, .id = slow->vocabulary.size + count++, .special = true};
+        status = copy != NULL ? add(slow, token) : attn_fail_no_memory(slow->err);
+    }
+    return status;
+}
+
+attn_status slow_find_tokens(struct slow *slow)
+{
+    bool strips[ROLES] = {false};
+    attn_status status = make_room(slow);
+    if (status == ATTN_OK)
+        status = find_roles(slow, strips);
+    if (status == ATTN_OK)
+        status = find_language(slow);
+    if (status == ATTN_OK)
+        status = add_by_id(slow);
+    if (status == ATTN_OK)
+        status = add_tail(slow);
+    if (status == ATTN_OK && slow_setting(slow, "added_tokens_decoder") == NULL)
+        status = add_by_text(slow);
+    if (status == ATTN_OK && slow->class->has_sentinels && slow_setting(slow, "added_tokens_decoder") == NULL)
+        status = add_sentinels(slow);
+    return status == ATTN_OK ? add_roles(slow, strips) : status;
+}

@@ -1,0 +1,231 @@
+/* vocabulary.c: reads vocab.txt, vocab.json and the model of SentencePiece. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/json/pieces.h"
+#include "codec/tokenizer/slow/parts.h"
+
+attn_status slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
+{
+    char message[sizeof slow->err->message];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message, sizeof message, format, values);
+    va_end(values);
+    const char *name = slow->files->files[file].name;
+    return attn_fail(slow->err, status, NULL, "%.60s: %.500s", name != NULL ? name : "the tokenizer", message);
+}
+
+/* Adds a token whose text is copied. */
+static attn_status add(struct slow *slow, enum slow_file file, const char *text, size_t length, size_t id)
+{
+    const char *copy = attn_arena_copy_text(slow->arena, text, length);
+    attn_error why = {.status = ATTN_OK};
+    if (copy == NULL)
+        return attn_fail_no_memory(slow->err);
+    if (vocabulary_add(&slow->vocabulary, (struct text_span){copy, length}, (uint32_t)id, &why) == ATTN_OK)
+        return ATTN_OK;
+    return slow_fail(slow, file, why.status, "%.200s", why.message);
+}
+
+static attn_status create(struct slow *slow, enum slow_file file, size_t count, size_t size)
+{
+    attn_error why = {.status = ATTN_OK};
+    if (size > VOCABULARY_IDS_MAX)
+        return slow_fail(slow, file, ATTN_ERR_TOO_LARGE, "has more than %d tokens", VOCABULARY_IDS_MAX);
+    if (vocabulary_create(&slow->vocabulary, count, size, slow->arena, &why) == ATTN_OK)
+        return ATTN_OK;
+    return slow_fail(slow, file, why.status, "%.200s", why.message);
+}
+
+/* ---- vocab.txt ---- */
+
+/* Takes the next line off the front, without its end. */
+static bool take_line(struct text_span *rest, struct text_span *line)
+{
+    if (rest->length == 0)
+        return false;
+    const char *end = memchr(rest->at, '\n', rest->length);
+    const size_t length = end != NULL ? (size_t)(end - rest->at) : rest->length, taken = length + (end != NULL);
+    *line = (struct text_span){rest->at, length > 0 && rest->at[length - 1] == '\r' ? length - 1 : length};
+    *rest = (struct text_span){rest->at + taken, rest->length - taken};
+    return true;
+}
+
+static attn_status read_lines(struct slow *slow)
+{
+    const struct text_span text = slow->files->files[SLOW_LINES].text;
+    struct text_span rest = text, line;
+    size_t count = 0;
+    while (take_line(&rest, &line))
+        count++;
+    attn_status status = create(slow, SLOW_LINES, count, count);
+    rest = text;
+    for (size_t id = 0; status == ATTN_OK && id < count && take_line(&rest, &line); id++) {
+        if (memchr(line.at, '\0', line.length) != NULL)
+            status = slow_fail(slow, SLOW_LINES, ATTN_ERR_SYNTAX, "line %zu has U+0000", id + 1);
+        else if (line.length > 0)
+            status = add(slow, SLOW_LINES, line.at, line.length, id);
+    }
+    return status;
+}
+
+/* ---- vocab.json ---- */
+
+static attn_status measure(void *context, const json_t *piece, size_t index)
+{
+    struct slow *slow = context;
+    const char *name;
+    json_t *value;
+    (void)index;
+    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
+    {
+        const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+        if (id < 0 || id >= VOCABULARY_IDS_MAX)
+            return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_VALUE, "/%.60s must be an id from 0 to %d", name,
+                             VOCABULARY_IDS_MAX - 1);
+        slow->vocabulary.size = (uint32_t)id >= slow->vocabulary.size ? (uint32_t)id + 1 : slow->vocabulary.size;
+    }
+    return ATTN_OK;
+}
+
+static attn_status add_all(void *context, const json_t *piece, size_t index)
+{
+    struct slow *slow = context;
+    const char *name;
+    json_t *value;
+    (void)index;
+    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
+    {
+        const size_t id = (size_t)json_integer_value(value);
+        if (id >= slow->vocabulary.size)
+            return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_VALUE, "changed while it was read");
+        if (*name != '\0' && add(slow, SLOW_VOCAB, name, strlen(name), id) != ATTN_OK)
+            return slow->err->status;
+    }
+    return ATTN_OK;
+}
+
+static attn_status read_pieces_of(struct slow *slow, struct text_span text, size_t count, json_piece_function *each)
+{
+    json_error_t error = {.line = 0};
+    attn_status status = json_pieces_each(text, count, slow->scratch, each, slow, &error, slow->err);
+    if (status != ATTN_OK && status != ATTN_ERR_NO_MEMORY && error.line > 0)
+        status =
+            slow_fail(slow, SLOW_VOCAB, ATTN_ERR_SYNTAX, "is not JSON: %.120s at byte %d", error.text, error.position);
+    return status;
+}
+
+static attn_status read_json(struct slow *slow)
+{
+    struct text_span text = slow->files->files[SLOW_VOCAB].text;
+    while (text.length > 0 &&
+           (text.at[text.length - 1] == '\n' || text.at[text.length - 1] == '\r' || text.at[text.length - 1] == ' '))
+        text.length--;
+    if (text.length < 2 || text.at[0] != '{' || text.at[text.length - 1] != '}')
+        return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_SYNTAX, "is not a JSON object of ids by token");
+    const size_t count = json_text_items(text);
+    attn_status status = read_pieces_of(slow, text, count, measure);
+    if (status == ATTN_OK)
+        status = create(slow, SLOW_VOCAB, count, slow->vocabulary.size);
+    return status == ATTN_OK ? read_pieces_of(slow, text, count, add_all) : status;
+}
+
+/* ---- SentencePiece ---- */
+
+static size_t count_words(const char *list)
+{
+    struct text_span rest = text_span_of(list != NULL ? list : ""), one;
+    size_t count = 0;
+    while (text_next(&rest, ' ', &one))
+        count++;
+    return count;
+}
+
+static attn_status add_words(struct slow *slow, const char *list, size_t id)
+{
+    struct text_span rest = text_span_of(list != NULL ? list : ""), one;
+    attn_status status = ATTN_OK;
+    while (status == ATTN_OK && text_next(&rest, ' ', &one))
+        status = add(slow, SLOW_PIECES, one.at, one.length, id++);
+    return status;
+}
+
+/* The score with which a piece is found: a piece of the user is taken wherever it stands, others than words never. */
+static double score_of(const struct sentencepiece_piece *piece, double highest)
+{
+    if (piece->type == PIECE_USER)
+        return (double)piece->text.length * highest - 0.1;
+    return piece->type == PIECE_NORMAL ? (double)piece->score : SLOW_NEVER;
+}
+
+static double highest_score(const struct sentencepiece *model)
+{
+    double highest = SLOW_NEVER;
+    for (size_t i = 0; i < model->count; i++)
+        if (model->pieces[i].type == PIECE_NORMAL && (double)model->pieces[i].score > highest)
+            highest = (double)model->pieces[i].score;
+    return highest;
+}
+
+/* The ids of the pieces, which follow those of the head. */
+static attn_status add_pieces(struct slow *slow)
+{
+    const struct slow_class *class = slow->class;
+    const struct sentencepiece *model = &slow->model;
+    const size_t head = count_words(class->head), skipped = class->skipped, size = head + count_words(class->tail);
+    if (model->count < skipped)
+        return slow_fail(slow, SLOW_PIECES, ATTN_ERR_VALUE,
+                         "has %zu pieces, and its class %.40s needs %zu at the front", model->count, class->names,
+                         skipped);
+    attn_status status = create(slow, SLOW_PIECES, size + model->count, size + model->count - skipped);
+    if (status == ATTN_OK)
+        status = add_words(slow, class->head, 0);
+    for (size_t i = skipped; i < model->count && status == ATTN_OK; i++)
+        status = add(slow, SLOW_PIECES, model->pieces[i].text.at, model->pieces[i].text.length, head + i - skipped);
+    return status == ATTN_OK ? add_words(slow, class->tail, head + model->count - skipped) : status;
+}
+
+/* Tokens that are no pieces are never found in a text. */
+static attn_status set_scores(struct slow *slow)
+{
+    const double highest = highest_score(&slow->model);
+    slow->scores = attn_arena_take(slow->arena, slow->vocabulary.size, sizeof *slow->scores);
+    if (slow->scores == NULL)
+        return attn_fail_no_memory(slow->err);
+    for (size_t i = 0; i < slow->vocabulary.size; i++)
+        slow->scores[i] = SLOW_NEVER;
+    for (size_t i = 0; i < slow->model.count; i++) {
+        const struct sentencepiece_piece *piece = &slow->model.pieces[i];
+        const uint32_t id = vocabulary_find(&slow->vocabulary, piece->text.at, piece->text.length);
+        if (id != VOCABULARY_NONE)
+            slow->scores[id] = score_of(piece, highest);
+    }
+    return ATTN_OK;
+}
+
+static attn_status read_sentencepiece(struct slow *slow)
+{
+    attn_error why = {.status = ATTN_OK};
+    attn_status status = sentencepiece_read(slow->files->files[SLOW_PIECES].text, slow->arena, &slow->model, &why);
+    if (status != ATTN_OK)
+        return slow_fail(slow, SLOW_PIECES, status, "%.200s", why.message);
+    status = slow->class->form == SLOW_SPM ? add_pieces(slow) : read_json(slow);
+    return status == ATTN_OK ? set_scores(slow) : status;
+}
+
+attn_status slow_read_vocabulary(struct slow *slow)
+{
+    switch (slow->class->form) {
+    case SLOW_WORDPIECE:
+        return read_lines(slow);
+    case SLOW_BYTE_LEVEL:
+    case SLOW_CLIP:
+        return read_json(slow);
+    case SLOW_SPM:
+    case SLOW_SPM_VOCAB:
+        break;
+    }
+    return read_sentencepiece(slow);
+}

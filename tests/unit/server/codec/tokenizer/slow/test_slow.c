@@ -1,0 +1,252 @@
+/* test_slow.c: tests of server/codec/tokenizer/slow: what the files of slow tokenizers become, and how they are refused. */
+#include "codec/tokenizer/slow/slow.h"
+
+#include <string.h>
+
+#include "../tokenizer_stage.h"
+
+#define CONFIG_OF(type)   "{\"model_type\":\"" type "\"}"
+#define CLASS(name, more) "{\"tokenizer_class\":\"" name "\"" more "}"
+#define LINES             "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhe\n##llo\nwor\n##ld\n!\n"
+#define VOCAB                                                                                                          \
+    "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"<unk>\":3,\"a\":4,\"b\":5,\"ab\":6,\"\xC4\xA0\":7,\"\xC4\xA0"                 \
+    "ab\":8,\"<mask>\":9}"
+#define MERGES "#version: 0.2\na b\n\xC4\xA0 ab\n"
+
+/* ---- SentencePiece by hand ---- */
+
+struct bytes {
+    char at[2048];
+    size_t length;
+};
+
+static void put(struct bytes *to, const char *text, size_t length)
+{
+    memcpy(to->at + to->length, text, length);
+    to->length += length;
+}
+
+static void put_message(struct bytes *to, int field, const struct bytes *message)
+{
+    const char head[] = {(char)(field << 3 | 2), (char)message->length};
+    ck_assert_uint_lt(message->length, 128);
+    put(to, head, sizeof head);
+    put(to, message->at, message->length);
+}
+
+static void put_number(struct bytes *to, unsigned field, unsigned value)
+{
+    char key[3] = {(char)(field << 3), (char)value, 0};
+    if (field > 15) {
+        key[0] = (char)((field << 3 & 0x7F) | 0x80);
+        key[1] = (char)(field >> 4);
+        key[2] = (char)value;
+    }
+    put(to, key, field > 15 ? 3 : 2);
+}
+
+static void put_piece(struct bytes *to, const char *text, float score, unsigned type)
+{
+    struct bytes piece = {.length = 0}, name = {.length = 0};
+    put(&name, text, strlen(text));
+    put_message(&piece, 1, &name);
+    put(&piece, "\x15", 1);
+    put(&piece, (const char *)&score, sizeof score);
+    put_number(&piece, 3, type);
+    put_message(to, 1, &piece);
+}
+
+static const struct {
+    const char *text;
+    float score;
+    unsigned type; /* 1 a word, 2 unknown, 3 control, 4 of the user, 6 a byte */
+} pieces[] = {{"<unk>", 0, 2},
+              {"<s>", 0, 3},
+              {"</s>", 0, 3},
+              {"\xE2\x96\x81", -2, 1},
+              {"a", -3, 1},
+              {"b", -4, 1},
+              {"\xE2\x96\x81"
+               "a",
+               -1, 1},
+              {"ab", -2.5F, 1},
+              {"<0x21>", 0, 6}};
+
+static struct text_span make_model(unsigned type, bool has_bytes)
+{
+    struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
+    struct bytes trainer = {.length = 0};
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        put_piece(model, pieces[i].text, pieces[i].score, pieces[i].type);
+    put_number(&trainer, 3, type);
+    put_number(&trainer, 35, has_bytes);
+    put_message(model, 2, &trainer);
+    return (struct text_span){model->at, model->length};
+}
+
+/* ---- conversion ---- */
+
+static struct slow_files files;
+
+static void give(enum slow_file file, struct text_span text, const char *name)
+{
+    files.files[file] = (struct slow_file_text){text, name};
+}
+
+static void begin(const char *settings, const char *config)
+{
+    files = (struct slow_files){.config = text_span_of(config)};
+    if (settings != NULL)
+        give(SLOW_SETTINGS, text_span_of(settings), "tokenizer_config.json");
+}
+
+static const char *ids_of(const char *text, bool add_special)
+{
+    static char said[256];
+    struct text_span json;
+    err = (attn_error){.status = ATTN_OK};
+    const attn_status status = slow_convert(&files, arena, &json, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    const struct tokenizer_input input = {.text = text_span_of(text), .add_special = add_special};
+    const struct tokenizer_output output = encode(load_text(json), &input);
+    size_t used = 0;
+    for (size_t i = 0; i < output.count; i++)
+        used += (size_t)snprintf(said + used, sizeof said - used, i > 0 ? " %u" : "%u", (unsigned)output.tokens[i].id);
+    return said;
+}
+
+static const struct {
+    const char *settings, *config, *text, *ids;
+} words[] = {
+    {NULL, CONFIG_OF("bert"), "HELLO w\xC3\xB6rld!", "2 5 6 7 8 9 3"},
+    {CLASS("BertTokenizerFast", ""), CONFIG_OF("other"), "hello", "2 5 6 3"},
+    {CLASS("BertTokenizer", ",\"do_lower_case\":false"), CONFIG_OF("bert"), "Hello", "2 1 3"},
+    {CLASS("BertTokenizer", ",\"strip_accents\":false"), CONFIG_OF("bert"), "W\xC3\xB6rld", "2 1 3"},
+    {CLASS("BertTokenizer", ",\"do_lower_case\":false,\"strip_accents\":true"), CONFIG_OF("bert"), "w\xC3\xB6rld",
+     "2 7 8 3"},
+    {CLASS("BertTokenizer", ",\"model_max_length\":1000000000000000019884624838656,\"x\":NaN"), CONFIG_OF("bert"),
+     "[MASK]he", "2 4 5 3"},
+    {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"12\":{\"content\":\"Xy\",\"normalized\":true}}"),
+     CONFIG_OF("bert"), "he xy", "2 5 12 3"},
+    {CLASS("BertTokenizer", ",\"additional_special_tokens\":[\"<new>\"]"), CONFIG_OF("bert"), "he<new>", "2 5 10 3"},
+};
+
+START_TEST(lines_are_a_wordpiece)
+{
+    begin(words[_i].settings, words[_i].config);
+    give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
+    ck_assert_str_eq(ids_of(words[_i].text, true), words[_i].ids);
+}
+END_TEST
+
+START_TEST(a_vocabulary_and_merges_are_a_byte_level_bpe)
+{
+    begin(NULL, CONFIG_OF("roberta"));
+    give(SLOW_VOCAB, text_span_of(VOCAB), "vocab.json");
+    give(SLOW_MERGES, text_span_of(MERGES), "merges.txt");
+    ck_assert_str_eq(ids_of("ab ab  <mask>b", true), "0 6 8 9 5 2");
+    ck_assert_str_eq(ids_of("ab c", false), "6 7 3");
+}
+END_TEST
+
+/* ▁a and b cost 5, ▁ and ab 4.5; control pieces are not found in a text, and their ids are those of the class. */
+START_TEST(pieces_are_a_unigram)
+{
+    begin(NULL, CONFIG_OF("xlm-roberta"));
+    give(SLOW_PIECES, make_model(1, false), "sentencepiece.bpe.model");
+    ck_assert_str_eq(ids_of("a  ab ", true), "0 7 4 8 2");
+    ck_assert_str_eq(ids_of("<mask>a!?", true), "0 10 7 3 2");
+    begin(NULL, CONFIG_OF("t5"));
+    give(SLOW_PIECES, make_model(1, false), "spiece.model");
+    ck_assert_str_eq(ids_of("a<extra_id_0>b", true), "6 108 3 5 2");
+}
+END_TEST
+
+/* ab is merged after ▁a, which has the higher score, so b stays alone. */
+START_TEST(pieces_are_a_bpe)
+{
+    begin(CLASS("LlamaTokenizer", ",\"add_eos_token\":true"), CONFIG_OF("llama"));
+    give(SLOW_PIECES, make_model(2, true), "tokenizer.model");
+    ck_assert_str_eq(ids_of("ab!</s>b", true), "1 6 5 8 2 3 5 2");
+}
+END_TEST
+
+static const struct {
+    const char *settings, *lines, *vocab, *merges, *pieces, *message;
+} refused[] = {
+    {NULL, NULL, NULL, NULL, NULL, "a BertTokenizer without it needs vocab.txt"},
+    {CLASS("PreTrainedTokenizerFast", ""), LINES, NULL, NULL, NULL, "slow files of PreTrainedTokenizer are not read"},
+    {"[]", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object"},
+    {"{", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object: "},
+    {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"x\":{}}"), LINES, NULL, NULL, NULL,
+     "/added_tokens_decoder/x must be a token"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, NULL, NULL, "needs merges.txt"},
+    {CLASS("GPT2Tokenizer", ""), NULL, "[]", MERGES, NULL, "vocab.json: is not a JSON object of ids"},
+    {CLASS("GPT2Tokenizer", ""), NULL, "{\"a\":-1}", MERGES, NULL, "vocab.json: /a must be an id"},
+    {CLASS("GPT2Tokenizer", ""), NULL, "{\"a\":1,}", MERGES, NULL, "vocab.json: is not JSON"},
+    {CLASS("GPT2Tokenizer", ""), NULL, "{\"a\":0,\"b\":0}", MERGES, NULL, "vocab.json: "},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "a b c\n", NULL, "merges.txt: line 1 is not two tokens"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "a b\nz a\n", NULL,
+     "merges.txt: line 2 merges \"z a\", and vocab.json lacks"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "no protobuf", "spiece.model: is not a model of SentencePiece"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "\x0A\x7F", "spiece.model: is not a model of SentencePiece"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x0A\x02\x18\x09",
+     "spiece.model: has a piece that is damaged, with the id 1"},
+    {CLASS("MBartTokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a",
+     "spiece.model: has 1 pieces, and its class MBartTokenizer needs 3"},
+};
+
+START_TEST(what_is_wrong_is_named)
+{
+    struct text_span json;
+    begin(refused[_i].settings, CONFIG_OF("bert"));
+    const char *texts[] = {[SLOW_LINES] = refused[_i].lines,
+                           [SLOW_VOCAB] = refused[_i].vocab,
+                           [SLOW_MERGES] = refused[_i].merges,
+                           [SLOW_PIECES] = refused[_i].pieces};
+    static const char *const names[] = {[SLOW_LINES] = "vocab.txt",
+                                        [SLOW_VOCAB] = "vocab.json",
+                                        [SLOW_MERGES] = "merges.txt",
+                                        [SLOW_PIECES] = "spiece.model"};
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (texts[i] != NULL)
+            give((enum slow_file)i, text_span_of(texts[i]), names[i]);
+    err = (attn_error){.status = ATTN_OK};
+    ck_assert_int_ne(slow_convert(&files, arena, &json, &err), ATTN_OK);
+    ck_assert_msg(strstr(err.message, refused[_i].message) != NULL, "%s", err.message);
+}
+END_TEST
+
+/* Each arena that is too small is refused as such. */
+START_TEST(memory_that_is_short_is_said)
+{
+    struct text_span json;
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    begin(CLASS("LlamaTokenizer", ""), CONFIG_OF("llama"));
+    give(SLOW_PIECES, make_model(2, true), "tokenizer.model");
+    for (size_t limit = 1024; status != ATTN_OK; limit += 4096) {
+        attn_arena *small = attn_arena_create(limit);
+        err = (attn_error){.status = ATTN_OK};
+        status = small != NULL ? slow_convert(&files, small, &json, &err) : ATTN_ERR_NO_MEMORY;
+        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%s", err.message);
+        if (small != NULL)
+            attn_arena_destroy(small);
+        ck_assert_uint_lt(limit, 1 << 24);
+    }
+}
+END_TEST
+
+CHECK_MAIN("slow tokenizers")
+{
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, lines_are_a_wordpiece, 0, COUNT(words));
+    tcase_add_test(tests, a_vocabulary_and_merges_are_a_byte_level_bpe);
+    tcase_add_test(tests, pieces_are_a_unigram);
+    tcase_add_test(tests, pieces_are_a_bpe);
+    tcase_add_loop_test(tests, what_is_wrong_is_named, 0, COUNT(refused));
+    tcase_add_test(tests, memory_that_is_short_is_said);
+}
