@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import classes  # noqa: E402
 import families  # noqa: E402
+import folders  # noqa: E402
 import gguf  # noqa: E402
 import labels  # noqa: E402
 import rewrites  # noqa: E402
@@ -35,7 +36,7 @@ def main():
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
             of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
-        of_files = run_tests(rewrites.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
+        of_files = run_tests(rewrites.CHECKS + folders.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
         return conclude("model-tests", *map(sum, zip(of_server, of_gguf, of_files)))
 
 

@@ -12,10 +12,12 @@
 #include "base/embedded_file.h"
 #include "base/machine.h"
 #include "codec/gguf/model.h"
+#include "codec/json/pieces.h"
+#include "service/registry/model/folder.h"
 
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
-static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
+static const char CONFIG[] = MODEL_CONFIG, ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
                   TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = "modules.json", POOLING[] = "1_Pooling/config.json",
                   SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
 
@@ -31,7 +33,7 @@ attn_status model_files_name(attn_status status, const char *name, attn_error *e
     char message[sizeof err->message];
     if (status == ATTN_OK)
         return ATTN_OK;
-    snprintf(message, sizeof message, "%.100s: %.240s", name, err->message);
+    snprintf(message, sizeof message, "%.100s: %.530s", name, err->message);
     return attn_fail(err, status, NULL, "%s", message);
 }
 
@@ -50,6 +52,24 @@ static int map(struct model_files *files, const char *name, struct model_file **
     files->bytes += file->bytes.size;
     *mapped = file;
     return 0;
+}
+
+/* The text of a file of JSON, without the byte order mark that some editors set before it. */
+static struct checkpoint_text text_of(const struct model_file *file)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    const size_t skipped = file->bytes.size >= 3 && memcmp(file->bytes.at, mark, 3) == 0 ? 3 : 0;
+    return (struct checkpoint_text){file->bytes.at + skipped, file->bytes.size - skipped};
+}
+
+static attn_status check_text(const struct model_file *file, attn_error *err)
+{
+    return model_folder_check_text(file->name, (struct text_span){file->bytes.at, file->bytes.size}, err);
+}
+
+static struct text_span config_of(const struct model_files *files)
+{
+    return (struct text_span){files->checkpoint.config, files->checkpoint.config_length};
 }
 
 static attn_status make_room(struct model_files *files, size_t more, attn_error *err)
@@ -114,11 +134,36 @@ static attn_status name_shards(struct model_files *files, const char *const **na
     const int outcome = map(files, INDEX, &index);
     if (outcome != 0)
         return outcome == ENOENT ? ATTN_OK : fail_file(err, INDEX, outcome);
-    attn_status status = checkpoint_read_index(index->bytes.at, index->bytes.size, files->arena, names, count, err);
+    if (check_text(index, err) != ATTN_OK)
+        return err->status;
+    const struct checkpoint_text text = text_of(index);
+    attn_status status = checkpoint_read_index(text.at, text.length, files->arena, names, count, err);
     if (status == ATTN_OK && *count > SHARDS_MAX)
         status = attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the index names %zu files; at most %d are possible", *count,
                            SHARDS_MAX);
     return model_files_name(status, INDEX, err);
+}
+
+/* is_part: the index names the file. */
+static attn_status fail_absent(const struct model_files *files, const char *name, bool is_part, attn_error *err)
+{
+    if (!is_part)
+        return model_folder_explain(files->directory, name, config_of(files), err);
+    return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                     "%.200s: there is no such file, and %s names it as a part of the weights; download it too", name,
+                     INDEX);
+}
+
+static attn_status open_shard(struct model_files *files, const char *name, bool is_part, attn_error *err)
+{
+    struct model_file *shard;
+    const int outcome = map(files, name, &shard);
+    if (outcome == ENOENT)
+        return fail_absent(files, name, is_part, err);
+    if (outcome != 0)
+        return fail_file(err, name, outcome);
+    const attn_status status = check_text(shard, err);
+    return status == ATTN_OK ? add_tensors(files, shard, err) : status;
 }
 
 static attn_status open_shards(struct model_files *files, attn_error *err)
@@ -128,11 +173,8 @@ static attn_status open_shards(struct model_files *files, attn_error *err)
     attn_status status = name_shards(files, &names, &count, err);
     if (status == ATTN_OK)
         status = make_room(files, count, err);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
-        struct model_file *shard;
-        const int outcome = map(files, names[i], &shard);
-        status = outcome == 0 ? add_tensors(files, shard, err) : fail_file(err, names[i], outcome);
-    }
+    for (size_t i = 0; i < count && status == ATTN_OK; i++)
+        status = open_shard(files, names[i], names[0] != ONE_FILE, err);
     return status;
 }
 
@@ -227,32 +269,76 @@ static attn_status open_gguf(struct model_files *files, attn_budget *budget, con
     return status;
 }
 
+/* ---- a folder ---- */
+
+/*
+ * Python writes NaN and Infinity into JSON, which has no such numbers. They become strings, so that a member that is not
+ * read does not matter, and one that is read is refused by its name.
+ */
+static attn_status set_config(struct model_files *files, const struct model_file *file, attn_error *err)
+{
+    const struct checkpoint_text text = text_of(file);
+    struct text_span strict;
+    if (check_text(file, err) != ATTN_OK)
+        return err->status;
+    if (!json_text_quote_numbers((struct text_span){text.at, text.length}, files->arena, &strict))
+        return fail_file(err, CONFIG, ENOMEM);
+    files->checkpoint.config = strict.at;
+    files->checkpoint.config_length = strict.length;
+    return ATTN_OK;
+}
+
+/*
+ * Maps the files of a slow tokenizer: of each kind the first that is there. Fewer kinds than names exist, so there is room
+ * for the index behind them.
+ */
+static attn_status map_slow(struct model_files *files, attn_error *err)
+{
+    attn_status status = make_room(files, slow_name_count, err);
+    files->slow.config = config_of(files);
+    for (size_t i = 0; i < slow_name_count && status == ATTN_OK; i++) {
+        struct slow_file_text *slow = &files->slow.files[slow_names[i].file];
+        struct model_file *file;
+        const int outcome = slow->name == NULL ? map(files, slow_names[i].name, &file) : ENOENT;
+        if (outcome == 0) {
+            const struct checkpoint_text text = text_of(file);
+            *slow = (struct slow_file_text){{text.at, text.length}, file->name};
+        } else if (outcome != ENOENT)
+            status = fail_file(err, slow_names[i].name, outcome);
+    }
+    return status;
+}
+
 attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
 {
     struct model_file *file;
     struct file_identity ignored;
     if (file_look(AT_FDCWD, path, &ignored) == 0)
         return open_gguf(files, budget, path, err);
-    attn_status status = begin(files, budget, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err);
+    attn_status status = begin(files, budget, model_folder_open(path), err);
     if (status == ATTN_OK && files->directory < 0)
         return fail_file(err, path, errno);
     if (status != ATTN_OK)
         return status;
     const int outcome = map(files, CONFIG, &file);
+    if (outcome == ENOENT)
+        return fail_absent(files, CONFIG, false, err);
     if (outcome != 0)
         return fail_file(err, CONFIG, outcome);
-    files->checkpoint.config = file->bytes.at;
-    files->checkpoint.config_length = file->bytes.size;
+    if (set_config(files, file, err) != ATTN_OK)
+        return err->status;
     files->tokenizer_outcome = map(files, TOKENIZER, &file);
     if (files->tokenizer_outcome == ETXTBSY)
         return fail_file(err, TOKENIZER, ETXTBSY);
     if (files->tokenizer_outcome == 0)
-        files->tokenizer = (struct checkpoint_text){file->bytes.at, file->bytes.size};
+        files->tokenizer = text_of(file);
     if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
         files->tokenizer_outcome = ENODATA;
     status = map_text(files, MODULES, &files->modules, err);
     if (status == ATTN_OK)
         status = map_text(files, POOLING, &files->pooling, err);
+    if (status == ATTN_OK && files->tokenizer_outcome == ENOENT)
+        status = map_slow(files, err);
     return status == ATTN_OK ? open_shards(files, err) : status;
 }
 
@@ -329,25 +415,31 @@ static bool is_of_model(const char *name)
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
+    for (size_t i = 0; i < slow_name_count; i++)
+        if (strcmp(name, slow_names[i].name) == 0)
+            return true;
     return length > end && strcmp(name + length - end, SUFFIX) == 0;
 }
 
 uint64_t model_files_stamp(const char *path)
 {
-    DIR *directory = opendir(path);
+    const int folder = model_folder_open(path);
+    DIR *directory = folder >= 0 ? fdopendir(folder) : NULL;
     const struct dirent *entry;
     struct file_identity identity;
     uint64_t sum = 0;
+    if (directory == NULL && folder >= 0)
+        close(folder);
     if (directory == NULL)
         return file_look(AT_FDCWD, path, &identity) == 0 ? stamp_file(path, &identity) | 1 : 0;
-    const bool has_config = file_look(dirfd(directory), CONFIG, &identity) == 0;
-    while (has_config && (entry = readdir(directory)) != NULL)
+    const bool has_model = model_folder_has_model(folder);
+    while (has_model && (entry = readdir(directory)) != NULL)
         if (is_of_model(entry->d_name) && file_look(dirfd(directory), entry->d_name, &identity) == 0)
             sum += stamp_file(entry->d_name, &identity); /* a sum: the order of entries does not count */
-    if (has_config && file_look(dirfd(directory), POOLING, &identity) == 0)
+    if (has_model && file_look(dirfd(directory), POOLING, &identity) == 0)
         sum += stamp_file(POOLING, &identity);
     closedir(directory);
-    return has_config ? sum | 1 : 0;
+    return has_model ? sum | 1 : 0;
 }
 
 size_t model_files_name_length(const char *parent_and_name, const char *name)

@@ -1,8 +1,8 @@
 /*
  * files.h: the files of a model's folder, mapped: config.json, model.safetensors or the files that
- * model.safetensors.index.json names, and tokenizer.json, as transformers writes them; modules.json and
- * 1_Pooling/config.json, as sentence-transformers writes them. Or one GGUF file, of which those
- * are made (codec/gguf/model.h).
+ * model.safetensors.index.json names, and tokenizer.json or the files of a slow tokenizer, as transformers writes them;
+ * modules.json and 1_Pooling/config.json, as sentence-transformers writes them. Or one GGUF file, of
+ * which those are made (codec/gguf/model.h).
  *
  * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
  * it. A file may be written to in place, or truncated, while it is read (service/registry/files.h).
@@ -11,6 +11,7 @@
 #define SERVICE_REGISTRY_MODEL_FILES_H
 
 #include "codec/checkpoint/find.h"
+#include "codec/tokenizer/slow/slow.h"
 #include "service/registry/files.h"
 
 #define MODEL_FILES_TOKENIZER "tokenizer.json"
@@ -29,6 +30,7 @@ struct model_files {
     attn_arena *arena; /* the tables of tensors; what describes the model goes there, too */
     struct checkpoint checkpoint;
     struct checkpoint_text tokenizer;        /* at NULL: there is none that can be read */
+    struct slow_files slow;                  /* what stands in place of tokenizer.json when there is none */
     int tokenizer_outcome;                   /* the errno with which it was mapped; ENOENT: there is none */
     const char *tokenizer_name;              /* for messages: "tokenizer.json" */
     const char *tokenizer_failure;           /* why a GGUF file has none that can be used; NULL: no such reason */
@@ -57,7 +59,7 @@ void model_files_drop_texts(struct model_files *files);
 /* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */
 bool model_files_are_overwritten(const struct model_files *files);
 /*
- * A number for the present state of the folder's files, which differs after every change. 0: there is no config.json.
+ * A number for the present state of the folder's files, which differs after every change. 0: it has no model.
  * Of a file, one for its state.
  */
 uint64_t model_files_stamp(const char *path);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/registry/model/folder.h"
+
 static void destroy(struct version *self)
 {
     struct model_version *version = (struct model_version *)self;
@@ -40,12 +42,40 @@ static void say_unread(struct model_version *version)
                  strerror_r(outcome, text, sizeof text));
 }
 
+/* Makes the text of a tokenizer.json of the files of a slow tokenizer. */
+static attn_status convert_slow(const struct slow_files *files, attn_arena *arena, struct text_span *text,
+                                attn_error *err)
+{
+    for (size_t i = 0; i < SLOW_FILES; i++)
+        if (files->files[i].name != NULL &&
+            model_folder_check_text(files->files[i].name, files->files[i].text, err) != ATTN_OK)
+            return err->status;
+    return slow_convert(files, arena, text, err);
+}
+
+static attn_status read_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
+{
+    const struct model_files *files = &version->files;
+    struct text_span text = {files->tokenizer.at, files->tokenizer.length};
+    const char *name = files->tokenizer_name;
+    attn_status status;
+    if (text.at != NULL)
+        status = model_folder_check_text(name, text, err);
+    else
+        status = convert_slow(&files->slow, scratch, &text, err);
+    if (status != ATTN_OK)
+        return status;
+    if (files->tokenizer.at == NULL)
+        name = slow_vocabulary_name(&files->slow);
+    status = tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err);
+    return model_files_name(status, name, err);
+}
+
 /* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */
 static attn_status load_tokenizer(struct model_version *version, attn_error *failure)
 {
-    const struct checkpoint_text text = version->files.tokenizer;
     attn_error err = {.message = "no memory for the tokenizer"};
-    if (text.at == NULL) {
+    if (version->files.tokenizer.at == NULL && slow_vocabulary_name(&version->files.slow) == NULL) {
         say_unread(version);
         return ATTN_OK;
     }
@@ -54,7 +84,7 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     const size_t before = attn_arena_bytes(arena);
     attn_status status = ATTN_ERR_NO_MEMORY;
     if (scratch != NULL)
-        status = tokenizer_load(text.at, text.length, arena, scratch, &version->tokenizer, &err);
+        status = read_tokenizer(version, scratch, &err);
     attn_arena_destroy(scratch);
     model_files_drop_texts(&version->files);
     version->files.tokenizer = (struct checkpoint_text){NULL, 0};
@@ -64,7 +94,6 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     }
     version->tokenizer = NULL;
     attn_arena_release(arena, mark);
-    (void)model_files_name(status, version->files.tokenizer_name, &err);
     snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", REGISTRY_REASON_MAX - 1, err.message);
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;
 }
