@@ -81,8 +81,11 @@ bool gguf_text(const struct gguf_value *value, struct text_span *text);
 bool gguf_is_texts(const struct gguf_value *value);
 bool gguf_is_floats(const struct gguf_value *value);
 bool gguf_is_integers(const struct gguf_value *value);
-/* Removes the first text from *rest, which begins at value->at. gguf_read has checked all lengths. */
-struct text_span gguf_next_text(const char **rest);
+/*
+ * Removes the first text from *rest, which begins at value->at. gguf_read has checked all lengths; when a program has
+ * written to the file since, the text ends with the value.
+ */
+struct text_span gguf_next_text(const struct gguf_value *value, const char **rest);
 /* The item of that index of a list of numbers of 4 bytes. */
 float gguf_float_at(const struct gguf_value *value, size_t index);
 int32_t gguf_integer_at(const struct gguf_value *value, size_t index);

@@ -427,7 +427,7 @@ bool gguf_text(const struct gguf_value *value, struct text_span *text)
     if (value == NULL || value->type != TEXT)
         return false;
     const char *at = value->at;
-    *text = gguf_next_text(&at);
+    *text = gguf_next_text(value, &at);
     return true;
 }
 
@@ -446,12 +446,13 @@ bool gguf_is_integers(const struct gguf_value *value)
     return value != NULL && value->type == LIST && (value->item_type == I32 || value->item_type == U32);
 }
 
-struct text_span gguf_next_text(const char **rest)
+struct text_span gguf_next_text(const struct gguf_value *value, const char **rest)
 {
-    uint64_t length;
-    memcpy(&length, *rest, sizeof length);
-    const struct text_span text = {*rest + sizeof length, (size_t)length};
-    *rest = text.at + length;
+    uint64_t length = 0;
+    const size_t left = (size_t)(value->at + value->bytes - *rest), head = left < sizeof length ? left : sizeof length;
+    memcpy(&length, *rest, head);
+    const struct text_span text = {*rest + head, length < left - head ? (size_t)length : left - head};
+    *rest = text.at + text.length;
     return text;
 }
 

@@ -53,7 +53,7 @@ static bool read_tokens(struct composer *composer)
     for (size_t i = 0; i < texts->count; i++) {
         const int32_t kind = kinds != NULL ? gguf_integer_at(kinds, i) : COMPOSE_NORMAL;
         composer->tokens[i] = (struct compose_token){
-            .text = gguf_next_text(&at),
+            .text = gguf_next_text(texts, &at),
             .score = scores != NULL ? gguf_float_at(scores, i) : 0,
             .kind = kind >= COMPOSE_NORMAL && kind <= COMPOSE_BYTE ? (enum compose_kind)kind : COMPOSE_UNUSED};
     }
@@ -178,7 +178,7 @@ static bool write_given_merges(struct composer *composer)
     chunks_text(out, "[");
     for (size_t i = 0; i < merges->count && out->is_ok; i++) {
         chunks_text(out, i > 0 ? "," : "");
-        chunks_json_span(out, gguf_next_text(&at));
+        chunks_json_span(out, gguf_next_text(merges, &at));
     }
     chunks_text(out, "]");
     return true;

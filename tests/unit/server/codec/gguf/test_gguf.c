@@ -106,7 +106,7 @@ START_TEST(metadata_and_tensors_are_found)
     const struct gguf_value *texts = gguf_find(&file, "a");
     ck_assert(gguf_is_texts(texts) && texts->count == 2);
     const char *at = texts->at;
-    ck_assert(text_equal(gguf_next_text(&at), "x") && text_equal(gguf_next_text(&at), "yz"));
+    ck_assert(text_equal(gguf_next_text(texts, &at), "x") && text_equal(gguf_next_text(texts, &at), "yz"));
     ck_assert_uint_eq(file.tensor_count, 2);
     ck_assert_str_eq(file.tensors[0].name, "wide");
     ck_assert(file.tensors[0].shape[0] == 3 && file.tensors[0].shape[1] == 2);
