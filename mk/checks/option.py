@@ -14,7 +14,8 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 ROOMS = ("core", "server", "mk", "clients")
 TEXTS = {".c", ".h", ".js", ".json", ".py", ".mk", ".layout"}
 # The head of a model has an option of the same name.
-OTHER = ("core/include/attn/model.h", "core/src/model/", "server/codec/checkpoint/", "server/service/run/model/")
+OTHER = ("core/include/attn/model.h", "core/src/model/", "server/codec/checkpoint/", "server/codec/gguf/",
+         "server/service/run/model/")
 
 
 def named():

@@ -397,7 +397,7 @@ def what_is_wrong_with_a_checkpoint_is_told(stage):
         for word in words:
             expect(word in done.stderr, f"{word!r} is not in {done.stderr!r}")
 
-    told("config.json", "No such file")
+    told("config.json", "there is no such file")
     checkpoint.save()
     tensors, name = dict(checkpoint.tensors), "vit.encoder.layer.0.attention.attention.key.weight"
     del checkpoint.tensors[name]

@@ -43,7 +43,7 @@ class Model:
 
 def llama_like(kind, norms=("input_layernorm", "post_attention_layernorm"), names="qkvo", bias=False, layer_norm=False,
                inner=("gate_proj", "up_proj", "down_proj"), inner_bias=False, head=False, more=(), qk=None, **config):
-    model = Model({"model_type": kind, **ROPE, **config})
+    model = Model({"model_type": kind, "num_key_value_heads": HEADS, **ROPE, **config})
     model.add("model.embed_tokens.weight", WORDS, WIDTH)
     for n in range(LAYERS):
         layer = f"model.layers.{n}"
@@ -68,7 +68,7 @@ SANDWICH = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_laye
 
 
 def mixtral(experts=3, **config):
-    model = llama_like("mixtral", inner=(), head=True, num_key_value_heads=HEADS, **{"num_experts_per_tok": 2, **config})
+    model = llama_like("mixtral", inner=(), head=True, **{"num_experts_per_tok": 2, **config})
     for n in range(LAYERS):
         layer = f"model.layers.{n}.block_sparse_moe"
         model.add(f"{layer}.gate.weight", experts, WIDTH)

@@ -277,11 +277,13 @@ static attn_status open_gguf(struct model_files *files, attn_budget *budget, con
  */
 static attn_status set_config(struct model_files *files, const struct model_file *file, attn_error *err)
 {
+    enum { QUOTED_MAX = 1 << 26 }; /* a configuration is shorter; a longer text is refused before its end is read */
     const struct checkpoint_text text = text_of(file);
-    struct text_span strict;
+    struct text_span strict = {text.at, text.length};
     if (check_text(file, err) != ATTN_OK)
         return err->status;
-    if (!json_text_quote_numbers((struct text_span){text.at, text.length}, files->arena, &strict))
+    if (text.length <= QUOTED_MAX &&
+        !json_text_quote_numbers((struct text_span){text.at, text.length}, files->arena, &strict))
         return fail_file(err, CONFIG, ENOMEM);
     files->checkpoint.config = strict.at;
     files->checkpoint.config_length = strict.length;

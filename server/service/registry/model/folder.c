@@ -193,6 +193,9 @@ attn_status model_folder_explain(int folder, const char *absent, struct text_spa
                          "%.100s: there is no such file; the folder of a model has config.json and model.safetensors: "
                          "docs/models.md shows the two lines of Python that write them",
                          absent);
+    if (strcmp(found, absent) == 0)
+        return attn_fail(err, ATTN_ERR_VALUE, NULL, "%.100s: it is no file, but a folder, a device or a broken link",
+                         absent);
     find_class(config, class);
     text_copy(words, sizeof words, form->words);
     while (strstr(words, "CLASS") != NULL)
