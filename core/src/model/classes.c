@@ -19,7 +19,7 @@ struct classes_run {
 /* Subtracting the largest logit leaves the result unchanged and keeps exp in range. */
 static void softmax_row(const struct classes_run *run, size_t from)
 {
-    double largest = -INFINITY, sum = 0;
+    double largest = -(double)INFINITY, sum = 0;
     for (size_t i = from; i < from + run->count; i++)
         largest = fmax(largest, attn_number_get(run->logits, run->compute, i));
     for (size_t i = from; i < from + run->count; i++)
@@ -67,7 +67,7 @@ static double share(size_t count, const double *scores, const bool *may, size_t 
 bool attn_best_span(size_t count, const double *starts, const double *ends, const bool *may, attn_answer *span)
 {
     const uint64_t mode = attn_float_mode_enter();
-    double best = -INFINITY;
+    double best = -(double)INFINITY;
     size_t start = count; /* of the largest score so far */
     for (size_t i = 0; i < count; i++) {
         if (may != NULL && !may[i])
@@ -91,7 +91,7 @@ bool attn_best_span(size_t count, const double *starts, const double *ends, cons
 static double pooled_number(attn_pooling pool, const attn_tensor *input, size_t feature)
 {
     const size_t n = input->shape[0], d = input->shape[1];
-    double sum = 0, weights = 0, largest = -INFINITY;
+    double sum = 0, weights = 0, largest = -(double)INFINITY;
     if (pool == ATTN_POOL_FIRST || pool == ATTN_POOL_LAST)
         return attn_number_get(input->data, input->dtype, (pool == ATTN_POOL_LAST ? n - 1 : 0) * d + feature);
     for (size_t i = 0; i < n; i++) {

@@ -18,7 +18,8 @@
  *   "experts"  {"router", "shared_gate", "layout", "each": {"gate", "up", "down"}}, names of tensors. A layer without the
  *              router has no experts. Of each, a text has "{e}" for the number of the expert; an object names tensors of
  *              all experts, the first axis of which counts them: {"weight", "bias", "part"}. They may be packed (mxfp4.h)
- *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "ignored"}
+ *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "starts_with_last",
+ *              "ignored"}
  *              layers     how many; groups: how many of them have weights of their own, the others share them
  *              embedding  {"words", "scale", "dropped", "positions": {"table" or "sinusoidal", "first", "counts",
  *                         "last"}, "types", "norm", "projection", "patches"}; "last": positions are added behind the
@@ -152,8 +153,9 @@ struct checkpoint_model {
     size_t ignored_count;
     size_t longest;                           /* tokens; 0: the model has no limit */
     int64_t pad_id, end_id, decoder_start_id; /* -1: none */
-    size_t parameters, tensors, slots;        /* numbers in all tensors that are used; those tensors */
-    size_t copied_bytes;                      /* of the tensors that are no views of the files */
+    bool starts_with_last; /* what a decoder reads begins with the last token, and not with decoder_start_id */
+    size_t parameters, tensors, slots; /* numbers in all tensors that are used; those tensors */
+    size_t copied_bytes;               /* of the tensors that are no views of the files */
 };
 
 /* The label of a class, which may be in arena. NULL without memory. */

@@ -239,6 +239,11 @@ static bool add_fused(struct module *module, const char *role, const char *base,
         return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s.%.100s", base, weight);
     if (!whole.found)
         (void)json_object_set_new(own, "layout", json_string("out_in"));
+    const size_t experts = (whole.found ? &whole : &packed[0])->all.shape[0];
+    if (shift.found && shift.all.shape[0] != experts)
+        return outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL,
+                            "%.150s.%.100s: there are %zu experts, and biases of %zu", base, weight, experts,
+                            shift.all.shape[0]);
     ok = whole.found ? add_stacked(module, role, &whole, 1, cut) : add_stacked(module, role, packed, 2, cut);
     return ok && (!shift.found || add_stacked(module, role, &shift, 1, cut));
 }

@@ -277,6 +277,7 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
     model->pad_id = id_of(reader, "pad_token_id");
     model->end_id = id_of(reader, "eos_token_id");
     model->decoder_start_id = id_of(reader, "decoder_start_token_id");
+    model->starts_with_last = json_is_true(json_object_get(template, "starts_with_last"));
     model->copied_bytes = reader->table.copied_bytes;
     if (model->type == NULL || model->architecture == NULL)
         return outcome_no_memory(reader->outcome);
@@ -407,7 +408,8 @@ static bool make_head(struct model_builder *builder, const json_t *table, const 
     if (architecture != NULL && head == NULL)
         head = find_ending(json_object_get(table, "classes"), architecture);
     const bool is_of_classes = head != NULL;
-    model->has_unknown_classes = words->data != NULL && architecture != NULL && ends_in_classes(architecture);
+    const char *named = json_tree_word(json_array_get(json_object_get(reader->config, "architectures"), 0));
+    model->has_unknown_classes = named != NULL && ends_in_classes(named);
     if (!is_of_classes && !model->has_unknown_classes)
         head = json_object_get(template, "head");
     if (model_reads_of(head) == MODEL_READS_BOTH)

@@ -152,8 +152,8 @@ static bool write_longrope(struct describer *describer, const struct gguf_tensor
 static bool write_scaling(struct describer *describer)
 {
     const struct gguf_value *value = find(describer, "rope.scaling.type");
-    struct text_span type = {"none", 4};
-    double factor = 1, original = 0;
+    struct text_span type = {"linear", 6}; /* as llama.cpp has it where the file names none */
+    double factor = 1, original = 0, attention = 1;
     if ((value != NULL && !gguf_text(value, &type)) ||
         !(text_equal(type, "none") || text_equal(type, "linear") || text_equal(type, "yarn")))
         return outcome_fail(
@@ -161,9 +161,16 @@ static bool write_scaling(struct describer *describer)
             "the metadata %s.rope.scaling.type is %.*s; attnd has none, linear, yarn, and longrope with "
             "its tensors of factors",
             describer->architecture, (int)(type.length < 40 ? type.length : 40), type.at);
-    if (!read_number(describer, "rope.scaling.factor", &factor) ||
-        !read_number(describer, "rope.scaling.original_context_length", &original))
+    if (!read_number(describer, "rope.scale_linear", &factor) || /* the older name */
+        !read_number(describer, "rope.scaling.factor", &factor) ||
+        !read_number(describer, "rope.scaling.original_context_length", &original) ||
+        !read_number(describer, "rope.scaling.attn_factor", &attention))
         return false;
+    if (attention != 1)
+        return outcome_fail(
+            &describer->outcome, ATTN_ERR_VALUE, NULL,
+            "the metadata %s.rope.scaling.attn_factor is %g; attnd has it with tensors of factors alone",
+            describer->architecture, attention);
     if (text_equal(type, "none") || factor == 1 || factor == 0)
         return true;
     chunks_format(&describer->config, ",\"rope_scaling\":{\"rope_type\":\"%.*s\"", (int)type.length, type.at);
@@ -210,6 +217,15 @@ static bool write_widths(struct describer *describer)
     return write_settings(describer, json_object_get(json_object_get(describer->kind, "of_layers"), text));
 }
 
+static bool check_causal(struct describer *describer)
+{
+    bool is_causal = true;
+    return !gguf_bool(find(describer, "attention.causal"), &is_causal) || is_causal ||
+           outcome_fail(&describer->outcome, ATTN_ERR_VALUE, NULL,
+                        "the metadata %s.attention.causal is false; attnd runs this kind only as a causal one",
+                        describer->architecture);
+}
+
 static bool write_config(struct describer *describer)
 {
     const struct gguf_value *pad = gguf_find(describer->file, "tokenizer.ggml.padding_token_id");
@@ -219,7 +235,7 @@ static bool write_config(struct describer *describer)
                   find_tensor(describer->file, "output.weight") != NULL ? "false" : "true");
     if (gguf_count(pad, &pad_id))
         write_member(describer, "pad_token_id", (double)pad_id);
-    const bool ok = write_settings(describer, json_object_get(describer->kinds, "config")) &&
+    const bool ok = check_causal(describer) && write_settings(describer, json_object_get(describer->kinds, "config")) &&
                     write_settings(describer, json_object_get(describer->kind, "config")) && write_widths(describer) &&
                     write_positions(describer);
     chunks_text(&describer->config, "}");

@@ -250,9 +250,10 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         }
     const attn_step step = attn_step_from_name(name);
     if (step == ATTN_STEP_COUNT)
-        return node_fail_value(reading, node,
-                               "\"hidden\", \"output\", \"logits\", \"rollout\", \"head_scores\", \"experts\", "
-                               "\"predictions\", \"logit_lens\", or the name of a step, such as \"attention\"");
+        return node_fail_value(
+            reading, node,
+            "\"hidden\", \"output\", \"logits\", \"classes\", \"embedding\", \"rollout\", \"head_scores\", \"experts\", "
+            "\"predictions\", \"logit_lens\", or the name of a step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
 }

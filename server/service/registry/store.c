@@ -264,11 +264,11 @@ void registry_totals(struct registry *store, thing_kind kind, size_t *count, siz
     pthread_mutex_unlock(&store->lock);
 }
 
-static bool is_deployed(const struct entry *entry, bool with_layers)
+/* Whether somebody brought it: it is not the program's own, and no layer of a model. */
+static bool is_brought(const struct entry *entry)
 {
-    if (entry->kind == KIND_MODEL)
-        return strcmp(entry->name, DEMO_MODEL_NAME) != 0;
-    return with_layers && (entry->current == NULL || !entry->current->is_fixed);
+    return entry->kind == KIND_MODEL ? strcmp(entry->name, DEMO_MODEL_NAME) != 0
+                                     : entry->current == NULL || !entry->current->is_fixed;
 }
 
 bool registry_is_useless(struct registry *store, bool with_layers)
@@ -278,9 +278,9 @@ bool registry_is_useless(struct registry *store, bool with_layers)
     for (size_t i = 0; i < store->count && !is_used; i++) {
         const struct entry *entry = store->entries[i];
         const enum registry_state state = state_of(entry);
-        if (!is_deployed(entry, with_layers))
+        if (!is_brought(entry))
             continue;
-        is_any = true;
+        is_any = is_any || entry->kind == KIND_MODEL || with_layers;
         is_used = state == REGISTRY_READY || state == REGISTRY_UNLOADED ||
                   (state == REGISTRY_UNREAD && entry->kind == KIND_LAYER);
     }

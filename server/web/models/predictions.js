@@ -11,6 +11,11 @@ const PASSED_MS = 120;
 
 /** Heads that are listed as moving a label. */
 const MOVES_SHOWN = 6;
+/** Of a model with more labels, the likeliest stand alone. */
+const LABELS_SHOWN = 12;
+
+/** Places of the likeliest labels. */
+const largest = (all) => Array.from(all.keys()).sort((one, other) => all[other].value - all[one].value).slice(0, LABELS_SHOWN);
 
 /** Most words that are shown as buttons. */
 const WORDS_SHOWN = 40;
@@ -68,7 +73,7 @@ export function createPredictions(app, choose) {
         after?.last[at] && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
       );
     const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
-    return table(name, head, before.last.map(line));
+    return table(name, head, before.last.length > LABELS_SHOWN ? largest(before.last).map((at) => line(before.last[at], at)) : before.last.map(line));
   }
 
   function lensOf(before, after) {
@@ -121,7 +126,8 @@ export function createPredictions(app, choose) {
         canClassify(run) && run.facts.kind !== "encoder-decoder" && best?.value !== undefined ? movesFor(run, row, best, mine) : "",
       );
       if (!best) return;
-      app.say(`${name}: “${best.word}”, ${percent(best.probability)}`, "prediction");
+      const isRegression = Number.isNaN(best.probability);
+      app.say(`${name}: “${best.word}”, ${isRegression ? fixed(best.value, 3) : percent(best.probability)}`, "prediction");
       app.retries.done(words);
     } catch (problem) {
       if (wanted !== mine) return;

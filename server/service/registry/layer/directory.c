@@ -2,6 +2,7 @@
 #include "service/registry/layer/directory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- one file; the caller changes names ---- */
@@ -38,8 +39,8 @@ static void note_broken(struct layer_directory *directory, const char *name, con
         log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
-#define CHECKPOINT                                                                                                       \
-    "a config.json stands beside it, so the folder is the checkpoint of a model: serve it by --model NAME=DIR, or make " \
+#define CHECKPOINT                                                                                                         \
+    "; a config.json stands beside it, so the folder is the checkpoint of a model: serve it by --model NAME=DIR, or make " \
     "layers of it by attnd import"
 
 /*
@@ -67,7 +68,11 @@ static void read_file(struct layer_directory *directory, const char *name)
         return;
     }
     if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK) {
-        note_broken(directory, name, &seen, layer_files_has_config(directory->files) ? CHECKPOINT : error.message);
+        char reason[REGISTRY_REASON_MAX];
+        const bool is_checkpoint = layer_files_has_config(directory->files);
+        snprintf(reason, sizeof reason, "%.*s%s", REGISTRY_REASON_MAX - (int)sizeof CHECKPOINT, error.message,
+                 is_checkpoint ? CHECKPOINT : "");
+        note_broken(directory, name, &seen, reason);
         return;
     }
     version->files = directory->files;

@@ -141,12 +141,14 @@ static attn_status fail_encode(const struct making *making, attn_status status, 
     return attn_fail(making->err, ATTN_ERR_VALUE, field, "%s: %s", field, making->err->message);
 }
 
-/* The tokens as a decoder reads them: behind the first id, and without the last token. */
+/* The tokens as a decoder reads them: behind the first id, and without the last token, which mBART has as the first. */
 static void move_right(const struct making *making, struct tokenizer_output *output)
 {
-    const uint32_t start = (uint32_t)making->version->model.decoder_start_id;
+    const struct checkpoint_model *model = &making->version->model;
     if (output->count == 0)
         return;
+    const uint32_t start =
+        model->starts_with_last ? output->tokens[output->count - 1].id : (uint32_t)model->decoder_start_id;
     memmove(output->tokens + 1, output->tokens, (output->count - 1) * sizeof *output->tokens);
     output->tokens[0] = (struct tokenizer_token){.id = start,
                                                  .segment = TOKENIZER_NO_SEGMENT,
@@ -298,7 +300,11 @@ static attn_status repeat_input(const struct making *making, size_t item)
     int64_t *ids = attn_arena_take(making->arena, first->count, sizeof *ids);
     if (ids == NULL)
         return fail_memory(making);
-    ids[0] = making->version->model.decoder_start_id;
+    const struct checkpoint_model *model = &making->version->model;
+    size_t last = first->count - 1;
+    while (last > 0 && first->ids[last] == model->pad_id)
+        last--;
+    ids[0] = model->starts_with_last ? first->ids[last] : model->decoder_start_id;
     memcpy(ids + 1, first->ids, (first->count - 1) * sizeof *ids);
     return set_given(making, 1, item, ids, first->count);
 }
