@@ -397,10 +397,10 @@ TITLE = "## Whole models"
 INTRODUCTION = f"""
 Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
 float64 with eager attention; it has no minicpm and nomic_bert, which `tests/others/models/references.py` computed in NumPy from their
-published descriptions. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within
-{STATES:g}. The last three columns are the largest differences. Models with a text about them are in
-`kinds.tar.xz`, `experts.tar.xz` and, with heads of classes, `heads.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short configuration lacks
-members for which transformers has a default.
+published descriptions. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within {STATES:g}. The
+last three columns are the largest differences. Models with a text about them are in `kinds.tar.xz`, `experts.tar.xz` and, with heads of
+classes, `heads.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short
+configuration lacks members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |
 | --- | --- | --- | --- | --- | --- | --- | --- |
