@@ -85,7 +85,8 @@ KINDS = {
                   "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}},
               {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 8}, {}),
     "qwen3": (llama_like(norms={"post_attention_layernorm": ("ffn_norm", HIDDEN), **HEAD_NORMS}), ENDS,
-              {"model_type": "qwen3", "tie_word_embeddings": True}, {}, {}),
+              {"model_type": "qwen3", "tie_word_embeddings": True, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+              {"rope.scale_linear": 2.0}, {}),  # the older name
     "gemma": (llama_like(), ENDS, {"model_type": "gemma"}, {}, {}),
     "gemma2": (llama_like(norms=GEMMA_NORMS), ENDS,
                {"model_type": "gemma2", "sliding_window": 4, "query_pre_attn_scalar": HEAD, "attn_logit_softcapping": 30.0,
@@ -94,7 +95,7 @@ KINDS = {
     "gemma3": (llama_like(norms={**GEMMA_NORMS, **HEAD_NORMS}), ENDS,
                {"model_type": "gemma3_text", "sliding_window": 4, "query_pre_attn_scalar": HEAD,
                 "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
-               {"attention.sliding_window": 4, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0}, {}),
+               {"attention.sliding_window": 4, "rope.scaling.factor": 8.0}, {}),  # linear is the default type
     "phi3": ({**{name: row for name, row in llama_like().items() if not any(part in name for part in ("q_proj", "k_proj", "v_proj",
                                                                                                        "gate_proj", "up_proj"))}, **PHI},
              {**ENDS, **HEAD_OF_WORDS},
@@ -199,6 +200,22 @@ def a_file_of_each_kind_and_type_answers_as_the_folder_with_its_numbers(program)
                 for result, numbers in should.items():
                     apart = max(abs(a - b) for a, b in zip(is_of[result], numbers, strict=True))
                     assert apart <= NEAR, (kind, result, apart)
+
+
+@check
+def metadata_that_would_change_the_maps_is_refused(program):
+    refused = {"both-ways": ({"attention.causal": False}, "attention.causal is false"),
+               "louder": ({"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.attn_factor": 1.5}, "attn_factor is 1.5"),
+               "other": ({"rope.scaling.type": "spiral"}, "rope.scaling.type is spiral")}
+    with tempfile.TemporaryDirectory() as text:
+        _, _, metadata, files = make("qwen3")
+        for name, (more, _) in refused.items():
+            own = {f"qwen3.{key}": value for key, value in more.items()}
+            (pathlib.Path(text) / f"{name}.gguf").write_bytes(gguf_file.write({**metadata, **own}, files))
+        with Server(program, environment={"ATTND_MODELS": text}) as server:
+            rows = {row["name"]: row for row in server.client().get("/v1/models").json()["models"]}
+            for name, (_, reason) in refused.items():
+                assert rows[name]["state"] == "broken" and reason in rows[name]["reason"], rows[name]
 
 
 # ---- tokenizers ----
