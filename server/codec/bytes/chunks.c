@@ -194,6 +194,16 @@ void chunks_json_string(struct chunks *chunks, const char *text)
     chunks_json_span(chunks, text_span_of(text));
 }
 
+/* The length of the character at, or 0, without a look behind end. */
+static size_t length_within(const char *at, const char *end)
+{
+    char last[4] = "";
+    if (end - at >= (ptrdiff_t)sizeof last)
+        return utf8_length(at);
+    memcpy(last, at, (size_t)(end - at)); /* the NUL behind them ends a character that is cut off */
+    return utf8_length(last);
+}
+
 void chunks_json_span(struct chunks *chunks, struct text_span text)
 {
     chunks_bytes(chunks, "\"", 1);
@@ -201,7 +211,7 @@ void chunks_json_span(struct chunks *chunks, struct text_span text)
     const char *run = at; /* the characters from here on have not been appended yet */
     while (at < end && chunks->is_ok) {
         char scratch[8];
-        size_t length = utf8_length(at);
+        size_t length = length_within(at, end);
         const char *instead = length == 0 ? "\xEF\xBF\xBD" : json_escape((unsigned char)*at, scratch);
         if (instead != NULL) {
             chunks_bytes(chunks, run, (size_t)(at - run));

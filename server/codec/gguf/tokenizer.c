@@ -52,8 +52,13 @@ static bool read_tokens(struct composer *composer)
     const char *at = texts->at;
     for (size_t i = 0; i < texts->count; i++) {
         const int32_t kind = kinds != NULL ? gguf_integer_at(kinds, i) : COMPOSE_NORMAL;
+        /* Texts are copied, because they are read several times, and another program may write to the file meanwhile. */
+        const struct text_span text = gguf_next_text(texts, &at);
+        const char *copy = attn_arena_copy_text(composer->scratch, text.at, text.length);
+        if (copy == NULL)
+            return outcome_no_memory(&composer->outcome);
         composer->tokens[i] = (struct compose_token){
-            .text = gguf_next_text(texts, &at),
+            .text = {copy, text.length},
             .score = scores != NULL ? gguf_float_at(scores, i) : 0,
             .kind = kind >= COMPOSE_NORMAL && kind <= COMPOSE_BYTE ? (enum compose_kind)kind : COMPOSE_UNUSED};
     }

@@ -6,7 +6,10 @@
 
 #include "codec/tokenizer/model/vocabulary.h"
 
-enum { MERGED_BYTES_MAX = 512 /* longer tokens come from no text: a list of all pairs would be long */ };
+enum {
+    MERGED_BYTES_MAX = 512,  /* longer tokens come from no text: a list of all pairs would be long */
+    MERGE_WORK_MAX = 1 << 27 /* squares of the bytes of tokens: a bound for the search and for the bytes of all pairs */
+};
 
 void compose_vocabulary(const struct compose_token *tokens, size_t count, struct chunks *out)
 {
@@ -116,10 +119,14 @@ attn_status compose_merges(const struct compose_token *tokens, size_t count, att
                            attn_error *err)
 {
     struct vocabulary vocabulary;
-    size_t pairs = 0, found = 0;
+    size_t pairs = 0, found = 0, work = 0;
     attn_status status = make_vocabulary(tokens, count, scratch, &vocabulary, err);
     if (status != ATTN_OK)
         return status;
+    for (size_t i = 0; i < count; i++)
+        work += tokens[i].text.length <= MERGED_BYTES_MAX ? tokens[i].text.length * tokens[i].text.length : 0;
+    if (work > MERGE_WORK_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the tokens are too long to list the merges that make them");
     for (uint32_t i = 0; i < count; i++)
         pairs += find_pairs(&vocabulary, tokens, i, NULL);
     struct pair *all = attn_arena_take(scratch, pairs + 1, sizeof *all);

@@ -36,6 +36,7 @@ void compose_added_tokens(const struct compose_token *tokens, size_t count, stru
  * together are a normal token; the highest score of that token comes first, then the longest left side, the longest right
  * side, and the lowest ids. scratch lends memory, about 40 bytes for each token and each pair.
  *   ATTN_ERR_NO_MEMORY
+ *   ATTN_ERR_TOO_LARGE  tokens are so long that the search would take seconds
  */
 ATTN_MUST_CHECK attn_status compose_merges(const struct compose_token *tokens, size_t count, attn_arena *scratch,
                                            struct chunks *out, attn_error *err);

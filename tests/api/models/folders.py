@@ -26,6 +26,8 @@ REFUSED = {
     "page-config": ({"config.json": PAGE, "model.safetensors": WEIGHTS}, ("config.json", "web page")),
     "page-index": ({"config.json": CONFIG, "model.safetensors.index.json": PAGE}, ("index.json", "web page")),
     "pytorch": ({"config.json": CONFIG, "pytorch_model.bin": b"PK"}, ("pytorch_model.bin", "import BertForMaskedLM;", SAVE)),
+    "placeholder": ({"config.json": CONFIG.replace(b"BertForMaskedLM", b"CLASSModel"), "pytorch_model.bin": b"PK"},
+                    ("import CLASSModel; CLASSModel.from_pretrained", SAVE)),
     "pytorch-parts": ({"config.json": CONFIG, "pytorch_model.bin.index.json": b"{}"}, ("pytorch_model.bin.index.json", SAVE)),
     "tensorflow": ({"config.json": CONFIG, "tf_model.h5": b"H"}, ("tf_model.h5", "from_tf=True")),
     "flax": ({"config.json": CONFIG, "flax_model.msgpack": b"F"}, ("flax_model.msgpack", "from_flax=True")),

@@ -9,7 +9,7 @@
 #include "codec/json/pieces.h"
 #include "codec/tokenizer/slow/parts.h"
 
-enum { MERGE_WORK_MAX = 1 << 30 }; /* squares of the bytes of pieces: a bound for the steps that look for merges */
+enum { MERGE_WORK_MAX = 1 << 27 }; /* squares of the bytes of pieces: a bound for the steps that look for merges */
 
 #define SPACE "\xE2\x96\x81" /* U+2581, which SentencePiece writes for a space */
 

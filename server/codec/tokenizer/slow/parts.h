@@ -30,6 +30,7 @@ struct slow {
     struct slow_token *tokens;
     size_t token_count, token_room;
     struct vocabulary places;      /* the places in tokens, by text */
+    struct vocabulary others;      /* the additional special tokens */
     uint32_t next_id;              /* one more than the highest id of all tokens */
     struct text_span roles[ROLES]; /* length 0: there is none */
 };

@@ -35,6 +35,28 @@ const struct slow_token *slow_token_find(const struct slow *slow, struct text_sp
     return place != VOCABULARY_NONE ? &slow->tokens[place] : NULL;
 }
 
+static struct text_span text_of(const json_t *json)
+{
+    const json_t *content = json_is_object(json) ? json_object_get(json, "content") : json;
+    const char *text = json_is_string(content) ? json_tree_word(content) : NULL;
+    return text_span_of(text != NULL ? text : "");
+}
+
+/* Notes the additional special tokens, by text. */
+static attn_status note_others(struct slow *slow, size_t count)
+{
+    attn_status status = vocabulary_create(&slow->others, count, count + 1, slow->arena, slow->err);
+    const json_t *list = slow_setting(slow, "additional_special_tokens"), *other;
+    size_t i;
+    json_array_foreach(list, i, other)
+    {
+        const struct text_span text = text_of(other);
+        if (status == ATTN_OK && text.length > 0)
+            status = vocabulary_add(&slow->others, text, (uint32_t)i, slow->err);
+    }
+    return status;
+}
+
 /* Room for all tokens that the files and the class can name. */
 static attn_status make_room(struct slow *slow)
 {
@@ -50,7 +72,8 @@ static attn_status make_room(struct slow *slow)
     slow->next_id = slow->vocabulary.size;
     if (slow->tokens == NULL)
         return attn_fail_no_memory(slow->err);
-    return vocabulary_create(&slow->places, room, room, slow->arena, slow->err);
+    const attn_status status = vocabulary_create(&slow->places, room, room, slow->arena, slow->err);
+    return status == ATTN_OK ? note_others(slow, others) : status;
 }
 
 /* Adds a token. token.id VOCABULARY_NONE: that of the vocabulary, else a new one. One that is there stays as it is. */
@@ -68,13 +91,6 @@ static attn_status add(struct slow *slow, struct slow_token token)
     slow->next_id = token.id >= slow->next_id ? token.id + 1 : slow->next_id;
     slow->tokens[slow->token_count] = token;
     return vocabulary_add(&slow->places, token.text, (uint32_t)slow->token_count++, slow->err);
-}
-
-static struct text_span text_of(const json_t *json)
-{
-    const json_t *content = json_is_object(json) ? json_object_get(json, "content") : json;
-    const char *text = json_is_string(content) ? json_tree_word(content) : NULL;
-    return text_span_of(text != NULL ? text : "");
 }
 
 /* A token of JSON: its text alone, or an object of all that it has. */
@@ -115,13 +131,10 @@ static attn_status add_by_id(struct slow *slow)
 /* Whether it is one of the roles or of the additional special tokens. */
 static bool is_special(const struct slow *slow, struct text_span text)
 {
-    const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
-    size_t i;
-    for (i = 0; i < ROLES; i++)
+    for (size_t i = 0; i < ROLES; i++)
         if (text_equal(text, slow->roles[i].at != NULL ? slow->roles[i].at : ""))
             return true;
-    json_array_foreach(others, i, other) if (text_equal(text, text_of(other).at)) return true;
-    return false;
+    return vocabulary_find(&slow->others, text.at, text.length) != VOCABULARY_NONE;
 }
 
 /* added_tokens.json: ids by token. Files of earlier versions have it instead. */

@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "codec/json/pieces.h"
 
-enum { NAME_BYTES = 256, REVISION_MAX = 64, CLASS_MAX = 80 };
+enum { NAME_BYTES = 256, REVISION_MAX = 64, CLASS_MAX = 80, CLASS_PLACES = 2 /* in the words of a form */ };
 
 /* ---- the hub's cache ---- */
 
@@ -88,13 +88,13 @@ int model_folder_open(const char *path)
 
 #define OF_PYTORCH                                                                                                      \
     "the weights are in PyTorch's format, which attnd does not read; convert them in Python: from transformers import " \
-    "CLASS; CLASS.from_pretrained(\"DIR\").save_pretrained(\"NEW\")"
+    "$CLASS; $CLASS.from_pretrained(\"DIR\").save_pretrained(\"NEW\")"
 #define OF_ONNX                                                                                                        \
     "an ONNX graph is not read; take config.json and model.safetensors of the model that it was made from, or write "  \
-    "them in Python: from transformers import CLASS; CLASS.from_pretrained(\"MODEL\").save_pretrained(\"NEW\")"
+    "them in Python: from transformers import $CLASS; $CLASS.from_pretrained(\"MODEL\").save_pretrained(\"NEW\")"
 
 /*
- * What may be in a folder in place of the files of transformers. CLASS in the words stands for the class of config.json,
+ * What may be in a folder in place of the files of transformers. $CLASS in the words stands for the class of config.json,
  * and NAME for the file's name. The first row that fits an entry of the folder is told.
  */
 static const struct form {
@@ -112,10 +112,10 @@ static const struct form {
     {"pytorch_model", ".bin", true, OF_PYTORCH},
     {"tf_model", ".h5", true,
      "the weights are in TensorFlow's format, which attnd does not read; convert them in Python: from transformers "
-     "import CLASS; CLASS.from_pretrained(\"DIR\", from_tf=True).save_pretrained(\"NEW\")"},
+     "import $CLASS; $CLASS.from_pretrained(\"DIR\", from_tf=True).save_pretrained(\"NEW\")"},
     {"flax_model", ".msgpack", true,
      "the weights are in Flax's format, which attnd does not read; convert them in Python: from transformers import "
-     "CLASS; CLASS.from_pretrained(\"DIR\", from_flax=True).save_pretrained(\"NEW\")"},
+     "$CLASS; $CLASS.from_pretrained(\"DIR\", from_flax=True).save_pretrained(\"NEW\")"},
     {"consolidated.", "", true,
      "the weights are in the format of the model's authors; take the files of transformers instead (config.json and "
      "model.safetensors of the same model), or convert them with the script convert_…_weights_to_hf.py of transformers"},
@@ -198,8 +198,8 @@ attn_status model_folder_explain(int folder, const char *absent, struct text_spa
                          absent);
     find_class(config, class);
     text_copy(words, sizeof words, form->words);
-    while (strstr(words, "CLASS") != NULL)
-        text_replace(words, sizeof words, "CLASS", class);
+    for (size_t i = 0; i < CLASS_PLACES; i++) /* a class has no $ in its name */
+        text_replace(words, sizeof words, "$CLASS", class);
     return attn_fail(err, ATTN_ERR_VALUE, NULL, "there is %.60s, and no %.60s: %s", found, absent, words);
 }
 
