@@ -176,7 +176,7 @@ static bool fail_type(struct rest *rest, const char *name, uint32_t code)
 /* Takes the name of a tensor, and copies it. */
 static bool take_name(struct rest *rest, const char **name)
 {
-    struct text_span text;
+    struct text_span text = {NULL, 0};
     if (!take_text(rest, "the name of a tensor", &text))
         return false;
     if (text.length == 0 || text.length > NAME_BYTES_MAX || memchr(text.at, '\0', text.length) != NULL)
@@ -373,7 +373,7 @@ static bool read_integer(const struct gguf_value *value, int64_t *integer)
         *integer = (int64_t)bits;
         return true;
     case I8:
-        *integer = (int8_t)bits;
+        *integer = (int64_t)(bits ^ 0x80) - 0x80; /* two's complement */
         return true;
     case I16:
         *integer = (int16_t)bits;

@@ -298,6 +298,7 @@ static attn_status repeat_input(const struct making *making, size_t item)
 {
     const struct model_sequence *first = &making->batch->items[item].of[0];
     int64_t *ids = attn_arena_take(making->arena, first->count, sizeof *ids);
+    assert(first->ids != NULL && first->count > 0);
     if (ids == NULL)
         return fail_memory(making);
     const struct checkpoint_model *model = &making->version->model;

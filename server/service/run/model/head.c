@@ -295,7 +295,7 @@ static attn_status predict(struct model_job *job, const struct envelope_source *
 {
     attn_prediction_head head;
     attn_status status = make_head(job, source, &head);
-    attn_tensor both;
+    attn_tensor both = {.rank = 0};
     if (status == ATTN_OK && job->version->model.head.reads == MODEL_READS_BOTH) {
         status = join_both(job, normed, &both);
         normed = &both;
