@@ -87,13 +87,10 @@ export interface Experts {
 export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
     ? Words
-    : Name extends "classes"
-    ? Classes
-    : Name extends "head_scores" | `${string}_head_scores`
-      ? Record<keyof schemas["ModelHeadScores"], Floats>
-      : Name extends "experts"
-        ? Experts
-        : Output<Name, Top>;
+    : Name extends "classes" ? Classes
+    : Name extends "experts" ? Experts
+    : Name extends "head_scores" | `${string}_head_scores` ? Record<keyof schemas["ModelHeadScores"], Floats>
+    : Output<Name, Top>;
 };
 
 export interface ModelAnswer<Top = number> extends Omit<schemas["ModelAnswer"], "outputs" | "shapes"> {
