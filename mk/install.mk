@@ -1,16 +1,18 @@
-# install.mk: manual pages, completion, and installation.
+# install.mk: manual pages, completions, and installation.
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 
 ##@ Installing
 
-# The manual page and the completion are made from the settings' own table, as --help prints it (EMULATOR runs a foreign
+# The manual page and the completions are made from the settings' own table, as --help prints it (EMULATOR runs a foreign
 # program).
-DOCUMENTS := $(addprefix $(BUILD)/,attnd.1 libattn.3 attnd.bash)
+DOCUMENTS := $(addprefix $(BUILD)/,attnd.1 libattn.3 attnd.bash attnd.zsh attnd.fish)
 .PHONY: documents
 documents: $(DOCUMENTS)
 
@@ -25,11 +27,14 @@ $(BUILD)/libattn.3: packaging/libattn.3.in VERSION
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' $< > $@
 $(BUILD)/attnd.bash: packaging/attnd.bash.in $(BUILD)/settings.words $(BUILD)/settings.values
 	$(Q)sed -e "s|@SETTINGS@|$$(cat $(BUILD)/settings.words)|" -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' $< > $@
+$(BUILD)/attnd.zsh $(BUILD)/attnd.fish: $(BUILD)/attnd.%: packaging/attnd.%.in $(BUILD)/settings.%
+	$(Q)sed -e '/^@SETTINGS@$$/{r $(BUILD)/settings.$*' -e 'd;}' $< > $@
 
 # Programs find a library in a system folder only after ldconfig has run.
-install: all documents ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
+install: all documents ## install server, library, headers, attn.pc, manual pages, completions, systemd unit (PREFIX, LIBDIR, DESTDIR)
 	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
-	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"
+	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" \
+	    "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)" "$(DESTDIR)$(UNITDIR)"
 	$(Q)install -m 755 $(BUILD)/attnd "$(DESTDIR)$(PREFIX)/bin/attnd"
 	$(Q)install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(PREFIX)/include/attn/"
 	$(Q)install -m 644 $(BUILD)/libattn.a "$(DESTDIR)$(LIBDIR)/libattn.a"
@@ -44,6 +49,8 @@ install: all documents ## install server, library, headers, attn.pc, manual page
 	$(Q)install -m 644 $(BUILD)/attnd.1 "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)install -m 644 $(BUILD)/libattn.3 "$(DESTDIR)$(MANDIR)/man3/libattn.3"
 	$(Q)install -m 644 $(BUILD)/attnd.bash "$(DESTDIR)$(COMPLETIONDIR)/attnd"
+	$(Q)install -m 644 $(BUILD)/attnd.zsh "$(DESTDIR)$(ZSHDIR)/_attnd"
+	$(Q)install -m 644 $(BUILD)/attnd.fish "$(DESTDIR)$(FISHDIR)/attnd.fish"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
 	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac

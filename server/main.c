@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     char message[320];
     if (!command_line_read(&config, argc, argv, environ, message, sizeof message)) {
         fprintf(stderr, "attnd: %s\n", message);
-        return EXIT_FAILURE;
+        return EXIT_USAGE;
     }
     switch (config.command) {
     case CONFIG_HELP:
@@ -29,6 +29,8 @@ int main(int argc, char **argv)
         return command_health(&config);
     case CONFIG_IMPORT:
         return command_import(&config);
+    case CONFIG_CHECK:
+        return check(&config);
     case CONFIG_SERVE:
         return serve(&config);
     }

@@ -19,6 +19,21 @@ struct words {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
+static void drop_word(struct words *words)
+{
+    words->at++;
+    words->count--;
+}
+
+/* Removes `check` from the front of *words. */
+static bool take_check(struct config *config, struct words *words, struct refusal refusal)
+{
+    (void)config;
+    (void)refusal;
+    drop_word(words);
+    return true;
+}
+
 /* Removes `import CHECKPOINT` from the front of *words. */
 static bool take_import(struct config *config, struct words *words, struct refusal refusal)
 {
@@ -79,6 +94,7 @@ static const struct command {
     bool (*take)(struct config *config, struct words *words, struct refusal refusal);
     const struct setting *flags;
 } commands[] = {
+    {"check", CONFIG_CHECK, take_check, NULL},
     {"import", CONFIG_IMPORT, take_import, import_flags},
     {"health", CONFIG_HEALTH, take_health, health_flags},
     {"key", CONFIG_KEY, take_key, NULL},
@@ -103,6 +119,12 @@ static bool asks_for_text(struct words words, config_command *command)
             return true;
     }
     return false;
+}
+
+/* Whether the settings are those of a server, which runs or is checked. */
+static bool is_for_server(const struct config *config)
+{
+    return config->command == CONFIG_SERVE || config->command == CONFIG_CHECK;
 }
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
@@ -137,7 +159,7 @@ static bool set_by_variable(struct config *config, const char *entry, struct ref
         return set(config, setting, setting_variable(setting, name), entry[length] == '=' ? entry + length + 1 : "",
                    refusal);
     const char *instead = setting_gone((struct text_span){entry, length});
-    if (instead != NULL && config->command == CONFIG_SERVE) {
+    if (instead != NULL && is_for_server(config)) {
         snprintf(refusal.message, refusal.size, "%.*s is no longer a setting: %s", (int)length, entry, instead);
         return false;
     }
@@ -185,12 +207,6 @@ static bool stands_alone(const struct setting *setting, const struct words *rest
     int ignored;
     return setting->rule.kind == &value_toggle &&
            (rest->count == 0 || !value_read(&setting->rule, rest->at[0], &ignored));
-}
-
-static void drop_word(struct words *words)
-{
-    words->at++;
-    words->count--;
 }
 
 /* Removes one flag from the front of *words: --flag=value, --flag value, or a switch alone. */
@@ -320,5 +336,5 @@ bool command_line_read(struct config *config, int argc, char *const *argv, char 
         !set_by_flags(config, command, words, refusal) || !fit_together(config, refusal))
         return false;
     settle_timeouts(config);
-    return config->command != CONFIG_SERVE || settle_memory(config, refusal);
+    return !is_for_server(config) || settle_memory(config, refusal);
 }

@@ -38,9 +38,13 @@ void help_write(int fd)
 {
     const struct setting *setting, *before = NULL;
     dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+                "       attnd check [--setting value]...\n"
                 "       attnd health [ready|live] [--insecure] [--setting value]...\n"
                 "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n"
                 "       attnd key NAME [RIGHTS [QUOTA]]\n\n"
+                "check prepares a server with these settings and says which part fails: the kernel, the keys, the\n"
+                "certificate and the address, each layer and model. It serves nobody. The exit status is 0 when\n"
+                "all is well, 1 when something fails, and 2 for a wrong setting.\n"
                 "health asks the server that runs with the same settings whether it takes requests (ready), or\n"
                 "whether it answers at all (live). Its exit status is 0 for yes. With --tls-cert the server must\n"
                 "show that certificate; --insecure takes any.\n"

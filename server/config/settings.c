@@ -122,6 +122,9 @@ static const struct setting settings[] = {
     {SECURITY, "host-names", "none", AT(host_names), ANY(names),
      "names that the field Host may have, such as attnd.example,proxy.example, beside IP addresses and localhost; "
      "a server without keys checks Host on the loopback, and on any address when this list has a name"},
+    {SECURITY, "trusted-proxies", "none", AT(trusted_proxies), ANY(networks),
+     "addresses and networks of proxies, such as 10.0.0.0/8,::1, whose X-Forwarded-For names the client in the log; the "
+     "last hop counts that is no trusted proxy; none = the client is who connects"},
     {SECURITY, "open", "off", AT(open), ANY(toggle),
      "allow addresses beyond the loopback without API keys; use only behind a proxy or a firewall"},
 

@@ -14,7 +14,15 @@
 
 /* ---- what was chosen ---- */
 
-typedef enum { CONFIG_SERVE, CONFIG_IMPORT, CONFIG_HEALTH, CONFIG_KEY, CONFIG_HELP, CONFIG_VERSION } config_command;
+typedef enum {
+    CONFIG_SERVE,
+    CONFIG_CHECK,
+    CONFIG_IMPORT,
+    CONFIG_HEALTH,
+    CONFIG_KEY,
+    CONFIG_HELP,
+    CONFIG_VERSION
+} config_command;
 
 /* These enums have the order of their words in settings.c. */
 typedef enum { SWITCH_OFF, SWITCH_ON } config_switch;
@@ -30,13 +38,13 @@ struct config {
     const char *key_name, *key_rights, *key_quota; /* for `attnd key` */
 
     struct value_address listen;
-    const char *cors_origin, *host_names;             /* lists; "": empty */
-    const char *kernel;                               /* "auto": the best kernel */
-    const char *fonts;                                /* files, separated by commas; "auto": the known places */
-    const char *keys, *tls_cert, *tls_key, *log_file; /* paths */
+    const char *cors_origin, *host_names, *trusted_proxies; /* lists; "": empty */
+    const char *kernel;                                     /* "auto": the best kernel */
+    const char *fonts;                                      /* files, separated by commas; "auto": the known places */
+    const char *keys, *tls_cert, *tls_key, *log_file;       /* paths */
     uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
-    struct memory_division memory; /* for CONFIG_SERVE: how memory_bytes is divided */
+    struct memory_division memory; /* for CONFIG_SERVE and CONFIG_CHECK: how memory_bytes is divided */
     struct value_list models;      /* texts of "NAME=DIR,NAME=DIR" */
     const char *models_directory;
     const char *layers_directory;
@@ -48,7 +56,7 @@ struct config {
     const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* for `attnd import` */
     double max_flops;
     uint64_t idle_timeout_s, request_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
-    uint64_t header_timeout_s, receive_timeout_s; /* for CONFIG_SERVE: they follow from the two timeouts above */
+    uint64_t header_timeout_s, receive_timeout_s; /* they follow from the two timeouts above */
     config_switch open;                           /* clients without a key may connect from other machines */
     config_switch health_insecure;                /* for `attnd health`: it takes any certificate */
     half_close half_close;

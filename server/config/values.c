@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/network.h"
 #include "base/text.h"
 
 struct value_kind {
@@ -200,6 +201,12 @@ static bool read_names(const struct value_rule *rule, const char *text, void *me
     return read_list(text, is_host_name, member);
 }
 
+static bool read_networks(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    return read_list(text, network_is_valid, member);
+}
+
 /* Whether text is NAME=DIR. */
 static bool is_model(struct text_span text)
 {
@@ -227,6 +234,8 @@ const struct value_kind value_origins = {
     read_origins,
     .description = "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named"};
 const struct value_kind value_names = {read_names, .description = "none, or names such as attnd.example,proxy.example"};
+const struct value_kind value_networks = {read_networks,
+                                          .description = "none, or addresses and networks such as 10.0.0.0/8,::1"};
 const struct value_kind value_models = {
     read_models, .description = "none, or NAME=DIR, such as bert=/models/bert, at most 64 times"};
 

@@ -10,7 +10,7 @@
  *     text                    const char *; not empty
  *     optional                const char *; not empty; "none" is NULL
  *     path                    const char *; "none" and the empty text are NULL
- *     origins, names          const char *, a list separated by commas; "none" is the empty list, ""
+ *     origins, names, networks   const char *, a list separated by commas; "none" is the empty list, ""
  *     address                 struct value_address
  *     models                  struct value_list: each text is added; "none" removes all
  *     word                    an enum: the index of the word in rule.words
@@ -48,8 +48,8 @@ struct value_rule {
 };
 
 extern const struct value_kind value_count, value_count_or_auto, value_bytes, value_bytes_or_auto, value_real,
-    value_text, value_optional, value_path, value_origins, value_names, value_models, value_address, value_word,
-    value_toggle;
+    value_text, value_optional, value_path, value_origins, value_names, value_networks, value_models, value_address,
+    value_word, value_toggle;
 
 /* Reads text into *member. Texts are borrowed. False: *member is unchanged. */
 bool value_read(const struct value_rule *rule, const char *text, void *member);

@@ -127,7 +127,8 @@ static struct http_server *server_create(const struct http_setup *setup)
     return server;
 }
 
-struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size)
+/* Reads the certificate and takes the address. NULL: message says what failed. */
+static struct http_server *server_open(const struct http_setup *setup, char *message, size_t message_size)
 {
     struct http_server *server = server_create(setup);
     if (server == NULL) {
@@ -137,15 +138,32 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     const bool wants_tls = setup->tls_certificate != NULL;
     if (wants_tls)
         server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
-    if ((!wants_tls || server->tls != NULL) && acceptor_listen(server, message, message_size)) {
-        server->checks_host = setup->keys == NULL && (server->is_loopback || *server->setup.host_names != '\0');
-        server->is_listening = start_threads(server);
-        if (server->is_listening)
-            return server;
-        snprintf(message, message_size, "cannot start the threads of the server: %s", strerror(errno));
-    }
+    if ((!wants_tls || server->tls != NULL) && acceptor_listen(server, message, message_size))
+        return server;
     server_free(server);
     return NULL;
+}
+
+struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size)
+{
+    struct http_server *server = server_open(setup, message, message_size);
+    if (server == NULL)
+        return NULL;
+    server->checks_host = setup->keys == NULL && (server->is_loopback || *server->setup.host_names != '\0');
+    server->is_listening = start_threads(server);
+    if (server->is_listening)
+        return server;
+    snprintf(message, message_size, "cannot start the threads of the server: %s", strerror(errno));
+    server_free(server);
+    return NULL;
+}
+
+bool http_daemon_can_start(const struct http_setup *setup, char *message, size_t message_size)
+{
+    struct http_server *server = server_open(setup, message, message_size);
+    if (server != NULL)
+        server_free(server);
+    return server != NULL;
 }
 
 bool http_daemon_is_open_to_all(const struct http_server *server)

@@ -10,6 +10,9 @@
 
 #include "config/settings.h"
 
+/* The exit status of a command line that is wrong. */
+enum { EXIT_USAGE = 2 };
+
 /* Makes an API key: prints the key for its owner on standard error, and its line of the file on standard output. */
 int command_key(const struct config *config);
 /* Requests config->health_path from the server that runs with these settings. */
@@ -23,6 +26,8 @@ int command_health(const struct config *config);
 int command_import(const struct config *config);
 /* serve.c. Serves, from the settings to SIGTERM or SIGINT. */
 int serve(const struct config *config);
+/* serve.c. Prepares a server as serve does, says which part fails, and serves nobody. */
+int check(const struct config *config);
 
 /* ---- asks a running server for its health, for HEALTHCHECK and scripts ---- */
 

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/crash.h"
 #include "base/log_writer.h"
 #include "base/memory.h"
@@ -39,6 +40,7 @@ static void complete_setup(struct serving *serving)
     setup->port = config->listen.port;
     setup->cors_origin = config->cors_origin;
     setup->host_names = config->host_names;
+    setup->trusted_proxies = config->trusted_proxies;
     setup->io_threads = (unsigned)config->io_threads;
     setup->tls_certificate = config->tls_cert;
     setup->tls_key = config->tls_key;
@@ -402,4 +404,77 @@ int serve(const struct config *config)
     }
     give_back(&serving);
     return is_started ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
+
+static bool say_outcome(const char *part, const char *failure)
+{
+    printf("%-10s %s\n", part, failure != NULL ? failure : "ok");
+    return failure == NULL;
+}
+
+static bool open_log_file(struct serving *serving, char *message, size_t size)
+{
+    return open_log(&serving->log, serving->config->log_file, message, size);
+}
+
+static bool open_fonts(struct serving *serving, char *message, size_t size)
+{
+    return font_set_open(&serving->fonts, serving->config->fonts, message, size);
+}
+
+static bool can_listen(struct serving *serving, char *message, size_t size)
+{
+    complete_setup(serving);
+    return http_daemon_can_start(&serving->setup, message, size);
+}
+
+/* Says which things of the kind cannot be used. */
+static bool check_things(const struct serving *serving, thing_kind kind, const char *part)
+{
+    struct registry_row row = {.name = ""};
+    char failure[LAYER_NAME_MAX + REGISTRY_REASON_MAX + 8];
+    bool is_right = true;
+    while (registry_page(layer_keeper_registry(serving->setup.layers), kind, row.name, 1, &row) > 0) {
+        version_release(row.version);
+        if (row.reason[0] == '\0')
+            continue;
+        snprintf(failure, sizeof failure, "\"%s\": %s", row.name, row.reason);
+        is_right = say_outcome(part, failure);
+    }
+    return is_right && say_outcome(part, NULL);
+}
+
+int check(const struct config *config)
+{
+    static const struct {
+        const char *name;
+        bool (*try)(struct serving *serving, char *message, size_t size);
+        bool is_needed;     /* the parts behind it need it */
+        bool is_said_later; /* each of the things is looked at below */
+    } parts[] = {{"kernel", choose_kernel, true, false},   {"memory", create_budgets, true, false},
+                 {"threads", create_workers, true, false}, {"fonts", open_fonts, false, false},
+                 {"log", open_log_file, false, false},     {"keys", open_keys, false, false},
+                 {"address", can_listen, false, false},    {"layers", open_layers, true, true},
+                 {"models", open_models, true, true},      {"files", allow_descriptors, false, false}};
+    char message[512];
+    struct serving serving = {.config = config, .log = {.fd = STDERR_FILENO, .level = LOG_OFF}};
+    bool is_right = true, goes_on = true;
+    for (uint64_t i = 0; i < config->unknown_variables; i++)
+        printf("%-10s %.*s is not a setting and is ignored\n", "settings",
+               (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && goes_on; i++) {
+        const bool is_done = parts[i].try(&serving, message, sizeof message);
+        if (!is_done || !parts[i].is_said_later)
+            is_right &= say_outcome(parts[i].name, is_done ? NULL : message);
+        goes_on = is_done || !parts[i].is_needed;
+    }
+    if (goes_on) {
+        models_load(serving.setup.models);
+        is_right &= check_things(&serving, KIND_LAYER, "layers");
+        is_right &= check_things(&serving, KIND_MODEL, "models");
+    }
+    give_back(&serving);
+    return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

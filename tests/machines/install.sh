@@ -79,6 +79,28 @@ check "completion offers the words of a setting" offers "text json" attnd --log-
 check "completion offers the two states of a switch" offers "on off" attnd --layers-readonly ""
 check "completion offers a file" offers Makefile attnd --keys Makef
 
+# What fish offers for the last word, without descriptions; and what zsh is told about each setting.
+fish_offers() { # fish_offers WANTED LINE
+    [ "$(fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$place/share/fish/vendor_completions.d/attnd.fish" "$2" |
+        cut -f1 | sort | tr '\n' ' ')" = "$(tr ' ' '\n' <<<"$1" | sort | tr '\n' ' ')" ]
+}
+zsh_knows() {
+    zsh -f -c '_arguments() { print -l -- "$@" }; words=(attnd --); CURRENT=2; . "$1"' - "$place/share/zsh/site-functions/_attnd" |
+        sed -n "s/^\*\{0,1\}\(--[a-z-]*\)\[.*/\1/p" | sort | tr '\n' ' ' > "$work/zsh.txt"
+    [ "$(cat "$work/zsh.txt")" = "$(tr ' ' '\n' <<<"$(echo $flags)" | sort | tr '\n' ' ')" ]
+}
+if has fish; then
+    check "fish offers every setting" fish_offers "$(echo $flags)" "attnd --"
+    check "fish offers the words of a setting" fish_offers "text json" "attnd --log-format "
+else
+    skip "completion in fish: no fish"
+fi
+if has zsh; then
+    check "zsh knows every setting" zsh_knows
+else
+    skip "completion in zsh: no zsh"
+fi
+
 unit="$place/lib/systemd/system/attnd.service"
 starts_program() { grep -qxF 'ExecStart=/opt/some\x20place/bin/attnd' "$unit"; }
 check "the unit starts the program" starts_program

@@ -14,6 +14,7 @@ struct http_setup {
     const char *host, *port;               /* host "": every address; port "0": a free one */
     const char *cors_origin;               /* a list separated by commas, which may contain "*"; "": empty */
     const char *host_names;                /* names that Host may have, beside addresses and localhost; "": empty */
+    const char *trusted_proxies;           /* networks whose X-Forwarded-For counts; "": none */
     const char *tls_certificate, *tls_key; /* paths; NULL: plain http */
     unsigned io_threads, connections, connections_per_address; /* connections_per_address 0: no limit per address */
     /*

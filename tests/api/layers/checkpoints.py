@@ -425,7 +425,7 @@ def what_is_wrong_with_a_checkpoint_is_told(stage):
     except StartError as error:
         expect("--model NAME=DIR" in str(error), str(error)[:200])
     done = subprocess.run([stage.program, "import", str(checkpoint.folder)], check=False, capture_output=True, text=True)
-    expect(done.returncode == 1 and "--into" in done.stderr, done.stderr)
+    expect(done.returncode == 2 and "--into" in done.stderr, done.stderr)
     into = stage.folder / "no" / "folder"
     told(f"import: {into}: No such file or directory")
     into = stage.folder / "file"

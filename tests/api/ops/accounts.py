@@ -245,3 +245,33 @@ def models_are_counted_by_their_names(program):
         assert count("nv_inference_request_failure", "attention") == 0
         text = server.client().get("/metrics").body.decode()
         assert 'model="idle"' not in text and 'model="nothing"' not in text, text
+
+
+@test
+def the_log_says_who_and_why(program):
+    with Server(program, environment={"ATTND_TRUSTED_PROXIES": "127.0.0.0/8,10.0.0.0/8,2001:db8::/32"}) as server:
+        cases = [
+            ("/v1/attention?a", {}, "127.0.0.1"),
+            ("/v1/attention?b", {"X-Forwarded-For": "203.0.113.7"}, "203.0.113.7"),
+            # The client says what it likes; the proxy adds the truth behind it.
+            ("/v1/attention?c", {"X-Forwarded-For": "198.51.100.1, 203.0.113.7:4711, 10.1.2.3"}, "203.0.113.7"),
+            ("/v1/attention?d", {"X-Forwarded-For": "[2001:db9::1]:80,2001:db8::5"}, "2001:db9::1"),
+            ("/v1/attention?e", {"X-Forwarded-For": "198.51.100.1, unknown"}, "127.0.0.1"),
+            ("/v1/attention?f", {"X-Forwarded-For": "10.0.0.9"}, "10.0.0.9"),
+        ]
+        for target, fields, _ in cases:
+            server.client().send("POST", target, b'{"inputs":{"key":[[1]]}}', {"Content-Type": "application/json", **fields})
+        wait_until(lambda: len(logged(server, "/v1/attention")) == len(cases), "the requests are not in the log")
+        assert [line["client"] for line in logged(server, "/v1/attention")] == [client for _, _, client in cases]
+        server.client().post("/v1/attention", {"inputs": {"query": [[1]], "key": [[1, 2]]}})
+        server.client().get("/nowhere")
+        wait_until(lambda: logged(server, "/nowhere"), "the last request is not in the log")
+        (line,) = logged(server, "/nowhere")
+        assert line["problem"] == "/problems/not-found" and "pointer" not in line, line
+        line = logged(server, "/v1/attention")[-1]
+        assert line["problem"] == "/problems/shape" and line["pointer"] == "/inputs/key", line
+    with Server(program) as server:
+        server.client().send("GET", "/version", headers={"X-Forwarded-For": "203.0.113.7"})
+        wait_until(lambda: logged(server, "/version"), "the request is not in the log")
+        (line,) = logged(server, "/version")
+        assert line["client"] == "127.0.0.1" and "problem" not in line, line

@@ -23,9 +23,12 @@ def run(program, *arguments, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
-def refused(program, *arguments, says, **environment):
-    status, _, error = run(program, *arguments, **environment)
-    assert status == 1 and says in error, (arguments, environment, status, error)
+USAGE = 2  # the exit status of a command line that is wrong
+
+
+def refused(program, *arguments, says, status=1, **environment):
+    ended, _, error = run(program, *arguments, **environment)
+    assert ended == status and says in error, (arguments, environment, ended, error)
 
 
 @test
@@ -43,13 +46,40 @@ def what_it_cannot_do_it_says_at_once(program):
     refused(program, "--log-file", "/nowhere/log", says="log-file: /nowhere/log: No such file or directory")
     refused(program, "--layers", "/nowhere", says="layers: /nowhere: No such file or directory")
     refused(program, "--listen", "name.invalid:0", says='cannot listen on "name.invalid"')
-    refused(program, "key", says="usage: attnd key NAME [RIGHTS [QUOTA]]")
-    refused(program, "key", "a", "b", "c", "d", says="usage: attnd key NAME")
+    refused(program, "key", says="usage: attnd key NAME [RIGHTS [QUOTA]]", status=USAGE)
+    refused(program, "key", "a", "b", "c", "d", says="usage: attnd key NAME", status=USAGE)
+    refused(program, "--bogus", says="--bogus is not a setting; --help lists them all", status=USAGE)
+    refused(program, "health", "--lisen", ":1", says="--lisen is not a setting; did you mean --listen?", status=USAGE)
+    refused(program, "--trusted-proxies", "10.0.0.0/33", says="--trusted-proxies cannot be", status=USAGE)
     refused(program, "key", "two words", says="attnd: ")
     refused(program, "key", "owner", "everything", says="attnd: ")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         refused(program, "--listen", address, says="in use; --listen or ATTND_LISTEN takes another address:port")
+
+
+@test
+def a_check_names_each_part_that_fails_and_serves_nobody(program):
+    def outcomes(*arguments, **environment):
+        status, output, error = run(program, "check", *arguments, **{"ATTND_LISTEN": "127.0.0.1:0", **environment})
+        assert error == "", error
+        return status, [tuple(line.split(None, 1)) for line in output.splitlines()]
+
+    status, said = outcomes(ATTND_COULOURS="many")
+    assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 10, said
+    assert ("settings", "ATTND_COULOURS is not a setting and is ignored") in said, said
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
+        with open(f"{folder}/broken.safetensors", "wb") as file:
+            file.write(b"nothing")
+        status, said = outcomes("--model", "x=/nowhere", "--keys", "/nowhere", "--layers", folder, "--layers-verify",
+                                "at-start", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+        failures = {part: rest for part, rest in said if rest != "ok"}
+        assert status == 1 and set(failures) == {"keys", "address", "layers", "models"}, said
+        assert "/nowhere" in failures["keys"] and "in use" in failures["address"], failures
+        assert failures["layers"].startswith('"broken": ') and failures["models"].startswith('"x": '), failures
+    status, said = outcomes("--tls-cert", "/nowhere", "--tls-key", "/nowhere")
+    assert status == 1 and "TLS: /nowhere" in dict(said)["address"], said
+    refused(program, "check", "--queue", "many", says="--queue cannot be", status=USAGE)
 
 
 @test

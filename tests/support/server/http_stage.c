@@ -25,6 +25,7 @@ struct http_stage http_stage_of(service_function *service)
                   .port = "0",
                   .cors_origin = "*",
                   .host_names = "a,x,test",
+                  .trusted_proxies = "",
                   .io_threads = 2,
                   .connections = 200,
                   /* In an instrumented build, one client takes so long that another one would be cut. */
