@@ -5,7 +5,7 @@ DOCS := $(BUILD)/server/docs
 CPPFLAGS_server/http/pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI=\"$(BUILD)/server/openapi.json\" \
 	-I$(PAGE)
 
-$(call obj,server/http/pages.c): $(addprefix $(BUILD)/server/,openapi.json openapi.json.gz web/page.html.gz web/files.inc docs/page.html.gz)
+$(call obj,server/http/pages.c): $(addprefix $(BUILD)/server/,openapi.json.tag openapi.json.gz.tag web/page.html.gz web/files.inc docs/page.html.gz)
 $(call obj,server/codec/checkpoint/architecture.c): $(shell find server -name architectures.json 2>/dev/null)
 $(call obj,server/codec/gguf/model.c): $(shell find server -name kinds.json 2>/dev/null)
 $(call obj,server/service/registry/model/files.c): $(wildcard examples/train_demo/model/*)
@@ -35,6 +35,9 @@ $(BUILD)/server/openapi.json: $(OPENAPI_TEXT) $(BUILD)/openapi VERSION
 $(BUILD)/server/openapi.json.gz: $(BUILD)/server/openapi.json
 	$(Q)mkdir -p $(@D)
 	$(Q)gzip -9nc $< > $@
+
+$(BUILD)/server/openapi.json.tag $(BUILD)/server/openapi.json.gz.tag: %.tag: %
+	$(Q)printf '"%s"' "$$(sha256sum $< | cut -c 1-32)" > $@
 
 sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -name '*.html' -o -path '*/texts/en.json' 2>/dev/null) mk/bundle_page.sh mk/bundle_modules.sh
 $(PAGE)/page.html.gz: $(call sources_of_page,web)

@@ -1,12 +1,14 @@
-/* machine.c: the processors and the memory of the machine, within the limits of control groups. */
+/* machine.c: processors and memory within the limits of control groups; the descriptors of this process. */
 #include "base/machine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- control groups, by /proc/self/cgroup ---- */
@@ -166,4 +168,25 @@ uint64_t machine_memory_bytes(void)
     uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : (uint64_t)1 << 30;
     walk_groups("memory", narrow_memory, &bytes);
     return bytes;
+}
+
+/* ---- this process ---- */
+
+uint64_t machine_open_descriptors(void)
+{
+    uint64_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL)
+        return 0;
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    enum { DOTS_AND_OWN = 3 }; /* ".", ".." and the folder's own descriptor */
+    return count > DOTS_AND_OWN ? count - DOTS_AND_OWN : 0;
+}
+
+uint64_t machine_most_descriptors(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (uint64_t)limit.rlim_cur : 0;
 }

@@ -1,4 +1,4 @@
-/* machine.h: the processors and the memory that this process may use. */
+/* machine.h: the processors, the memory and the descriptors that this process may use. */
 #ifndef BASE_MACHINE_H
 #define BASE_MACHINE_H
 
@@ -13,5 +13,8 @@
 size_t machine_processors(void);
 /* The least of the machine's memory and the limits of this process's control groups (version 1 or 2), in bytes. */
 uint64_t machine_memory_bytes(void);
+/* The descriptors that this process has open, and may have open. 0: the system does not tell. */
+uint64_t machine_open_descriptors(void);
+uint64_t machine_most_descriptors(void);
 
 #endif

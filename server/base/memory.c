@@ -116,17 +116,33 @@ void memory_return_free_blocks(void)
 }
 
 /* The kernel's file has "size resident shared …" in pages. */
-uint64_t memory_resident_bytes(uint64_t *of_files)
+static void read_pages(unsigned long long pages[3])
 {
-    unsigned long long resident = 0, shared = 0;
-    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     FILE *file = fopen("/proc/self/statm", "re");
-    if (file != NULL && fscanf(file, "%*u %llu %llu", &resident, &shared) != 2)
-        resident = shared = 0;
+    if (file == NULL || fscanf(file, "%llu %llu %llu", &pages[0], &pages[1], &pages[2]) != 3)
+        pages[0] = pages[1] = pages[2] = 0;
     if (file != NULL)
         fclose(file);
-    *of_files = shared * page_bytes;
-    return resident * page_bytes;
+}
+
+static uint64_t page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t memory_resident_bytes(uint64_t *of_files)
+{
+    unsigned long long pages[3];
+    read_pages(pages);
+    *of_files = pages[2] * page_bytes();
+    return pages[1] * page_bytes();
+}
+
+uint64_t memory_virtual_bytes(void)
+{
+    unsigned long long pages[3];
+    read_pages(pages);
+    return pages[0] * page_bytes();
 }
 
 /* The figures are read one after the other, so the memory in use may exceed the resident memory. */

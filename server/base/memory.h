@@ -61,6 +61,8 @@ void memory_return_free_blocks(void);
 
 /* Resident memory of the process, and the part of it that belongs to files. Both are 0 where the kernel does not tell. */
 uint64_t memory_resident_bytes(uint64_t *of_files);
+/* The address space of the process; 0 where the kernel does not tell. */
+uint64_t memory_virtual_bytes(void);
 
 /* How far the process has grown beyond the memory in use. All members but the first start at 0. */
 struct memory_growth {

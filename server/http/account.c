@@ -180,7 +180,7 @@ static void count_request(const struct request *request, const struct stages *st
     metrics_add(&metrics->sent_bytes, request->reply.sent_bytes);
     if (!request->is_counted)
         return;
-    metrics_count_request(metrics, row_of(request), status);
+    metrics_count_request(metrics, row_of(request), status, stages->ms[METRICS_TOTAL]);
     for (int i = stages->first; i < METRICS_STAGES; i++)
         metrics_observe(&metrics->stages[i], stages->ms[i]);
 }

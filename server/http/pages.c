@@ -39,9 +39,6 @@
 
 EMBEDDED_PAGE(page, PAGE_FOLDER);
 EMBEDDED_PAGE(docs, DOCS_FOLDER);
-EMBEDDED_FILE(openapi_plain, OPENAPI);
-EMBEDDED_FILE(openapi_gzip, OPENAPI ".gz");
-
 /* The files that pages fetch: of each, both forms, their tags and their header fields. */
 #define X(name, folder, file, media)                                                                                   \
     EMBEDDED_FILE(name##_plain, PAGE_FOLDER "/files/" folder "/" file);                                                \
@@ -57,6 +54,14 @@ EMBEDDED_FILE(openapi_gzip, OPENAPI ".gz");
         {"Cache-Control", caching}, {"ETag", tag##_begin}, {NULL, NULL},                                               \
     }
 #define LASTING "public, max-age=31536000, immutable"
+
+EMBEDDED_FILE(openapi_plain, OPENAPI);
+EMBEDDED_FILE(openapi_gzip, OPENAPI ".gz");
+EMBEDDED_FILE(openapi_plain_tag, OPENAPI ".tag");
+EMBEDDED_FILE(openapi_gzip_tag, OPENAPI ".gz.tag");
+static const struct reply_field openapi_plain_fields[] = FILE_FIELDS("no-cache", openapi_plain_tag);
+static const struct reply_field openapi_gzip_fields[] = FILE_FIELDS("no-cache", openapi_gzip_tag);
+
 #include "files.inc"
 #undef X
 
@@ -105,7 +110,7 @@ void pages_answer_docs(struct request *request)
 
 void pages_answer_openapi(struct request *request)
 {
-    const struct embedded plain = {.text = EMBEDDED_TEXT(openapi_plain)}, gzip = {.text = EMBEDDED_TEXT(openapi_gzip)};
+    const struct embedded plain = EMBEDDED_FORM(openapi_plain), gzip = EMBEDDED_FORM(openapi_gzip);
     answer_file(request, MEDIA_JSON, &plain, &gzip);
 }
 

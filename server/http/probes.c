@@ -71,6 +71,23 @@ static const struct registry_use *list_models(const struct request *request, siz
     return models;
 }
 
+/* Fills in what is kept, and what the keys have left. */
+static void look_at_things(const struct request *request, struct metrics_now *now)
+{
+    enum { QUOTAS_MAX = 256 * KEYS_QUOTAS };
+    const struct http_setup *setup = &request->server->setup;
+    if (setup->layers != NULL)
+        registry_states(layer_keeper_registry(setup->layers), KIND_MODEL, now->model_states);
+    if (setup->caches != NULL) {
+        now->caches = cache_store_held(setup->caches);
+        now->caches_limit = cache_store_share(setup->caches, "");
+    }
+    struct keys_quota *quotas =
+        setup->keys != NULL ? attn_arena_take(request->arena, QUOTAS_MAX, sizeof *quotas) : NULL;
+    now->quota_count = quotas != NULL ? keys_quotas(setup->keys, NULL, quotas, QUOTAS_MAX) : 0;
+    now->quotas = quotas;
+}
+
 void probes_answer_metrics(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
@@ -90,7 +107,7 @@ void probes_answer_metrics(struct request *request)
     attn_budget *models_budget = setup->models_budget;
     size_t model_count;
     const struct registry_use *models = list_models(request, &model_count);
-    const struct metrics_now now = {
+    struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),
         .queue_limit = executor_queue_limit(setup->executor),
@@ -107,6 +124,8 @@ void probes_answer_metrics(struct request *request)
         .http_library = setup->facts.http_library,
         .models = models,
         .model_count = model_count,
+        .started_s = setup->started_s,
     };
+    look_at_things(request, &now);
     metrics_write(setup->metrics, &now, &labels, reply_begin(request, MHD_HTTP_OK, MEDIA_METRICS));
 }

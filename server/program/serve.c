@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -58,6 +59,7 @@ static void complete_setup(struct serving *serving)
         .result_bytes = config->max_result_bytes, .memory_bytes = config->max_memory_bytes, .flops = config->max_flops};
     setup->fonts = &serving->fonts;
     setup->log = &serving->log;
+    setup->started_s = (double)time(NULL);
     setup->facts = (struct health_facts){.kernel = attn_kernel_name(serving->kernel),
                                          .io_threads = config->io_threads,
                                          .compute_threads = config->compute_threads};

@@ -377,6 +377,34 @@ void keys_charge(struct keys *keys, const char *name, const struct keys_cost *co
     pthread_mutex_unlock(&keys->lock);
 }
 
+size_t keys_quotas(struct keys *keys, const char *name, struct keys_quota *quotas, size_t max)
+{
+    const double at_s = 1e-3 * clock_now_ms();
+    size_t count = 0;
+    pthread_mutex_lock(&keys->lock);
+    for (size_t i = 0; i < keys->ring.count; i++) {
+        struct key *key = &keys->ring.keys[i];
+        if (name != NULL && strcmp(name, key->name) != 0)
+            continue;
+        for (quota_kind which = 0; which < QUOTAS && count < max; which++) {
+            struct bucket *bucket = &key->buckets[which];
+            if (bucket->rate == 0)
+                continue;
+            bucket_fill(bucket, which, at_s);
+            struct keys_quota *quota = &quotas[count++];
+            *quota = (struct keys_quota){.name = quota_names[which],
+                                         .rate = bucket->rate,
+                                         .limit = room_of(which, bucket->rate),
+                                         .left = bucket->level};
+            text_copy(quota->key, sizeof quota->key, key->name);
+        }
+    }
+    pthread_mutex_unlock(&keys->lock);
+    return count;
+}
+
+_Static_assert((int)QUOTAS == (int)KEYS_QUOTAS, "keys.h says how many quotas there are");
+
 /* ---- new keys ---- */
 
 /* Makes 256 random bits. Nobody can guess them, so a plain digest is as safe as a slow one. */

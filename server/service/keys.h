@@ -71,6 +71,18 @@ struct keys_answer keys_spend(struct keys *keys, const char *name, const struct 
 /* Charges the key of that name for the cost of a request beyond its earlier charges. A negative cost is given back. */
 void keys_charge(struct keys *keys, const char *name, const struct keys_cost *cost);
 
+/* One quota of a key. limit is what an idle key may use at once, and rate what flows in per second. */
+struct keys_quota {
+    char key[KEYS_NAME_MAX + 1];
+    const char *name;         /* "requests", "bytes" or "flops" */
+    double rate, limit, left; /* left below 0 is owed */
+};
+
+enum { KEYS_QUOTAS = 3 };
+
+/* Fills in the quotas that the key of that name has, and returns how many; NULL: up to max quotas of all keys. */
+size_t keys_quotas(struct keys *keys, const char *name, struct keys_quota *quotas, size_t max);
+
 /*
  * Makes a new random key: the token for its owner, and the line for the file. rights and quota may be NULL; the line
  * then leaves them out. False: message says what is wrong with rights or quota.

@@ -1,11 +1,13 @@
 /* metrics.c: counts events, and writes the counters as text for Prometheus. */
 #include "service/metrics.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "attn/runtime.h"
 #include "base/array.h"
+#include "base/machine.h"
 #include "base/memory.h"
 
 /* Upper bounds in seconds, from the time of one decoding step to the longest usual deadline. */
@@ -21,10 +23,12 @@ void metrics_add(atomic_uint_fast64_t *counter, uint64_t more)
     atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
 }
 
-void metrics_count_request(struct metrics *metrics, size_t route, unsigned status)
+void metrics_count_request(struct metrics *metrics, size_t route, unsigned status, double ms)
 {
-    if (route < METRICS_ROUTES_MAX && status >= METRICS_STATUS_FROM && status < METRICS_STATUS_TO)
-        metrics_add(&metrics->requests[route][status - METRICS_STATUS_FROM], 1);
+    if (route >= METRICS_ROUTES_MAX || status < METRICS_STATUS_FROM || status >= METRICS_STATUS_TO)
+        return;
+    metrics_add(&metrics->requests[route][status - METRICS_STATUS_FROM], 1);
+    metrics_observe(&metrics->routes[route], ms);
 }
 
 void metrics_observe(struct metrics_histogram *histogram, double ms)
@@ -87,26 +91,44 @@ static void write_cancelled(const struct metrics *metrics, struct chunks *out)
                       value_of(&metrics->cancelled[i]));
 }
 
-static void write_histogram(const struct metrics_histogram *histogram, const char *stage, struct chunks *out)
+/* labels is "stage=\"total\"", without braces. */
+static void write_histogram(const struct metrics_histogram *histogram, const char *name, const char *labels,
+                            struct chunks *out)
 {
     unsigned long long count = 0;
     for (size_t i = 0; i < METRICS_BUCKETS; i++) {
         count += value_of(&histogram->buckets[i]);
-        chunks_format(out, "attnd_request_seconds_bucket{stage=\"%s\",le=\"%g\"} %llu\n", stage, bounds_s[i], count);
+        chunks_format(out, "%s_bucket{%s,le=\"%g\"} %llu\n", name, labels, bounds_s[i], count);
     }
     count += value_of(&histogram->buckets[METRICS_BUCKETS]);
-    chunks_format(out,
-                  "attnd_request_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n"
-                  "attnd_request_seconds_sum{stage=\"%s\"} %.9f\nattnd_request_seconds_count{stage=\"%s\"} %llu\n",
-                  stage, count, stage, (double)value_of(&histogram->sum_ns) / 1e9, stage, count);
+    chunks_format(out, "%s_bucket{%s,le=\"+Inf\"} %llu\n%s_sum{%s} %.9f\n%s_count{%s} %llu\n", name, labels, count,
+                  name, labels, (double)value_of(&histogram->sum_ns) / 1e9, name, labels, count);
 }
 
-static void write_times(const struct metrics *metrics, struct chunks *out)
+static bool has_seen(const struct metrics_histogram *histogram)
 {
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        if (value_of(&histogram->buckets[i]) > 0)
+            return true;
+    return false;
+}
+
+static void write_times(const struct metrics *metrics, const struct metrics_labels *labels, struct chunks *out)
+{
+    char label[256];
     begin(out, "attnd_request_seconds", "histogram",
           "Time of a request by stage; total is from its first line to the last byte sent.");
-    for (size_t i = 0; i < METRICS_STAGES; i++)
-        write_histogram(&metrics->stages[i], stage_names[i], out);
+    for (size_t i = 0; i < METRICS_STAGES; i++) {
+        snprintf(label, sizeof label, "stage=\"%s\"", stage_names[i]);
+        write_histogram(&metrics->stages[i], "attnd_request_seconds", label, out);
+    }
+    begin(out, "attnd_route_seconds", "histogram",
+          "Time of a request by route, from its first line to the last byte sent; routes that had requests.");
+    for (size_t i = 0; i < labels->route_count && i < METRICS_ROUTES_MAX; i++) {
+        snprintf(label, sizeof label, "method=\"%s\",route=\"%s\"", labels->routes[i].method, labels->routes[i].path);
+        if (has_seen(&metrics->routes[i]))
+            write_histogram(&metrics->routes[i], "attnd_route_seconds", label, out);
+    }
 }
 
 static void write_gauges(const struct metrics *metrics, const struct metrics_now *now, struct chunks *out)
@@ -131,6 +153,38 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
                   "Memory of weights of kept layers and of models that stay packed or widened (--layers-prepared).",
                   now->layers_prepared_bytes);
     }
+}
+
+static void write_things(const struct metrics_now *now, struct chunks *out)
+{
+    static const char *const states[REGISTRY_STATES] = {[REGISTRY_READY] = "ready",
+                                                        [REGISTRY_UNREAD] = "unread",
+                                                        [REGISTRY_BROKEN] = "broken",
+                                                        [REGISTRY_UNLOADED] = "unloaded"};
+    write_one(out, "attnd_caches", "gauge", "Caches of keys and values (options.cache).", now->caches.count);
+    write_one(out, "attnd_caches_limit", "gauge", "Caches that there may be (--cache-max).", now->caches_limit.count);
+    write_one(out, "attnd_caches_bytes", "gauge", "Memory of caches.", now->caches.bytes);
+    write_one(out, "attnd_caches_limit_bytes", "gauge", "Memory that caches may take (--cache-bytes).",
+              now->caches_limit.bytes);
+    begin(out, "attnd_models", "gauge", "Models by state, the built-in demo included.");
+    for (size_t i = 0; i < REGISTRY_STATES; i++)
+        if (states[i] != NULL)
+            chunks_format(out, "attnd_models{state=\"%s\"} %zu\n", states[i], now->model_states[i]);
+}
+
+/* Names of keys are letters, digits, dots, underscores and hyphens: nothing in them needs an escape. */
+static void write_quotas(const struct metrics_now *now, struct chunks *out)
+{
+    if (now->quota_count == 0)
+        return;
+    begin(out, "attnd_quota_limit", "gauge", "What an idle API key may use at once, and each second.");
+    for (size_t i = 0; i < now->quota_count; i++)
+        chunks_format(out, "attnd_quota_limit{key=\"%s\",quota=\"%s\"} %.17g\n", now->quotas[i].key,
+                      now->quotas[i].name, now->quotas[i].limit);
+    begin(out, "attnd_quota_left", "gauge", "What an API key may use now; below 0 it has to wait.");
+    for (size_t i = 0; i < now->quota_count; i++)
+        chunks_format(out, "attnd_quota_left{key=\"%s\",quota=\"%s\"} %.17g\n", now->quotas[i].key, now->quotas[i].name,
+                      now->quotas[i].left);
 }
 
 static void write_counters(const struct metrics *metrics, const struct metrics_now *now, struct chunks *out)
@@ -174,7 +228,7 @@ static void write_build(const struct metrics_now *now, struct chunks *out)
 
 /* ---- the process, under the names that all exporters use ---- */
 
-static void write_process(struct chunks *out)
+static void write_process(const struct metrics_now *now, struct chunks *out)
 {
     struct timespec used;
     uint64_t of_files;
@@ -182,6 +236,11 @@ static void write_process(struct chunks *out)
     begin(out, "process_cpu_seconds_total", "counter", "Processor time, user and system.");
     chunks_format(out, "process_cpu_seconds_total %.6f\n", (double)used.tv_sec + (double)used.tv_nsec / 1e9);
     write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", memory_resident_bytes(&of_files));
+    write_one(out, "process_virtual_memory_bytes", "gauge", "Address space.", memory_virtual_bytes());
+    write_one(out, "process_open_fds", "gauge", "Open file descriptors.", machine_open_descriptors());
+    write_one(out, "process_max_fds", "gauge", "File descriptors that may be open.", machine_most_descriptors());
+    begin(out, "process_start_time_seconds", "gauge", "When the process began, in seconds since 1970.");
+    chunks_format(out, "process_start_time_seconds %.3f\n", now->started_s);
 }
 
 /* ---- metrics under the names of Triton's dashboards ---- */
@@ -230,11 +289,13 @@ void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
 {
     write_build(now, out);
     write_gauges(metrics, now, out);
+    write_things(now, out);
+    write_quotas(now, out);
     write_requests(metrics, labels, out);
-    write_times(metrics, out);
+    write_times(metrics, labels, out);
     write_rejected(metrics, labels, out);
     write_cancelled(metrics, out);
     write_counters(metrics, now, out);
-    write_process(out);
+    write_process(now, out);
     write_models(now, out);
 }

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 
 #include "codec/bytes/chunks.h"
+#include "service/cache/store.h"
+#include "service/keys.h"
 #include "service/registry/store.h"
 
 enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18, METRICS_MODELS_MAX = 256 };
@@ -42,11 +44,12 @@ struct metrics {
     atomic_uint_fast64_t cancelled[METRICS_CANCELS];
     atomic_uint_fast64_t received_bytes, sent_bytes, connections_begun, connections_evicted;
     atomic_int_fast64_t connections;
-    struct metrics_histogram stages[METRICS_STAGES];
+    struct metrics_histogram stages[METRICS_STAGES],
+        routes[METRICS_ROUTES_MAX]; /* routes: the whole time of a request */
 };
 
-/* Counts a request of that route; a status outside of HTTP's range is not counted. */
-void metrics_count_request(struct metrics *metrics, size_t route, unsigned status);
+/* Counts a request of that route, which took ms; a status outside of HTTP's range is not counted. */
+void metrics_count_request(struct metrics *metrics, size_t route, unsigned status, double ms);
 void metrics_observe(struct metrics_histogram *histogram, double ms);
 void metrics_add(atomic_uint_fast64_t *counter, uint64_t more);
 
@@ -63,6 +66,11 @@ struct metrics_now {
     const char *kernel, *http_library;
     const struct registry_use *models; /* the built-in model, and layers and whole models that had requests */
     size_t model_count;
+    size_t model_states[REGISTRY_STATES];
+    struct cache_share caches, caches_limit;
+    const struct keys_quota *quotas; /* of all API keys */
+    size_t quota_count;
+    double started_s; /* when the process began, in seconds since 1970 */
 };
 
 struct metrics_labels {

@@ -2,8 +2,8 @@
 """
 dashboard.py --attnd PROGRAM: a Prometheus watches an idle server, and evaluates what docker/ and docs/ offer for it.
 
-Every expression of Grafana's dashboard has a value even before the first request. The alerts of docs/operations.md parse,
-and name series that exist. Prometheus is Debian's; where it is not installed, its package is unpacked for the test.
+Every expression of Grafana's dashboard has a value even before the first request. The alerts parse, name series that
+exist, and are the same for Prometheus, for its operator and in docs/operations.md. Prometheus is Debian's; where it is not installed, its package is unpacked for the test.
 """
 
 import argparse
@@ -28,6 +28,8 @@ from suite import conclude, registry, run_tests, skip  # noqa: E402
 
 DASHBOARD = ROOT / "docker" / "compose" / "grafana" / "attnd.json"
 OPERATIONS = ROOT / "docs" / "operations.md"
+ALERTS = ROOT / "docker" / "compose" / "alerts.yaml"
+OPERATOR = ROOT / "docker" / "kubernetes" / "overlays" / "public" / "alerts.yaml"
 TESTS = []
 test = registry(TESTS)
 
@@ -81,9 +83,7 @@ def targets():
 
 
 def alerts():
-    rows = re.findall(r"^\| `([^`]+)` .*\|$", OPERATIONS.read_text().partition("| alert when |")[2].partition("\n\n")[0], re.M)
-    assert len(rows) >= 5, rows
-    return rows
+    return re.findall(r"^ +expr: (.*)$", ALERTS.read_text(), re.M)
 
 
 @test
@@ -100,11 +100,21 @@ def a_panel_whose_value_is_undefined_without_requests_says_so(prometheus, _):
 
 
 @test
-def the_alerts_of_the_documentation_parse_and_name_series_that_exist(prometheus, _):
+def the_alerts_name_series_that_exist(prometheus, _):
     for expression in alerts():
         prometheus.values(expression)
         for name in re.findall(r"\b(?:attnd|process)_[a-z_]+", expression):
             assert prometheus.values(name), f"no {name}: {expression}"
+
+
+@test
+def the_alerts_are_those_of_the_operator_and_of_the_documentation(_, promtool):
+    checked = subprocess.run([promtool, "check", "rules", ALERTS], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    groups = ALERTS.read_text().partition("groups:")[2]
+    assert OPERATOR.read_text().partition("  groups:")[2].replace("\n  ", "\n") == groups, "the operator has others"
+    table = OPERATIONS.read_text().partition("| alert when |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([^`]+)` .*\|$", table, re.M) == alerts(), "the table of docs/operations.md has others"
 
 
 @test

@@ -35,6 +35,7 @@ struct http_setup {
     service_function *instead;  /* tests replace every service by this one; else NULL */
     struct executor *executor;
     const struct font_set *fonts;
+    double started_s; /* when the process began, in seconds since 1970 */
     struct layer_keeper *layers;
     struct models *models;
     struct cache_store *caches;

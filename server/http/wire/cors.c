@@ -180,7 +180,8 @@ static bool add_preflight_fields(struct MHD_Response *response, const char *meth
 bool cors_add_fields(struct MHD_Response *response, const struct cors_answer *answer)
 {
     static const char shown[] =
-        "ETag, Inference-Header-Content-Length, Retry-After, Server-Timing, traceparent, X-Request-Id";
+        "ETag, Inference-Header-Content-Length, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, traceparent, "
+        "X-Request-Id";
     const char *allowed = cors_allowed_origin(answer->setting, answer->origin, answer->is_open);
     /* Without this field, a page could load an answer that it may not read as an image or a script. */
     if (!answer->is_open && !add(response, "Cross-Origin-Resource-Policy", "same-origin"))

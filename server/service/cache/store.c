@@ -458,10 +458,10 @@ size_t cache_store_list(struct cache_store *store, const char *key, size_t limit
     return count;
 }
 
-size_t cache_store_bytes(struct cache_store *store)
+struct cache_share cache_store_held(struct cache_store *store)
 {
     pthread_mutex_lock(&store->lock);
-    const size_t bytes = store->charged;
+    const struct cache_share held = {store->charged, store->count};
     pthread_mutex_unlock(&store->lock);
-    return bytes;
+    return held;
 }

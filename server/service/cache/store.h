@@ -56,7 +56,7 @@ enum cache_outcome {
     CACHE_NO_MEMORY
 };
 
-/* How much the key may hold. */
+/* How much the key may hold; or how much is held. */
 struct cache_share {
     size_t bytes, count;
 };
@@ -114,7 +114,7 @@ enum cache_outcome cache_store_look(struct cache_store *store, const struct cach
 enum cache_outcome cache_store_remove(struct cache_store *store, const struct cache_name *name);
 /* Fills in up to limit caches of the key, in the order in which they were begun. Returns how many. */
 size_t cache_store_list(struct cache_store *store, const char *key, size_t limit, struct cache_facts *facts);
-/* The bytes that all caches hold or have reserved, unused room included. */
-size_t cache_store_bytes(struct cache_store *store);
+/* All caches, and the bytes that they hold or have reserved, unused room included. */
+struct cache_share cache_store_held(struct cache_store *store);
 
 #endif

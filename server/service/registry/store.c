@@ -264,6 +264,15 @@ void registry_totals(struct registry *store, thing_kind kind, size_t *count, siz
     pthread_mutex_unlock(&store->lock);
 }
 
+void registry_states(struct registry *store, thing_kind kind, size_t counts[REGISTRY_STATES])
+{
+    memset(counts, 0, REGISTRY_STATES * sizeof *counts);
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->count; i++)
+        counts[state_of(store->entries[i])] += store->entries[i]->kind == kind;
+    pthread_mutex_unlock(&store->lock);
+}
+
 /* Whether somebody brought it: it is not the program's own, and no layer of a model. */
 static bool is_brought(const struct entry *entry)
 {

@@ -29,6 +29,7 @@ enum registry_state {
     REGISTRY_UNREAD,   /* its files have not been read; those of a model are being read */
     REGISTRY_BROKEN,   /* its files cannot be used, and there is no earlier version */
     REGISTRY_UNLOADED, /* a request has unloaded it */
+    REGISTRY_STATES
 };
 
 struct layer_version;
@@ -77,6 +78,9 @@ size_t registry_page(struct registry *store, thing_kind kind, const char *after,
                      struct registry_row *rows);
 /* How many names of the kind there are, and the bytes of the files of all present versions; those of models are not counted. */
 void registry_totals(struct registry *store, thing_kind kind, size_t *count, size_t *bytes);
+
+/* How many things of the kind are in each state. */
+void registry_states(struct registry *store, thing_kind kind, size_t counts[REGISTRY_STATES]);
 
 /*
  * Whether something was deployed and none of it can be used: models, and with_layers kept layers too. The program's own

@@ -29,7 +29,8 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-7
 VARYING = {"/effective/kernel", "/request_id", "/libraries/http", "/libraries/json", "/libraries/blas", "/kernel",
            "/threads/io", "/threads/compute", "/compiler", "/modified", "/layers/N/modified", "/idle_s", "/caches/N/idle_s"}
 # Of every HTTP message, and described by HTTP.
-COMMON_FIELDS = {"date", "content-type", "content-length", "connection"}
+# Those of every answer, and of every answer to a key with quotas, which the description of the document names.
+COMMON_FIELDS = {"date", "content-type", "content-length", "connection", "ratelimit", "ratelimit-policy"}
 OTHER_METHODS = ("PUT", "PATCH", "DELETE", "TRACE", "POST", "GET")
 PATIENCE_SECONDS = 30
 UNKNOWN = "no_such_member"

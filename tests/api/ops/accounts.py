@@ -275,3 +275,35 @@ def the_log_says_who_and_why(program):
         wait_until(lambda: logged(server, "/version"), "the request is not in the log")
         (line,) = logged(server, "/version")
         assert line["client"] == "127.0.0.1" and "problem" not in line, line
+
+
+@test
+def a_client_sees_its_quota_coming(program):
+    with tempfile.TemporaryDirectory() as folder:
+        shown = [subprocess.run([program, "key", *words], capture_output=True, text=True, check=True)
+                 for words in (("app", "compute", "requests=5,bytes=1M"), ("free", "compute"), ("eyes", "metrics"))]
+        with open(f"{folder}/keys", "w", encoding="utf-8") as file:
+            file.write("".join(made.stdout for made in shown))
+        app, free, eyes = (made.stderr.split()[-1] for made in shown)
+        with Server(program, environment={"ATTND_KEYS": f"{folder}/keys"}) as server:
+            def ask(key):
+                return server.client().send("POST", "/v1/attention", b"{}", {"X-API-Key": key}).headers
+
+            first, second = ask(app), ask(app)
+            assert first["RateLimit-Policy"] == '"requests";q=5;w=1, "bytes";q=1048576;w=1', first
+            left = [int(re.match(r'"requests";r=(\d);t=1, "bytes";r=\d+;t=[01]$', fields["RateLimit"])[1])
+                    for fields in (first, second)]
+            assert left[0] == 4 and left[1] <= 4, left
+            assert "RateLimit" not in ask(free)
+            text = server.client().send("GET", "/metrics", headers={"X-API-Key": eyes}).body.decode()
+            assert 'attnd_quota_limit{key="app",quota="requests"} 5\n' in text and 'key="free"' not in text, text
+
+
+@test
+def the_document_is_sent_once(program):
+    with Server(program) as server:
+        for fields in ({}, {"Accept-Encoding": "gzip"}):
+            reply = server.client().send("GET", "/openapi.json", headers=fields)
+            assert reply.status == 200 and reply.headers["Cache-Control"] == "no-cache", reply.headers
+            again = server.client().send("GET", "/openapi.json", headers={"If-None-Match": reply.headers["ETag"], **fields})
+            assert again.status == 304 and again.body == b"", (again.status, again.headers)

@@ -14,8 +14,15 @@ static const struct metrics_labels labels = {routes, 2, reasons, 3};
 static const struct registry_use models[] = {
     {"attention", {.successes = 0}},
     {"kept.a", {.successes = 2, .failures = 1, .items = 5, .success_ms = 2.5, .failure_ms = 0.5, .compute_ms = 1.25}}};
+static const struct keys_quota quotas[] = {{"a", "requests", 0.5, 1, 0.25}, {"b", "flops", 1e9, 1e9, -5}};
 static const struct metrics_now now = {.models = models,
                                        .model_count = 2,
+                                       .model_states = {[REGISTRY_READY] = 3, [REGISTRY_BROKEN] = 1},
+                                       .caches = {4096, 2},
+                                       .caches_limit = {1 << 20, 7},
+                                       .quotas = quotas,
+                                       .quota_count = 2,
+                                       .started_s = 1.5e9,
                                        .queue_jobs = 3,
                                        .running_jobs = 2,
                                        .kernel = "a \"quoted\\ one",
@@ -43,15 +50,17 @@ static void check_line(const char *text, const char *line)
 START_TEST(requests_are_counted_by_route_and_status)
 {
     struct metrics *metrics = calloc(1, sizeof *metrics);
-    metrics_count_request(metrics, 0, 200);
-    metrics_count_request(metrics, 1, 404);
-    metrics_count_request(metrics, 1, 404);
-    metrics_count_request(metrics, 1, 0);
-    metrics_count_request(metrics, 1, 600);
-    metrics_count_request(metrics, METRICS_ROUTES_MAX, 200);
+    metrics_count_request(metrics, 0, 200, 2);
+    metrics_count_request(metrics, 1, 404, 2);
+    metrics_count_request(metrics, 1, 404, 2);
+    metrics_count_request(metrics, 1, 0, 2);
+    metrics_count_request(metrics, 1, 600, 2);
+    metrics_count_request(metrics, METRICS_ROUTES_MAX, 200, 2);
     char *text = text_of(metrics);
     check_line(text, "attnd_requests_total{method=\"GET\",route=\"/a\",status=\"200\"} 1");
     check_line(text, "attnd_requests_total{method=\"POST\",route=\"/b/{name}\",status=\"404\"} 2");
+    check_line(text, "attnd_route_seconds_bucket{method=\"POST\",route=\"/b/{name}\",le=\"0.0025\"} 2");
+    check_line(text, "attnd_route_seconds_count{method=\"GET\",route=\"/a\"} 1");
     ck_assert_ptr_null(strstr(text, "status=\"0\""));
     ck_assert_ptr_null(strstr(text, "status=\"600\""));
     free(text);
@@ -91,6 +100,17 @@ START_TEST(reasons_gauges_and_labels_are_told)
     check_line(text, "attnd_cancelled_total{reason=\"deadline\"} 1");
     check_line(text, "attnd_queue_jobs 3");
     check_line(text, "attnd_running_jobs 2");
+    check_line(text, "attnd_caches 2");
+    check_line(text, "attnd_caches_limit 7");
+    check_line(text, "attnd_caches_bytes 4096");
+    check_line(text, "attnd_caches_limit_bytes 1048576");
+    check_line(text, "attnd_models{state=\"ready\"} 3");
+    check_line(text, "attnd_models{state=\"broken\"} 1");
+    check_line(text, "attnd_quota_limit{key=\"a\",quota=\"requests\"} 1");
+    check_line(text, "attnd_quota_left{key=\"a\",quota=\"requests\"} 0.25");
+    check_line(text, "attnd_quota_left{key=\"b\",quota=\"flops\"} -5");
+    check_line(text, "process_start_time_seconds 1500000000.000");
+    ck_assert_ptr_null(strstr(text, "attnd_route_seconds_count"));
     ck_assert_ptr_nonnull(strstr(text, "kernel=\"a \\\"quoted\\\\ one\""));
     ck_assert_ptr_null(strstr(text, "attnd_layers"));
     free(text);

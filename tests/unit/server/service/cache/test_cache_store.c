@@ -126,7 +126,7 @@ START_TEST(a_key_holds_half_of_the_bytes)
     ck_assert_int_eq(step(store, "a", "1", 5), CACHE_OK);
     ck_assert_int_eq(step(store, "b", "1", 5), CACHE_OK);
     ck_assert_int_eq(step(store, "c", "1", 1), CACHE_TOO_LARGE);
-    ck_assert_uint_eq(cache_store_bytes(store), 10 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 10 * POSITION_BYTES);
     cache_store_destroy(store);
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(what_is_reserved_counts_until_it_is_given_back)
     ck_assert_int_eq(cache_store_reserve(store, &second, &six, &six), CACHE_TOO_LARGE);
     ck_assert_int_eq(cache_store_reserve(store, &second, &endless, &endless), CACHE_TOO_LARGE);
     cache_store_give_back(store, &first);
-    ck_assert_uint_eq(cache_store_bytes(store), 0);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 0);
     ck_assert_int_eq(cache_store_reserve(store, &second, &six, &six), CACHE_OK);
     cache_store_give_back(store, &second);
     cache_store_destroy(store);
@@ -173,7 +173,7 @@ START_TEST(idle_caches_are_evicted_and_their_names_remembered)
         ;
     ck_assert_int_eq(step(store, "a", "old", 1), CACHE_GONE);
     ck_assert_int_eq(look(store, "b", "old"), CACHE_ABSENT);
-    ck_assert_uint_eq(cache_store_bytes(store), 0);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 0);
     ck_assert_uint_eq(cache_store_list(store, "a", 1, &(struct cache_facts){.length = 0}), 0);
     /* A key with many caches cannot make the store forget the names of another key. */
     for (int i = 0; i < 3 * CACHE_GONE_MAX; i++) {
@@ -271,13 +271,13 @@ START_TEST(a_cache_grows_where_it_lies)
     struct cache_store *store = create(1 << 20, 8, 60);
     size_t moves = 0, length = 3;
     struct cache_loan loan = grown(store, 0, length);
-    ck_assert_uint_eq(cache_store_bytes(store), 3 * WIDE_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 3 * WIDE_BYTES);
     cache_store_keep(store, &loan);
     for (; length < 100; length++) {
         loan = grown(store, length, length + 1);
         moves += loan.room == 2 * (length + 1);
         ck_assert_ptr_eq(loan.key.data, loan.block.key.data);
-        ck_assert_uint_eq(cache_store_bytes(store), loan.room * WIDE_BYTES);
+        ck_assert_uint_eq(cache_store_held(store).bytes, loan.room * WIDE_BYTES);
         cache_store_keep(store, &loan);
     }
     ck_assert_uint_eq(moves, 5); /* to rooms of 8, 18, 38, 78 and 158 */
@@ -291,20 +291,20 @@ START_TEST(a_step_that_fails_leaves_rows_and_room_as_they_were)
     struct cache_loan loan = grown(store, 0, 7);
     cache_store_give_back(store, &loan);
     ck_assert_int_eq(look(store, "", "wide"), CACHE_ABSENT);
-    ck_assert_uint_eq(cache_store_bytes(store), 0);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 0);
     loan = grown(store, 0, 3);
     cache_store_keep(store, &loan);
     for (size_t more = 1; more < 40; more += 13) {
         loan = grown(store, 3, 3 + more);
-        ck_assert_uint_eq(cache_store_bytes(store), 2 * (3 + more) * WIDE_BYTES);
+        ck_assert_uint_eq(cache_store_held(store).bytes, 2 * (3 + more) * WIDE_BYTES);
         cache_store_give_back(store, &loan);
-        ck_assert_uint_eq(cache_store_bytes(store), 3 * WIDE_BYTES);
+        ck_assert_uint_eq(cache_store_held(store).bytes, 3 * WIDE_BYTES);
     }
     loan = grown(store, 3, 4);
     cache_store_keep(store, &loan);
     loan = grown(store, 4, 8); /* within the room */
     cache_store_give_back(store, &loan);
-    ck_assert_uint_eq(cache_store_bytes(store), 8 * WIDE_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 8 * WIDE_BYTES);
     loan = grown(store, 4, 5);
     check_rows(&loan.key, 5);
     check_rows(&loan.value, 5);
@@ -323,9 +323,9 @@ START_TEST(what_is_reserved_and_refused_moves_nothing)
     cache_store_keep(store, &loan);
     ck_assert_int_eq(cache_store_begin(store, &name, LAYER, &loan), CACHE_OK);
     ck_assert_int_eq(cache_store_reserve(store, &loan, &key, &value), CACHE_OK);
-    ck_assert_uint_eq(cache_store_bytes(store), 100 * WIDE_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 100 * WIDE_BYTES);
     cache_store_give_back(store, &loan);
-    ck_assert_uint_eq(cache_store_bytes(store), 3 * WIDE_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 3 * WIDE_BYTES);
     loan = grown(store, 3, 3);
     ck_assert_ptr_eq(loan.key.data, data);
     cache_store_keep(store, &loan);
@@ -339,14 +339,14 @@ START_TEST(room_ahead_is_only_what_the_limit_leaves)
     struct cache_store *store = create(10 * POSITION_BYTES, 8, 60);
     ck_assert_int_eq(step(store, "", "1", 4), CACHE_OK);
     ck_assert_int_eq(step(store, "", "1", 5), CACHE_OK);
-    ck_assert_uint_eq(cache_store_bytes(store), 10 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 10 * POSITION_BYTES);
     ck_assert_int_eq(step(store, "", "1", 10), CACHE_OK);
     ck_assert_int_eq(step(store, "", "1", 11), CACHE_TOO_LARGE);
-    ck_assert_uint_eq(cache_store_bytes(store), 10 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 10 * POSITION_BYTES);
     ck_assert_int_eq(drop(store, "", "1"), CACHE_OK);
     ck_assert_int_eq(step(store, "", "1", 6), CACHE_OK);
     ck_assert_int_eq(step(store, "", "1", 7), CACHE_OK);
-    ck_assert_uint_eq(cache_store_bytes(store), 7 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 7 * POSITION_BYTES);
     cache_store_destroy(store);
 }
 END_TEST
@@ -360,11 +360,11 @@ START_TEST(idle_caches_lose_the_room_that_they_do_not_use)
     ck_assert_int_eq(step(store, "a", "1", 3), CACHE_OK); /* room for 6 */
     ck_assert_int_eq(step(store, "b", "1", 2), CACHE_OK);
     ck_assert_int_eq(step(store, "b", "1", 4), CACHE_OK); /* room for 8 */
-    ck_assert_uint_eq(cache_store_bytes(store), 14 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 14 * POSITION_BYTES);
     ck_assert_int_eq(step(store, "c", "1", 8), CACHE_OK); /* takes the room of a alone, which is idle for longest */
-    ck_assert_uint_eq(cache_store_bytes(store), 19 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 19 * POSITION_BYTES);
     ck_assert_int_eq(step(store, "b", "2", 5), CACHE_OK); /* takes that of b, because a key has half */
-    ck_assert_uint_eq(cache_store_bytes(store), 20 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 20 * POSITION_BYTES);
     ck_assert_int_eq(cache_store_begin(store, &name, LAYER, &loan), CACHE_OK);
     ck_assert_uint_eq(loan.length, 3);
     ck_assert_float_eq(((const float *)loan.block.key.data)[2], 2);
@@ -385,7 +385,7 @@ START_TEST(the_room_of_a_cache_that_is_lent_is_its_own)
     ck_assert_int_eq(step(store, "", "2", 5), CACHE_TOO_LARGE);
     cache_store_give_back(store, &loan);
     ck_assert_int_eq(step(store, "", "2", 5), CACHE_OK);
-    ck_assert_uint_eq(cache_store_bytes(store), 8 * POSITION_BYTES);
+    ck_assert_uint_eq(cache_store_held(store).bytes, 8 * POSITION_BYTES);
     cache_store_destroy(store);
 }
 END_TEST
@@ -430,7 +430,7 @@ static void *crowd_in(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         if (step(crowd->store, "", name, 7 + (size_t)i % 3) == CACHE_OK)
             (void)drop(crowd->store, "", name);
-        if (cache_store_bytes(crowd->store) > ROOM)
+        if (cache_store_held(crowd->store).bytes > ROOM)
             atomic_store(&crowd->is_exceeded, true);
     }
     return NULL;
@@ -445,7 +445,7 @@ START_TEST(two_threads_do_not_exceed_the_room)
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
     ck_assert(!atomic_load(&crowd.is_exceeded));
-    ck_assert_uint_eq(cache_store_bytes(crowd.store), 0);
+    ck_assert_uint_eq(cache_store_held(crowd.store).bytes, 0);
     cache_store_destroy(crowd.store);
 }
 END_TEST
@@ -476,7 +476,7 @@ static void *grow_in(void *argument)
             atomic_store(&crowd->is_exceeded, true);
         (void)cache_store_list(crowd->store, "", 2, facts);
         (void)step(crowd->store, "", i % 2 == 0 ? "one" : "other", (size_t)i % 40 + 1);
-        if (cache_store_bytes(crowd->store) > 300 * WIDE_BYTES)
+        if (cache_store_held(crowd->store).bytes > 300 * WIDE_BYTES)
             atomic_store(&crowd->is_exceeded, true);
     }
     return NULL;
