@@ -53,4 +53,5 @@ install: all documents ## install server, library, headers, attn.pc, manual page
 	$(Q)install -m 644 $(BUILD)/attnd.fish "$(DESTDIR)$(FISHDIR)/attnd.fish"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
+	$(Q)install -m 644 packaging/attnd.socket "$(DESTDIR)$(UNITDIR)/attnd.socket"
 	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac

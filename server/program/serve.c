@@ -318,6 +318,8 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
     if (!choose_kernel(serving, message, message_size) ||
         !font_set_open(&serving->fonts, config->fonts, message, message_size))
         return false;
+    if (!supervisor_socket(&serving->setup.passed_socket, message, message_size))
+        return false;
     if (!signals_take()) {
         snprintf(message, message_size, "signals: %s", strerror(errno));
         return false;

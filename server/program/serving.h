@@ -32,6 +32,13 @@ bool selftest_run(const struct executor *executor, size_t memory_bytes, char *me
 /* ---- supervisor.c ---- */
 
 /*
+ * The socket that the service manager listens on and has passed to this process (systemd's sd_listen_fds(3), without its
+ * library). The manager keeps it open while this process ends and the next one starts, so clients wait and are not
+ * refused. *fd is 0 when there is none. False: message says what is wrong with it.
+ */
+bool supervisor_socket(int *fd, char *message, size_t message_size);
+
+/*
  * Reports the state of the process to the service manager (systemd's sd_notify(3), without its library).
  *
  * The protocol is one datagram of text to the socket that NOTIFY_SOCKET names. Without that variable nothing is sent.

@@ -73,36 +73,69 @@ static void write_url(struct http_server *server)
              is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
 }
 
-bool acceptor_listen(struct http_server *server, char *message, size_t message_size)
+/* Listening beyond the loopback without keys is most likely an oversight. */
+static bool may_listen(const struct http_server *server, char *message, size_t message_size)
 {
     const struct http_setup *setup = &server->setup;
-    const char *host = setup->host, *port = setup->port;
+    const bool is_passed = setup->passed_socket != 0;
+    if (server->is_loopback || setup->keys != NULL || setup->is_open)
+        return true;
+    snprintf(
+        message, message_size,
+        "%s%s%s can be reached from other machines and there are no keys: give --keys FILE, or --open (ATTND_OPEN=1) "
+        "if something else guards the way here",
+        is_passed ? "the socket that was passed on" : setup->host, is_passed ? "" : ":", is_passed ? "" : setup->port);
+    return false;
+}
+
+static bool take_passed_socket(struct http_server *server, char *message, size_t message_size)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(server->setup.passed_socket, (struct sockaddr *)&address, &length) != 0) {
+        snprintf(message, message_size, "the socket that was passed on: %s", strerror(errno));
+        return false;
+    }
+    server->is_loopback = is_loopback((const struct sockaddr *)&address);
+    if (!may_listen(server, message, message_size))
+        return false;
+    server->listen_fd = server->setup.passed_socket;
+    write_url(server);
+    return true;
+}
+
+static bool listen_at_one(struct http_server *server, const struct addrinfo *addresses, char *message,
+                          size_t message_size)
+{
+    const struct http_setup *setup = &server->setup;
+    server->is_loopback = are_loopback(addresses);
+    if (!may_listen(server, message, message_size))
+        return false;
+    for (const struct addrinfo *at = addresses; at != NULL && server->listen_fd < 0; at = at->ai_next)
+        server->listen_fd = listen_at(at);
+    if (server->listen_fd < 0)
+        snprintf(message, message_size, "cannot listen on %s:%s: %s%s", setup->host, setup->port, strerror(errno),
+                 errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
+    else
+        write_url(server);
+    return server->listen_fd >= 0;
+}
+
+bool acceptor_listen(struct http_server *server, char *message, size_t message_size)
+{
+    const char *host = server->setup.host;
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
-    const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
+    if (server->setup.passed_socket != 0)
+        return take_passed_socket(server, message, message_size);
+    const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, server->setup.port, &hints, &addresses);
     if (failure != 0) {
         snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
         return false;
     }
-    server->is_loopback = are_loopback(addresses);
-    /* Listening beyond the loopback without keys is most likely an oversight. */
-    if (!server->is_loopback && setup->keys == NULL && !setup->is_open) {
-        snprintf(message, message_size,
-                 "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
-                 "(ATTND_OPEN=1) if something else guards the way here",
-                 host, port);
-        freeaddrinfo(addresses);
-        return false;
-    }
-    for (const struct addrinfo *at = addresses; at != NULL && server->listen_fd < 0; at = at->ai_next)
-        server->listen_fd = listen_at(at);
-    if (server->listen_fd < 0)
-        snprintf(message, message_size, "cannot listen on %s:%s: %s%s", host, port, strerror(errno),
-                 errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
-    else
-        write_url(server);
+    const bool is_listening = listen_at_one(server, addresses, message, message_size);
     freeaddrinfo(addresses);
-    return server->listen_fd >= 0;
+    return is_listening;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -237,6 +270,15 @@ static void take_the_last(struct http_server *server)
  * the close instead. On a system without filters, the backlog is at least as short as possible. The shutdown ends the
  * socket even when another process holds a copy of it.
  */
+static void end_listening(struct http_server *server)
+{
+    if (!let_nobody_in(server->listen_fd))
+        listen(server->listen_fd, 0);
+    take_the_last(server);
+    shutdown(server->listen_fd, SHUT_RDWR);
+}
+
+/* The backlog of a socket that was passed stays for the next process. */
 void acceptor_stop(struct http_server *server)
 {
     const uint64_t one = 1;
@@ -244,10 +286,8 @@ void acceptor_stop(struct http_server *server)
         return; /* cannot happen, because no other thread writes to it */
     pthread_join(server->acceptor, NULL);
     close(server->acceptor_wake);
-    if (!let_nobody_in(server->listen_fd))
-        listen(server->listen_fd, 0);
-    take_the_last(server);
-    shutdown(server->listen_fd, SHUT_RDWR);
+    if (server->setup.passed_socket == 0)
+        end_listening(server);
     close(server->listen_fd);
     server->listen_fd = -1;
 }

@@ -12,6 +12,7 @@
 /* The pointers must stay valid until http_daemon_stop. */
 struct http_setup {
     const char *host, *port;               /* host "": every address; port "0": a free one */
+    int passed_socket;                     /* a socket that listens already, in place of host and port; 0: none */
     const char *cors_origin;               /* a list separated by commas, which may contain "*"; "": empty */
     const char *host_names;                /* names that Host may have, beside addresses and localhost; "": empty */
     const char *trusted_proxies;           /* networks whose X-Forwarded-For counts; "": none */

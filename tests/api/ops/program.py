@@ -1,13 +1,16 @@
 """program.py: the program itself: its arguments, its environment, and the addresses where it listens."""
 
+import http.client
 import json
 import os
 import pty
 import re
 import resource
+import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
 from attnd import Server, wait_until
 from suite import registry
@@ -263,3 +266,59 @@ def queries_are_read_or_refused(program):
                             ("?" + "head=0&" * 100, "more than"), ("?colour=1", "colour")):
             reply = post(query)
             assert reply.status == 400 and says in reply.json()["error"], (query, reply.status, reply.body)
+
+
+def start_with_socket(program, listening):
+    """As a service manager does: the socket is descriptor 3, and LISTEN_PID is the process itself."""
+    def pass_on():
+        os.dup2(listening.fileno(), 3)
+        os.set_inheritable(3, True)
+
+    return subprocess.Popen(["sh", "-c", 'LISTEN_PID=$$ exec "$0" --drain-delay 0 --log-level off', program],
+                            env={**os.environ, "LISTEN_FDS": "1"}, preexec_fn=pass_on, pass_fds=(3,))
+
+
+@test
+def a_restart_refuses_nobody_when_the_socket_is_passed_on(program):
+    answered, failed, ends = [], [], threading.Event()
+
+    def ask(address):
+        while not ends.is_set():
+            try:
+                client = http.client.HTTPConnection(*address, timeout=60)
+                client.request("GET", "/livez", headers={"Connection": "close"})
+                answered.append(client.getresponse().status)
+            except (OSError, http.client.HTTPException) as error:
+                failed.append(error)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        server = start_with_socket(program, listening)
+        clients = [threading.Thread(target=ask, args=(listening.getsockname(),)) for _ in range(3)]
+        for client in clients:
+            client.start()
+        try:
+            for _ in range(3):
+                before = len(answered)
+                wait_until(lambda: len(answered) > before + 20, "nobody is answered")
+                server.send_signal(signal.SIGTERM)
+                assert server.wait(60) == 0
+                server = start_with_socket(program, listening)
+            before = len(answered)
+            wait_until(lambda: len(answered) > before + 20, "nobody is answered after the last restart")
+        finally:
+            ends.set()
+            for client in clients:
+                client.join()
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
+    assert not failed and set(answered) == {200}, (failed[:3], set(answered))
+
+
+@test
+def a_socket_that_is_passed_on_must_listen(program):
+    with socket.socket() as deaf:
+        server = start_with_socket(program, deaf)
+        assert server.wait(60) == 1
+    with socket.create_server(("0.0.0.0", 0)) as open_to_all:
+        server = start_with_socket(program, open_to_all)
+        assert server.wait(60) == 1
