@@ -5,6 +5,7 @@
 #   PLATFORMS=linux/amd64,linux/arm64   one manifest list for several; default: this machine's alone
 #   PUSH=docker://registry/name   where that list goes; default: an archive in build/, whose format knows no HEALTHCHECK
 #   BASE=debian:trixie-slim   what the build stages start from
+#   SOURCE=https://…   the address of the repository, for the labels source, url and documentation
 #   TOOL=docker|podman|buildah   FLAGS='…'   more flags for its build command
 #
 # The same commit and the same packages give the same bytes: every date is that of the commit.
@@ -33,7 +34,8 @@ tool=${TOOL:-$(find_tool)}
 build_with() {
     # shellcheck disable=SC2086
     "$@" -f docker/Dockerfile --target "$variant" --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
-        --build-arg "SOURCE_DATE_EPOCH=$epoch" ${BASE:+--build-arg "BASE=$BASE"} ${FLAGS:-} .
+        --build-arg "SOURCE_DATE_EPOCH=$epoch" --build-arg "CREATED=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)" \
+        ${BASE:+--build-arg "BASE=$BASE"} ${SOURCE:+--build-arg "SOURCE=$SOURCE"} ${FLAGS:-} .
 }
 
 # forget_builder TAG: without the id and the name of the container it was built in, which are others in each build, an

@@ -31,6 +31,8 @@ $(BUILD)/attnd.zsh $(BUILD)/attnd.fish: $(BUILD)/attnd.%: packaging/attnd.%.in $
 	$(Q)sed -e '/^@SETTINGS@$$/{r $(BUILD)/settings.$*' -e 'd;}' $< > $@
 
 # Programs find a library in a system folder only after ldconfig has run.
+refresh_loader = case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac
+
 install: all documents ## install server, library, headers, attn.pc, manual pages, completions, systemd unit (PREFIX, LIBDIR, DESTDIR)
 	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
 	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" \
@@ -54,4 +56,13 @@ install: all documents ## install server, library, headers, attn.pc, manual page
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
 	$(Q)install -m 644 packaging/attnd.socket "$(DESTDIR)$(UNITDIR)/attnd.socket"
-	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac
+	$(Q)$(call refresh_loader)
+
+uninstall: ## remove what `make install` with the same PREFIX, LIBDIR and DESTDIR has written
+	$(Q)rm -f "$(DESTDIR)$(PREFIX)/bin/attnd" "$(DESTDIR)$(LIBDIR)"/libattn.a "$(DESTDIR)$(LIBDIR)"/libattn.so* \
+	    "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc" $(patsubst %,"$(DESTDIR)$(PREFIX)/include/attn/%",$(notdir $(PUBLIC_HEADERS))) \
+	    "$(DESTDIR)$(MANDIR)/man1/attnd.1" "$(DESTDIR)$(MANDIR)/man3/libattn.3" "$(DESTDIR)$(COMPLETIONDIR)/attnd" \
+	    "$(DESTDIR)$(ZSHDIR)/_attnd" "$(DESTDIR)$(FISHDIR)/attnd.fish" "$(DESTDIR)$(UNITDIR)/attnd.service" \
+	    "$(DESTDIR)$(UNITDIR)/attnd.socket"
+	$(Q)[ ! -d "$(DESTDIR)$(PREFIX)/include/attn" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(PREFIX)/include/attn"
+	$(Q)$(call refresh_loader)

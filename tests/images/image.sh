@@ -72,6 +72,8 @@ stop_with() { # stop_with SIGNAL: the exit status
     podman wait attnd
 }
 
+label_of() { podman image inspect -f "{{index .Labels \"org.opencontainers.image.$2\"}}" "$1"; }
+
 looks() {
     local tag=$1 most=$2 bytes packed
     bytes=$(podman image inspect -f '{{.Size}}' "$tag")
@@ -82,8 +84,11 @@ looks() {
     check "a numeric user" is "$(podman image inspect -f '{{.Config.User}}' "$tag")" 10001:10001
     check "a stop signal" is "$(podman image inspect -f '{{.Config.StopSignal}}' "$tag")" SIGTERM
     check "a health check" is "$(podman image inspect -f '{{index .HealthCheck.Test 1}}' "$tag")" /usr/bin/attnd
-    check "a version label" is "$(podman image inspect -f '{{index .Labels "org.opencontainers.image.version"}}' "$tag")" \
-        "$version"
+    check "a version label" is "$(label_of "$tag" version)" "$version"
+    check "a revision label" is "$(label_of "$tag" revision)" "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+    check "documentation of this version" is "$(label_of "$tag" documentation)" "$(label_of "$tag" source)/blob/v$version/README.md"
+    check "the date of the commit" is "$(date -u -d "$(label_of "$tag" created)" +%s)" \
+        "$(git log -1 --format=%ct 2>/dev/null || date -u -r VERSION +%s)"
 }
 
 runs() {

@@ -115,4 +115,12 @@ else
     skip "the unit's form: no systemd-analyze"
 fi
 
+gone_again() {
+    env MAKEFLAGS= "$make" --no-print-directory uninstall DESTDIR="$work" PREFIX="/an other place" || return 1
+    find "$place" -type f -o -type l > "$work/left"
+    cat "$work/left"
+    [ ! -s "$work/left" ] && [ ! -e "$place/include/attn" ]
+}
+check "make uninstall leaves nothing" gone_again
+
 conclude

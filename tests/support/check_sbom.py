@@ -14,6 +14,7 @@ def main():
     assert len(parts) == len(document["packages"]), "an identifier stands twice"
     for part in parts.values():
         assert part["name"] and part["versionInfo"] and part["downloadLocation"], part
+        assert part["licenseDeclared"] != "NOASSERTION", f"docker/sbom.sh knows no licence of {part['name']}"
     for relation in document["relationships"]:
         for end in (relation["spdxElementId"], relation["relatedSpdxElement"]):
             assert end in parts or end == document["SPDXID"], f"{end} is not in the document"
