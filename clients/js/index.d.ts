@@ -61,11 +61,13 @@ export interface Answer<Return = Step, Top = number> extends Omit<schemas["Answe
 }
 
 /** The most probable words, the most probable first; with a tokenizer their spelling, in the nesting of the shape. */
-export interface Words {
+export interface Words extends Partial<Pick<WordScores, "logits" | "log_probabilities" | "ranks">> {
   ids: Tensor<BigInt64Array>;
   tokens?: unknown[];
   probabilities: Floats;
 }
+
+export type WordScores = Record<"logits" | "log_probabilities", Floats> & { ranks: Tensor<BigInt64Array>; perplexity?: Floats };
 
 /** Of a head of classes: labels, logits and probabilities; of one for questions: start, end and the best answer of each item. */
 export interface Classes {
@@ -87,8 +89,8 @@ export interface Experts {
 export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
     ? Words
-    : Name extends "classes" ? Classes
-    : Name extends "experts" ? Experts
+    : Name extends "word_scores" ? WordScores
+    : Name extends "classes" ? Classes : Name extends "experts" ? Experts
     : Name extends "head_scores" | `${string}_head_scores` ? Record<keyof schemas["ModelHeadScores"], Floats>
     : Output<Name, Top>;
 };

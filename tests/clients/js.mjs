@@ -113,6 +113,12 @@ const cases = {
             assert.deepEqual(outputs.logit_lens.tokens, json.outputs.logit_lens.tokens);
         }
     },
+    async "given words have scores"() {
+        const request = { inputs: { text: "it is" }, options: { return: ["word_scores", "logit_lens"], words: "next" } };
+        const { word_scores: scores, logit_lens: lens } = (await client.models.attention("demo", request)).outputs;
+        assert.deepEqual([scores.perplexity.shape, scores.ranks.shape], [[1], [1, 4, 1]]);
+        assert.deepEqual([...lens.ranks.data.slice(-4)], [...scores.ranks.data]);
+    },
     async "classes come with their labels"() {
         const ask = (name, inputs, wanted) => client.models.attention(name, { inputs, options: { return: [wanted] } });
         const { classes } = (await ask("head-sentiment", { text: "the animal" }, "classes")).outputs;

@@ -139,6 +139,18 @@ def predicted_words_come_with_their_ids(client):
 
 
 @test
+def given_words_have_scores(client):
+    options = {"return": ["word_scores", "logit_lens", "logits"], "words": ["tea", "milk"], "queries": [-2]}
+    answer = client.model_attention("demo", "Anna likes [MASK]", options=options)
+    scores, logits = answer["word_scores"], answer["logits"][0, 0]
+    ids = answer.effective["words"]
+    assert np.array_equal(scores["logits"][0, 0], logits[ids]) and scores["ranks"][0, 0, 0] == 1 + (logits > logits[ids[0]]).sum()
+    assert np.allclose(scores["log_probabilities"][0, 0], logits[ids] - np.log(np.exp(logits).sum()), atol=1e-5)
+    assert np.array_equal(answer["logit_lens"]["ranks"][-1], scores["ranks"])
+    assert client.model_attention("demo", "it is", options={"return": "word_scores", "words": "next"})["word_scores"]["perplexity"].shape == (1,)
+
+
+@test
 def classes_come_with_their_labels(client):
     answer = client.model_attention("head-sentiment", "the animal", options={"return": ["classes", "logits"]})
     classes = answer["classes"]

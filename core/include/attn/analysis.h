@@ -48,6 +48,18 @@ void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, 
 void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
                     double *probabilities, const attn_runtime *watch);
 
+/*
+ * What a row of scores z[0 .. count) says of given words, n of them, each below count:
+ *
+ *     log p_w = z_w - max(z) - log sum_i exp(z_i - max(z))
+ *     rank_w  = 1 + the number of words with a larger score, or with an equal one and a smaller index
+ *
+ * So rank r is place r of attn_top_words. log_probabilities and ranks have n elements. Sums are taken in double. The time
+ * is O(n count). watch as above.
+ */
+void attn_score_words(const void *scores, attn_dtype compute, size_t count, size_t n, const int64_t *words,
+                      double *log_probabilities, int64_t *ranks, const attn_runtime *watch);
+
 ATTN_END_C
 
 #endif

@@ -177,14 +177,21 @@ static void sort(struct best *best)
     }
 }
 
+/* The sum of exp(z_i - largest). */
+static double sum_of_exponentials(const void *scores, attn_dtype compute, size_t count, double largest,
+                                  struct attn_pace *pace)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count && !attn_pace_stops(pace, 1); i++)
+        sum += exp(attn_number_get(scores, compute, i) - largest);
+    return sum;
+}
+
 /* Replaces the scores of the best words, the first of which is the largest, by probabilities. */
 static void normalize(const void *scores, attn_dtype compute, size_t count, size_t k, double *best,
                       struct attn_pace *pace)
 {
-    const double largest = k > 0 ? best[0] : 0;
-    double sum = 0;
-    for (size_t i = 0; i < count && !attn_pace_stops(pace, 1); i++)
-        sum += exp(attn_number_get(scores, compute, i) - largest);
+    const double largest = k > 0 ? best[0] : 0, sum = sum_of_exponentials(scores, compute, count, largest, pace);
     for (size_t i = 0; i < k; i++)
         best[i] = exp(best[i] - largest) / sum;
 }
@@ -205,5 +212,41 @@ void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t
     const size_t kept = best.count;
     sort(&best);
     normalize(scores, compute, count, kept, probabilities, &pace);
+    attn_float_mode_leave(mode);
+}
+
+/* ---- given words ---- */
+
+static double largest_of(const void *scores, attn_dtype compute, size_t count, struct attn_pace *pace)
+{
+    double largest = -(double)INFINITY;
+    for (size_t i = 0; i < count && !attn_pace_stops(pace, 1); i++)
+        largest = fmax(largest, attn_number_get(scores, compute, i));
+    return largest;
+}
+
+static int64_t rank_of(const void *scores, attn_dtype compute, size_t count, size_t word, struct attn_pace *pace)
+{
+    const double own = attn_number_get(scores, compute, word);
+    int64_t rank = 1;
+    for (size_t i = 0; i < count && !attn_pace_stops(pace, 1); i++) {
+        const double score = attn_number_get(scores, compute, i);
+        rank += score > own || (score == own && i < word);
+    }
+    return rank;
+}
+
+void attn_score_words(const void *scores, attn_dtype compute, size_t count, size_t n, const int64_t *words,
+                      double *log_probabilities, int64_t *ranks, const attn_runtime *watch)
+{
+    const uint64_t mode = attn_float_mode_enter();
+    struct attn_pace pace = attn_pace_begin(watch);
+    const double largest = largest_of(scores, compute, count, &pace);
+    const double log_sum = log(sum_of_exponentials(scores, compute, count, largest, &pace));
+    for (size_t i = 0; i < n; i++) {
+        const size_t word = (size_t)words[i];
+        log_probabilities[i] = attn_number_get(scores, compute, word) - largest - log_sum;
+        ranks[i] = rank_of(scores, compute, count, word, &pace);
+    }
     attn_float_mode_leave(mode);
 }

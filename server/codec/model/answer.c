@@ -121,13 +121,22 @@ static void write_outputs(const struct model_answer *answer, const attn_runtime 
     }
 }
 
-/* One shape for each member of outputs: the outputs of an object have the same. */
+static bool have_one_shape(const attn_tensor *a, const attn_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+}
+
+/* One shape for each member of outputs, and for each output of an object that has another shape than its first one. */
 static void write_shapes(const struct model_answer *answer, struct chunks *out)
 {
+    const struct model_output *first = answer->outputs;
     for (size_t i = 0; i < answer->output_count; i++) {
         const struct model_output *output = &answer->outputs[i];
-        const size_t object = object_length(output);
-        if (i > 0 && are_of_one_object(output, output - 1))
+        const bool begins = i == 0 || !are_of_one_object(output, first);
+        const size_t object = begins ? object_length(output) : 0;
+        if (begins)
+            first = output;
+        else if (have_one_shape(&output->tensor, &first->tensor))
             continue;
         chunks_format(out, "%s\"%.*s\":", i > 0 ? "," : "", (int)(object > 0 ? object : strlen(output->name)),
                       output->name);

@@ -12,7 +12,7 @@
 #include "codec/bytes/media.h"
 #include "codec/tensor/write.h"
 
-enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
+enum { MODEL_OUTPUTS_MAX = 104, MODEL_FACTS_MAX = 8 };
 
 enum { MODEL_SPELLINGS_MAX = 2 };
 

@@ -253,7 +253,7 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         return node_fail_value(
             reading, node,
             "\"hidden\", \"output\", \"logits\", \"classes\", \"embedding\", \"rollout\", \"head_scores\", \"experts\", "
-            "\"predictions\", \"logit_lens\", or the name of a step, such as \"attention\"");
+            "\"predictions\", \"logit_lens\", \"word_scores\", or the name of a step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
 }
@@ -346,6 +346,7 @@ static const struct member option_members[] = {
     {"dtype", decode_map_dtype, COMMON(reduction), MEMBER_OF_MAPS},
     {"view", decode_view, offsetof(struct model_request, common), MEMBER_OF_MAPS},
     {"ablate", decode_ablate, 0, MEMBER_OF_MAPS},
+    {"words", decode_given_words, offsetof(struct model_request, words), MEMBER_OF_MAPS},
     {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
     {"truncate", node_decode_bool, offsetof(struct model_request, truncate), MEMBER_ALWAYS},
     {"special_tokens", node_decode_bool, offsetof(struct model_request, has_special_tokens), MEMBER_ALWAYS},
@@ -364,6 +365,20 @@ static attn_status check_top_k(struct reading *reading, const struct node *node,
     return check_shown(reading, node, &request->common);
 }
 
+/* Words are an option of two results. */
+static attn_status check_words(struct reading *reading, const struct node *node, const struct model_request *request)
+{
+    const struct node words = node_member(node, "words"), wanted = node_member(node, "return");
+    const bool has_words = request->words.items != NULL || request->words.is_next;
+    if (has_words && !(request->results & (1U << MODEL_WORD_SCORES | 1U << MODEL_LOGIT_LENS)))
+        return node_fail(reading, &words, ATTN_ERR_FIELD,
+                         "is for \"word_scores\" and \"logit_lens\": name one of them in options.return");
+    if (!has_words && request->results >> MODEL_WORD_SCORES & 1)
+        return node_fail(reading, &wanted, ATTN_ERR_FIELD,
+                         "has \"word_scores\", which needs options.words: a list of texts or ids, or \"next\"");
+    return ATTN_OK;
+}
+
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
@@ -372,6 +387,8 @@ static attn_status decode_model_options(struct reading *reading, const struct no
         const struct node wanted = node_member(node, "return");
         return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     }
+    if (status == ATTN_OK)
+        status = check_words(reading, node, request);
     return status == ATTN_OK ? check_top_k(reading, node, request) : status;
 }
 

@@ -8,6 +8,7 @@
 #define CODEC_MODEL_REQUEST_H
 
 #include "base/text.h"
+#include "codec/model/words.h"
 #include "codec/request/envelope.h"
 
 /* What a model can give besides the steps of its layers (ATTN_STEP_LIST). Names are those of options.return. */
@@ -20,6 +21,7 @@
     X(MODEL_EXPERTS, "experts")         /* those that each token chose, and their weights */                           \
     X(MODEL_PREDICTIONS, "predictions") /* the most probable words */                                                  \
     X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */                            \
+    X(MODEL_WORD_SCORES, "word_scores") /* logits, log-probabilities and ranks of options.words */                     \
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
     X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */
 
@@ -65,6 +67,7 @@ struct model_request {
     const struct model_ablation *ablate;
     size_t ablations;
     size_t predictions_k;
+    struct model_word_list words;
     bool truncate, has_special_tokens; /* special_tokens */
 };
 

@@ -18,6 +18,7 @@ import families  # noqa: E402
 import folders  # noqa: E402
 import gguf  # noqa: E402
 import labels  # noqa: E402
+import questions  # noqa: E402
 import rewrites  # noqa: E402
 import tokens  # noqa: E402
 from attnd import Server  # noqa: E402
@@ -34,7 +35,7 @@ def main():
         tokens.stage(pathlib.Path(folder))
         classes.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS, lambda test: test(server.client(), server), options.only)
+            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
         of_files = run_tests(rewrites.CHECKS + folders.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
         return conclude("model-tests", *map(sum, zip(of_server, of_gguf, of_files)))

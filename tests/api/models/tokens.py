@@ -44,8 +44,8 @@ def stage(folder):
 
 
 def whole_models():
-    """Encoder-decoders, and a model of images, with their own weights."""
-    return [OWN / "t5", *(SHARED / name for name in ("t5-gated", "bart", "vit") if (SHARED / name).exists())]
+    """Encoder-decoders, a decoder and a model of images, with their own weights."""
+    return [OWN / "t5", OWN / "gpt2", *(SHARED / name for name in ("t5-gated", "bart", "vit") if (SHARED / name).exists())]
 
 
 def add_model(folder, name, tokenizer):

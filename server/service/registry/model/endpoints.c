@@ -27,6 +27,7 @@ static const struct {
     {"experts", FOR_EXPERTS},
     {"predictions", FOR_HEAD | FOR_WORDS},
     {"logit_lens", FOR_HEAD | FOR_WORDS},
+    {"word_scores", FOR_HEAD | FOR_WORDS},
     {"classes", FOR_CLASSES},
     {"embedding", FOR_POOLING},
 };

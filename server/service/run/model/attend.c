@@ -193,6 +193,20 @@ static attn_status add_layers(struct model_work *work)
     return add_fact(work, "layers", &text);
 }
 
+/* ,"words":"next", or their ids. */
+static void write_given_words(const struct model_work *work, struct chunks *out)
+{
+    const struct model_given_words *given = &work->job.given;
+    if (given->count == 0)
+        return;
+    chunks_text(out, given->ids == NULL ? ",\"words\":\"next\"" : ",\"words\":[");
+    for (size_t i = 0; given->ids != NULL && i < given->count; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_count(out, (uint64_t)given->ids[i]);
+    }
+    chunks_text(out, given->ids != NULL ? "]" : "");
+}
+
 static attn_status add_effective(struct model_work *work)
 {
     const attn_options *options = &work->request.common.request.options;
@@ -205,6 +219,7 @@ static attn_status add_effective(struct model_work *work)
     chunks_format(&text, ",\"layers\":%zu,\"compute\":\"%s\",\"kernel\":", model->stacks[0].layers,
                   envelope_compute_name(options->compute, options->bf16_products));
     chunks_json_string(&text, attn_kernel_name(work->call->in.runtime->kernel));
+    write_given_words(work, &text);
     chunks_text(&text, "}");
     return add_fact(work, "effective", &text);
 }

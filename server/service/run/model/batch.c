@@ -142,11 +142,13 @@ static attn_status fail_encode(const struct making *making, attn_status status, 
 }
 
 /* The tokens as a decoder reads them: behind the first id, and without the last token, which mBART has as the first. */
-static void move_right(const struct making *making, struct tokenizer_output *output)
+static void move_right(const struct making *making, struct tokenizer_output *output, struct model_sequence *sequence)
 {
     const struct checkpoint_model *model = &making->version->model;
     if (output->count == 0)
         return;
+    sequence->has_label = true;
+    sequence->label = output->tokens[output->count - 1].id;
     const uint32_t start =
         model->starts_with_last ? output->tokens[output->count - 1].id : (uint32_t)model->decoder_start_id;
     memmove(output->tokens + 1, output->tokens, (output->count - 1) * sizeof *output->tokens);
@@ -231,7 +233,7 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
         return fail_encode(making, status, member, item);
     name_item(making, member, item, field);
     if (stack == 1)
-        move_right(making, &output);
+        move_right(making, &output, sequence);
     status = check_length(making, field, &output.count);
     if (status == ATTN_OK)
         status = set_ids(making, field, stack, &output, sequence);

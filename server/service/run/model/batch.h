@@ -9,8 +9,10 @@
 struct model_sequence {
     size_t count;               /* tokens; 0: the stack does not run */
     const int64_t *ids, *types; /* ids NULL: the request gives vectors or an image; types NULL: all 0 */
-    attn_tensor vectors;        /* (count, d) of the compute type; data NULL: none */
-    attn_tensor pixels;         /* (channels, height, width) of the compute type; data NULL: none */
+    bool has_label; /* label is the token behind the last one: of a text that a decoder reads, moved right */
+    int64_t label;
+    attn_tensor vectors; /* (count, d) of the compute type; data NULL: none */
+    attn_tensor pixels;  /* (channels, height, width) of the compute type; data NULL: none */
 };
 
 struct model_item {

@@ -5,21 +5,6 @@
 
 #include "attn/model.h"
 
-enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
-
-bool model_head_reads_one(const struct model_job *job)
-{
-    return job->version->model.head.reads != MODEL_READS_ALL;
-}
-
-size_t model_head_rows(const struct model_job *job, size_t count)
-{
-    const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
-    if (model_head_reads_one(job))
-        return 1;
-    return attn_selects_all(queries) ? count : queries->count;
-}
-
 /* The tokens of a sequence that the head can score. */
 static size_t head_tokens(const struct model_job *job, size_t count)
 {
@@ -76,14 +61,14 @@ double model_head_bytes(const struct model_job *job, size_t count)
     const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
     const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
     return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) + rows * kept +
-           (double)(job->runtime->threads << 21);
+           model_words_bytes(job) + (double)(job->runtime->threads << 21);
 }
 
 /* The head scores whole blocks of tokens. */
 double model_head_flops(const struct model_job *job, size_t count)
 {
     const double tokens = (double)head_tokens(job, count), most = (double)model_head_rows(job, count) * HEAD_ROWS;
-    return 2 * (tokens < most ? tokens : most) * head_numbers(&job->version->model.head);
+    return (tokens < most ? tokens : most) * (2 * head_numbers(&job->version->model.head) + model_words_flops(job));
 }
 
 static const attn_tensor *find_weight(const struct envelope_source *source, const char *path)
@@ -116,11 +101,6 @@ static attn_status make_head(struct model_job *job, const struct envelope_source
                                                     find_weight(source, "weights.output.bias"), &made->output)
                              : status;
 }
-
-/* The rows of a block of tokens that the request selects, and their rows in the output. */
-struct head_rows {
-    size_t count, rows[HEAD_ROWS], places[HEAD_ROWS];
-};
 
 /* Of the tokens from first on, of which the block has count. */
 static void choose_rows(const struct model_job *job, size_t first, size_t count, struct head_rows *chosen)
@@ -162,17 +142,6 @@ static void find_words(void *argument, size_t index, size_t worker)
                    run->job->runtime);
 }
 
-/* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */
-static char *row_of(const struct model_output *output, size_t layer, size_t item, size_t row)
-{
-    const attn_tensor *to = &output->tensor;
-    const size_t indices[] = {layer, item, row};
-    ptrdiff_t at = 0;
-    for (int axis = 0; axis + 1 < to->rank && axis < 3; axis++)
-        at += (ptrdiff_t)indices[axis < 2 && to->rank < 4 ? axis + 1 : axis] * to->stride[axis];
-    return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
-}
-
 static attn_status put_words(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
                              size_t layer, size_t item, const struct model_words *words)
 {
@@ -190,8 +159,8 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
     if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
         return model_job_fail_cancelled(job);
     for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
-        memcpy(row_of(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
-        status = attn_convert(row_of(words->probabilities, layer, item, chosen->places[i]),
+        memcpy(model_head_place(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
+        status = attn_convert(model_head_place(words->probabilities, layer, item, chosen->places[i]),
                               words->probabilities->tensor.dtype, run.probabilities + i * k, ATTN_F64, k, job->err);
     }
     return status;
@@ -205,7 +174,8 @@ static attn_status put_logits(struct model_job *job, const attn_tensor *scores, 
     for (size_t i = 0; i < chosen->count; i++) {
         if (pace_stops(&pace, bytes))
             return model_job_fail_cancelled(job);
-        memcpy(row_of(logits, 0, item, chosen->places[i]), (const char *)scores->data + chosen->rows[i] * bytes, bytes);
+        memcpy(model_head_place(logits, 0, item, chosen->places[i]),
+               (const char *)scores->data + chosen->rows[i] * bytes, bytes);
     }
     return ATTN_OK;
 }
@@ -219,8 +189,8 @@ static attn_status put_spans(struct model_job *job, const attn_tensor *scores, c
     double *all = classes->spans + 2 * (item * classes->longest + first);
     for (size_t i = 0; i < chosen->count; i++) {
         const char *row = (const char *)scores->data + 2 * chosen->rows[i] * bytes;
-        memcpy(row_of(classes->starts, 0, item, 0) + chosen->places[i] * bytes, row, bytes);
-        memcpy(row_of(classes->ends, 0, item, 0) + chosen->places[i] * bytes, row + bytes, bytes);
+        memcpy(model_head_place(classes->starts, 0, item, 0) + chosen->places[i] * bytes, row, bytes);
+        memcpy(model_head_place(classes->ends, 0, item, 0) + chosen->places[i] * bytes, row + bytes, bytes);
     }
     return attn_convert(all, ATTN_F64, scores->data, scores->dtype, attn_tensor_count(scores), job->err);
 }
@@ -235,7 +205,7 @@ static attn_status put_classes(struct model_job *job, const attn_tensor *scores,
     attn_status status = put_logits(job, scores, chosen, item, classes->logits);
     for (size_t i = 0; i < chosen->count && classes->probabilities != NULL && status == ATTN_OK; i++) {
         attn_class_probabilities(rule, scores->dtype, 1, count, (const char *)scores->data + chosen->rows[i] * bytes,
-                                 row_of(classes->probabilities, 0, item, chosen->places[i]), job->runtime);
+                                 model_head_place(classes->probabilities, 0, item, chosen->places[i]), job->runtime);
         if (pace_is_cancelled(job->runtime))
             status = model_job_fail_cancelled(job);
     }
@@ -247,7 +217,7 @@ static attn_status predict_block(struct model_job *job, const attn_prediction_he
                                  size_t first, size_t layer, size_t item, const struct model_words *words,
                                  struct model_output *logits)
 {
-    const bool reads_one = model_head_reads_one(job), has_classes = words == &job->predictions;
+    const bool reads_one = model_head_reads_one(job), has_output = words == &job->predictions;
     const size_t left = normed->shape[0] - first, most = reads_one ? 1 : HEAD_ROWS, count = left < most ? left : most;
     const size_t d = normed->shape[1];
     const attn_tensor rows = attn_tensor_view((char *)normed->data + first * d * attn_dtype_bytes(normed->dtype),
@@ -256,16 +226,18 @@ static attn_status predict_block(struct model_job *job, const attn_prediction_he
     struct head_rows chosen;
     attn_tensor scores;
     choose_rows(job, first, count, &chosen);
-    if (chosen.count == 0 && job->classes.spans == NULL)
+    if (chosen.count == 0 && job->classes.spans == NULL && !(has_output && job->given.perplexity != NULL))
         return ATTN_OK;
     attn_status status = attn_predict(head, &rows, job->runtime, job->arena, &scores, job->err);
     if (status == ATTN_OK && logits != NULL)
         status = put_logits(job, &scores, &chosen, item, logits);
     if (status == ATTN_OK && words->ids != NULL)
         status = put_words(job, &scores, &chosen, layer, item, words);
-    if (status == ATTN_OK && has_classes && job->classes.logits != NULL)
+    if (status == ATTN_OK && words->ranks != NULL)
+        status = model_words_put(job, &scores, &chosen, first, layer, item, words);
+    if (status == ATTN_OK && has_output && job->classes.logits != NULL)
         status = put_classes(job, &scores, &chosen, item);
-    if (status == ATTN_OK && has_classes && job->classes.spans != NULL)
+    if (status == ATTN_OK && has_output && job->classes.spans != NULL)
         status = put_spans(job, &scores, &chosen, first, item);
     attn_arena_release(job->arena, mark);
     return status;
@@ -312,7 +284,7 @@ attn_status model_predict(struct model_job *job, const attn_tensor *normed, size
 {
     const struct model_head *head = &job->version->model.head;
     const bool has_classes = job->classes.logits != NULL || job->classes.spans != NULL;
-    if (logits == NULL && words->ids == NULL && (words != &job->predictions || !has_classes))
+    if (logits == NULL && words->ids == NULL && words->ranks == NULL && (words != &job->predictions || !has_classes))
         return ATTN_OK;
     struct envelope_source source = head->source;
     const attn_arena_mark mark = attn_arena_mark_here(job->arena);

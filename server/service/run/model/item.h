@@ -77,12 +77,8 @@ ATTN_MUST_CHECK attn_status model_maps_select(struct model_block_run *run, attn_
 
 /* ---- the head and its predictions (head.c) ---- */
 
-/* Whether the head reads one token of each item. */
-bool model_head_reads_one(const struct model_job *job);
 /* That token. SIZE_MAX: the item has none, because it lacks the end token or its decoder is shorter. */
 size_t model_head_token(const struct model_job *job, size_t item);
-/* The rows that logits and predictions of an item have: the selected queries, or one. */
-size_t model_head_rows(const struct model_job *job, size_t count);
 double model_head_bytes(const struct model_job *job, size_t count);
 double model_head_flops(const struct model_job *job, size_t count);
 /*
@@ -91,6 +87,27 @@ double model_head_flops(const struct model_job *job, size_t count);
  */
 ATTN_MUST_CHECK attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                                           const struct model_words *words, struct model_output *logits);
+
+/* The rows of a block of tokens that the request selects, and their rows in the output. */
+enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
+struct head_rows {
+    size_t count, rows[HEAD_ROWS], places[HEAD_ROWS];
+};
+
+/* ---- given words (questions/words.c) ---- */
+
+/*
+ * Finds the ids of options.words, and adds the outputs of "word_scores"; and those of "logit_lens", with as many layers.
+ *   ATTN_ERR_FIELD   a text, and the model has no tokenizer; "next", and the inputs have no ids
+ *   ATTN_ERR_VALUE   a text that is not one token; an id that has no score
+ */
+ATTN_MUST_CHECK attn_status model_words_plan(struct model_job *job);
+double model_words_bytes(const struct model_job *job);
+double model_words_flops(const struct model_job *job);
+/* Writes what the scores (count, words) of the item's tokens from first on say of the given words. */
+ATTN_MUST_CHECK attn_status model_words_put(struct model_job *job, const attn_tensor *scores,
+                                            const struct head_rows *chosen, size_t first, size_t layer, size_t item,
+                                            const struct model_words *words);
 
 /* ---- classes, and one vector for each item (classes.c) ---- */
 
@@ -108,6 +125,12 @@ void model_embedding_put(const struct model_job *job, size_t item, const attn_te
 ATTN_MUST_CHECK attn_status model_add_output(struct model_job *job, const char *prefix, const char *name,
                                              attn_dtype dtype, int rank, const size_t *shape,
                                              struct model_output **output);
+/* Whether the head reads one token of each item. */
+bool model_head_reads_one(const struct model_job *job);
+/* The rows that logits and predictions of an item have: the selected queries, or one. */
+size_t model_head_rows(const struct model_job *job, size_t count);
+/* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */
+char *model_head_place(const struct model_output *output, size_t layer, size_t item, size_t row);
 
 /* ---- copies into the outputs of the batch (copy.c) ---- */
 

@@ -31,9 +31,19 @@ struct model_part {
     bool has_flow;
 };
 
-/* The words of each query: of the model's output, and of the output of each layer. */
+/* The words of each query: of the model's output, and of the output of each layer. NULL: not wanted. */
 struct model_words {
-    struct model_output *ids, *probabilities; /* NULL: not wanted */
+    struct model_output *ids, *probabilities;                /* the most probable ones */
+    struct model_output *logits, *log_probabilities, *ranks; /* of given words */
+};
+
+/* The words that options.words gives. */
+struct model_given_words {
+    const int64_t *ids; /* count of them; NULL: the next one of each query */
+    size_t count;
+    struct model_output *perplexity; /* NULL: not wanted */
+    double log_sum;                  /* of the item that runs: of the probabilities of all next words so far */
+    size_t summed;
 };
 
 /* What a head of classes gives. */
@@ -60,6 +70,7 @@ struct model_job {
     size_t last_stack; /* the last stack that runs */
     struct model_output *output, *logits;
     struct model_words predictions, lens;
+    struct model_given_words given;
     struct model_classes classes;
     struct model_output *embedding;
     double time_flops, run_bytes; /* of the run; the bytes include the outputs */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/answer/reduce.h"
 
 enum { NAME_BYTES = 64 };
@@ -243,13 +244,13 @@ static attn_status add_words(struct model_job *job, const char *name, size_t lay
 
 static attn_status add_scores(struct model_job *job)
 {
-    static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS};
+    static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS, MODEL_WORD_SCORES};
     const struct checkpoint_model *model = &job->version->model;
     const struct model_part *part = &job->parts[job->last_stack];
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (wants(job, kinds[i]) && (!model->has_head || job->last_stack + 1 != model->stack_count))
             return fail_headless(job, kinds[i]);
-    for (size_t i = 1; i < 3; i++)
+    for (size_t i = 1; i < ARRAY_LENGTH(kinds); i++)
         if (wants(job, kinds[i]) && model->head.is_of_classes && model->stacks[0].embedding.words.data != NULL)
             return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
                              "\"%s\" are words, and %.80s ends in a head of classes: ask for \"classes\"",
@@ -267,6 +268,8 @@ static attn_status add_scores(struct model_job *job)
         status = add_words(job, "predictions", 0, &job->predictions);
     if (status == ATTN_OK && wants(job, MODEL_LOGIT_LENS))
         status = add_words(job, "logit_lens", part->layer_count, &job->lens);
+    if (status == ATTN_OK)
+        status = model_words_plan(job);
     return status == ATTN_OK ? model_classes_plan(job) : status;
 }
 
@@ -376,8 +379,9 @@ static void weigh_head(struct model_job *job)
 {
     const struct model_part *part = &job->parts[job->last_stack];
     const bool has_classes = job->classes.logits != NULL || job->classes.starts != NULL;
-    const size_t times = (job->logits != NULL || job->predictions.ids != NULL || has_classes) +
-                         (job->lens.ids != NULL ? part->layer_count : 0);
+    const size_t times =
+        (job->logits != NULL || job->predictions.ids != NULL || job->predictions.ranks != NULL || has_classes) +
+        (job->lens.ids != NULL ? part->layer_count : 0);
     job->run_bytes += model_classes_bytes(job);
     if (times == 0)
         return;

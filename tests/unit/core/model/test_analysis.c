@@ -157,6 +157,62 @@ START_TEST(words_are_those_of_a_plain_search)
 }
 END_TEST
 
+/* The place in a full search, and the logarithm of the probability there. */
+START_TEST(given_words_have_the_ranks_of_a_search)
+{
+    enum { COUNT = 300 };
+    static float scores[COUNT];
+    int64_t best[COUNT], words[COUNT], ranks[COUNT];
+    double probabilities[COUNT], logs[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        scores[i] = (float)(i * i * 7919 % 61);
+        words[i] = (int64_t)(i * 7 % COUNT);
+    }
+    attn_top_words(scores, ATTN_F32, COUNT, COUNT, best, probabilities, NULL);
+    attn_score_words(scores, ATTN_F32, COUNT, COUNT, words, logs, ranks, NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+        ck_assert_int_eq(best[ranks[i] - 1], words[i]);
+        ck_assert_double_eq_tol(exp(logs[i]), probabilities[ranks[i] - 1], 1e-15);
+    }
+}
+END_TEST
+
+START_TEST(logarithms_of_probabilities_survive_far_scores)
+{
+    static const double scores[3] = {1e308, -1e300, 0};
+    static const int64_t words[3] = {0, 1, 2};
+    double logs[3];
+    int64_t ranks[3];
+    attn_score_words(scores, ATTN_F64, 3, 3, words, logs, ranks, NULL);
+    ck_assert_double_eq(logs[0], 0);
+    ck_assert_double_eq(logs[1], -1e300 - 1e308);
+    ck_assert_double_eq(logs[2], -1e308);
+    ck_assert_int_eq(ranks[1], 3);
+}
+END_TEST
+
+START_TEST(scores_of_words_look)
+{
+    enum { WORDS = 1 << 19, PASS_LOOKS = WORDS / (1 << 16) - 1 };
+    float *scores = calloc(WORDS, sizeof *scores);
+    static const int64_t words[2] = {7, WORDS - 1};
+    double logs[2];
+    int64_t ranks[2];
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = look;
+    ck_assert_ptr_nonnull(scores);
+    looks = 0;
+    looks_allowed = SIZE_MAX;
+    attn_score_words(scores, ATTN_F32, WORDS, 2, words, logs, ranks, &runtime);
+    ck_assert_uint_ge(looks, 4 * PASS_LOOKS); /* the largest, the sum, and a rank for each word */
+    ck_assert_int_eq(ranks[1], WORDS);
+    looks = looks_allowed = 0;
+    attn_score_words(scores, ATTN_F32, WORDS, 2, words, logs, ranks, &runtime);
+    ck_assert_uint_le(looks, 4);
+    free(scores);
+}
+END_TEST
+
 /* Both passes over the scores. */
 START_TEST(a_search_for_words_looks)
 {
@@ -219,6 +275,9 @@ CHECK_MAIN("analysis")
     tcase_add_test(tests, roles_of_many_tokens_look);
     tcase_add_test(tests, words_are_those_of_a_plain_search);
     tcase_add_test(tests, a_search_for_words_looks);
+    tcase_add_test(tests, given_words_have_the_ranks_of_a_search);
+    tcase_add_test(tests, logarithms_of_probabilities_survive_far_scores);
+    tcase_add_test(tests, scores_of_words_look);
     tcase_add_test(tests, a_row_of_a_rollout_looks);
     tcase_add_test(tests, the_most_probable_words_come_first);
     tcase_add_test(tests, every_role_has_a_name);

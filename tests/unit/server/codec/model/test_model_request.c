@@ -152,8 +152,8 @@ START_TEST(every_result_and_every_step_has_its_name)
 {
     char text[160];
     for (int i = 0; i < MODEL_RESULT_COUNT; i++) {
-        snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]}}",
-                 model_result_name((model_result_kind)i));
+        snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]%s}}",
+                 model_result_name((model_result_kind)i), i == MODEL_WORD_SCORES ? ",\"words\":\"next\"" : "");
         decode_well(text);
         ck_assert_uint_eq(request.common.request.options.want, 0);
         ck_assert_uint_eq(request.results, (uint32_t)1 << i);
@@ -161,6 +161,25 @@ START_TEST(every_result_and_every_step_has_its_name)
     decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"entropy\",\"logits\",\"entropy\"]}}");
     ck_assert_uint_eq(request.common.request.options.want, ATTN_STEP_BIT(ATTN_STEP_ENTROPY));
     ck_assert_uint_eq(request.results, (uint32_t)1 << MODEL_LOGITS);
+}
+END_TEST
+
+START_TEST(words_are_texts_ids_or_the_next_ones)
+{
+    decode_well(
+        "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":\"word_scores\",\"words\":[\"\\u0131\\u0000\",3.0]}}");
+    ck_assert_uint_eq(request.words.count, 2);
+    ck_assert_mem_eq(request.words.items[0].text.at, "\xC4\xB1", 3);
+    ck_assert_uint_eq(request.words.items[0].text.length, 3);
+    ck_assert_ptr_null(request.words.items[1].text.at);
+    ck_assert_int_eq(request.words.items[1].id, 3);
+    ck_assert(!request.words.is_next);
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":\"logit_lens\",\"words\":\"next\"}}");
+    ck_assert(request.words.is_next);
+    ck_assert_ptr_null(request.words.items);
+    decode_well(
+        "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":\"word_scores\",\"words\":[5,6]}}"); /* as a tensor */
+    ck_assert_int_eq(request.words.items[1].id, 6);
 }
 END_TEST
 
@@ -217,6 +236,16 @@ static const struct refusal refusals[] = {
     {A "{\"ablate\":[[1]]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[1,2]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[[0,9999999]]}}", ATTN_ERR_VALUE, "/options/ablate/0/1", "to 1048576"},
+    {A "{\"return\":[\"word_scores\"]}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
+    {A "{\"return\":[\"word_scores\"],\"words\":null}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
+    {A "{\"return\":[\"predictions\"],\"words\":[1]}}", ATTN_ERR_FIELD, "/options/words",
+     "is for \"word_scores\" and \"logit_lens\""},
+    {A "{\"return\":[\"word_scores\"],\"words\":\"Mary\"}}", ATTN_ERR_VALUE, "/options/words", "or \"next\""},
+    {A "{\"return\":[\"word_scores\"],\"words\":[]}}", ATTN_ERR_VALUE, "/options/words", "is empty"},
+    {A "{\"return\":[\"word_scores\"],\"words\":7}}", ATTN_ERR_FIELD, "/options/words", "or \"next\""},
+    {A "{\"return\":[\"word_scores\"],\"words\":[[\"a\"]]}}", ATTN_ERR_FIELD, "/options/words/0",
+     "a text of one token"},
+    {A "{\"return\":[\"word_scores\"],\"words\":[-1]}}", ATTN_ERR_VALUE, "/options/words/0", "from 0 to 2147483647"},
     {A "{\"return\":[\"predictions\"],\"top_k\":3}}", ATTN_ERR_FIELD, "/options/top_k", "options.predictions_k"},
     {A "{\"max_length\":512}}", ATTN_ERR_FIELD, "/options/max_length", "options.truncate"},
     {A "{\"predictions_k\":0}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
@@ -308,6 +337,7 @@ CHECK_MAIN("model_request")
     tcase_add_test(tests, without_options_attention_is_returned);
     tcase_add_test(tests, every_option_is_decoded);
     tcase_add_test(tests, every_result_and_every_step_has_its_name);
+    tcase_add_test(tests, words_are_texts_ids_or_the_next_ones);
     tcase_add_test(tests, indices_from_the_end_wait_for_the_plan);
     tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));
     tcase_add_test(tests, a_word_of_other_programs_is_explained_wherever_it_stands);

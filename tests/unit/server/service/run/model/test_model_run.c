@@ -107,13 +107,27 @@ static struct run *run_alone(const struct model_version *version, const char *bo
 static const struct {
     const char *name, *axes;
 } outputs[] = {
-    {"scores", "lbhqk"},        {"scaled", "lbhqk"},
-    {"masked", "lbhqk"},        {"attention", "lbhqk"},
-    {"contribution", "lbhqk"},  {"mask", "lbhqk"},
-    {"attention_mean", "lbqk"}, {"hidden", "sb.."},
-    {"output", "b.."},          {"logits", "bq."},
-    {"predictions.ids", "bq."}, {"predictions.probabilities", "bq."},
-    {"logit_lens.ids", "lbq."}, {"logit_lens.probabilities", "lbq."},
+    {"scores", "lbhqk"},
+    {"scaled", "lbhqk"},
+    {"masked", "lbhqk"},
+    {"attention", "lbhqk"},
+    {"contribution", "lbhqk"},
+    {"mask", "lbhqk"},
+    {"attention_mean", "lbqk"},
+    {"hidden", "sb.."},
+    {"output", "b.."},
+    {"logits", "bq."},
+    {"predictions.ids", "bq."},
+    {"predictions.probabilities", "bq."},
+    {"logit_lens.ids", "lbq."},
+    {"logit_lens.probabilities", "lbq."},
+    {"logit_lens.logits", "lbq."},
+    {"logit_lens.log_probabilities", "lbq."},
+    {"logit_lens.ranks", "lbq."},
+    {"word_scores.logits", "bq."},
+    {"word_scores.log_probabilities", "bq."},
+    {"word_scores.ranks", "bq."},
+    {"word_scores.perplexity", "b"},
 };
 
 /* All others begin with layers and items, and have no selections. */
@@ -303,6 +317,36 @@ START_TEST(the_same_holds_for_two_stacks)
 }
 END_TEST
 
+#define GIVEN "\"word_scores\",\"logit_lens\"],\"words\":"
+
+/* Of each list, the first has everything. */
+static const char *const given_words[][4] = {
+    {"{\"return\":[" GIVEN "\"next\"}", "{\"return\":[\"word_scores\"],\"words\":\"next\",\"queries\":[-1,0]}",
+     "{\"return\":[\"logit_lens\"],\"words\":\"next\",\"layers\":[1]}",
+     "{\"return\":[\"predictions\",\"attention\",\"hidden\"," GIVEN "\"next\",\"queries\":[2]}"},
+    {"{\"return\":[" GIVEN "[9,4,4,11]}", "{\"return\":[\"word_scores\"],\"words\":[9,4,4,11],\"queries\":[1,0]}",
+     "{\"return\":[\"logit_lens\"],\"words\":[9,4,4,11],\"layers\":[1,0]}",
+     "{\"return\":[\"attention\"," GIVEN "[9,4,4,11],\"queries\":\"0-1\"}"},
+};
+
+START_TEST(given_words_have_the_same_bytes_whatever_is_asked_for)
+{
+    static const char *const paths[] = {"tests/others/models/bert", "tests/others/models/gpt2",
+                                        "tests/others/models/t5"};
+    for (size_t m = 0; m < COUNT(paths); m++) {
+        const struct pair pair = open_pair(paths[m]);
+        const char *inputs = m == 2 ? PAIRED : TEXTS;
+        /* predictions, attention and hidden are compared elsewhere */
+        const char *all = body_of(inputs, _i == 0 ? "{\"return\":[" STEPS "," STATES "," WORDS "," GIVEN "\"next\"}"
+                                                  : "{\"return\":[" STEPS "," STATES "," WORDS "," GIVEN "[9,4,4,11]}");
+        const struct run *whole = run_alone(pair.plain, all);
+        for (size_t i = 0; i < COUNT(given_words[_i]); i++)
+            check_request(&pair, body_of(inputs, given_words[_i][i]), whole);
+        close_pair(&pair);
+    }
+}
+END_TEST
+
 START_TEST(an_item_of_a_batch_has_the_same_bytes_as_alone)
 {
     static const char *const alone[] = {"[5,6,7,8,9,10]", "[11,12,5]", "[13,14,15,16]"};
@@ -317,6 +361,8 @@ START_TEST(an_item_of_a_batch_has_the_same_bytes_as_alone)
                      m == 2 ? targets[i] : "");
             const char *body = body_of(inputs, "{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "]}");
             check_same(batches[m], run_alone(versions[m], body), i);
+            check_same(run_alone(versions[m], body_of(m == 2 ? PAIRED : TEXTS, given_words[0][0])),
+                       run_alone(versions[m], body_of(inputs, given_words[0][0])), i);
         }
 }
 END_TEST
@@ -354,6 +400,9 @@ static void check_memory(const struct model_version *version, const char *body, 
     attn_arena_destroy(own);
 }
 
+#define SOME_WORDS "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32"
+#define MANY_WORDS SOME_WORDS "," SOME_WORDS "," SOME_WORDS "," SOME_WORDS
+
 static const char *const large_options[] = {
     "{}",
     "{\"layers\":[1]}",
@@ -364,6 +413,8 @@ static const char *const large_options[] = {
     "{\"return\":[\"predictions\"],\"predictions_k\":1000}",
     "{\"return\":[\"logit_lens\"],\"predictions_k\":1000}",
     "{\"return\":[\"logits\"]}",
+    "{\"return\":[\"word_scores\"],\"words\":[" MANY_WORDS "]}",
+    "{\"return\":[" GIVEN "\"next\",\"compute\":\"float64\"}",
     "{\"return\":[\"rollout\"]}",
     "{\"return\":[\"hidden\"]}",
     "{\"return\":[\"attention\",\"rollout\"],\"heads\":[2,0],\"queries\":[9,1]}",
@@ -393,8 +444,9 @@ static bool is_cancelled(void *context)
     return ++looks > looks_allowed;
 }
 
-static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
-                                      "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
+static const char selected_paired[] =
+    "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS ",\"word_scores\"],\"words\":\"next\","
+    "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
 static const char *const watched_bodies[] = {everything_paired, selected_paired};
 
 START_TEST(cancellation_is_noticed_at_every_look)
@@ -455,7 +507,8 @@ END_TEST
 
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
-    static const char body[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "],"
+    static const char body[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
+                               ",\"word_scores\"],\"words\":[\"the\",7],"
                                "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
@@ -479,6 +532,8 @@ END_TEST
 
 /* ---- refusals ---- */
 
+#define ZEROS ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"
+
 static const struct {
     const char *inputs, *options;
     attn_status status;
@@ -498,6 +553,15 @@ static const struct {
     {TEXTS, "{\"ablate\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/ablate",
      "layer 0, head -1; the last layer is 2, its last head 3"},
     {TEXTS, "{\"ablate\":[[0,4]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
+    {TEXTS, "{\"return\":[\"word_scores\"],\"words\":[3,420]}", ATTN_ERR_VALUE, "/options/words/1",
+     "has the id 420; the head scores 0 to 419"},
+    {TEXTS, "{\"return\":[\"word_scores\"],\"words\":[\"animal\"]}", ATTN_ERR_VALUE, "/options/words/0",
+     "is 4 tokens, \"an\", \"##i\", \"##m\", \"##al\": give texts of one token"},
+    {TEXTS, "{\"return\":[\"word_scores\"],\"words\":[\" \"]}", ATTN_ERR_VALUE, "/options/words/0", "is 0 tokens"},
+    {TEXTS, "{\"return\":[\"word_scores\"],\"words\":[\"a\\u0000\"]}", ATTN_ERR_VALUE, "/options/words/0",
+     "holds U+0000"},
+    {"\"inputs\":{\"embeddings\":[[1" ZEROS "]]}", "{\"return\":[\"word_scores\"],\"words\":\"next\"}", ATTN_ERR_FIELD,
+     "/options/words", "the inputs are no tokens"},
     {TEXTS, "{\"return\":[\"gated\"]}", ATTN_ERR_FIELD, "/options/return", "gate"},
 };
 
@@ -566,6 +630,7 @@ CHECK_MAIN("model_run")
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, whatever_is_asked_for_has_the_same_bytes, 0, 2);
     tcase_add_test(tests, the_same_holds_for_two_stacks);
+    tcase_add_loop_test(tests, given_words_have_the_same_bytes_whatever_is_asked_for, 0, COUNT(given_words));
     tcase_add_test(tests, an_item_of_a_batch_has_the_same_bytes_as_alone);
     tcase_add_loop_test(tests, a_run_takes_no_more_memory_than_planned, 0, COUNT(large_options));
     tcase_add_loop_test(tests, cancellation_is_noticed_at_every_look, 0, COUNT(watched_bodies));

@@ -1,0 +1,280 @@
+/* words.c: what the scores of the head say of the words that a request gives. */
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attn/analysis.h"
+#include "service/run/model/item.h"
+
+enum { FIELD_BYTES = 48, TOLD_BYTES = 200, NAME_BYTES = 64 };
+
+static bool wants(const struct model_job *job, model_result_kind kind)
+{
+    return job->request->results >> kind & 1;
+}
+
+static attn_status fail_memory(const struct model_job *job)
+{
+    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the given words");
+}
+
+/* ---- ids ---- */
+
+/* Quotes as many of the tokens as fit. */
+static void tell_tokens(const struct tokenizer_output *tokens, char told[TOLD_BYTES])
+{
+    static const char rest[] = " …";
+    size_t used = 0;
+    told[0] = '\0';
+    for (size_t i = 0; i < tokens->count; i++) {
+        const struct text_span text = tokens->tokens[i].text;
+        const bool fits = text.length < TOLD_BYTES - sizeof rest - sizeof ", \"\"" - used;
+        used += (size_t)snprintf(told + used, TOLD_BYTES - used, fits ? "%s\"%.*s\"" : "%s…", i > 0 ? ", " : "",
+                                 (int)text.length, text.at);
+        if (!fits)
+            return;
+    }
+}
+
+static attn_status encode_word(const struct model_job *job, struct text_span text, const char *field, int64_t *id)
+{
+    const struct model_version *version = job->version;
+    const struct tokenizer_input input = {.text = text};
+    struct tokenizer_output output;
+    char told[TOLD_BYTES];
+    if (version->tokenizer == NULL)
+        return attn_fail(job->err, ATTN_ERR_FIELD, field,
+                         "%s is a text, and the model \"%s\" has no tokenizer that can be used: give ids", field,
+                         version->common.name);
+    attn_status status = tokenizer_encode(version->tokenizer, &input, job->arena, job->arena, &output, job->err);
+    if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
+        return status;
+    if (status != ATTN_OK)
+        return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s: %s", field, job->err->message);
+    if (output.count == 1) {
+        *id = output.tokens[0].id;
+        return ATTN_OK;
+    }
+    tell_tokens(&output, told);
+    return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s is %zu tokens%s%s: give texts of one token, or an id", field,
+                     output.count, output.count > 0 ? ", " : "", told);
+}
+
+static attn_status find_id(const struct model_job *job, size_t index, int64_t *id)
+{
+    const struct model_word *word = &job->request->words.items[index];
+    const size_t words = job->version->model.head.words;
+    char field[FIELD_BYTES];
+    attn_status status = ATTN_OK;
+    snprintf(field, sizeof field, "/options/words/%zu", index);
+    *id = word->id;
+    if (word->text.at != NULL)
+        status = encode_word(job, word->text, field, id);
+    if (status == ATTN_OK && (uint64_t)*id >= words)
+        return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 "; the head scores 0 to %zu", field,
+                         *id, words - 1);
+    return status;
+}
+
+/* Each query has its next word, which ids alone tell. */
+static attn_status take_next(struct model_job *job)
+{
+    job->given = (struct model_given_words){.count = 1};
+    if (job->items[0].of[job->last_stack].ids != NULL)
+        return ATTN_OK;
+    return attn_fail(
+        job->err, ATTN_ERR_FIELD, "/options/words",
+        "options.words is \"next\", and the inputs are no tokens: give inputs.text or inputs.ids, or words");
+}
+
+static attn_status take_words(struct model_job *job)
+{
+    const size_t count = job->request->words.count;
+    int64_t *ids = attn_arena_take(job->arena, count, sizeof *ids);
+    attn_status status = ids != NULL ? ATTN_OK : fail_memory(job);
+    for (size_t i = 0; i < count && status == ATTN_OK; i++)
+        status = find_id(job, i, &ids[i]);
+    job->given = (struct model_given_words){.ids = ids, .count = count};
+    return status;
+}
+
+/* ---- outputs ---- */
+
+/* Logits, log-probabilities and ranks, (…, queries, words). layers 0: without that axis. */
+static attn_status add_scores(struct model_job *job, const char *name, size_t layers, struct model_words *words)
+{
+    const attn_dtype compute = job->request->common.request.options.compute;
+    const size_t shape[] = {layers, job->request->inputs.batch,
+                            model_head_rows(job, job->parts[job->last_stack].longest_queries), job->given.count};
+    const struct {
+        const char *name;
+        attn_dtype dtype;
+        struct model_output **output;
+    } each[] = {{"logits", compute, &words->logits},
+                {"log_probabilities", compute, &words->log_probabilities},
+                {"ranks", ATTN_I64, &words->ranks}};
+    const int skip = layers == 0 ? 1 : 0;
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < 3 && status == ATTN_OK; i++) {
+        char member[NAME_BYTES];
+        snprintf(member, sizeof member, "%s.%s", name, each[i].name);
+        status = model_add_output(job, "", member, each[i].dtype, 4 - skip, shape + skip, each[i].output);
+    }
+    return status;
+}
+
+attn_status model_words_plan(struct model_job *job)
+{
+    const struct model_request *request = job->request;
+    const bool is_next = request->words.is_next;
+    if (request->words.items == NULL && !is_next)
+        return ATTN_OK;
+    attn_status status = is_next ? take_next(job) : take_words(job);
+    if (status == ATTN_OK && wants(job, MODEL_LOGIT_LENS))
+        status = add_scores(job, "logit_lens", job->parts[job->last_stack].layer_count, &job->lens);
+    if (status != ATTN_OK || !wants(job, MODEL_WORD_SCORES))
+        return status;
+    status = add_scores(job, "word_scores", 0, &job->predictions);
+    return status == ATTN_OK && is_next
+               ? model_add_output(job, "", "word_scores.perplexity", request->common.request.options.compute, 1,
+                                  &request->inputs.batch, &job->given.perplexity)
+               : status;
+}
+
+double model_words_bytes(const struct model_job *job)
+{
+    return HEAD_ROWS * ((double)job->given.count * (sizeof(int64_t) + sizeof(double)) + 2 * ATTN_ALIGNMENT);
+}
+
+double model_words_flops(const struct model_job *job)
+{
+    return (double)job->given.count * 8 * (double)job->version->model.head.words;
+}
+
+/* ---- scores ---- */
+
+/* What a block of tokens, from first on, says of words. */
+struct scoring {
+    const struct model_job *job;
+    const attn_tensor *scores;
+    size_t first, item;
+    const struct head_rows *chosen; /* NULL: all rows */
+    double *log_probabilities;      /* (rows, words) */
+    int64_t *ranks;
+};
+
+/* The token behind that of the row; of an encoder, its own. -1: there is none, or the head has no score of it. */
+static int64_t next_word(const struct scoring *scoring, size_t row)
+{
+    const struct model_job *job = scoring->job;
+    const struct model_sequence *sequence = &job->items[scoring->item].of[job->last_stack];
+    const size_t at = scoring->first + row + (job->version->model.stacks[job->last_stack].is_causal ? 1 : 0);
+    const int64_t last = sequence->has_label ? sequence->label : -1;
+    const int64_t id = at < sequence->count ? sequence->ids[at] : last;
+    return id < (int64_t)scoring->scores->shape[1] ? id : -1;
+}
+
+/* The ids of the words of a row. */
+static const int64_t *words_of(const struct scoring *scoring, size_t row, int64_t *next)
+{
+    *next = scoring->job->given.ids == NULL ? next_word(scoring, row) : 0;
+    return scoring->job->given.ids != NULL ? scoring->job->given.ids : next;
+}
+
+static const void *row_of(const struct scoring *scoring, size_t row)
+{
+    const attn_tensor *scores = scoring->scores;
+    return (const char *)scores->data + row * scores->shape[1] * attn_dtype_bytes(scores->dtype);
+}
+
+static void score_row(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct scoring *scoring = argument;
+    const struct model_job *job = scoring->job;
+    const size_t n = job->given.count, row = scoring->chosen != NULL ? scoring->chosen->rows[index] : index;
+    int64_t next;
+    const int64_t *words = words_of(scoring, row, &next);
+    scoring->log_probabilities[row * n] = (double)NAN;
+    scoring->ranks[row * n] = -1;
+    if (words[0] >= 0 && !pace_is_cancelled(job->runtime))
+        attn_score_words(row_of(scoring, row), scoring->scores->dtype, scoring->scores->shape[1], n, words,
+                         scoring->log_probabilities + row * n, scoring->ranks + row * n, job->runtime);
+}
+
+/* The logits of the words of a row; NaN where there is no next word. */
+static void put_logits(const struct scoring *scoring, size_t row, void *to)
+{
+    const size_t element = attn_dtype_bytes(scoring->scores->dtype);
+    const float none = NAN;
+    const double none_of_double = (double)NAN;
+    int64_t next;
+    const int64_t *words = words_of(scoring, row, &next);
+    const void *absent = scoring->scores->dtype == ATTN_F32 ? (const void *)&none : (const void *)&none_of_double;
+    for (size_t i = 0; i < scoring->job->given.count; i++)
+        memcpy((char *)to + i * element,
+               words[i] < 0 ? absent : (const char *)row_of(scoring, row) + (size_t)words[i] * element, element);
+}
+
+/* Numbers beyond the range of float become infinite. */
+static void put_numbers(const double *from, size_t count, attn_dtype dtype, void *to)
+{
+    for (size_t i = 0; i < count && dtype == ATTN_F32; i++)
+        ((float *)to)[i] =
+            fabs(from[i]) > (double)FLT_MAX ? copysignf(INFINITY, (float)copysign(1, from[i])) : (float)from[i];
+    if (dtype != ATTN_F32)
+        memcpy(to, from, count * sizeof *from);
+}
+
+static void put_row(const struct scoring *scoring, size_t row, size_t layer, size_t place,
+                    const struct model_words *words)
+{
+    const size_t n = scoring->job->given.count;
+    put_logits(scoring, row, model_head_place(words->logits, layer, scoring->item, place));
+    memcpy(model_head_place(words->ranks, layer, scoring->item, place), scoring->ranks + row * n,
+           n * sizeof *scoring->ranks);
+    put_numbers(scoring->log_probabilities + row * n, n, scoring->scores->dtype,
+                model_head_place(words->log_probabilities, layer, scoring->item, place));
+}
+
+/* exp of minus the mean log-probability of all next words of the item, whatever the request selects. */
+static void put_perplexity(struct model_job *job, const struct scoring *scoring)
+{
+    struct model_given_words *given = &job->given;
+    const attn_tensor *to = &given->perplexity->tensor;
+    if (scoring->first == 0)
+        given->log_sum = 0, given->summed = 0;
+    for (size_t row = 0; row < scoring->scores->shape[0]; row++)
+        if (scoring->ranks[row] >= 0) {
+            given->log_sum += scoring->log_probabilities[row];
+            given->summed++;
+        }
+    const double perplexity = given->summed > 0 ? exp(-given->log_sum / (double)given->summed) : (double)NAN;
+    put_numbers(&perplexity, 1, to->dtype, (char *)to->data + scoring->item * attn_dtype_bytes(to->dtype));
+}
+
+attn_status model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
+                            size_t first, size_t layer, size_t item, const struct model_words *words)
+{
+    const size_t rows = scores->shape[0], n = job->given.count;
+    const bool is_summed = words == &job->predictions && job->given.perplexity != NULL;
+    struct scoring scoring = {job,
+                              scores,
+                              first,
+                              item,
+                              is_summed ? NULL : chosen,
+                              attn_arena_take(job->arena, rows * n, sizeof(double)),
+                              attn_arena_take(job->arena, rows * n, sizeof(int64_t))};
+    if (scoring.log_probabilities == NULL || scoring.ranks == NULL)
+        return fail_memory(job);
+    job->runtime->run(job->runtime->context, is_summed ? rows : chosen->count, score_row, &scoring);
+    if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
+        return model_job_fail_cancelled(job);
+    for (size_t i = 0; i < chosen->count; i++)
+        put_row(&scoring, chosen->rows[i], layer, chosen->places[i], words);
+    if (is_summed)
+        put_perplexity(job, &scoring);
+    return ATTN_OK;
+}
