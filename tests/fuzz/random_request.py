@@ -616,6 +616,8 @@ class Builder:
             options["softcap"] = self.pick(0.5, 3, 50.0)
         if spec.start == "query":
             self.choose_turn()
+            if not spec.mechanism and self.chance(0.12):
+                self.choose_relative_position()
         if not spec.mechanism and spec.start != "attention":
             self.choose_biases()
         if not spec.mechanism and spec.has_value and self.chance(0.15):
@@ -643,6 +645,28 @@ class Builder:
             options["relative_bias"] = sent
         if self.chance(0.2):
             options["sinks"], spec.has_sinks = self.tensor((spec.heads,), 2.0)[0], True
+
+    def choose_relative_position(self):
+        """Terms of the score from tables, or of a layer from an embedding and its weights."""
+        spec, sent = self.spec, {}
+        half = self.pick(2, 3, 8, 17)
+        if self.chance(0.5):
+            sent.update(buckets=half, max_distance=half // 2 + self.pick(2, 5, 40))
+        elif self.chance(0.5):
+            sent["max_distance"] = half
+        chosen = self.pick(("key",), ("query",), ("key", "query"))
+        width = self.size(self.largest)
+        if spec.is_layer:
+            sent["embedding"], _ = self.tensor((2 * half, width))
+        for name in chosen:
+            heads = spec.kv_heads if name == "key" else spec.heads
+            if spec.is_layer:
+                self.weights["relative_" + name] = self.draw_layer(width, heads * spec.d_k, self.pick(0, heads))
+            else:
+                sent[name], _ = self.tensor((2 * half, heads * spec.d_k))
+        if "scale" not in self.options:
+            spec.scale = 1 / math.sqrt(spec.d_k * (1 + len(chosen)))
+        self.options["relative_position"] = sent
 
     def choose_layer_options(self):
         spec, options = self.spec, self.options

@@ -193,6 +193,8 @@ typedef struct {
  *          per_group: the query heads of a group, its key head, its value head, then the next group
  *   output (heads * d_v, d_attended) or (heads, d_v, d_attended)   bias (d_attended)
  *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
+ *   relative_key    (d, kv_heads * d_k) or (kv_heads, d, d_k)      bias likewise; d is the width of
+ *   relative_query  (d, heads * d_k) or (heads, d, d_k)            options.relative_position.embedding
  *   query_norm, key_norm   likewise of qk_norm
  *     (d_k)          the same for every head
  *     (heads, d_k)   each head has its own
@@ -203,12 +205,13 @@ typedef struct {
  *     arXiv:2505.06708
  *   branch_norm  weight (d_attended), bias (d_attended): of the result of the output projection; see attn_options
  * Every weight is row-major without gaps, and so are the inputs of a layer. With compute ATTN_F32, the weights of query,
- * key, value, qkv, output, gate and the feed-forward network may each be ATTN_F16 or ATTN_BF16, too. They are widened
- * while they are read, which is exact, so results have the bits of the same numbers in float32. Biases and norms are of
- * the compute type, and gradients need weights of it.
+ * key, value, qkv, output, gate, relative_key, relative_query and the feed-forward network may each be ATTN_F16 or
+ * ATTN_BF16, too. They are widened while they are read, which is exact, so results have the bits of the same numbers in
+ * float32. Biases and norms are of the compute type, and gradients need weights of it.
  */
 typedef struct {
-    attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm;
+    attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm, relative_key,
+        relative_query;
     attn_feed_forward_weights feed_forward;
     attn_qkv_order qkv_order;
     attn_layout layout;
@@ -330,12 +333,13 @@ typedef struct {
     bool bf16_products; /* with ATTN_F32: queries, keys, values and weights are rounded to bfloat16 for q k^T and p v */
     size_t num_heads;   /* 0: from the weights or inputs, else 1 */
     size_t kv_num_heads; /* 0: the same */
-    bool has_scale;      /* false: 1 / sqrt(d_k), or 1 for a start in the middle */
+    bool has_scale;      /* false: 1 / sqrt(d_k), or 1 for a start in the middle; see also attn_relative_position */
     double scale;
-    double softcap;                   /* c in c tanh(s / c); 0: none */
-    bool alibi;                       /* with alibi_slopes NULL: those of attn_alibi_slope */
-    const attn_tensor *alibi_slopes;  /* (heads), finite, of the compute type */
-    attn_relative_bias relative_bias; /* table NULL: none */
+    double softcap;                           /* c in c tanh(s / c); 0: none */
+    bool alibi;                               /* with alibi_slopes NULL: those of attn_alibi_slope */
+    const attn_tensor *alibi_slopes;          /* (heads), finite, of the compute type */
+    attn_relative_bias relative_bias;         /* table NULL: none */
+    attn_relative_position relative_position; /* no tensors: none */
     /*
      * (heads), finite, of the compute type: logits that enter only the denominator of every row. The weights of a row
      * then sum to 1 - sink. A row without keys has sink 1, its lse is the logit, and its lse_keys is -infinity. NULL:
@@ -412,6 +416,10 @@ typedef struct {
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_GATE, feed_forward.gate)                                                    \
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_DOWN, feed_forward.down)                                                    \
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_NORM, feed_forward.norm)                                                    \
+    CONSTANT(weights.relative_key.weight)                                                                              \
+    CONSTANT(weights.relative_key.bias)                                                                                \
+    CONSTANT(weights.relative_query.weight)                                                                            \
+    CONSTANT(weights.relative_query.bias)                                                                              \
     CONSTANT(weights.branch_norm.weight)                                                                               \
     CONSTANT(weights.branch_norm.bias)                                                                                 \
     CONSTANT(weights.feed_forward.branch_norm.weight)                                                                  \
@@ -434,6 +442,9 @@ typedef struct {
     OTHER(ATTN_GRADIENT_SCALE, "options.scale") /* a single number */                                                  \
     DIFFERS(ATTN_GRADIENT_ALIBI, options.alibi_slopes, "options.alibi")                                                \
     DIFFERS(ATTN_GRADIENT_RELATIVE_BIAS, options.relative_bias.table, "options.relative_bias.table")                   \
+    CONSTANT(options.relative_position.key)                                                                            \
+    CONSTANT(options.relative_position.query)                                                                          \
+    CONSTANT(options.relative_position.embedding)                                                                      \
     DIFFERS(ATTN_GRADIENT_SINKS, options.sinks, "options.sinks")                                                       \
     DIFFERS(ATTN_GRADIENT_HEAD_SCALE, options.head_scale, "options.head_scale")                                        \
     CONSTANT(options.rope.scaling.short_factor)                                                                        \

@@ -1,5 +1,6 @@
 /*
- * position_bias.h: biases that the distance of key and query decides: ALiBi and the relative biases of T5.
+ * position_bias.h: what the distance of key and query adds to a score: ALiBi, the relative biases of T5, and the
+ * relative positions of DeBERTa.
  *
  *     ALiBi      -slope[h] |j - p|           Press, Smith, Lewis, "Train Short, Test Long" (2022)
  *     T5         table[bucket(j - p)][h]     Raffel et al., "Exploring the Limits of Transfer Learning" (2020)
@@ -33,6 +34,34 @@ typedef struct {
  * way.
  */
 size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional, int64_t max_distance);
+
+/*
+ * Relative positions as terms of the score, before scale (He et al., "DeBERTa", 2021, arXiv:2006.03654, equation 4):
+ *
+ *     q k^T + q Kr[row(j - p)]^T + k Qr[row(j - p)]^T
+ *
+ * for query q at position p, and key k at position j. Each table has 2 s rows, of distances from later keys (row 0) to
+ * earlier ones; row s is the distance 0. Both terms read the same row, as the code of the authors does. With buckets,
+ * far distances share rows; without, each distance has a row, and those from s on share the last. Both tables are
+ *
+ *     attention   given: key and query
+ *     a layer     embedding W + b, by weights.relative_key and weights.relative_query; one of them may be absent
+ *
+ * The scale is 1 / sqrt(d_k (1 + terms)) by default, as theirs.
+ */
+typedef struct {
+    const attn_tensor *key;       /* Kr (2 s, kv_heads * d_k), row-major, of the compute type; NULL: no such term */
+    const attn_tensor *query;     /* Qr (2 s, heads * d_k), likewise */
+    const attn_tensor *embedding; /* (2 s, any), likewise */
+    int64_t buckets;              /* s, if distances share rows; at least 2. 0: they do not */
+    int64_t max_distance;         /* with buckets, this distance is in the last one; above buckets / 2 + 1 */
+} attn_relative_position;
+
+/*
+ * The row of distance = j - p of a table of 2 s rows. With buckets, distances up to buckets / 2 have a row each; the others
+ * grow logarithmically. The arithmetic is in float and follows the authors' code step by step.
+ */
+size_t attn_relative_row(int64_t distance, size_t rows, int64_t buckets, int64_t max_distance);
 
 ATTN_END_C
 

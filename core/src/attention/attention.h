@@ -102,6 +102,29 @@ void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *m
 void attn_gradient_of_distances(const attn_options *options, const attn_mask *mask, const double *grad, void *slopes,
                                 void *table);
 
+/*
+ * ---- relative.c: the terms of relative positions (attn_relative_position) ----
+ *
+ * All queries of a head are multiplied by the rows of the table that distances of the request reach, and all keys
+ * likewise. Their size grows with the length, and not with its square; the tile kernel picks a number for each pair.
+ */
+
+/* The rows of the tables that distances reach; count 0: none. */
+struct attn_relative_rows {
+    size_t first, count;
+};
+struct attn_relative_rows attn_relative_rows_of(const attn_request *request, const attn_mask *mask);
+/* The numbers of the terms, as a double, so that it cannot overflow; and what attn_relative_run takes. */
+double attn_relative_numbers(const attn_plan *plan);
+struct attn_bytes attn_relative_bytes(const attn_plan *plan);
+/*
+ * Fills in job->relative. The tables begin at their first row in use; one that the request does not have is NULL. job has
+ * its queries and keys. ATTN_OK or ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status attn_relative_run(const attn_plan *plan, const char *key_table, const char *query_table,
+                                              const attn_runtime *runtime, attn_arena *arena,
+                                              struct attn_heads_job *job, attn_error *err);
+
 /* ---- heads.c: divides the work into tasks, gives them scratch, and merges their diagnostics ---- */
 
 struct attn_bytes attn_heads_bytes(const struct attn_heads_job *job);

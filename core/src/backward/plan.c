@@ -280,6 +280,9 @@ static bool check_branches(const attn_request *request, struct attn_check *check
     if (attn_changes_branch(&request->options))
         return attn_refuse(check, ATTN_ERR_FIELD, "options.branch_norm",
                            "there are no gradients through branch_norm and residual_scale");
+    if (attn_relative_table(request) != NULL)
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.relative_position",
+                           "there are no gradients through relative_position");
     if (request->weights.feed_forward.experts.count > 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.feed_forward.experts",
                            "there are no gradients through a mixture of experts");

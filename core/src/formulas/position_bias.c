@@ -1,4 +1,4 @@
-/* position_bias.c: slopes of ALiBi and buckets of T5. */
+/* position_bias.c: slopes of ALiBi, buckets of T5, and rows of DeBERTa. */
 #include "formulas/formulas.h"
 
 #include <math.h>
@@ -33,6 +33,20 @@ size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional
     const float grown = logf((float)away / (float)exact) / range * (float)((int64_t)buckets - exact);
     const size_t bucket = (size_t)exact + (size_t)grown;
     return first + (bucket < buckets ? bucket : buckets - 1);
+}
+
+size_t attn_relative_row(int64_t distance, size_t rows, int64_t buckets, int64_t max_distance)
+{
+    const int64_t half = (int64_t)(rows / 2), exact = buckets / 2;
+    int64_t away = distance < 0 ? -distance : distance;
+    if (buckets > 0 && away > exact) {
+        const float range = logf((float)((double)(max_distance - 1) / (double)exact));
+        const float grown = ceilf(logf((float)away / (float)exact) / range * (float)(exact - 1)) + (float)exact;
+        away = grown < (float)half ? (int64_t)grown : half;
+    }
+    if (distance <= 0)
+        return (size_t)(half + (away < half ? away : half - 1));
+    return (size_t)(half - (away < half ? away : half));
 }
 
 bool attn_has_alibi(const attn_options *options)

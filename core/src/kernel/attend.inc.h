@@ -2,7 +2,7 @@
  * attend.inc.h: one task of attention: query rows of one head, or in decoding of several, against their keys. Part of a
  * kernel. For each tile of TILE_ROWS queries by TILE_KEYS keys:
  *
- *     s = scale q k^T     register tiles over packed keys
+ *     s = scale q k^T     register tiles over packed keys; then the terms of relative positions
  *     x = s               after softcap, bias, mask: row by row, in place
  *     m' = max(m, max x)  the running maximum of the row
  *     p = exp(x - m')     in place of x; l = l e^(m - m') + sum p
@@ -29,7 +29,28 @@ static bool job_is_cancelled(const struct attn_heads_job *job)
     return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
 }
 
-static void compute_scores(struct task *task, const struct tile *tile, REAL scale)
+/* x += scale times what relative positions add to the scores of row r. */
+static void add_relative_row(struct task *task, const struct tile *tile, size_t r, REAL scale)
+{
+    const struct attn_heads_job *job = task->job;
+    const struct attn_relative_scores *own = &job->relative;
+    const struct position position = position_of(task, tile->row0 + r);
+    const size_t head = task->b * job->heads + position.h, end = attn_min(tile->to, tile->keys), width = own->width;
+    const uint32_t *column = own->columns + task->b * own->item_stride + job->q_len - 1 - position.i + tile->key0;
+    REAL *x = task->s + r * task->s_stride;
+    if (own->of_queries != NULL) {
+        const REAL *row = (const REAL *)own->of_queries + (head * job->q_len + position.i) * width;
+        for (size_t c = tile->from; c < end; c++)
+            x[c] += scale * row[column[c]];
+    }
+    if (own->of_keys != NULL) {
+        const REAL *rows = (const REAL *)own->of_keys + (head * job->kv_len + tile->key0) * width;
+        for (size_t c = tile->from; c < end; c++)
+            x[c] += scale * rows[c * width + column[c]];
+    }
+}
+
+static void multiply_by_keys(struct task *task, const struct tile *tile, REAL scale)
 {
     if (is_decode(task->job)) {
         decode_scores(task, tile, scale);
@@ -44,6 +65,13 @@ static void compute_scores(struct task *task, const struct tile *tile, REAL scal
 #endif
     pack_block(task, tile);
     score_tile(task, tile, scale);
+}
+
+static void compute_scores(struct task *task, const struct tile *tile, REAL scale)
+{
+    multiply_by_keys(task, tile, scale);
+    for (size_t r = 0; r < tile->rows && task->job->relative.columns != NULL; r++)
+        add_relative_row(task, tile, r, scale);
 }
 
 static void pack_queries(struct task *task, const struct tile *tile)
@@ -220,6 +248,8 @@ static bool recompute_weights(struct task *task, struct tile *tile, const struct
     const size_t n = tile->to - tile->from, capped = task->capped, saturated = task->saturated;
     REAL *x = task->s + tile->from, unused = 0, low;
     decode_scores(task, tile, (REAL)task->job->scale);
+    if (task->job->relative.columns != NULL)
+        add_relative_row(task, tile, 0, (REAL)task->job->scale);
     if (task->job->softcap > 0)
         cap_row(x, n, (REAL)task->job->softcap);
     mask_and_measure(task, tile, 0, &low, &unused);

@@ -53,6 +53,20 @@ static inline size_t attn_distance_bias_row(const struct attn_distance_bias *bia
     return b * bias->item_stride + h * bias->head_stride + bias->q_len - 1 - i;
 }
 
+/*
+ * What relative positions add to the score of query i and key j of a head, before scale:
+ *
+ *     of_queries[i][c] + of_keys[j][c],      c = columns[q_len - 1 - i + j]
+ *
+ * of_queries is (batch, heads, q_len, width), of_keys (batch, heads, kv_len, width), of the compute type; NULL: there is
+ * no such term. Batch items with offsets of their own have columns of their own. columns NULL: there is no term.
+ */
+struct attn_relative_scores {
+    const void *of_queries, *of_keys;
+    const uint32_t *columns;
+    size_t item_stride, width; /* item_stride 0: one for all items */
+};
+
 /* (batch, heads, rows, features) with contiguous features; strides in elements. */
 struct attn_operand {
     const void *data;
@@ -113,6 +127,7 @@ struct attn_heads_job {
     struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
     const attn_mask *mask;
     double scale, softcap; /* softcap 0: none */
+    struct attn_relative_scores relative;
     struct attn_distance_bias distance_bias;
     const attn_tensor *sinks; /* (heads); NULL: none */
     double dropout;           /* p; 0: none */

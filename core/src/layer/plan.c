@@ -28,6 +28,10 @@ size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
     size_t slots = dims->d_gate == 0 ? 1 : 1 + attn_projection_of(&request->weights, dims, PROJECT_GATE).slices;
     for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
         slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
+    if (request->weights.relative_key.weight != NULL)
+        slots += attn_projection_of(&request->weights, dims, PROJECT_RELATIVE_KEY).slices;
+    if (request->weights.relative_query.weight != NULL)
+        slots += attn_projection_of(&request->weights, dims, PROJECT_RELATIVE_QUERY).slices;
     return slots;
 }
 
@@ -175,12 +179,22 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
 {
     const attn_options *options = &request->options;
     double flops = 100 + (options->softcap > 0 ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0) +
-                   (attn_has_distance_bias(options) ? 30 : 0);
+                   (attn_has_distance_bias(options) ? 30 : 0) + (attn_relative_table(request) != NULL ? 100 : 0);
     if (options->dropout > 0)
         flops += 400;
     if (attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED))
         flops += 400;
     return flops;
+}
+
+/* The numbers of the tables of relative positions that a layer makes. */
+static double relative_table_numbers(const attn_plan *plan)
+{
+    const attn_dims *d = &plan->dims;
+    const double rows = (double)attn_relative_rows_of(&plan->request, attn_mask_of(plan)).count;
+    return rows * (double)d->d_k *
+           ((plan->request.weights.relative_key.weight != NULL ? (double)d->kv_heads : 0) +
+            (plan->request.weights.relative_query.weight != NULL ? (double)d->heads : 0));
 }
 
 /*
@@ -215,6 +229,10 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->attention = starts             ? attn_starts_flops(plan)
                    : has_feature_maps ? attn_feature_maps_flops(plan)
                                       : plan->pairs * (2 * (d_k + d_v) + 8);
+    f->attention += product_flops(attn_relative_numbers(plan), d_k, 1);
+    if (request->options.relative_position.embedding != NULL)
+        f->projections += product_flops(relative_table_numbers(plan),
+                                        (double)request->options.relative_position.embedding->shape[1], 1);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_attended);
     if (attn_has_feed_forward(d)) {
@@ -271,7 +289,7 @@ static void weigh_memory(attn_plan *plan)
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_count(plan);
     numbers += attn_feed_forward_numbers(request, d);
-    numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan));
+    numbers += attn_distance_bias_count(&request->options, attn_mask_of(plan)) + (size_t)relative_table_numbers(plan);
     struct attn_heads_job job = attn_describe_job(plan);
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
         job.map[which].data = attn_wants(&request->options, attn_step_of_map(which)) ? plan : NULL;
@@ -283,11 +301,12 @@ static void weigh_memory(attn_plan *plan)
     const struct attn_bytes bytes = starts             ? attn_starts_bytes(&job)
                                     : has_feature_maps ? attn_feature_maps_bytes(plan)
                                                        : attn_heads_bytes(&job);
-    plan->scratch_bytes = bytes.scratch + attn_qk_scratch_bytes(plan);
+    const struct attn_bytes relative = attn_relative_bytes(plan);
+    plan->scratch_bytes = bytes.scratch + relative.scratch + attn_qk_scratch_bytes(plan);
     if (request->is_layer)
         plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
     plan->working_bytes = numbers * element + attn_experts_bytes(request, d) + attn_contribution_bytes(plan) +
-                          bytes.shared + attn_qk_bytes(plan) +
+                          bytes.shared + relative.shared + attn_qk_bytes(plan) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
@@ -340,6 +359,7 @@ static bool check_work(const attn_request *request, const attn_plan *plan, struc
         numbers += mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
     numbers += attn_experts_numbers(request, &plan->dims);
+    numbers += attn_relative_numbers(plan) + relative_table_numbers(plan);
     if (numbers > (double)ATTN_NUMBERS_MAX)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
     return true;
@@ -385,7 +405,8 @@ attn_status attn_plan_make_named(const attn_request *request, attn_namer *names,
     const attn_mechanism *mechanism = &options->mechanism;
     const bool has_no_scale =
         attn_start_of(&request->inputs) != NULL || (mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised);
-    plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)plan->dims.d_k);
+    const double terms = 1 + (double)attn_has_relative_key(request) + (double)attn_has_relative_query(request);
+    plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)plan->dims.d_k * terms);
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))
         return attn_fail_stopped(err);

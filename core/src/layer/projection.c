@@ -49,9 +49,15 @@ static attn_projection fused_grouped(const attn_weights *weights, const attn_dim
     return fused(weights, dims, dims->kv_heads, dims->d_k, role == PROJECT_K ? queries : queries + dims->d_k, group);
 }
 
+/* The features of a token that a weight of rank 2 or 3 takes. */
+static size_t inner_of(const attn_affine *affine, attn_layout layout)
+{
+    return affine->weight->shape[affine->weight->rank - (layout == ATTN_LAYOUT_IN_OUT ? 2 : 1)];
+}
+
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role)
 {
-    if (weights->qkv.weight != NULL && role != PROJECT_GATE)
+    if (weights->qkv.weight != NULL && role <= PROJECT_V)
         return weights->qkv_order == ATTN_QKV_STACKED ? fused_stacked(weights, dims, role)
                                                       : fused_grouped(weights, dims, role);
     switch (role) {
@@ -61,6 +67,12 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
         return separate(&weights->key, weights->layout, dims->kv_heads, dims->d_key, dims->d_k);
     case PROJECT_GATE:
         return separate(&weights->gate, weights->layout, dims->heads, dims->d_query, dims->d_gate);
+    case PROJECT_RELATIVE_KEY:
+        return separate(&weights->relative_key, weights->layout, dims->kv_heads,
+                        inner_of(&weights->relative_key, weights->layout), dims->d_k);
+    case PROJECT_RELATIVE_QUERY:
+        return separate(&weights->relative_query, weights->layout, dims->heads,
+                        inner_of(&weights->relative_query, weights->layout), dims->d_k);
     case PROJECT_V:
         break;
     }
@@ -91,8 +103,10 @@ attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout
 size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype compute)
 {
     const attn_feed_forward_weights *network = &weights->feed_forward;
-    const attn_affine *const all[] = {&weights->query, &weights->key, &weights->value, &weights->qkv, &weights->output,
-                                      &weights->gate,  &network->up,  &network->gate,  &network->down};
+    const attn_affine *const all[] = {&weights->query,        &weights->key,           &weights->value,
+                                      &weights->qkv,          &weights->output,        &weights->gate,
+                                      &network->up,           &network->gate,          &network->down,
+                                      &weights->relative_key, &weights->relative_query};
     size_t inner = 0;
     for (size_t n = 0; n < sizeof all / sizeof *all; n++)
         inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, all[n]->weight));

@@ -9,7 +9,7 @@
 
 #include "gemm/gemm.h"
 
-typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
+typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE, PROJECT_RELATIVE_KEY, PROJECT_RELATIVE_QUERY } attn_role;
 
 /*
  * The slices of a role. Each has the same number of columns; slice s gives columns s * columns … of the projected

@@ -17,13 +17,19 @@ static void run_products(struct layer_run *run)
 }
 
 /* The slices of one projection, from tokens (batch, len, inner) to y (batch, len, width). */
-static void add_projection(struct layer_run *run, const attn_projection *projection, const char *x, size_t len, char *y)
+static void add_batch(struct layer_run *run, const attn_projection *projection, const char *x, size_t batch, size_t len,
+                      char *y)
 {
-    const struct attn_product tokens = {.x = x, .y = y, .batch = run->plan->dims.batch, .rows = len};
+    const struct attn_product tokens = {.x = x, .y = y, .batch = batch, .rows = len};
     const attn_kernel *kernel = run->plan->compute == ATTN_F32 ? run->runtime->kernel : NULL;
     attn_projection_products(projection, run->request->weights.layout, run->element, kernel, &tokens,
                              run->products + run->product_count);
     run->product_count += projection->slices;
+}
+
+static void add_projection(struct layer_run *run, const attn_projection *projection, const char *x, size_t len, char *y)
+{
+    add_batch(run, projection, x, run->plan->dims.batch, len, y);
 }
 
 /* The pre-norm applies to the query, and to keys and values that default to it. Given ones stay as they are. */
@@ -90,6 +96,24 @@ static attn_status add_fused(struct layer_run *run, const attn_projection to[])
     return ATTN_OK;
 }
 
+/* A table of relative positions: the rows of the embedding that are in use, by the weight of the role. */
+static bool add_relative(struct layer_run *run, attn_role role, char **table)
+{
+    const struct attn_relative_rows rows = attn_relative_rows_of(run->request, attn_mask_of(run->plan));
+    const attn_projection to = attn_projection_of(&run->request->weights, &run->plan->dims, role);
+    const char *embedding = run->request->options.relative_position.embedding->data;
+    *table = layer_take(run, rows.count * to.slices * to.columns);
+    if (*table != NULL)
+        add_batch(run, &to, embedding + rows.first * to.inner * run->element, 1, rows.count, *table);
+    return *table != NULL;
+}
+
+static bool add_relatives(struct layer_run *run)
+{
+    return (!attn_has_relative_key(run->request) || add_relative(run, PROJECT_RELATIVE_KEY, &run->relative_key)) &&
+           (!attn_has_relative_query(run->request) || add_relative(run, PROJECT_RELATIVE_QUERY, &run->relative_query));
+}
+
 static attn_status project(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
@@ -108,6 +132,8 @@ static attn_status project(struct layer_run *run)
         attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
         add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
     }
+    if (!add_relatives(run))
+        return attn_fail_no_memory(run->err);
     run_products(run);
     return ATTN_OK;
 }
@@ -164,6 +190,19 @@ static attn_status make_distance_bias(struct layer_run *run)
     return ATTN_OK;
 }
 
+/* The tables of attention are given; those of a layer were projected. */
+static attn_status make_relative(struct layer_run *run)
+{
+    const attn_relative_position *own = &run->request->options.relative_position;
+    const size_t first = attn_relative_rows_of(run->request, attn_mask_of(run->plan)).first;
+    const char *key = run->relative_key, *query = run->relative_query;
+    if (own->key != NULL)
+        key = (const char *)own->key->data + first * own->key->shape[1] * run->element;
+    if (own->query != NULL)
+        query = (const char *)own->query->data + first * own->query->shape[1] * run->element;
+    return attn_relative_run(run->plan, key, query, run->runtime, run->arena, &run->job, run->err);
+}
+
 /* Whether the heads write the output where the caller wants it, because nothing comes after them. */
 static bool heads_write_output(const struct layer_run *run)
 {
@@ -187,7 +226,8 @@ static attn_status prepare_job(struct layer_run *run)
     if (run->context == NULL)
         return attn_fail_no_memory(run->err);
     attn_status status = attn_layer_take_maps(run);
-    return status == ATTN_OK ? make_distance_bias(run) : status;
+    status = status == ATTN_OK ? make_distance_bias(run) : status;
+    return status == ATTN_OK ? make_relative(run) : status;
 }
 
 static attn_status run_heads(struct layer_run *run)

@@ -19,9 +19,10 @@ struct layer_run {
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     struct attn_operand present_k, present_v;
-    char *context;      /* of the heads, in the layout of job.context */
-    char *scaled;       /* context times head_scale, in the same layout; context without head_scale */
-    char *gate, *gated; /* gated is scaled without a gate */
+    char *relative_key, *relative_query; /* tables of relative positions, from the first row in use; NULL: none */
+    char *context;                       /* of the heads, in the layout of job.context */
+    char *scaled;                        /* context times head_scale, in the same layout; context without head_scale */
+    char *gate, *gated;                  /* gated is scaled without a gate */
     char *projected, *summed, *output;
     char *attended;       /* with a feed-forward network: the output before it */
     const char *ff_input; /* what it reads, after a pre-norm */

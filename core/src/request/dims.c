@@ -215,8 +215,8 @@ static bool check_bias(const attn_tensor *bias, const char *field, attn_dtype co
 }
 
 /* Features per head of a projection, from its weight. heads is the known count; 0: the count of a rank-3 weight. */
-static bool read_projection(const attn_affine *affine, const char *name, const attn_request *request, size_t d_in,
-                            size_t heads, size_t *d_head, struct attn_check *check)
+static bool read_projection(const attn_affine *affine, const char *name, const attn_request *request, const char *input,
+                            size_t d_in, size_t heads, size_t *d_head, struct attn_check *check)
 {
     char field[64], bias_field[64];
     size_t own_heads = 0, in = 0, out = 0;
@@ -229,7 +229,7 @@ static bool read_projection(const attn_affine *affine, const char *name, const a
     if (!read_weight(affine->weight, field, layout, request->options.compute, &own_heads, &in, &out, check))
         return false;
     if (in != d_in)
-        return fail_weight(check, field, affine->weight, layout, d_in, "inputs.%s has %zu features", name, d_in);
+        return fail_weight(check, field, affine->weight, layout, d_in, "%s has %zu features", input, d_in);
     if (own_heads != 0 && own_heads != heads)
         return attn_refuse(check, ATTN_ERR_SHAPE, field, "the weight of %s has %zu heads, %zu expected", name,
                            own_heads, heads);
@@ -246,9 +246,11 @@ static bool read_separate_dims(const attn_request *request, attn_dims *dims, str
     size_t d_key = 0;
     if (attn_affine_is_given(&weights->qkv))
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.qkv.weight", "weights.qkv has a bias but no weight");
-    if (!read_projection(&weights->query, "query", request, dims->d_query, dims->heads, &dims->d_k, check) ||
-        !read_projection(&weights->key, "key", request, dims->d_key, dims->kv_heads, &d_key, check) ||
-        !read_projection(&weights->value, "value", request, dims->d_value, dims->kv_heads, &dims->d_v, check))
+    if (!read_projection(&weights->query, "query", request, "inputs.query", dims->d_query, dims->heads, &dims->d_k,
+                         check) ||
+        !read_projection(&weights->key, "key", request, "inputs.key", dims->d_key, dims->kv_heads, &d_key, check) ||
+        !read_projection(&weights->value, "value", request, "inputs.value", dims->d_value, dims->kv_heads, &dims->d_v,
+                         check))
         return false;
     if (d_key != dims->d_k)
         return attn_refuse_shape(check, "weights.key.weight", weights->key.weight, NULL,
@@ -339,13 +341,37 @@ static bool read_gate_dims(const attn_request *request, attn_dims *dims, struct 
         return true;
     if (gate->weight == NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.gate.weight", "weights.gate has a bias but no weight");
-    if (!read_projection(gate, "gate", request, dims->d_query, dims->heads, &features, check))
+    if (!read_projection(gate, "gate", request, "inputs.query", dims->d_query, dims->heads, &features, check))
         return false;
     if (features != 1 && features != dims->d_v)
         return attn_refuse(check, ATTN_ERR_SHAPE, "weights.gate.weight",
                            "the weight of gate gives %zu features a head, expected %zu (d_v), or 1", features,
                            dims->d_v);
     dims->d_gate = features;
+    return true;
+}
+
+/* The weights that make tables of relative positions from their embedding. */
+static bool read_relative_dims(const attn_request *request, const attn_dims *dims, struct attn_check *check)
+{
+    static const char *const input = "options.relative_position.embedding";
+    const attn_tensor *embedding = request->options.relative_position.embedding;
+    const attn_affine *const affine[] = {&request->weights.relative_key, &request->weights.relative_query};
+    static const char *const name[] = {"relative_key", "relative_query"};
+    const size_t heads[] = {dims->kv_heads, dims->heads};
+    for (int n = 0; n < 2; n++) {
+        size_t d = dims->d_k;
+        if (!attn_affine_is_given(affine[n]))
+            continue;
+        if (embedding == NULL || embedding->rank != 2)
+            return attn_refuse(check, ATTN_ERR_FIELD, input, "weights.%s needs @, of shape [rows, features]", name[n]);
+        if (!read_projection(affine[n], name[n], request, input, embedding->shape[1], heads[n], &d, check))
+            return false;
+        if (d != dims->d_k)
+            return attn_refuse(check, ATTN_ERR_SHAPE,
+                               n == 0 ? "weights.relative_key.weight" : "weights.relative_query.weight",
+                               "the weight of %s gives %zu features a head, expected %zu (d_k)", name[n], d, dims->d_k);
+    }
     return true;
 }
 
@@ -457,7 +483,7 @@ static bool read_layer_dims(const attn_request *request, attn_dims *dims, struct
            (weights->qkv.weight != NULL ? read_fused_dims(request, dims, check)
                                         : read_separate_dims(request, dims, check)) &&
            read_output_dims(request, dims, check) && read_gate_dims(request, dims, check) &&
-           read_feed_forward_dims(request, dims, check);
+           read_relative_dims(request, dims, check) && read_feed_forward_dims(request, dims, check);
 }
 
 bool attn_dims_read(const attn_request *request, attn_dims *dims, struct attn_check *check)

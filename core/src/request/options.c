@@ -143,6 +143,7 @@ static bool check_attention_options(const attn_request *request, struct attn_che
         attn_affine_is_given(&w->query) || attn_affine_is_given(&w->key) || attn_affine_is_given(&w->value) ||
         attn_affine_is_given(&w->qkv) || attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
         attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate) ||
+        attn_affine_is_given(&w->relative_key) || attn_affine_is_given(&w->relative_query) ||
         attn_affine_is_given(&w->branch_norm) || attn_feed_forward_is_given(&w->feed_forward);
     const struct refused refused[] = {
         {has_weights, "weights", "~ belong to multi-head attention"},
@@ -283,6 +284,7 @@ static bool check_companions(const attn_request *request, struct attn_check *che
         {options->alibi, "options.alibi", "alibi belongs to mechanism softmax"},
         {options->alibi_slopes != NULL, "options.alibi_slopes", "alibi belongs to mechanism softmax"},
         {options->relative_bias.table != NULL, "options.relative_bias", NULL},
+        {attn_relative_table(request) != NULL, "options.relative_position", NULL},
         {request->masks.bias != NULL, "masks.bias", "a bias belongs to mechanism softmax; use attend"},
     };
     return refuse_steps(request, steps, "belongs to mechanism softmax", check) &&
@@ -330,6 +332,7 @@ static bool refuse_for_both(const attn_request *request, struct attn_check *chec
     const struct refused refused[] = {
         {options->rope.layout != ATTN_ROPE_NONE, "options.rope", NULL},
         {options->qk_norm != ATTN_NORM_NONE, "options.qk_norm", NULL},
+        {attn_relative_table(request) != NULL, "options.relative_position", NULL},
         {options->mechanism.type != ATTN_SOFTMAX, "options.mechanism", NULL},
     };
     return refuse_given(refused, sizeof refused / sizeof *refused,
@@ -402,7 +405,8 @@ bool attn_options_check(const attn_request *request, attn_plan *plan, struct att
     return (request->is_layer ? check_layer_options(request, dims, check) : check_attention_options(request, check)) &&
            check_start(request, check) && check_bf16(request, check) && attn_feed_forward_check(request, dims, check) &&
            attn_qk_check(request, dims, check) && attn_rope_check(request, plan, check) &&
-           check_mechanism(request, dims, check) && check_wanted(request, check) &&
+           attn_relative_check(request, dims, check) && check_mechanism(request, dims, check) &&
+           check_wanted(request, check) &&
            check_selection(&options->heads, "options.heads", dims->heads, &pace, &plan->selected_heads, check) &&
            check_selection(&options->queries, "options.queries", dims->q_len, &pace, &plan->selected_queries, check) &&
            check_selection(&options->keys, "options.keys", dims->kv_len, &pace, &plan->selected_keys, check);

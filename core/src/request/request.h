@@ -67,6 +67,26 @@ static inline bool attn_qk_is_changed(const attn_options *options)
     return options->rope.layout != ATTN_ROPE_NONE || options->qk_norm != ATTN_NORM_NONE;
 }
 
+/* Whether the score has a term of the table of keys, or of that of queries, of relative positions. */
+static inline bool attn_has_relative_key(const attn_request *request)
+{
+    return request->options.relative_position.key != NULL || request->weights.relative_key.weight != NULL;
+}
+
+static inline bool attn_has_relative_query(const attn_request *request)
+{
+    return request->options.relative_position.query != NULL || request->weights.relative_query.weight != NULL;
+}
+
+/* A tensor with the rows of the tables. NULL: no score has such a term. */
+static inline const attn_tensor *attn_relative_table(const attn_request *request)
+{
+    const attn_relative_position *own = &request->options.relative_position;
+    if (own->key != NULL || own->query != NULL)
+        return own->key != NULL ? own->key : own->query;
+    return attn_has_relative_key(request) || attn_has_relative_query(request) ? own->embedding : NULL;
+}
+
 /* ---- dimensions ---- */
 
 /*
@@ -134,6 +154,8 @@ ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const 
 ATTN_MUST_CHECK bool attn_experts_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_check_eps(double eps, const char *field, struct attn_check *check);
+/* relative.c: relative_position. */
+ATTN_MUST_CHECK bool attn_relative_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 /* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
 ATTN_MUST_CHECK bool attn_rope_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
 /* bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */

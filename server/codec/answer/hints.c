@@ -19,8 +19,10 @@ struct answered {
 static bool has_positions_in_scores(const struct envelope *envelope, const attn_plan *plan)
 {
     const attn_options *options = &envelope->request.options;
+    const attn_relative_position *position = &options->relative_position;
     return plan->mask.has_positions || options->alibi || options->alibi_slopes != NULL ||
-           options->relative_bias.table != NULL;
+           options->relative_bias.table != NULL || position->key != NULL || position->query != NULL ||
+           position->embedding != NULL;
 }
 
 /* Without given positions, rope counts from the length of the cache, but masks and biases from the causal offset. */
@@ -39,7 +41,7 @@ static bool hint_rope(const struct answered *answered, char message[MESSAGE_MAX]
             continue;
         snprintf(message, MESSAGE_MAX,
                  "rope turns the first query as position %lld (past_len), and causal masks, windows, alibi and "
-                 "relative_bias count it as position %lld: give rope.positions if both should count alike",
+                 "relative positions count it as position %lld: give rope.positions if both should count alike",
                  turned_from, seen_from);
         return true;
     }

@@ -140,7 +140,9 @@ static void write_mask(const attn_masks *masks, const attn_plan *plan, bool has_
 
 static bool has_distance_bias(const attn_options *options)
 {
-    return options->alibi || options->alibi_slopes || options->relative_bias.table;
+    const attn_relative_position *position = &options->relative_position;
+    return options->alibi || options->alibi_slopes || options->relative_bias.table || position->key ||
+           position->query || position->embedding;
 }
 
 /* Slopes that the request gave are not repeated in the answer. */
@@ -161,6 +163,20 @@ static void write_distance_bias(const attn_options *options, size_t heads, bool 
                       relative->table->shape[0], relative->bidirectional ? "true" : "false",
                       (long long)relative->max_distance);
     }
+}
+
+static void write_relative_position(const attn_relative_position *own, bool *is_first, struct chunks *out)
+{
+    const attn_tensor *table = own->key ? own->key : own->query ? own->query : own->embedding;
+    if (!table)
+        return;
+    answer_begin_member(out, is_first, "relative_position");
+    chunks_format(out, "{\"num_rows\":%zu", table->shape[0]);
+    if (own->buckets > 0)
+        chunks_format(out, ",\"buckets\":%lld", (long long)own->buckets);
+    if (own->max_distance > 0)
+        chunks_format(out, ",\"max_distance\":%lld", (long long)own->max_distance);
+    chunks_text(out, "}");
 }
 
 static void write_dropout(const struct envelope *envelope, struct chunks *out)
@@ -368,6 +384,7 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     write_profile(envelope, &is_first, out);
     write_mask(&envelope->request.masks, plan, has_distance_bias(options), &is_first, out);
     write_distance_bias(options, plan->dims.heads, &is_first, out);
+    write_relative_position(&options->relative_position, &is_first, out);
     if (options->softcap > 0) {
         answer_begin_member(out, &is_first, "softcap");
         answer_write_number(out, options->softcap);

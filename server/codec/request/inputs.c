@@ -80,6 +80,8 @@ static const struct member weights_members[] = {
     {"query_norm", decode_affine, offsetof(attn_weights, query_norm), MEMBER_ALWAYS},
     {"key_norm", decode_affine, offsetof(attn_weights, key_norm), MEMBER_ALWAYS},
     {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
+    {"relative_key", decode_linear, offsetof(attn_weights, relative_key), MEMBER_ALWAYS},
+    {"relative_query", decode_linear, offsetof(attn_weights, relative_query), MEMBER_ALWAYS},
     {"feed_forward", decode_feed_forward_weights, offsetof(attn_weights, feed_forward), MEMBER_ALWAYS},
     {"branch_norm", decode_affine, offsetof(attn_weights, branch_norm), MEMBER_OF_MODELS},
 };

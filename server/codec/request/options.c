@@ -106,6 +106,30 @@ static attn_status decode_relative_bias(struct reading *reading, const struct no
     return reading->status;
 }
 
+/* int64_t */
+static attn_status decode_buckets(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_integer(reading, node, 2, INT64_MAX, to);
+}
+
+/* attn_relative_position */
+static attn_status decode_relative_position(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"key", decode_tensor, offsetof(attn_relative_position, key), MEMBER_ALWAYS},
+        {"query", decode_tensor, offsetof(attn_relative_position, query), MEMBER_ALWAYS},
+        {"embedding", decode_tensor, offsetof(attn_relative_position, embedding), MEMBER_ALWAYS},
+        {"buckets", decode_buckets, offsetof(attn_relative_position, buckets), MEMBER_ALWAYS},
+        {"max_distance", decode_max_distance, offsetof(attn_relative_position, max_distance), MEMBER_ALWAYS},
+    };
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    const attn_relative_position *own = to;
+    if (!own->key && !own->query && !own->embedding)
+        return node_fail(reading, node, ATTN_ERR_FIELD,
+                         "has no table: \"key\" or \"query\", or \"embedding\" of a layer");
+    return reading->status;
+}
+
 /* double from 0 to 1 */
 static attn_status decode_probability(struct reading *reading, const struct node *node, void *to)
 {
@@ -359,6 +383,7 @@ static const struct member options_members[] = {
     {"view", decode_view, 0, MEMBER_ALWAYS},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
+    {"relative_position", decode_relative_position, OPTION(relative_position), MEMBER_ALWAYS},
     {"cache", decode_cache, offsetof(struct envelope, cache), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
     {"head_scale", decode_tensor, OPTION(head_scale), MEMBER_ALWAYS},

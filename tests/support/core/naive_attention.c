@@ -91,7 +91,8 @@ static void measure(const attn_request *request, naive_result *r)
     r->d_v = features(input_value(request), r->kv_heads);
     r->softcap = options->softcap;
     bool has_no_scale = options->mechanism.type == ATTN_LINEAR && !options->mechanism.is_unnormalised;
-    r->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)r->d_k);
+    const int terms = 1 + (options->relative_position.key != NULL) + (options->relative_position.query != NULL);
+    r->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)r->d_k * terms);
 }
 
 /* (batch, heads, len, width), cut out of an input of any rank. */

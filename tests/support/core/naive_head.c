@@ -63,6 +63,29 @@ static bool key_has_row(const head *a, size_t j)
     return false;
 }
 
+/* What relative positions add to the score; adds the sizes of its terms to *terms. */
+static long double relative_terms(const head *a, size_t i, size_t j, double distance, double *terms)
+{
+    const attn_relative_position *own = &a->request->options.relative_position;
+    const size_t d_k = a->r->d_k, kv_head = a->h / (a->r->heads / a->r->kv_heads);
+    long double sum = 0;
+    for (size_t d = 0; d < d_k; d++) {
+        if (own->key != NULL) {
+            const size_t row = naive_relative_row(own, own->key->shape[0], distance);
+            const double term = a->q[i * d_k + d] * naive_read(own->key, 0, 0, row, kv_head * d_k + d);
+            sum += term;
+            *terms += fabs(term);
+        }
+        if (own->query != NULL) {
+            const size_t row = naive_relative_row(own, own->query->shape[0], distance);
+            const double term = a->k[j * d_k + d] * naive_read(own->query, 0, 0, row, a->h * d_k + d);
+            sum += term;
+            *terms += fabs(term);
+        }
+    }
+    return sum;
+}
+
 static void score(const head *a, size_t i, size_t j)
 {
     naive_result *r = a->r;
@@ -75,6 +98,8 @@ static void score(const head *a, size_t i, size_t j)
         sum += term;
         terms += fabs(term);
     }
+    double distance = (double)j - (double)i - naive_offset(&a->request->masks, r->q_len, r->kv_len, a->b);
+    sum += relative_terms(a, i, j, distance, &terms);
     r->step[ATTN_STEP_SCORES][at] = (double)sum;
     r->terms[ATTN_STEP_SCORES][at] = terms;
     double scaled = (double)sum * r->scale;
@@ -82,7 +107,6 @@ static void score(const head *a, size_t i, size_t j)
         scaled = options->softcap * tanh(scaled / options->softcap);
     r->step[ATTN_STEP_SCALED][at] = scaled;
     const attn_tensor *bias = a->request->masks.bias;
-    double distance = (double)j - (double)i - naive_offset(&a->request->masks, r->q_len, r->kv_len, a->b);
     r->step[ATTN_STEP_MASKED][at] = scaled + naive_position_bias(options, distance, r->heads, a->h) +
                                     (bias != NULL ? naive_read(bias, a->b, a->h, i, j) : 0);
 }

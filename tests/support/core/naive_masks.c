@@ -154,3 +154,14 @@ double naive_position_bias(const attn_options *options, double distance, size_t 
         bias += naive_read(options->relative_bias.table, 0, 0, t5_bucket(&options->relative_bias, distance), h);
     return bias;
 }
+
+/* DeBERTa's row of a distance (key - query). */
+size_t naive_relative_row(const attn_relative_position *relative, size_t rows, double distance)
+{
+    const double half = (double)(rows / 2), exact = floor((double)relative->buckets / 2);
+    double away = fabs(distance);
+    /* Slightly rounded down, so that a distance that is exactly a power falls into the row that ends there. */
+    if (relative->buckets > 0 && away > exact)
+        away = exact + ceil(log(away / exact) / log(((double)relative->max_distance - 1) / exact) * (exact - 1) - 1e-6);
+    return (size_t)(distance <= 0 ? fmin(half + away, 2 * half - 1) : fmax(half - away, 0));
+}

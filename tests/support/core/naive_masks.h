@@ -15,6 +15,9 @@ bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b
 /* The bias of ALiBi and the relative bias of options for a distance (key - query, in positions). */
 double naive_position_bias(const attn_options *options, double distance, size_t heads, size_t h);
 
+/* The row of that distance in tables of relative positions. */
+size_t naive_relative_row(const attn_relative_position *relative, size_t rows, double distance);
+
 /* The offset of item b: query i has position i + offset. */
 double naive_offset(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b);
 

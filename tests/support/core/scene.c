@@ -210,6 +210,32 @@ void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_act
                                                                       .residual = true};
 }
 
+/* A layer has weights of both kinds in its own layout, of attention the tables are given. */
+static void add_relative_position(test_scene *scene, const scene_size *n, unsigned variant)
+{
+    enum { ROWS = 40, WIDTH = 6 };
+    attn_weights *weights = &scene->request.weights;
+    attn_relative_position *own = &scene->request.options.relative_position;
+    const size_t of_keys = n->kv_heads * n->d_k, of_queries = n->heads * n->d_k;
+    const bool is_in_out = weights->layout == ATTN_LAYOUT_IN_OUT;
+    if ((variant & 1) == 0)
+        *own = (attn_relative_position){.buckets = ROWS / 2, .max_distance = 300};
+    if (scene->request.is_layer)
+        own->embedding = scene_normal(scene, 1, SHAPE(ROWS, WIDTH));
+    if ((variant & 32) != 0 && scene->request.is_layer)
+        weights->relative_key.weight =
+            scene_normal(scene, 0.4, SHAPE(is_in_out ? WIDTH : of_keys, is_in_out ? of_keys : WIDTH));
+    else if ((variant & 32) != 0)
+        own->key = scene_normal(scene, 1, SHAPE(ROWS, of_keys));
+    if ((variant & 64) != 0 && scene->request.is_layer) {
+        weights->relative_query.weight =
+            scene_normal(scene, 0.4, SHAPE(is_in_out ? WIDTH : of_queries, is_in_out ? of_queries : WIDTH));
+        weights->relative_query.bias = scene_normal(scene, 1, SHAPE(of_queries));
+    } else if ((variant & 64) != 0) {
+        own->query = scene_normal(scene, 1, SHAPE(ROWS, of_queries));
+    }
+}
+
 void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
 {
     attn_options *options = &scene->request.options;
@@ -222,6 +248,8 @@ void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
                                                       .max_distance = 40};
     if (variant & 16)
         options->sinks = scene_normal(scene, 2, SHAPE(n->heads));
+    if (variant & 96)
+        add_relative_position(scene, n, variant);
 }
 
 static attn_steps steps_that_starts_lack(const attn_inputs *inputs)

@@ -73,7 +73,7 @@ void scene_scale_heads(test_scene *scene, size_t heads);
 /* Norms, rotation, cache, factors of heads and gate of every kind in turn, for a scene of that size. */
 void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
 /* Adds, by the bits of variant: 1 ALiBi, 2 slopes of its own, 4 a relative bias in both directions or (8) one, 16
- * sinks. */
+ * sinks, 32 relative positions of keys, 64 those of queries. */
 void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);
 
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */

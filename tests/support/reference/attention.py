@@ -9,6 +9,7 @@ import itertools
 import math
 
 import network
+import relative
 import starts
 import turning
 from bounded import dot, dots, exp, hypot, log, near, parts, sqrt, tanh, times_log, total
@@ -42,6 +43,10 @@ def answer(endpoint, request, number=None):
         options = {**options, "norm": {"position": "post", **options["norm"]}}
     x = Inputs(request["inputs"], number)
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
+    if "relative_position" in options:
+        steps["relative"] = relative.RelativePosition(
+            options["relative_position"], weights, number,
+            lambda rows, linear: project(rows, linear, weights.get("layout") == "out_in"))
     steps["position"] = first_position(options.get("profile"), request["inputs"])
     if x.start != "query":
         starts.begin(steps, x)
@@ -443,7 +448,7 @@ def attend(steps, masks, options):
             rows = [[mask.allows(b, h, i, j) and not scores.hides(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
             seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
-                row = scores.row(b, h, i, [is_seen and any(allowed) for is_seen in seen])
+                row = scores.row(b, h, i, [is_seen and any(allowed) for is_seen in seen], offset)
                 biases = [(position.at(h, j - i - offset), mask.bias(b, h, i, j)) for j in range(kv_len)]
                 attend_row(flat, row, values, v.shape[3], allowed, biases, (*scaling, sinks[h], dropout))
                 if not any(allowed):
@@ -461,18 +466,24 @@ class Products:
     def __init__(self, steps):
         q, k = steps["q_rotated"], steps["k_rotated"]
         self.shape, self.kv_heads = (*q.shape[:3], k.shape[2]), k.shape[1]
-        self.scale = 1 / math.sqrt(q.shape[3])
+        self.relative = steps.get("relative")
+        self.scale = 1 / math.sqrt(q.shape[3] * (1 + len(self.relative.tables) if self.relative else 1))
         self.q_rows, self.k_rows = q.rows(q.shape[3]), k.rows(k.shape[3])
 
     def hides(self, *_):
         return False
 
-    def row(self, b, h, i, read):
+    def row(self, b, h, i, read, offset):
         _, heads, q_len, kv_len = self.shape
-        first = (b * self.kv_heads + h * self.kv_heads // heads) * kv_len
-        keys = self.k_rows[first:first + kv_len]
-        products = iter(dots(self.q_rows[(b * heads + h) * q_len + i], [key for key, is_read in zip(keys, read) if is_read]))
-        return [next(products) if is_read else -math.inf for is_read in read]
+        kv_head = h * self.kv_heads // heads
+        first = (b * self.kv_heads + kv_head) * kv_len
+        keys, query = self.k_rows[first:first + kv_len], self.q_rows[(b * heads + h) * q_len + i]
+        products = iter(dots(query, [key for key, is_read in zip(keys, read) if is_read]))
+        row = [next(products) if is_read else -math.inf for is_read in read]
+        if not self.relative:
+            return row
+        return [score + self.relative.at(query, keys[j], (h, kv_head), j - i - offset) if is_read else score
+                for j, (score, is_read) in enumerate(zip(row, read))]
 
 
 def attend_by_features(steps, mask, features):

@@ -36,7 +36,7 @@ class GivenScores:
     def hides(self, b, h, i, j):
         return parts(self.row_at(b, h, i)[j])[0] == -math.inf
 
-    def row(self, b, h, i, read):
+    def row(self, b, h, i, read, _offset):
         return [score if is_read and parts(score)[0] > -math.inf else -math.inf
                 for score, is_read in zip(self.row_at(b, h, i), read)]
 

@@ -47,7 +47,7 @@ static void try_biases(const scene_size *n, size_t mask, attn_dtype type, unsign
 START_TEST(every_bias_alone_meets_equation_1)
 {
     for (size_t s = 0; s < SIZES; s++)
-        for (unsigned bit = 0; bit < 5; bit++)
+        for (unsigned bit = 0; bit < 7; bit++)
             for (int type = ATTN_F32; type <= ATTN_F64; type++)
                 try_biases(&sizes[s], 0, (attn_dtype)type, 1u << bit);
 }
@@ -57,7 +57,7 @@ START_TEST(biases_meet_equation_1_behind_every_mask)
 {
     for (size_t c = 0; mask_case_at(c) != NULL; c++)
         for (size_t type = ATTN_F32 + c % one_in(2); type <= ATTN_F64; type += one_in(2))
-            try_biases(&sizes[c % SIZES], c, (attn_dtype)type, (unsigned)(7 * c + 17) % 32);
+            try_biases(&sizes[c % SIZES], c, (attn_dtype)type, (unsigned)(7 * c + 17) % 128);
 }
 END_TEST
 

@@ -33,7 +33,7 @@ static test_scene varied_scene(size_t variant)
     if (variant % 2 == 1)
         scene_turn(&scene, n, variant / 2);
     mask_case_at(variant)->apply(&scene, n);
-    scene_biases(&scene, n, (unsigned)(5 * variant) % 32);
+    scene_biases(&scene, n, (unsigned)(5 * variant) % 128);
     attn_steps every = scene_every_step(&scene.request);
     const attn_steps wants[] = {every, WANT(OUTPUT), WANT(OUTPUT) | WANT(ATTENTION_MEAN), every & ~WANT(ATTENTION)};
     options->want = wants[variant / 3 % 4];

@@ -57,8 +57,38 @@ START_TEST(a_distance_beyond_all_reason_has_the_last_bucket)
 }
 END_TEST
 
+/* Where rows of DeBERTa v3 begin: its code gives these for 256 buckets and distances up to 512. */
+START_TEST(rows_of_deberta_are_those_of_its_code)
+{
+    static const int64_t some[][2] = {{0, 256},   {1, 257},   {128, 384}, {129, 385}, {130, 386},
+                                      {150, 399}, {200, 425}, {300, 463}, {400, 489}, {505, 510},
+                                      {506, 511}, {511, 511}, {4000, 511}};
+    for (size_t n = 0; n < sizeof some / sizeof *some; n++)
+        ck_assert_int_eq((int64_t)attn_relative_row(-some[n][0], 512, 256, 512), some[n][1]);
+    for (int64_t away = 1; away < 600; away++) {
+        const size_t earlier = attn_relative_row(-away, 512, 256, 512), later = attn_relative_row(away, 512, 256, 512);
+        ck_assert_uint_eq(later, away < 512 ? 512 - earlier : 0);
+    }
+    for (int64_t distance = -40; distance < 40; distance++)
+        ck_assert_int_eq((int64_t)attn_relative_row(distance, 20, 0, 0), distance <= -10  ? 19
+                                                                         : distance >= 10 ? 0
+                                                                                          : 10 - distance);
+}
+END_TEST
+
+START_TEST(a_distance_beyond_all_reason_has_the_last_row)
+{
+    ck_assert_uint_eq(attn_relative_row((int64_t)1 << 41, 512, 256, 512), 0);
+    ck_assert_uint_eq(attn_relative_row(-((int64_t)1 << 41), 512, 256, 512), 511);
+    ck_assert_uint_eq(attn_relative_row(-((int64_t)1 << 41), 4, 2, INT64_MAX), 3);
+    ck_assert_uint_eq(attn_relative_row(-((int64_t)1 << 41), 2, 0, 0), 1);
+}
+END_TEST
+
 CHECK_MAIN("position_bias")
 {
+    tcase_add_test(tests, rows_of_deberta_are_those_of_its_code);
+    tcase_add_test(tests, a_distance_beyond_all_reason_has_the_last_row);
     tcase_add_test(tests, slopes_of_a_power_of_two_are_a_geometric_series);
     tcase_add_test(tests, slopes_of_other_counts_borrow_every_other_one_of_the_next_power);
     tcase_add_test(tests, buckets_of_t5_begin_where_they_should);

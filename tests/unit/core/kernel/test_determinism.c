@@ -51,7 +51,7 @@ static test_scene varied_scene_of(size_t variant, const scene_size *n)
     mask_case_at(variant % masks)->apply(&scene, n);
     scene.request.options.bf16_products = variant % 3 != 0 && variant % 4 > 1;
     if (variant % 3 != 1)
-        scene_biases(&scene, n, (unsigned)(11 * variant) % 32);
+        scene_biases(&scene, n, (unsigned)(11 * variant) % 128);
     return scene;
 }
 enum { VARIANTS = 84 };
