@@ -1,6 +1,6 @@
 /*
- * model.h: what stands before and behind the layers of a model: embeddings of tokens and of image patches, and the
- * prediction head.
+ * model.h: what stands before and behind the layers of a model: embeddings of tokens, of image patches and of audio, and
+ * the prediction head.
  *
  * A layer itself, with its feed-forward network, is an attn_request (plan.h). A caller embeds a sequence, runs the
  * layers one after the other, each on the output of the one before, and gives the last output to the head. All functions
@@ -89,6 +89,29 @@ typedef struct {
 ATTN_MUST_CHECK attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels,
                                                const attn_runtime *runtime, attn_arena *arena, attn_tensor *vectors,
                                                attn_error *err);
+
+/*
+ * Frames over time, each of so many channels, through a convolution of three frames and GELU:
+ *
+ *     y_t = gelu(b + W_0 x_(s t - 1) + W_1 x_(s t) + W_2 x_(s t + 1)),   t < ceil(n / s)
+ *
+ * x has n frames, and is 0 before the first and behind the last; s is the stride. Radford et al., "Robust Speech
+ * Recognition via Large-Scale Weak Supervision" (2022), section 2.2, has two: s = 1, then s = 2.
+ */
+typedef struct {
+    attn_dtype compute;
+    size_t stride; /* at least 1 */
+    attn_affine
+        kernel; /* out_in: weight (d, channels * 3), the frames of a channel side by side, bias (d); of the compute type */
+} attn_convolution;
+
+/*
+ * frames is (n, channels), of any strides and of the compute type. *vectors becomes (ceil(n / stride), d) in arena. The
+ * scratch memory stays taken. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_convolve(const attn_convolution *convolution, const attn_tensor *frames,
+                                          const attn_runtime *runtime, attn_arena *arena, attn_tensor *vectors,
+                                          attn_error *err);
 
 /* *output = norm(input), (rows, d), in arena. With no norm, *output is *input. */
 ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const attn_tensor *input,

@@ -22,8 +22,8 @@
  *              "ignored"}
  *              layers     how many; groups: how many of them have weights of their own, the others share them
  *              embedding  {"words", "scale", "dropped", "positions": {"table" or "sinusoidal", "first", "counts",
- *                         "last"}, "types", "norm", "projection", "patches"}; "last": positions are added behind the
- *                         projection; "dropped": the id of ESM's mask. patches {"kernel", "image", "leading",
+ *                         "last"}, "types", "norm", "projection", "patches", "audio"}; audio {"kernels": two
+ *                         convolutions, "mels"}; "last": positions are added behind the projection; "dropped": the id of ESM's mask. patches {"kernel", "image", "leading",
  *                         "registers"}: tokens before the patches, of which the registers, the last, have no positions
  *              norm       {"type", "eps", "weights"}; likewise every norm
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
@@ -83,11 +83,19 @@ struct model_embedding {
     struct model_norm norm;
     attn_tensor projection, projection_bias; /* (width, d), layout out_in */
     bool positions_last;                     /* positions are (rows, width), and are added behind the projection */
-    /* Of images instead of words: */
-    attn_tensor kernel, kernel_bias; /* (d, channels, patch, patch) */
+    /* Of images instead of words, or the first of two convolutions of audio (attn_convolution): */
+    attn_tensor kernel, kernel_bias; /* (d, channels, patch, patch), or (d, mels, 3) */
     attn_tensor leading;             /* (rows, d): class token, distillation token, registers */
     size_t image;                    /* height and width of an image in pixels */
+    /* Of audio: the second convolution, which halves the frames. A token is a position. data NULL: the model has no audio. */
+    attn_tensor second_kernel, second_bias; /* (d, d, 3) */
 };
+
+/* Frames of audio that the embedding takes, all of them; a token is two. */
+static inline size_t model_audio_frames(const struct model_embedding *embedding)
+{
+    return 2 * (embedding->positions.shape[0] - embedding->first);
+}
 
 struct model_block {
     const char *path; /* of its attention module: "bert.encoder.layer.0.attention" */

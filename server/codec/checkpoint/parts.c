@@ -324,6 +324,33 @@ static bool read_patches(struct model_reader *reader, const json_t *template, st
     return read_leading(reader, template, kernel->shape[0], &embedding->leading);
 }
 
+/* Whether tensors are a convolution of three frames, from so many channels to d. */
+static bool is_convolution(const attn_tensor *kernel, const attn_tensor *bias, size_t d, size_t channels)
+{
+    return kernel->data != NULL && kernel->rank == 3 && kernel->dtype <= ATTN_BF16 && kernel->shape[0] == d && d > 0 &&
+           kernel->shape[1] == channels && channels > 0 && kernel->shape[2] == 3 && is_vector(bias) &&
+           (bias->data == NULL || bias->shape[0] == d);
+}
+
+/* Two convolutions, of frames with so many mels. */
+static bool read_audio(struct model_reader *reader, const json_t *template, struct model_embedding *embedding)
+{
+    json_t *names = json_object_get(template, "kernels"), *first = json_array_get(names, 0),
+           *second = json_array_get(names, 1);
+    const attn_tensor *kernel = &embedding->kernel;
+    size_t mels;
+    if (!model_count(reader, template, "mels", WIDTH_MAX, 0, &mels) ||
+        !take_pair(reader, first, &embedding->kernel, &embedding->kernel_bias) ||
+        !take_pair(reader, second, &embedding->second_kernel, &embedding->second_bias))
+        return false;
+    if (kernel->data == NULL || embedding->second_kernel.data == NULL)
+        return fail_absent(reader, kernel->data == NULL ? first : second, ".weight");
+    if (!is_convolution(kernel, &embedding->kernel_bias, kernel->shape[0], mels))
+        return fail_shape(reader, first, kernel);
+    return is_convolution(&embedding->second_kernel, &embedding->second_bias, kernel->shape[0], kernel->shape[0]) ||
+           fail_shape(reader, second, &embedding->second_kernel);
+}
+
 /*
  * An image has a position for each patch and for each leading token, but not for the registers among these: their rows
  * become 0.
@@ -366,14 +393,17 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
                           size_t *width)
 {
     json_t *types = json_object_get(template, "types"), *words = json_object_get(template, "words");
-    const json_t *patches = json_object_get(template, "patches"), *positions = json_object_get(template, "positions");
+    const json_t *patches = json_object_get(template, "patches"), *audio = json_object_get(template, "audio"),
+                 *positions = json_object_get(template, "positions");
     *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
                                           .positions_last = json_is_true(json_object_get(positions, "last"))};
     const double dropped = model_number(reader, template, "dropped", -1);
     embedding->dropped_id = dropped >= 0 && dropped <= ID_MAX ? (int64_t)dropped : -1;
-    if (!(patches != NULL ? read_patches(reader, patches, embedding) : take_table(reader, words, 0, &embedding->words)))
+    if (!(patches != NULL ? read_patches(reader, patches, embedding)
+          : audio != NULL ? read_audio(reader, audio, embedding)
+                          : take_table(reader, words, 0, &embedding->words)))
         return false;
-    *width = patches != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
+    *width = embedding->kernel.data != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
     return (embedding->positions_last || read_positions(reader, positions, *width, embedding)) &&
            (patches == NULL || check_image(reader, patches, json_object_get(positions, "table"), embedding)) &&
            (types == NULL || take_table(reader, types, *width, &embedding->types)) &&

@@ -245,14 +245,15 @@ static const char *copy_text(const struct model_reader *reader, const json_t *te
     return attn_arena_copy_text(reader->arena, value, strlen(value));
 }
 
-/* The longest sequence: what the configuration says, and no more than there are positions. */
+/* The longest sequence of words: what the configuration says, and no more than there are positions. */
 static bool find_longest(struct model_builder *builder, const json_t *template)
 {
     struct checkpoint_model *model = builder->model;
     bool ok = model_count(&builder->reader, template, "longest", TOKENS_MAX, 0, &model->longest);
     for (size_t i = 0; i < model->stack_count; i++) {
         const struct model_embedding *embedding = &model->stacks[i].embedding;
-        const size_t rows = embedding->positions.data != NULL ? embedding->positions.shape[0] - embedding->first : 0;
+        const bool has_rows = embedding->positions.data != NULL && embedding->second_kernel.data == NULL;
+        const size_t rows = has_rows ? embedding->positions.shape[0] - embedding->first : 0;
         if (rows > 0 && (model->longest == 0 || rows < model->longest))
             model->longest = rows;
     }
@@ -398,7 +399,7 @@ static bool make_head(struct model_builder *builder, const json_t *table, const 
 {
     struct checkpoint_model *model = builder->model;
     struct model_reader *reader = &builder->reader;
-    const attn_tensor *words = &model->stacks[0].embedding.words;
+    const attn_tensor *words = &model->stacks[model->stack_count - 1].embedding.words;
     const char *architecture = words->data != NULL
                                    ? json_tree_word(json_array_get(json_object_get(reader->config, "architectures"), 0))
                                    : "ForImageClassification";

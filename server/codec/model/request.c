@@ -192,6 +192,12 @@ static attn_status decode_pixels(struct reading *reading, const struct node *nod
     return decode_batched(reading, node, 4, "(batch, channels, height, width)", inputs, &inputs->pixels);
 }
 
+static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    return decode_batched(reading, node, 3, "(mels, frames) or (batch, mels, frames)", inputs, &inputs->features);
+}
+
 static attn_status decode_embeddings(struct reading *reading, const struct node *node, void *to)
 {
     struct model_inputs *inputs = to;
@@ -199,26 +205,25 @@ static attn_status decode_embeddings(struct reading *reading, const struct node 
 }
 
 static const struct member input_members[] = {
-    {"text", decode_text_input, 0, MEMBER_ALWAYS},
-    {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
-    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},
-    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS},
-    {"pair", decode_pair, 0, MEMBER_ALWAYS},
-    {"target", decode_target, 0, MEMBER_OF_MAPS},
-    {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
+    {"text", decode_text_input, 0, MEMBER_ALWAYS},        {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
+    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},         {"features", decode_features, 0, MEMBER_OF_MAPS},
+    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS}, {"pair", decode_pair, 0, MEMBER_ALWAYS},
+    {"target", decode_target, 0, MEMBER_OF_MAPS},         {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
 };
 
 static const struct member_table input_table = {"inputs", input_members, ARRAY_LENGTH(input_members)};
 
 static attn_status check_inputs(struct reading *reading, const struct node *node, const struct model_inputs *inputs)
 {
-    const int given =
-        (inputs->text != NULL) + (inputs->ids != NULL) + (inputs->pixels != NULL) + (inputs->embeddings != NULL);
+    const int given = (inputs->text != NULL) + (inputs->ids != NULL) + (inputs->pixels != NULL) +
+                      (inputs->features != NULL) + (inputs->embeddings != NULL);
     const bool has_maps = reading->scopes >> MEMBER_OF_MAPS & 1;
     const struct node pair = node_member(node, "pair"), target_ids = node_member(node, "target_ids");
     if (given != 1)
         return node_fail(reading, node, ATTN_ERR_FIELD, "must have one of %s, and has %d",
-                         has_maps ? "\"text\", \"ids\", \"pixels\" and \"embeddings\"" : "\"text\" and \"ids\"", given);
+                         has_maps ? "\"text\", \"ids\", \"pixels\", \"features\" and \"embeddings\""
+                                  : "\"text\" and \"ids\"",
+                         given);
     if (pair.json != NULL && inputs->text == NULL)
         return node_fail(reading, &pair, ATTN_ERR_FIELD, "is a second segment of \"text\", which is not given");
     if (inputs->target != NULL && inputs->target_ids != NULL)

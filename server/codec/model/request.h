@@ -51,6 +51,7 @@ struct model_inputs {
     const struct text_span *text, *pair, *target;
     const struct model_ids *ids, *target_ids;
     const attn_tensor *pixels;     /* (batch, channels, height, width), of the compute type */
+    const attn_tensor *features;   /* of audio: (batch, mels, frames), of the compute type */
     const attn_tensor *embeddings; /* (batch, len, d), of the compute type */
 };
 

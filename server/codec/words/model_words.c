@@ -11,6 +11,7 @@ const struct foreign_word model_words[] = {
     {"text_pair", NULL, "inputs.pair", NULL},
     {"token_type_ids return_token_type_ids", NULL, "inputs.pair", "the text of the second segment"},
     {"pixel_values", NULL, "inputs.pixels", NULL},
+    {"input_features", NULL, "inputs.features", NULL},
     {"inputs_embeds", NULL, "inputs.embeddings", NULL},
     {"decoder_inputs_embeds", NULL, NULL, "a decoder takes inputs.target or inputs.target_ids"},
     {"input prompt sentence texts sentences instances", NULL, "inputs.text", "one text, or a list of texts"},

@@ -165,12 +165,12 @@ static struct port port_of_classes(const struct model_head *head)
     return (struct port){"CLASSES", "FP32", false, 2, {FREE, head->words}};
 }
 
-/* Texts need a tokenizer, and ids need embeddings of words. A model of images has neither. */
+/* Texts need a tokenizer, and ids need embeddings of words. A model of images or audio has neither. */
 static struct ports ports_of_whole(const struct model_version *version)
 {
     const struct model_stack *stack = &version->model.stacks[0];
     const size_t width = stack->blocks[0].facts.dims.d_query;
-    const bool has_texts = version->tokenizer != NULL, has_ids = stack->embedding.words.data != NULL;
+    const bool has_ids = stack->embedding.words.data != NULL, has_texts = version->tokenizer != NULL && has_ids;
     const struct port text = {"TEXT", "BYTES", true, 1, {FREE}}, ids = {"IDS", "INT64", true, 2, {FREE}};
     struct ports ports = {
         .outputs = {{"OUTPUT", "FP32", false, 3, {FREE, FREE, width}}, {"ATTENTION", "FP32", false, 5, {FREE}}}};

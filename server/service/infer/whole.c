@@ -31,12 +31,15 @@ static attn_status give_ids(struct call *call, const struct oip_model_inputs *wh
 /* The protocol's inputs are texts and ids. */
 static attn_status check_reads_words(const struct model_work *work)
 {
-    if (work->version->model.stacks[0].embedding.words.data != NULL)
+    const struct model_embedding *embedding = &work->version->model.stacks[0].embedding;
+    const bool is_audio = embedding->second_kernel.data != NULL;
+    if (embedding->words.data != NULL)
         return ATTN_OK;
     return attn_fail(work->call->err, ATTN_ERR_VALUE, "/inputs",
-                     "the model \"%s\" reads images, and has no input under /v2: POST /v1/models/%s/attention takes "
-                     "inputs.pixels",
-                     work->version->common.name, work->version->common.name);
+                     "the model \"%s\" reads %s, and has no input under /v2: POST /v1/models/%s/attention takes "
+                     "inputs.%s",
+                     work->version->common.name, is_audio ? "audio" : "images", work->version->common.name,
+                     is_audio ? "features" : "pixels");
 }
 
 /* The outputs that the model has besides its maps. */

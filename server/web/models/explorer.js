@@ -78,7 +78,7 @@ export function createModels(app) {
 
   async function ask(now) {
     const model = factsOf(now.model);
-    if (model?.kind === "image" || (model && model.state === "broken") || !model) return;
+    if (!model || model.state === "broken" || ["image", "audio"].includes(model.kind)) return;
     running?.abort();
     const { signal } = (running = new AbortController());
     texts.setAttribute("aria-busy", "true");
@@ -133,7 +133,7 @@ export function createModels(app) {
     if (!hasServer()) return t("models.noServer");
     if (isListed && facts.length === 0) return t("models.none");
     if (model?.state === "broken") return t("models.broken", { why: model.reason });
-    if (model?.kind === "image") return t("models.image", { name: model.name });
+    if (["image", "audio"].includes(model?.kind)) return t("models." + model.kind, { name: model.name });
     if (model?.kind === "encoder-decoder") return t("models.twoSided");
     return "";
   }

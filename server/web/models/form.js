@@ -78,7 +78,7 @@ export function createForm(app, { change, viewState }) {
     secondField.hidden = now.texts.length < 2;
     targetField.hidden = partField.hidden = !isTwo;
     twice.textContent = t(now.texts.length > 1 ? "models.one" : "models.two");
-    text.disabled = second.disabled = one?.kind === "image";
+    text.disabled = second.disabled = ["image", "audio"].includes(one?.kind);
   }
   return { element, twice, update };
 }

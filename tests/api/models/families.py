@@ -62,7 +62,7 @@ def models_of_images_are_refused_by_name(client, _):
 @check
 def whatever_a_model_says_it_returns_can_be_asked_for(client, _):
     for row in client.get("/v1/models").json()["models"]:
-        if row["state"] != "ready" or row["kind"] == "image":
+        if row["state"] != "ready" or row["kind"] in ("image", "audio"):
             continue
         inputs = {"ids": [1, 2, 3], **({"target_ids": [1, 2]} if row["kind"] == "encoder-decoder" else {})}
         words = {"words": "next"} if "word_scores" in row["returns"] else {}

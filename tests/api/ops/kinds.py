@@ -306,6 +306,24 @@ def encoders():
         yield kind, model
 
 
+def whisper(mels=5):
+    model = Model({"model_type": "whisper", "d_model": WIDTH, "encoder_layers": LAYERS, "decoder_layers": LAYERS,
+                   "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "num_mel_bins": mels,
+                   "max_target_positions": PLACES, "decoder_start_token_id": WORDS - 1, "eos_token_id": WORDS - 2})
+    model.add("model.decoder.embed_tokens.weight", WORDS, WIDTH)
+    for side, places in (("encoder", 6), ("decoder", PLACES)):
+        bart_layers(model, side, True)
+        model.add(f"model.{side}.embed_positions.weight", places, WIDTH)
+    for name, channels in (("conv1", mels), ("conv2", WIDTH)):
+        model.add(f"model.encoder.{name}.weight", WIDTH, channels, 3)
+        model.add(f"model.encoder.{name}.bias", WIDTH)
+    return model
+
+
+def listeners():
+    yield "whisper", whisper()
+
+
 def all_kinds():
-    for part in (decoders, others, translators, encoders):
+    for part in (decoders, others, translators, listeners, encoders):
         yield from part()

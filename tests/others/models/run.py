@@ -5,8 +5,8 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
 Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those with
-heads of classes in heads.tar.xz (record_heads.py), and mixtures of experts in experts.tar.xz (record_experts.py), which are
-unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
+heads of classes in heads.tar.xz (record_heads.py), mixtures of experts in experts.tar.xz (record_experts.py), and models of audio
+in audio.tar.xz (record_audio.py), which are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
 the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing.
 
 record.py recorded kinds.tar.xz with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of
@@ -91,7 +91,7 @@ def folders():
     """The models of this folder and of the archive, and those of the shared folder that are not here."""
     shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
-    archives = (unpacked(HERE / f"{name}.tar.xz") for name in ("kinds", "heads", "experts"))
+    archives = (unpacked(HERE / f"{name}.tar.xz") for name in ("kinds", "heads", "experts", "audio"))
     for parent in (HERE, *archives, shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
             found.setdefault(path.parent.name, path.parent)
@@ -105,7 +105,9 @@ def prepare(folder, to):
         return
     shapes = json.loads((folder / "cases.json").read_text())["tensors"]
     to.mkdir()
-    shutil.copy(folder / "config.json", to)
+    for file in ("config.json", "generation_config.json"):
+        if (folder / file).exists():
+            shutil.copy(folder / file, to)
     (to / "model.safetensors").write_bytes(tensor_file.write(made_weights.tensors(shapes)))
 
 
@@ -117,6 +119,9 @@ def inputs_of(case, folder):
     if "pixel_values" in case:
         pixels = read(folder / "inputs.safetensors")[case["pixel_values"]]
         return {"pixels": {"shape": pixels.shape, "data": pixels.numbers}}
+    if "input_features" in case:
+        features = read(folder / "inputs.safetensors")[case["input_features"]]
+        return {"features": {"shape": features.shape, "data": features.numbers}, "target_ids": case["decoder_input_ids"]}
     if "text" not in case and "batch" not in case:
         target = {"target_ids": case["decoder_input_ids"]} if "decoder_input_ids" in case else {}
         return {"ids": case["input_ids"], **target}
@@ -399,7 +404,7 @@ Models of each kind of `server/codec/checkpoint/architectures.json` with random 
 float64 with eager attention; it has no minicpm and nomic_bert, which `tests/others/models/references.py` computed in NumPy from their
 published descriptions. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within {STATES:g}. The
 last three columns are the largest differences. Models with a text about them are in `kinds.tar.xz`, `experts.tar.xz` and, with heads of
-classes, `heads.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short
+classes, `heads.tar.xz`, of audio `audio.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short
 configuration lacks members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |

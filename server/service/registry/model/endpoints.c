@@ -63,6 +63,8 @@ static void write_returns(const struct model_version *version, struct chunks *ou
 
 static const char *kind_of(const struct checkpoint_model *model)
 {
+    if (model->stacks[0].embedding.second_kernel.data != NULL)
+        return "audio";
     if (model->stack_count > 1)
         return "encoder-decoder";
     if (model->stacks[0].embedding.words.data == NULL)
@@ -106,9 +108,12 @@ static void write_facts(const struct model_version *version, struct chunks *out)
     if (last != first)
         chunks_format(out, ",\"decoder_heads\":%zu", last->blocks[0].facts.dims.heads);
     chunks_format(out, ",\"d_model\":%zu", dims->d_query);
-    write_count_or_null(out, "vocabulary", embedding->words.data != NULL ? embedding->words.shape[0] : 0);
+    const attn_tensor *words = &last->embedding.words;
+    write_count_or_null(out, "vocabulary", words->data != NULL ? words->shape[0] : 0);
     write_count_or_null(out, "longest", model->longest);
-    if (embedding->words.data == NULL)
+    if (embedding->second_kernel.data != NULL)
+        chunks_format(out, ",\"mels\":%zu,\"frames\":%zu", embedding->kernel.shape[1], model_audio_frames(embedding));
+    else if (embedding->words.data == NULL)
         chunks_format(out, ",\"image\":%zu", embedding->image);
     chunks_format(out, ",\"parameters\":%zu,\"dtype\":\"%s\",\"bytes\":%zu,\"tokenizer\":%s", model->parameters,
                   attn_dtype_name(first->blocks[0].facts.dtype), version->files.bytes + version->tokenizer_bytes,

@@ -88,13 +88,25 @@ static attn_status need_tokenizer(const struct making *making, const char *field
                      making->kind == MODEL_REQUEST_TOKENS ? "add its tokenizer.json to the folder" : "give inputs.ids");
 }
 
-static attn_status need_words(const struct making *making, const char *field)
+/* What the first stack reads. */
+enum reads { READS_WORDS, READS_IMAGES, READS_AUDIO };
+
+static enum reads reads_of(const struct model_embedding *embedding)
 {
-    if (first_embedding(making)->words.data != NULL)
-        return ATTN_OK;
-    return attn_fail(making->err, ATTN_ERR_FIELD, field,
-                     "%s does not go with the model \"%s\", which reads images: give inputs.pixels", field,
-                     making->version->common.name);
+    return embedding->words.data != NULL           ? READS_WORDS
+           : embedding->second_kernel.data != NULL ? READS_AUDIO
+                                                   : READS_IMAGES;
+}
+
+static attn_status need(const struct making *making, enum reads wanted, const char *field)
+{
+    static const char *const reads[] = {"tokens: give inputs.text or inputs.ids", "images: give inputs.pixels",
+                                        "audio: give inputs.features"};
+    const enum reads has = reads_of(first_embedding(making));
+    return has == wanted
+               ? ATTN_OK
+               : attn_fail(making->err, ATTN_ERR_FIELD, field, "%s does not go with the model \"%s\", which reads %s",
+                           field, making->version->common.name, reads[has]);
 }
 
 /* Whether the kinds of inputs go with the model. */
@@ -104,9 +116,9 @@ static attn_status check_kinds(const struct making *making)
     const char *target = inputs->target != NULL ? "/inputs/target" : "/inputs/target_ids";
     attn_status status = ATTN_OK;
     if (inputs->text != NULL && making->kind == MODEL_REQUEST_ATTENTION)
-        status = need_words(making, "/inputs/text");
+        status = need(making, READS_WORDS, "/inputs/text");
     if (inputs->ids != NULL && making->kind == MODEL_REQUEST_ATTENTION)
-        status = need_words(making, "/inputs/ids");
+        status = need(making, READS_WORDS, "/inputs/ids");
     if (status == ATTN_OK && inputs->text != NULL)
         status = need_tokenizer(making, "/inputs/text");
     if (status == ATTN_OK && inputs->ids != NULL && making->kind == MODEL_REQUEST_TOKENS)
@@ -337,11 +349,8 @@ static attn_status check_pixels(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const attn_tensor *pixels = making->request->inputs.pixels;
-    if (embedding->kernel.data == NULL)
-        return attn_fail(making->err, ATTN_ERR_FIELD, "/inputs/pixels",
-                         "/inputs/pixels does not go with the model \"%s\", which reads tokens: give inputs.text or "
-                         "inputs.ids",
-                         making->version->common.name);
+    if (need(making, READS_IMAGES, "/inputs/pixels") != ATTN_OK)
+        return making->err->status;
     const size_t wanted[] = {pixels->shape[0], embedding->kernel.shape[1], embedding->image, embedding->image};
     return memcmp(wanted, pixels->shape, sizeof wanted) == 0
                ? ATTN_OK
@@ -359,6 +368,27 @@ static attn_status take_pixels(const struct making *making, size_t item)
     return ATTN_OK;
 }
 
+static attn_status check_features(const struct making *making)
+{
+    const struct model_embedding *embedding = first_embedding(making);
+    const attn_tensor *features = making->request->inputs.features;
+    if (need(making, READS_AUDIO, "/inputs/features") != ATTN_OK)
+        return making->err->status;
+    const size_t wanted[] = {features->shape[0], embedding->kernel.shape[1], model_audio_frames(embedding)};
+    return memcmp(wanted, features->shape, sizeof wanted) == 0
+               ? ATTN_OK
+               : fail_shape(making, "/inputs/features", features, wanted,
+                            "the model takes so many mels and frames, and silence fills the rest of the frames");
+}
+
+static attn_status take_features(const struct making *making, size_t item)
+{
+    making->batch->items[item].of[0] =
+        (struct model_sequence){.count = model_audio_frames(first_embedding(making)) / 2,
+                                .features = item_of(making->request->inputs.features, item)};
+    return ATTN_OK;
+}
+
 static attn_status check_embeddings(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
@@ -370,10 +400,12 @@ static attn_status check_embeddings(const struct making *making)
                                                    "vectors have the width of the model's word table");
 }
 
+/* The longest sequence of a model of audio is one of words. */
 static attn_status take_embeddings(const struct making *making, size_t item)
 {
     attn_tensor vectors = item_of(making->request->inputs.embeddings, item);
-    attn_status status = check_length(making, "/inputs/embeddings", &vectors.shape[0]);
+    const bool is_limited = reads_of(first_embedding(making)) != READS_AUDIO;
+    attn_status status = is_limited ? check_length(making, "/inputs/embeddings", &vectors.shape[0]) : ATTN_OK;
     making->batch->items[item].of[0] = (struct model_sequence){.count = vectors.shape[0], .vectors = vectors};
     return status;
 }
@@ -387,7 +419,9 @@ static attn_status take_first(const struct making *making, size_t item)
         return encode(making, 0, item);
     if (inputs->ids != NULL)
         return take_ids(making, 0, item);
-    return inputs->pixels != NULL ? take_pixels(making, item) : take_embeddings(making, item);
+    if (inputs->pixels != NULL)
+        return take_pixels(making, item);
+    return inputs->features != NULL ? take_features(making, item) : take_embeddings(making, item);
 }
 
 static attn_status take_second(const struct making *making, size_t item)
@@ -435,6 +469,8 @@ attn_status model_batch_make(struct model_batch *batch, const struct model_versi
     attn_status status = check_kinds(&making);
     if (status == ATTN_OK && request->inputs.pixels != NULL)
         status = check_pixels(&making);
+    if (status == ATTN_OK && request->inputs.features != NULL)
+        status = check_features(&making);
     if (status == ATTN_OK && request->inputs.embeddings != NULL)
         status = check_embeddings(&making);
     if (status == ATTN_OK)

@@ -1,4 +1,4 @@
-/* batch.h: the inputs of a request to a model, one for each item: ids of tokens, an image, or vectors. */
+/* batch.h: the inputs of a request to a model, one for each item: ids of tokens, an image, audio, or vectors. */
 #ifndef SERVICE_RUN_MODEL_BATCH_H
 #define SERVICE_RUN_MODEL_BATCH_H
 
@@ -8,11 +8,12 @@
 /* The input of one stack for one item. */
 struct model_sequence {
     size_t count;               /* tokens; 0: the stack does not run */
-    const int64_t *ids, *types; /* ids NULL: the request gives vectors or an image; types NULL: all 0 */
+    const int64_t *ids, *types; /* ids NULL: the request gives vectors, an image or audio; types NULL: all 0 */
     bool has_label; /* label is the token behind the last one: of a text that a decoder reads, moved right */
     int64_t label;
-    attn_tensor vectors; /* (count, d) of the compute type; data NULL: none */
-    attn_tensor pixels;  /* (channels, height, width) of the compute type; data NULL: none */
+    attn_tensor vectors;  /* (count, d) of the compute type; data NULL: none */
+    attn_tensor pixels;   /* (channels, height, width) of the compute type; data NULL: none */
+    attn_tensor features; /* (mels, frames) of the compute type; data NULL: none */
 };
 
 struct model_item {
@@ -23,7 +24,7 @@ struct model_batch {
     const struct model_version *version;
     const struct model_inputs *inputs;
     struct model_item *items; /* inputs->batch of them */
-    /* Of each item, by stack: as many as the sequence has; NULL: the request gives ids, vectors or an image. */
+    /* Of each item, by stack: as many as the sequence has; NULL: the request does not give a text. */
     const struct tokenizer_token **tokens[2];
     /* Of each item, by stack: what a reader should see of each token; NULL: it has no tokens, or nobody knows them. */
     const struct text_span **shown[2];
@@ -39,7 +40,7 @@ struct model_batch {
  *   ATTN_ERR_FIELD      the model does not take such an input, or has no tokenizer
  *   ATTN_ERR_VALUE      a text that the tokenizer refuses, that gives no token, or more than the model takes (unless
  *                       truncate); ids out of range
- *   ATTN_ERR_SHAPE      pixels of another size, embeddings of another width
+ *   ATTN_ERR_SHAPE      pixels or features of another size, embeddings of another width
  *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED
  * Messages name the input, and do not repeat the text.
  */
@@ -52,7 +53,7 @@ ATTN_MUST_CHECK attn_status model_batch_make(struct model_batch *batch, const st
  * reads the input again behind decoder_start_token_id.
  */
 bool model_batch_has_target(const struct model_version *version, const struct model_inputs *inputs);
-/* Whether items have tokens: not when the request gives vectors or images. */
+/* Whether a stack has tokens: the first has none when the request gives vectors, images or audio. */
 bool model_batch_has_tokens(const struct model_batch *batch);
 /* The spelling of token i of the item; at NULL: there is none. The model must have a tokenizer. */
 struct text_span model_batch_word(const struct model_batch *batch, size_t stack, size_t item, size_t i);

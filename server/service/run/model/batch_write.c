@@ -99,12 +99,12 @@ static bool are_encoded(const struct model_batch *batch, size_t stack)
 
 bool model_batch_has_tokens(const struct model_batch *batch)
 {
-    return batch->inputs->text != NULL || batch->inputs->ids != NULL;
+    return batch->items[0].of[0].ids != NULL || batch->items[0].of[1].ids != NULL;
 }
 
 static void write_stack(const struct model_batch *batch, size_t stack, struct chunks *out)
 {
-    if (stack == 0 && !model_batch_has_tokens(batch)) {
+    if (batch->items[0].of[stack].ids == NULL) {
         chunks_text(out, "null");
         return;
     }

@@ -98,7 +98,9 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
         numbers += (double)attn_tensor_count(&embedding->projection) + 2 * (double)count * width;
     if (embedding->kernel.data != NULL) {
         const double inner = (double)attn_tensor_count(&embedding->kernel) / (double)embedding->kernel.shape[0];
-        numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * inner;
+        const bool is_audio = embedding->second_kernel.data != NULL; /* with twice as many frames before it */
+        numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * (is_audio ? 2 * inner : inner);
+        numbers += is_audio ? (double)attn_tensor_count(&embedding->second_kernel) + 5 * (double)count * width : 0;
     }
     return numbers * element + (double)(job->runtime->threads << 20);
 }
@@ -129,6 +131,7 @@ static attn_status name_input(struct model_job *job, attn_status status, const s
     if (status != ATTN_ERR_VALUE && status != ATTN_ERR_SHAPE)
         return status;
     const char *field = sequence->pixels.data != NULL      ? "/inputs/pixels"
+                        : sequence->features.data != NULL  ? "/inputs/features"
                         : sequence->vectors.data != NULL   ? "/inputs/embeddings"
                         : job->request->inputs.ids != NULL ? "/inputs/ids"
                                                            : "/inputs/text";
@@ -149,6 +152,31 @@ static attn_status cut_image(struct model_job *job, const struct model_embedding
     attn_status status = model_convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel);
     return status == ATTN_OK ? attn_embed_patches(&patches, pixels, job->runtime, job->arena, vectors, job->err)
                              : status;
+}
+
+/* Two convolutions over the frames of audio. */
+static attn_status convolve(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *features,
+                            attn_tensor *vectors)
+{
+    const attn_tensor *const kernels[] = {&embedding->kernel, &embedding->second_kernel}, *const biases[] = {
+                                                                                              &embedding->kernel_bias,
+                                                                                              &embedding->second_bias};
+    attn_status status = ATTN_OK;
+    *vectors = *features; /* (mels, frames), with its axes exchanged */
+    vectors->shape[0] = features->shape[1];
+    vectors->shape[1] = features->shape[0];
+    vectors->stride[0] = features->stride[1];
+    vectors->stride[1] = features->stride[0];
+    for (size_t i = 0; i < 2 && status == ATTN_OK; i++) {
+        const size_t shape[] = {kernels[i]->shape[0], kernels[i]->shape[1] * kernels[i]->shape[2]};
+        const attn_tensor kernel = attn_tensor_view(kernels[i]->data, kernels[i]->dtype, 2, shape);
+        const attn_tensor frames = *vectors;
+        attn_convolution convolution = {.compute = compute_of(job), .stride = i + 1};
+        status = model_convert_affine(job, &kernel, biases[i], &convolution.kernel);
+        if (status == ATTN_OK)
+            status = attn_convolve(&convolution, &frames, job->runtime, job->arena, vectors, job->err);
+    }
+    return status;
 }
 
 /*
@@ -191,6 +219,10 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
         status = model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection);
     if (status == ATTN_OK && sequence->pixels.data != NULL) {
         status = cut_image(job, embedding, &sequence->pixels, &vectors);
+        input.vectors = &vectors;
+    }
+    if (status == ATTN_OK && sequence->features.data != NULL) {
+        status = convolve(job, embedding, &sequence->features, &vectors);
         input.vectors = &vectors;
     }
     if (status == ATTN_OK && embedding->dropped_id >= 0 && sequence->ids != NULL) {

@@ -221,6 +221,7 @@ static const struct refusal refusals[] = {
     {"{\"inputs\":{\"ids\":[[1],2]}}", ATTN_ERR_FIELD, "/inputs/ids/1", "a list of ids"},
     {"{\"inputs\":{\"ids\":[[1],[2,[]]]}}", ATTN_ERR_FIELD, "/inputs/ids/1/1", "an integer"},
     {"{\"inputs\":{\"pixels\":[[1]]}}", ATTN_ERR_SHAPE, "/inputs/pixels", "(batch, channels, height, width)"},
+    {"{\"inputs\":{\"features\":[1]}}", ATTN_ERR_SHAPE, "/inputs/features", "(mels, frames)"},
     {"{\"inputs\":{\"embeddings\":[1]}}", ATTN_ERR_SHAPE, "/inputs/embeddings", "received 1 dimensions"},
     {"{\"inputs\":{\"embeddings\":[]}}", ATTN_ERR_SHAPE, "/inputs/embeddings", ""},
     {A "[]}", ATTN_ERR_FIELD, "/options", "an object"},

@@ -12,12 +12,12 @@
 #include "codec/json/tree.h"
 #include "shared.h"
 
-enum { WORDS = 420, WIDTH = 8, LONGEST = 16, IMAGE = 16, PATCH = 4, CHANNELS = 3 };
+enum { WORDS = 420, WIDTH = 8, LONGEST = 16, IMAGE = 16, PATCH = 4, CHANNELS = 3, MELS = 1 };
 
 static attn_arena *arena, *scratch;
 static attn_error err;
 static char nothing[1];
-static struct model_version text_model, two_stacks, image_model, bare_model;
+static struct model_version text_model, two_stacks, image_model, audio_model, bare_model;
 static struct model_request request;
 static struct model_batch batch;
 
@@ -73,6 +73,12 @@ static void prepare(void)
         .kernel = attn_tensor_view(nothing, ATTN_F32, 4, (const size_t[]){WIDTH, CHANNELS, PATCH, PATCH}),
         .leading = table(1),
         .image = IMAGE};
+    audio_model = two_stacks;
+    audio_model.model.longest = 3;
+    audio_model.model.stacks[0].embedding = (struct model_embedding){
+        .kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, MELS, 3}),
+        .second_kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, WIDTH, 3}),
+        .positions = table(2)};
 }
 
 static void release(void)
@@ -250,6 +256,13 @@ START_TEST(images_and_vectors_are_views_of_each_item)
     ck_assert_float_eq(*(const float *)batch.items[1].of[0].pixels.data, CHANNELS * IMAGE * IMAGE);
     ck_assert_int_eq(batch.items[1].of[0].pixels.rank, 3);
     ck_assert(!model_batch_has_tokens(&batch));
+    make_well(&audio_model, "{\"inputs\": {\"features\": [[[1,2,3,4]], [[5,6,7,8]]], \"target_ids\": [[1], [2, 3]]}}");
+    ck_assert_uint_eq(batch.items[1].of[0].count, 2);
+    ck_assert_float_eq(*(const float *)batch.items[1].of[0].features.data, 5);
+    ck_assert_str_eq(written(model_batch_write_lengths), "{\"encoder\":[2,2],\"decoder\":[1,2]}");
+    ck_assert(model_batch_has_tokens(&batch));
+    ck_assert_int_eq(
+        strncmp(written(model_batch_write_tokens), "{\"encoder\":null,\"decoder\":{\"ids\":[[1],[2,3]]", 43), 0);
     make_well(&text_model, "{\"inputs\": {\"embeddings\": [[[1,2,3,4,5,6,7,8]], [[9,2,3,4,5,6,7,8]]]}}");
     ck_assert_uint_eq(batch.items[1].of[0].count, 1);
     ck_assert_float_eq(*(const float *)batch.items[1].of[0].vectors.data, 9);
@@ -303,6 +316,12 @@ static const struct {
     {&image_model, "{\"inputs\": {\"ids\": [1]}}", ATTN_ERR_FIELD, "/inputs/ids", "inputs.pixels"},
     {&image_model, "{\"inputs\": {\"pixels\": [[[[1]]]]}}", ATTN_ERR_SHAPE, "/inputs/pixels", "[1,3,16,16]"},
     {&text_model, "{\"inputs\": {\"pixels\": [[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "inputs.text"},
+    {&audio_model, "{\"inputs\": {\"text\": \"a\"}}", ATTN_ERR_FIELD, "/inputs/text", "inputs.features"},
+    {&audio_model, "{\"inputs\": {\"pixels\": [[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "reads audio"},
+    {&audio_model, "{\"inputs\": {\"features\": [[1, 2, 3]]}}", ATTN_ERR_SHAPE, "/inputs/features", "[1,1,4]"},
+    {&image_model, "{\"inputs\": {\"features\": [[1, 2, 3]]}}", ATTN_ERR_FIELD, "/inputs/features", "inputs.pixels"},
+    {&audio_model, "{\"inputs\": {\"features\": [[1,2,3,4]], \"target_ids\": [1,2,3,4]}}", ATTN_ERR_VALUE,
+     "/inputs/target_ids", "at most 3"},
     {&text_model, "{\"inputs\": {\"embeddings\": [[1, 2]]}}", ATTN_ERR_SHAPE, "/inputs/embeddings", "[1,1,8]"},
 };
 
