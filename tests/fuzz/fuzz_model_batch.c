@@ -6,11 +6,12 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "attn/model.h"
 #include "codec/request/envelope_decode.h"
 #include "fuzz.h"
 #include "service/run/model/batch.h"
 
-enum { ARENA_BYTES = 32 << 20, WORDS = 7, WIDTH = 2, LONGEST = 6, MODELS = 4 };
+enum { ARENA_BYTES = 32 << 20, WORDS = 7, WIDTH = 2, LONGEST = 6, MODELS = 5 };
 
 static const char tokenizer_text[] =
     "{\"added_tokens\":[{\"id\":0,\"content\":\"[U]\",\"special\":true}],\"post_processor\":{\"type\":\"BertProcessing\","
@@ -19,9 +20,12 @@ static const char tokenizer_text[] =
     "{\"[U]\":0,\"a\":1,\"##a\":2,\"b\":3,\"##b\":4,\".\":5}}}";
 
 static char nothing[1];
-/* With a tokenizer; with two stacks; without a tokenizer; for images. */
-static struct model_version models[MODELS] = {
-    {.common.name = "text"}, {.common.name = "two"}, {.common.name = "bare"}, {.common.name = "image"}};
+/* With a tokenizer; with two stacks; without a tokenizer; for images; for audio. */
+static struct model_version models[MODELS] = {{.common.name = "text"},
+                                              {.common.name = "two"},
+                                              {.common.name = "bare"},
+                                              {.common.name = "image"},
+                                              {.common.name = "audio"}};
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -37,19 +41,26 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     const attn_tensor table = attn_tensor_view(nothing, ATTN_F32, 2, (const size_t[]){WORDS, WIDTH});
     for (size_t i = 0; i < MODELS; i++) {
         struct checkpoint_model *model = &models[i].model;
-        *model = (struct checkpoint_model){.stack_count = i == 1 ? 2 : 1, .longest = LONGEST, .decoder_start_id = 5};
-        models[i].tokenizer = i < 2 ? tokenizer : NULL;
+        *model = (struct checkpoint_model){
+            .stack_count = i == 1 || i == 4 ? 2 : 1, .longest = LONGEST, .decoder_start_id = 5};
+        models[i].tokenizer = i < 2 || i == 4 ? tokenizer : NULL;
         model->stacks[0].embedding = (struct model_embedding){.words = table, .types = table};
         model->stacks[1].embedding = (struct model_embedding){.words = table};
     }
     models[3].model.stacks[0].embedding = (struct model_embedding){
         .kernel = attn_tensor_view(nothing, ATTN_F32, 4, (const size_t[]){WIDTH, 1, 1, 1}), .image = 2};
+    models[4].model.stacks[0].embedding = (struct model_embedding){
+        .kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, 1, 3}),
+        .second_kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, WIDTH, 3}),
+        .positions = table};
     return 0;
 }
 
 static void check_sequence(const struct model_sequence *sequence, bool is_run)
 {
-    fuzz_claim(!is_run || sequence->pixels.data != NULL || sequence->count <= LONGEST, "no sequence is too long");
+    fuzz_claim(!is_run || sequence->ids == NULL || sequence->count <= LONGEST, "no sequence is too long");
+    fuzz_claim(sequence->audio.data == NULL || sequence->audio.shape[0] <= (size_t)2 * WORDS * ATTN_AUDIO_HOP,
+               "no sound is too long");
     for (size_t i = 0; is_run && sequence->ids != NULL && i < sequence->count; i++)
         fuzz_claim(sequence->ids[i] >= 0 && sequence->ids[i] < WORDS, "every id has a row");
     for (size_t i = 0; is_run && sequence->types != NULL && i < sequence->count; i++)

@@ -110,7 +110,7 @@ class Client:
         return self._ask("POST", _named("models", model) + "/tokens", [body], JSON)
 
     def model_attention(self, model: str, inputs: Any, *, options: ModelOptions | None = None) -> Answer:
-        """inputs: a text, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"features": …}, {"embeddings": …}."""
+        """inputs: a text, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"audio": …}, {"features": …}, {"embeddings": …}."""
         request = _given(inputs={"text": inputs} if isinstance(inputs, str) else inputs, options=options)
         return self._answer(self._ask("POST", _named("models", model) + "/attention", [written(request)], JSON, SAFETENSORS))
 

@@ -90,6 +90,28 @@ ATTN_MUST_CHECK attn_status attn_embed_patches(const attn_patches *patches, cons
                                                const attn_runtime *runtime, attn_arena *arena, attn_tensor *vectors,
                                                attn_error *err);
 
+enum { ATTN_AUDIO_RATE = 16000, ATTN_AUDIO_HOP = 160 }; /* samples of a second, and between two frames */
+
+/*
+ * Energies of a sound in bands of the mel scale, as Whisper reads them (Radford et al. 2022, section 2.2). Of samples x,
+ * which silence fills up to 160 * frames, mirrored before the first and behind the last:
+ *
+ *     X_t,k = sum_(n < 400) h_n x_(160 t + n - 200) exp(-2 pi i k n / 400),   h_n = (1 - cos(2 pi n / 400)) / 2
+ *     S_m,t = log10(max(sum_(k <= 200) F_m,k |X_t,k|^2, 1e-10))
+ *     y_m,t = (max(S_m,t, max S - 8) + 4) / 4
+ *
+ * F_m is a triangle from f_m to f_(m+2) with its top 2 / (f_(m+2) - f_m) at f_(m+1); f_0 to f_(mels+1) are 0 to 8000 Hz in equal
+ * steps of mel(f) = 3 f / 200 up to 1000 Hz, 15 + 27 log(f / 1000) / log(6.4) above (Slaney, "Auditory Toolbox", 1998).
+ *
+ * samples is (count), finite, of the type that *features has; (mels, frames) in arena. Samples behind 160 * frames have no
+ * effect. mels is at least 1, frames at least 2. All is computed in double. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_log_mel(const attn_tensor *samples, size_t mels, size_t frames,
+                                         const attn_runtime *runtime, attn_arena *arena, attn_tensor *features,
+                                         attn_error *err);
+/* Arena bytes of it with that many threads; the result is included, and all stays taken. */
+size_t attn_log_mel_bytes(size_t mels, size_t frames, size_t threads);
+
 /*
  * Frames over time, each of so many channels, through a convolution of three frames and GELU:
  *

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/bytes/base64.h"
+#include "codec/bytes/wav.h"
 #include "codec/json/document.h"
 #include "codec/json/tree.h"
 #include "codec/request/decoder.h"
@@ -192,6 +194,65 @@ static attn_status decode_pixels(struct reading *reading, const struct node *nod
     return decode_batched(reading, node, 4, "(batch, channels, height, width)", inputs, &inputs->pixels);
 }
 
+/* A text of base64, which encodes a WAV file. */
+static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
+{
+    const char *text;
+    size_t length, bytes, bad;
+    struct pace pace = pace_begin(reading->arena);
+    attn_error why = {.message = ""};
+    if (!node_string(reading, node, &text, &length))
+        return node_fail_type(reading, node, "a WAV file as base64");
+    if (!base64_decoded_length(text, length, &bytes))
+        return node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: its length or its padding is wrong");
+    void *file = attn_arena_take(reading->arena, bytes, 1);
+    if (file == NULL)
+        return node_fail_memory(reading, node);
+    if (!base64_decode(file, text, length, &pace, &bad))
+        return attn_arena_is_cancelled(reading->arena)
+                   ? node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled")
+                   : node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
+    const attn_status status = wav_read(file, bytes, *decoder_of(reading)->compute, reading->arena, samples, &why);
+    return status == ATTN_OK ? ATTN_OK : node_fail(reading, node, status, "%s", why.message);
+}
+
+/* struct model_inputs: one WAV file, or a list of one for each item */
+static attn_status decode_wavs(struct reading *reading, const struct node *node, bool is_one,
+                               struct model_inputs *inputs)
+{
+    const size_t count = is_one ? 1 : json_array_size(node->json);
+    attn_status status = set_batch(reading, node, inputs, count);
+    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *items) : NULL;
+    if (status == ATTN_OK && items == NULL)
+        status = node_fail_memory(reading, node);
+    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node element = is_one ? *node : node_element(node, i);
+        status = decode_wav(reading, &element, &items[i]);
+    }
+    inputs->audio = items;
+    return status;
+}
+
+static attn_status decode_audio(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_inputs *inputs = to;
+    const attn_tensor *all;
+    const char *text;
+    size_t length;
+    const bool is_one = node_string(reading, node, &text, &length);
+    if (is_one || (node_lifted(reading, node) == NULL && node_first_string(reading, node, &text, &length)))
+        return decode_wavs(reading, node, is_one, inputs);
+    attn_status status = decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
+    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, inputs->batch, sizeof *items) : NULL;
+    if (status == ATTN_OK && items == NULL)
+        return node_fail_memory(reading, node);
+    for (size_t i = 0; items != NULL && i < inputs->batch; i++)
+        items[i] = attn_tensor_view((char *)all->data + i * all->shape[1] * attn_dtype_bytes(all->dtype), all->dtype, 1,
+                                    &all->shape[1]);
+    inputs->audio = items;
+    return status;
+}
+
 static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
 {
     struct model_inputs *inputs = to;
@@ -205,10 +266,15 @@ static attn_status decode_embeddings(struct reading *reading, const struct node 
 }
 
 static const struct member input_members[] = {
-    {"text", decode_text_input, 0, MEMBER_ALWAYS},        {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
-    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},         {"features", decode_features, 0, MEMBER_OF_MAPS},
-    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS}, {"pair", decode_pair, 0, MEMBER_ALWAYS},
-    {"target", decode_target, 0, MEMBER_OF_MAPS},         {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
+    {"text", decode_text_input, 0, MEMBER_ALWAYS},
+    {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
+    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},
+    {"audio", decode_audio, 0, MEMBER_OF_MAPS},
+    {"features", decode_features, 0, MEMBER_OF_MAPS},
+    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS},
+    {"pair", decode_pair, 0, MEMBER_ALWAYS},
+    {"target", decode_target, 0, MEMBER_OF_MAPS},
+    {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
 };
 
 static const struct member_table input_table = {"inputs", input_members, ARRAY_LENGTH(input_members)};
@@ -216,12 +282,12 @@ static const struct member_table input_table = {"inputs", input_members, ARRAY_L
 static attn_status check_inputs(struct reading *reading, const struct node *node, const struct model_inputs *inputs)
 {
     const int given = (inputs->text != NULL) + (inputs->ids != NULL) + (inputs->pixels != NULL) +
-                      (inputs->features != NULL) + (inputs->embeddings != NULL);
+                      (inputs->audio != NULL) + (inputs->features != NULL) + (inputs->embeddings != NULL);
     const bool has_maps = reading->scopes >> MEMBER_OF_MAPS & 1;
     const struct node pair = node_member(node, "pair"), target_ids = node_member(node, "target_ids");
     if (given != 1)
         return node_fail(reading, node, ATTN_ERR_FIELD, "must have one of %s, and has %d",
-                         has_maps ? "\"text\", \"ids\", \"pixels\", \"features\" and \"embeddings\""
+                         has_maps ? "\"text\", \"ids\", \"pixels\", \"audio\", \"features\" and \"embeddings\""
                                   : "\"text\" and \"ids\"",
                          given);
     if (pair.json != NULL && inputs->text == NULL)
@@ -257,7 +323,7 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
     if (step == ATTN_STEP_COUNT)
         return node_fail_value(
             reading, node,
-            "\"hidden\", \"output\", \"logits\", \"classes\", \"embedding\", \"rollout\", \"head_scores\", \"experts\", "
+            "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"rollout\", \"head_scores\", \"experts\", "
             "\"predictions\", \"logit_lens\", \"word_scores\", or the name of a step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;

@@ -15,6 +15,7 @@
 #define MODEL_RESULT_LIST(X)                                                                                           \
     X(MODEL_HIDDEN, "hidden")           /* the embeddings, and the output of each chosen layer */                      \
     X(MODEL_OUTPUT, "output")           /* the output of the model under its head */                                   \
+    X(MODEL_FEATURES, "features")       /* log-mel features of audio */                                                \
     X(MODEL_LOGITS, "logits")           /* scores of the words of the vocabulary, or of classes */                     \
     X(MODEL_ROLLOUT, "rollout")         /* attn_rollout_layer */                                                       \
     X(MODEL_HEAD_SCORES, "head_scores") /* attn_head_roles */                                                          \
@@ -51,6 +52,7 @@ struct model_inputs {
     const struct text_span *text, *pair, *target;
     const struct model_ids *ids, *target_ids;
     const attn_tensor *pixels;     /* (batch, channels, height, width), of the compute type */
+    const attn_tensor *audio;      /* (samples) of each item, of the compute type */
     const attn_tensor *features;   /* of audio: (batch, mels, frames), of the compute type */
     const attn_tensor *embeddings; /* (batch, len, d), of the compute type */
 };

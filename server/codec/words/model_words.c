@@ -12,6 +12,8 @@ const struct foreign_word model_words[] = {
     {"token_type_ids return_token_type_ids", NULL, "inputs.pair", "the text of the second segment"},
     {"pixel_values", NULL, "inputs.pixels", NULL},
     {"input_features", NULL, "inputs.features", NULL},
+    {"raw_speech speech wav waveform array", NULL, "inputs.audio", "samples of 16 kHz, or a WAV file in base64"},
+    {"sampling_rate sample_rate", NULL, NULL, "inputs.audio has 16000 samples a second: convert other rates before"},
     {"inputs_embeds", NULL, "inputs.embeddings", NULL},
     {"decoder_inputs_embeds", NULL, NULL, "a decoder takes inputs.target or inputs.target_ids"},
     {"input prompt sentence texts sentences instances", NULL, "inputs.text", "one text, or a list of texts"},

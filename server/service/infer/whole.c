@@ -39,7 +39,7 @@ static attn_status check_reads_words(const struct model_work *work)
                      "the model \"%s\" reads %s, and has no input under /v2: POST /v1/models/%s/attention takes "
                      "inputs.%s",
                      work->version->common.name, is_audio ? "audio" : "images", work->version->common.name,
-                     is_audio ? "features" : "pixels");
+                     is_audio ? "audio" : "pixels");
 }
 
 /* The outputs that the model has besides its maps. */

@@ -16,6 +16,7 @@ Falcon, which its eager attention adds twice, was added once, as its other atten
 """
 
 import argparse
+import base64
 import hashlib
 import json
 import math
@@ -30,13 +31,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 sys.dont_write_bytecode = True
 
+import made_audio  # noqa: E402
 import made_weights  # noqa: E402
 import tensor_file  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
 
 MAPS, STATES = 2e-5, 1e-4  # the largest error that is allowed, absolute
-ANALYSIS = 1e-5
+ANALYSIS = FEATURES = 1e-5
 # Names of recorded outputs: what they are called here, and whether queries and keys are tokens of the decoder.
 NAMES = {
     "attentions": ("attention", False, False),
@@ -323,6 +325,25 @@ def labels_case(model, case):
     return test
 
 
+def audio_case(row, folder, case):
+    """The features of a sound, and what the model makes of it. A WAV file and a batch give the same numbers."""
+    def test(client):
+        recorded, expected = read(folder / "outputs.safetensors"), read(folder / "inputs.safetensors")[case["input_features"]]
+        samples = made_audio.samples(case["name"], case["samples"])
+        wav = base64.b64encode(made_audio.wav(samples, kind=3, bits=32)).decode()
+        target = case["decoder_input_ids"]
+        outputs, _ = ask(client, row.model, {"audio": samples, "target_ids": target}, **{"return": ["features", "logits"]})
+        rows, columns = (range(length) for length in expected.shape[1:])
+        row.see("features", compare("features", outputs["features"], expected, rows, columns, FEATURES))
+        row.see("logits", compare_output(case, "logits", outputs["logits"], recorded[f"{case['name']}/logits"]))
+        both, _ = ask(client, row.model, {"audio": [wav, wav], "target_ids": target * 2}, **{"return": ["features", "logits"]})
+        for name, output in both.items():
+            assert output.at(0).numbers == output.at(1).numbers == outputs[name].numbers, name
+
+    test.__name__ = f"{row.model}: audio of {case['name']}"
+    return test
+
+
 def probabilities_of(config, logits):
     """As the pipelines of transformers make them. None: a regression has none."""
     if config.get("problem_type") == "regression":
@@ -387,6 +408,7 @@ def tests_of(row, folder):
     cases = json.loads((folder / "cases.json").read_text())["cases"]
     tests = [recorded_case(row, folder, case) for case in cases if case["outputs"]]
     tests += [classes_case(row, folder, case) for case in cases if "classes" in case]
+    tests += [audio_case(row, folder, case) for case in cases if "samples" in case]
     if (folder / "analysis.json").exists():
         recorded = read(folder / "analysis.safetensors")
         by_name = {case["name"]: case for case in cases}

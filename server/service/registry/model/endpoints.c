@@ -8,7 +8,15 @@
 
 /* ---- what a model can return ---- */
 
-enum { FOR_WORDS = 1, FOR_HEAD = 2, FOR_CLASSES = 4, FOR_POOLING = 8, FOR_EXPERTS = 16, LABELS_MAX = 1000 };
+enum {
+    FOR_WORDS = 1,
+    FOR_HEAD = 2,
+    FOR_CLASSES = 4,
+    FOR_POOLING = 8,
+    FOR_EXPERTS = 16,
+    FOR_AUDIO = 32,
+    LABELS_MAX = 1000
+};
 
 /* The values of options.return, and what a model needs for each. With a decoder, an answer has one output of each part. */
 static const struct {
@@ -18,6 +26,7 @@ static const struct {
     {"attention", 0},
     {"hidden", 0},
     {"output", 0},
+    {"features", FOR_AUDIO},
     {"logits", FOR_HEAD},
     {"entropy", 0},
     {"contribution", 0},
@@ -49,7 +58,8 @@ static void write_returns(const struct model_version *version, struct chunks *ou
 {
     const struct checkpoint_model *model = &version->model;
     const unsigned has = (model->has_head ? FOR_HEAD : 0) | (has_classes(model) ? FOR_CLASSES : FOR_WORDS) |
-                         (version->pooling.is_there ? FOR_POOLING : 0) | (has_experts(model) ? FOR_EXPERTS : 0);
+                         (version->pooling.is_there ? FOR_POOLING : 0) | (has_experts(model) ? FOR_EXPERTS : 0) |
+                         (model->stacks[0].embedding.second_kernel.data != NULL ? FOR_AUDIO : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)

@@ -3,8 +3,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "attn/model.h"
 
 #include "codec/bytes/pace.h"
 
@@ -101,7 +104,7 @@ static enum reads reads_of(const struct model_embedding *embedding)
 static attn_status need(const struct making *making, enum reads wanted, const char *field)
 {
     static const char *const reads[] = {"tokens: give inputs.text or inputs.ids", "images: give inputs.pixels",
-                                        "audio: give inputs.features"};
+                                        "audio: give inputs.audio or inputs.features"};
     const enum reads has = reads_of(first_embedding(making));
     return has == wanted
                ? ATTN_OK
@@ -168,6 +171,30 @@ static void move_right(const struct making *making, struct tokenizer_output *out
                                                  .segment = TOKENIZER_NO_SEGMENT,
                                                  .is_special = true,
                                                  .text = tokenizer_token(making->version->tokenizer, start)};
+}
+
+/*
+ * The tokenizer of a model of audio adds the first id itself. A text that spells it out loses what was added before it.
+ * The end that was added is no input.
+ */
+static void begin_speech(const struct making *making, struct tokenizer_output *output)
+{
+    const struct checkpoint_model *model = &making->version->model;
+    const uint32_t start = (uint32_t)model->decoder_start_id;
+    size_t added = 0, own = 0;
+    bool has_start = false;
+    while (added < output->count && output->tokens[added].segment == TOKENIZER_NO_SEGMENT)
+        has_start |= output->tokens[added++].id == start;
+    for (size_t i = added; i < output->count; i++)
+        own += output->tokens[i].id == start;
+    if (own > 0) {
+        output->count -= added;
+        memmove(output->tokens, output->tokens + added, output->count * sizeof *output->tokens);
+    }
+    if (own == 0 && !has_start)
+        move_right(making, output);
+    else if (output->tokens[output->count - 1].id == model->end_id)
+        output->count--;
 }
 
 /* A model with one row of types ignores them. */
@@ -244,7 +271,9 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
     if (status != ATTN_OK)
         return fail_encode(making, status, member, item);
     name_item(making, member, item, field);
-    if (stack == 1)
+    if (stack == 1 && reads_of(first_embedding(making)) == READS_AUDIO)
+        begin_speech(making, &output);
+    else if (stack == 1)
         move_right(making, &output, sequence);
     status = check_length(making, field, &output.count);
     if (status == ATTN_OK)
@@ -368,6 +397,47 @@ static attn_status take_pixels(const struct making *making, size_t item)
     return ATTN_OK;
 }
 
+/* Samples are numbers from -1 to 1, or a little beyond. Those of 16 bits that nobody divided are larger. */
+static attn_status check_samples(const struct making *making, const char *field, const attn_tensor *audio)
+{
+    enum { LARGEST = 8 };
+    struct pace pace = pace_begin(making->arena);
+    for (size_t i = 0; i < audio->shape[0]; i++) {
+        const double sample =
+            audio->dtype == ATTN_F32 ? (double)((const float *)audio->data)[i] : ((const double *)audio->data)[i];
+        if (pace_stops(&pace, sizeof sample))
+            return fail_cancelled(making);
+        if (!(fabs(sample) <= LARGEST))
+            return attn_fail(making->err, ATTN_ERR_VALUE, field,
+                             "%s has %g at place %zu; samples are from -1 to 1: divide integers of 16 bits by 32768",
+                             field, sample, i);
+    }
+    return ATTN_OK;
+}
+
+static attn_status fail_sound(const struct making *making, const char *field, size_t count, size_t most)
+{
+    if (count == 0)
+        return attn_fail(making->err, ATTN_ERR_VALUE, field, "%s has no samples", field);
+    return attn_fail(making->err, ATTN_ERR_VALUE, field,
+                     "%s has %zu samples (%.2f s), and the model takes at most %zu (%.2f s): send fewer, or set "
+                     "options.truncate to true",
+                     field, count, (double)count / ATTN_AUDIO_RATE, most, (double)most / ATTN_AUDIO_RATE);
+}
+
+static attn_status take_audio(const struct making *making, size_t item)
+{
+    const size_t frames = model_audio_frames(first_embedding(making)), most = frames * ATTN_AUDIO_HOP;
+    attn_tensor audio = making->request->inputs.audio[item];
+    char field[FIELD_MAX];
+    name_item(making, "audio", item, field);
+    if (audio.shape[0] == 0 || (audio.shape[0] > most && !making->request->truncate))
+        return fail_sound(making, field, audio.shape[0], most);
+    audio.shape[0] = audio.shape[0] < most ? audio.shape[0] : most;
+    making->batch->items[item].of[0] = (struct model_sequence){.count = frames / 2, .audio = audio};
+    return check_samples(making, field, &audio);
+}
+
 static attn_status check_features(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
@@ -421,6 +491,8 @@ static attn_status take_first(const struct making *making, size_t item)
         return take_ids(making, 0, item);
     if (inputs->pixels != NULL)
         return take_pixels(making, item);
+    if (inputs->audio != NULL)
+        return take_audio(making, item);
     return inputs->features != NULL ? take_features(making, item) : take_embeddings(making, item);
 }
 
@@ -469,6 +541,8 @@ attn_status model_batch_make(struct model_batch *batch, const struct model_versi
     attn_status status = check_kinds(&making);
     if (status == ATTN_OK && request->inputs.pixels != NULL)
         status = check_pixels(&making);
+    if (status == ATTN_OK && request->inputs.audio != NULL)
+        status = need(&making, READS_AUDIO, "/inputs/audio");
     if (status == ATTN_OK && request->inputs.features != NULL)
         status = check_features(&making);
     if (status == ATTN_OK && request->inputs.embeddings != NULL)

@@ -13,6 +13,7 @@ struct model_sequence {
     int64_t label;
     attn_tensor vectors;  /* (count, d) of the compute type; data NULL: none */
     attn_tensor pixels;   /* (channels, height, width) of the compute type; data NULL: none */
+    attn_tensor audio;    /* (samples) of the compute type; data NULL: none */
     attn_tensor features; /* (mels, frames) of the compute type; data NULL: none */
 };
 
@@ -39,7 +40,7 @@ struct model_batch {
  *
  *   ATTN_ERR_FIELD      the model does not take such an input, or has no tokenizer
  *   ATTN_ERR_VALUE      a text that the tokenizer refuses, that gives no token, or more than the model takes (unless
- *                       truncate); ids out of range
+ *                       truncate), likewise audio; samples that are not finite; ids out of range
  *   ATTN_ERR_SHAPE      pixels or features of another size, embeddings of another width
  *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED
  * Messages name the input, and do not repeat the text.

@@ -102,7 +102,23 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
         numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * (is_audio ? 2 * inner : inner);
         numbers += is_audio ? (double)attn_tensor_count(&embedding->second_kernel) + 5 * (double)count * width : 0;
     }
-    return numbers * element + (double)(job->runtime->threads << 20);
+    const double bytes = numbers * element + (double)(job->runtime->threads << 20);
+    return job->request->inputs.audio != NULL && embedding->second_kernel.data != NULL
+               ? bytes + (double)attn_log_mel_bytes(embedding->kernel.shape[1], 2 * count, job->runtime->threads)
+               : bytes;
+}
+
+double model_embed_flops(const struct model_job *job, const struct model_stack *stack, size_t count)
+{
+    enum { TRANSFORM = 402 * 400, BINS = 201 }; /* of attn_log_mel */
+    const struct model_embedding *embedding = &stack->embedding;
+    if (embedding->kernel.data == NULL)
+        return 0;
+    const double first = (double)attn_tensor_count(&embedding->kernel);
+    if (embedding->second_kernel.data == NULL)
+        return 2 * (double)count * first;
+    const double heard = job->request->inputs.audio != NULL ? TRANSFORM + BINS * (double)embedding->kernel.shape[1] : 0;
+    return 2 * (double)count * (2 * (first + heard) + (double)attn_tensor_count(&embedding->second_kernel));
 }
 
 /* Rows of the table of positions. A token that is padding has the row before the first. */
@@ -131,6 +147,7 @@ static attn_status name_input(struct model_job *job, attn_status status, const s
     if (status != ATTN_ERR_VALUE && status != ATTN_ERR_SHAPE)
         return status;
     const char *field = sequence->pixels.data != NULL      ? "/inputs/pixels"
+                        : sequence->audio.data != NULL     ? "/inputs/audio"
                         : sequence->features.data != NULL  ? "/inputs/features"
                         : sequence->vectors.data != NULL   ? "/inputs/embeddings"
                         : job->request->inputs.ids != NULL ? "/inputs/ids"
@@ -152,6 +169,22 @@ static attn_status cut_image(struct model_job *job, const struct model_embedding
     attn_status status = model_convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel);
     return status == ATTN_OK ? attn_embed_patches(&patches, pixels, job->runtime, job->arena, vectors, job->err)
                              : status;
+}
+
+/* *features become those of the request, or of its audio, and are shown where they are wanted. */
+static attn_status hear(struct model_job *job, const struct model_embedding *embedding, size_t item,
+                        attn_tensor *features)
+{
+    const struct model_sequence *sequence = &job->items[item].of[0];
+    attn_status status = ATTN_OK;
+    *features = sequence->features;
+    if (sequence->audio.data != NULL)
+        status = attn_log_mel(&sequence->audio, embedding->kernel.shape[1], model_audio_frames(embedding), job->runtime,
+                              job->arena, features, job->err);
+    if (status == ATTN_OK && job->features != NULL)
+        memcpy(model_copy_place(&job->features->tensor, item, 0), features->data,
+               attn_tensor_count(features) * attn_dtype_bytes(features->dtype));
+    return status;
 }
 
 /* Two convolutions over the frames of audio. */
@@ -202,7 +235,7 @@ static attn_status drop_words(struct model_job *job, const struct model_embeddin
 }
 
 static attn_status embed(struct model_job *job, const struct model_embedding *embedding,
-                         const struct model_sequence *sequence, attn_tensor *hidden)
+                         const struct model_sequence *sequence, size_t item, attn_tensor *hidden)
 {
     attn_embedding core = {.compute = compute_of(job),
                            .words = embedding->words,
@@ -213,7 +246,7 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
                            .layout = ATTN_LAYOUT_OUT_IN};
     attn_embedding_input input = {
         .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};
-    attn_tensor vectors;
+    attn_tensor vectors, features;
     attn_status status = convert_norm(job, &embedding->norm, &core.norm);
     if (status == ATTN_OK)
         status = model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection);
@@ -221,8 +254,10 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
         status = cut_image(job, embedding, &sequence->pixels, &vectors);
         input.vectors = &vectors;
     }
-    if (status == ATTN_OK && sequence->features.data != NULL) {
-        status = convolve(job, embedding, &sequence->features, &vectors);
+    if (status == ATTN_OK && (sequence->audio.data != NULL || sequence->features.data != NULL)) {
+        status = hear(job, embedding, item, &features);
+        if (status == ATTN_OK)
+            status = convolve(job, embedding, &features, &vectors);
         input.vectors = &vectors;
     }
     if (status == ATTN_OK && embedding->dropped_id >= 0 && sequence->ids != NULL) {
@@ -235,10 +270,11 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
     return status == ATTN_OK ? attn_embed(&core, &input, job->runtime, job->arena, hidden, job->err) : status;
 }
 
-attn_status model_embed(struct model_job *job, const struct model_stack *stack, const struct model_sequence *sequence,
-                        attn_tensor *hidden)
+attn_status model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden)
 {
-    return name_input(job, embed(job, &stack->embedding, sequence, hidden), sequence);
+    const struct model_sequence *sequence = &job->items[item].of[stack];
+    const struct model_embedding *embedding = &job->version->model.stacks[stack].embedding;
+    return name_input(job, embed(job, embedding, sequence, item, hidden), sequence);
 }
 
 /* ---- final norm ---- */

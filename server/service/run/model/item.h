@@ -13,12 +13,13 @@
 /* ---- embeddings, and the final norm (embedding.c) ---- */
 
 /* *hidden becomes (count, width), in the arena. Errors name the input ("/inputs/ids"). */
-ATTN_MUST_CHECK attn_status model_embed(struct model_job *job, const struct model_stack *stack,
-                                        const struct model_sequence *sequence, attn_tensor *hidden);
+ATTN_MUST_CHECK attn_status model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden);
 /* The width of the stack's embeddings. */
 size_t model_width(const struct model_stack *stack);
 /* The bytes of model_embed for so many tokens. */
 double model_embed_bytes(const struct model_job *job, const struct model_stack *stack, size_t count);
+/* Its operations, as far as they are products. */
+double model_embed_flops(const struct model_job *job, const struct model_stack *stack, size_t count);
 
 /* *normed = norm(hidden) by the stack's final norm, in the arena; hidden itself without such a norm. */
 ATTN_MUST_CHECK attn_status model_norm(struct model_job *job, const struct model_stack *stack,

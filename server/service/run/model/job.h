@@ -67,8 +67,8 @@ struct model_job {
     /* by model_job_plan: */
     struct model_part parts[MODEL_PARTS_MAX];
     size_t part_count;
-    size_t last_stack; /* the last stack that runs */
-    struct model_output *output, *logits;
+    size_t last_stack;                               /* the last stack that runs */
+    struct model_output *output, *logits, *features; /* features: of audio */
     struct model_words predictions, lens;
     struct model_given_words given;
     struct model_classes classes;

@@ -273,6 +273,21 @@ static attn_status add_scores(struct model_job *job)
     return status == ATTN_OK ? model_classes_plan(job) : status;
 }
 
+/* What the encoder of a model of audio reads. */
+static attn_status add_features(struct model_job *job)
+{
+    const struct model_embedding *embedding = &job->version->model.stacks[0].embedding;
+    const struct model_inputs *inputs = &job->request->inputs;
+    if (!wants(job, MODEL_FEATURES))
+        return ATTN_OK;
+    if (inputs->audio == NULL && inputs->features == NULL)
+        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
+                         "\"features\" are those of audio, and the request has no inputs.audio");
+    const size_t shape[] = {inputs->batch, embedding->kernel.shape[1], model_audio_frames(embedding)};
+    return model_add_output(job, "", "features", job->request->common.request.options.compute, 3, shape,
+                            &job->features);
+}
+
 static attn_status add_results(struct model_job *job)
 {
     const struct model_part *last = &job->parts[job->last_stack];
@@ -282,6 +297,8 @@ static attn_status add_results(struct model_job *job)
     attn_status status = ATTN_OK;
     if (wants(job, MODEL_OUTPUT) || options->want >> ATTN_STEP_OUTPUT & 1)
         status = model_add_output(job, "", "output", options->compute, 3, shape, &job->output);
+    if (status == ATTN_OK)
+        status = add_features(job);
     return status == ATTN_OK ? add_scores(job) : status;
 }
 
@@ -369,6 +386,7 @@ static attn_status weigh_stack(struct model_job *job, size_t index)
         const struct model_block *block = &stack->blocks[i];
         status = weigh_block(job, block, &job->parts[index + (block->is_cross ? 1 : 0)], &most);
     }
+    job->time_flops += (double)job->request->inputs.batch * model_embed_flops(job, stack, count);
     const double hidden = 4 * (double)count * (double)model_width(stack) * element;
     const double flow = job->parts[index].rollout != NULL ? 24 * (double)count * (double)count : 0;
     job->run_bytes += most + hidden + flow + model_embed_bytes(job, stack, count) + (1 << 20);

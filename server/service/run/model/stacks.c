@@ -86,7 +86,7 @@ static attn_status run_blocks(const struct stack_run *run, attn_tensor *hidden)
 static attn_status run_stack(const struct stack_run *run, attn_tensor *output)
 {
     attn_tensor hidden;
-    attn_status status = model_embed(run->job, run->stack, &run->job->items[run->item].of[run->part->stack], &hidden);
+    attn_status status = model_embed(run->job, run->part->stack, run->item, &hidden);
     if (status == ATTN_OK)
         status = put_hidden(run, &hidden, 0);
     if (status == ATTN_OK)

@@ -74,7 +74,10 @@ static void prepare(void)
         .leading = table(1),
         .image = IMAGE};
     audio_model = two_stacks;
+    audio_model.tokenizer = text_model.tokenizer;
     audio_model.model.longest = 3;
+    audio_model.model.decoder_start_id = 2; /* [CLS] */
+    audio_model.model.end_id = 3;
     audio_model.model.stacks[0].embedding = (struct model_embedding){
         .kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, MELS, 3}),
         .second_kernel = attn_tensor_view(nothing, ATTN_F32, 3, (const size_t[]){WIDTH, WIDTH, 3}),
@@ -287,6 +290,40 @@ END_TEST
 
 /* ---- refusals ---- */
 
+/* The tokenizer sets [CLS] before a text and [SEP] behind it. */
+START_TEST(speech_begins_once)
+{
+    static const int64_t plain[] = {2, 37}, own[] = {2, 38, 37}, late[] = {38, 2, 37};
+    make_well(&audio_model, "{\"inputs\": {\"audio\": [1], \"target\": \"a\"}}");
+    assert_ids(&batch.items[0].of[1], plain, COUNT(plain));
+    make_well(&audio_model, "{\"inputs\": {\"audio\": [1], \"target\": \"[CLS] b a\"}}");
+    assert_ids(&batch.items[0].of[1], own, COUNT(own));
+    make_well(&audio_model, "{\"inputs\": {\"audio\": [1], \"target\": \"b [CLS] a\"}}");
+    assert_ids(&batch.items[0].of[1], late, COUNT(late));
+    audio_model.model.decoder_start_id = 9;
+    make_well(&audio_model, "{\"inputs\": {\"audio\": [1], \"target\": \"a\"}}");
+    ck_assert_int_eq(batch.items[0].of[1].ids[0], 9);
+    ck_assert_uint_eq(batch.items[0].of[1].count, 3);
+}
+END_TEST
+
+START_TEST(audio_is_cut_to_what_the_model_takes)
+{
+    static char body[16 * 700];
+    int used = snprintf(body, sizeof body, "{\"options\": {\"truncate\": true}, \"inputs\": {\"audio\": [");
+    for (int i = 0; i < 641; i++)
+        used += snprintf(body + used, sizeof body - (size_t)used, "%s0.5", i > 0 ? "," : "");
+    snprintf(body + used, sizeof body - (size_t)used, "]}}");
+    make_well(&audio_model, body);
+    ck_assert_uint_eq(batch.items[0].of[0].audio.shape[0], 640);
+    ck_assert_uint_eq(batch.items[0].of[0].count, 2);
+    memcpy(strstr(body, "true"), "null", 4);
+    ck_assert_int_eq(make(&audio_model, body, MODEL_REQUEST_ATTENTION), ATTN_ERR_VALUE);
+    ck_assert_msg(strstr(err.message, "641 samples (0.04 s), and the model takes at most 640") != NULL, "%s",
+                  err.message);
+}
+END_TEST
+
 static const struct {
     const struct model_version *version;
     const char *body;
@@ -318,6 +355,9 @@ static const struct {
     {&text_model, "{\"inputs\": {\"pixels\": [[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "inputs.text"},
     {&audio_model, "{\"inputs\": {\"text\": \"a\"}}", ATTN_ERR_FIELD, "/inputs/text", "inputs.features"},
     {&audio_model, "{\"inputs\": {\"pixels\": [[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "reads audio"},
+    {&audio_model, "{\"inputs\": {\"audio\": [0, \"NaN\"]}}", ATTN_ERR_VALUE, "/inputs/audio", "nan at place 1"},
+    {&audio_model, "{\"inputs\": {\"audio\": [[0], [9]]}}", ATTN_ERR_VALUE, "/inputs/audio/1", "divide integers"},
+    {&text_model, "{\"inputs\": {\"audio\": [0]}}", ATTN_ERR_FIELD, "/inputs/audio", "reads tokens"},
     {&audio_model, "{\"inputs\": {\"features\": [[1, 2, 3]]}}", ATTN_ERR_SHAPE, "/inputs/features", "[1,1,4]"},
     {&image_model, "{\"inputs\": {\"features\": [[1, 2, 3]]}}", ATTN_ERR_FIELD, "/inputs/features", "inputs.pixels"},
     {&audio_model, "{\"inputs\": {\"features\": [[1,2,3,4]], \"target_ids\": [1,2,3,4]}}", ATTN_ERR_VALUE,
@@ -455,6 +495,8 @@ END_TEST
 CHECK_MAIN("model_batch")
 {
     tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_test(tests, speech_begins_once);
+    tcase_add_test(tests, audio_is_cut_to_what_the_model_takes);
     tcase_add_test(tests, a_pair_becomes_ids_and_types);
     tcase_add_test(tests, a_model_with_one_type_gets_no_types);
     tcase_add_test(tests, special_tokens_false_leaves_them_out);
