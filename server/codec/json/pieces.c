@@ -2,9 +2,13 @@
 #include "codec/json/pieces.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/bytes/utf8.h"
+#include "codec/number/read.h"
 
 enum { PIECE_BYTES = 16 << 10 }; /* of text; a tree has up to a hundred times as many */
 
@@ -26,10 +30,11 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* The comma or the bracket behind the value that begins here. */
-static const char *skip_value(const char *at, const char *end)
+/* The comma or the bracket behind the value that begins here. *commas is how many stand between its own items. */
+static const char *skip_value(const char *at, const char *end, size_t *commas)
 {
     size_t depth = 0;
+    *commas = 0;
     while (at < end) {
         const char c = *at;
         if (depth == 0 && (c == ',' || c == ']' || c == '}'))
@@ -40,6 +45,7 @@ static const char *skip_value(const char *at, const char *end)
         }
         depth += c == '[' || c == '{';
         depth -= c == ']' || c == '}';
+        *commas += depth == 1 && c == ',';
         at++;
     }
     return at;
@@ -59,26 +65,41 @@ static struct text_span trimmed(const char *at, const char *end)
     return (struct text_span){at, (size_t)(end - at)};
 }
 
-struct text_span json_text_find(struct text_span object, const char *name)
+static struct json_collection collection_of(struct text_span text, size_t commas)
 {
-    static const struct text_span none;
-    const size_t length = strlen(name);
+    if (!is_collection(text))
+        return (struct json_collection){.items = 0};
+    const char *last = text.at + text.length - 1;
+    return (struct json_collection){text, skip_space(text.at + 1, last) < last ? commas + 1 : 0};
+}
+
+struct json_collection json_collection_of(struct text_span text)
+{
+    const struct text_span value = text.at != NULL ? trimmed(text.at, text.at + text.length) : text;
+    size_t commas = 0;
+    if (is_collection(value))
+        (void)skip_value(value.at, value.at + value.length, &commas);
+    return collection_of(value, commas);
+}
+
+void json_text_find(struct text_span object, const char *const *names, size_t count, struct json_collection *found)
+{
     const struct text_span whole = object.at != NULL ? trimmed(object.at, object.at + object.length) : object;
+    memset(found, 0, count * sizeof *found);
     if (!is_collection(whole))
-        return none;
+        return;
     const char *end = whole.at + whole.length;
     for (const char *at = skip_space(whole.at + 1, end); at < end && *at == '"';) {
         const char *key = at + 1, *key_end = skip_string(at, end), *colon = skip_space(key_end, end);
+        size_t commas;
         if (colon == end || *colon != ':')
             break;
-        const char *value_end = skip_value(colon + 1, end);
-        if ((size_t)(key_end - key) == length + 1 && memcmp(key, name, length) == 0) {
-            const struct text_span value = trimmed(colon + 1, value_end);
-            return is_collection(value) ? value : none;
-        }
+        const char *value_end = skip_value(colon + 1, end, &commas);
+        for (size_t i = 0; i < count; i++)
+            if ((size_t)(key_end - key) == strlen(names[i]) + 1 && memcmp(key, names[i], strlen(names[i])) == 0)
+                found[i] = collection_of(trimmed(colon + 1, value_end), commas);
         at = value_end < end && *value_end == ',' ? skip_space(value_end + 1, end) : end;
     }
-    return none;
 }
 
 enum { DIGITS_MAX = 18 }; /* of an integer that 64 bits hold, whatever its digits are */
@@ -146,15 +167,113 @@ bool json_text_quote_numbers(struct text_span text, attn_arena *arena, struct te
     return copy != NULL;
 }
 
-size_t json_text_items(struct text_span collection)
+/* ---- plain items ---- */
+
+struct reader {
+    struct text_span collection;
+    attn_arena *scratch;
+    const struct json_taker *taker;
+    void *context;
+    json_error_t *error;
+    attn_error *err;
+    size_t index, items; /* of the next item; of all together */
+};
+
+/* The character of the escape at *from, behind its backslash. 0: jansson reads it, or refuses it. */
+static uint32_t read_escape(char **from, const char *end)
 {
-    size_t items = 0;
-    if (!is_collection(collection))
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    char digits[5] = "", *digits_end;
+    const char letter = *from < end ? *(*from)++ : '\0';
+    const char *known = letter != '\0' ? strchr(letters, letter) : NULL;
+    if (known != NULL)
+        return (unsigned char)meanings[known - letters];
+    if (letter != 'u' || end - *from < 4 || !isxdigit((unsigned char)**from))
         return 0;
-    const char *last = collection.at + collection.length - 1;
-    for (const char *at = skip_space(collection.at + 1, last); at < last; at++, items++)
-        at = skip_value(at, last);
-    return items;
+    memcpy(digits, *from, 4);
+    const unsigned long c = strtoul(digits, &digits_end, 16);
+    *from += 4;
+    return digits_end == digits + 4 && (c < 0xD800 || c > 0xDFFF) ? (uint32_t)c : 0;
+}
+
+/* Decodes the string at *at in its place, with a NUL at its end. False: it is not plain. */
+static bool read_string(char **at, const char *end, struct text_span *text)
+{
+    char *from = *at, *to = from + 1;
+    if (from >= end || *from++ != '"')
+        return false;
+    text->at = to;
+    while (from < end && *from != '"') {
+        const size_t bytes = (unsigned char)*from < 0x20 ? 0 : utf8_length(from);
+        if (*from == '\\') {
+            from++;
+            const uint32_t c = read_escape(&from, end);
+            if (c == 0)
+                return false;
+            to = utf8_write(to, c);
+            continue;
+        }
+        if (bytes == 0)
+            return false;
+        for (size_t i = 0; i < bytes; i++)
+            *to++ = *from++;
+    }
+    if (from >= end)
+        return false;
+    text->length = (size_t)(to - text->at);
+    *to = '\0';
+    *at = from + 1;
+    return true;
+}
+
+static bool read_number(char **at, const char *end, struct json_item *item)
+{
+    const char *behind = number_read_f64(*at, end, &item->number);
+    item->has_number = behind != NULL && isfinite(item->number);
+    if (item->has_number)
+        *at += behind - *at;
+    return item->has_number;
+}
+
+/* Whether c is the next character behind white space; if so, moves past it. */
+static bool take_between(char **at, const char *end, char c)
+{
+    *at += skip_space(*at, end) - *at;
+    const bool is_here = *at < end && **at == c;
+    *at += is_here ? skip_space(*at + 1, end) - *at : 0;
+    return is_here;
+}
+
+static bool read_item(char **at, const char *end, bool is_member, struct json_item *item)
+{
+    *item = (struct json_item){.has_number = false};
+    *at += skip_space(*at, end) - *at;
+    if (is_member)
+        return read_string(at, end, &item->text) && take_between(at, end, ':') && read_number(at, end, item);
+    if (!take_between(at, end, '['))
+        return read_string(at, end, &item->text);
+    return read_string(at, end, &item->text) && take_between(at, end, ',') &&
+           (read_string(at, end, &item->second) || read_number(at, end, item)) && take_between(at, end, ']');
+}
+
+/*
+ * Has the plain items of a copy of the text taken. Returns the bytes of these, each with the comma or the bracket behind it,
+ * which is not in the copy when the text ends with it.
+ */
+static size_t take_plain(struct reader *reader, char *copy, size_t length, bool is_end)
+{
+    const bool is_object = *reader->collection.at == '{';
+    const char *end = copy + length;
+    struct json_item item;
+    size_t done = 0;
+    for (char *at = copy; reader->index < reader->items && read_item(&at, end, is_object, &item); at++) {
+        at += skip_space(at, end) - at;
+        if ((at < end ? *at != ',' : !is_end) || !reader->taker->item(reader->context, &item, reader->index))
+            break;
+        reader->index++;
+        done = (size_t)(at - copy) + 1;
+    }
+    return done;
 }
 
 /* ---- pieces ---- */
@@ -162,21 +281,12 @@ size_t json_text_items(struct text_span collection)
 /* The comma at which a piece that begins here ends, or the closing bracket. */
 static const char *piece_end(const char *from, const char *last)
 {
-    const char *at = skip_value(from, last);
+    size_t commas;
+    const char *at = skip_value(from, last, &commas);
     while (at < last && at - from < PIECE_BYTES)
-        at = skip_value(at + 1, last);
+        at = skip_value(at + 1, last, &commas);
     return at;
 }
-
-struct reader {
-    struct text_span collection;
-    attn_arena *scratch;
-    json_piece_function *each;
-    void *context;
-    json_error_t *error;
-    attn_error *err;
-    size_t index, items; /* of the first item of the next piece; of all together */
-};
 
 /* Fails: jansson refuses the piece that begins at, or the piece has another number of items than it can have. */
 static attn_status fail_piece(const struct reader *reader, const char *at, bool is_read)
@@ -187,8 +297,8 @@ static attn_status fail_piece(const struct reader *reader, const char *at, bool 
     return ATTN_ERR_SYNTAX;
 }
 
-/* Reads the items of the text at[0 .. length). Only the piece of an empty collection has none. */
-static attn_status read_piece(struct reader *reader, const char *at, size_t length)
+/* Has the items of the text at[0 .. length) taken by their tree. Only the piece of an empty collection has none. */
+static attn_status take_tree(struct reader *reader, const char *at, size_t length)
 {
     const struct text_span collection = reader->collection;
     char *copy = attn_arena_take(reader->scratch, length + 2, 1);
@@ -202,30 +312,52 @@ static attn_status read_piece(struct reader *reader, const char *at, size_t leng
     if (piece == NULL || items > reader->items - reader->index || (items == 0 && length + 2 < collection.length))
         return fail_piece(reader, at, piece != NULL);
     reader->error->line = 0;
-    const attn_status status = reader->each(reader->context, piece, reader->index);
+    const attn_status status = reader->taker->piece(reader->context, piece, reader->index);
     reader->index += items;
     json_decref(piece);
     return status;
 }
 
-attn_status json_pieces_each(struct text_span collection, size_t items, attn_arena *scratch, json_piece_function *each,
-                             void *context, json_error_t *error, attn_error *err)
+/* Reads the next items from at on. Returns where the items behind them begin: behind last, there are none. */
+static const char *read_piece(struct reader *reader, const char *at, const char *last, attn_status *status)
 {
-    const char *last = collection.at + collection.length - 1;
-    struct reader reader = {.collection = collection,
+    const bool is_end = last - at <= PIECE_BYTES;
+    const size_t length = is_end ? (size_t)(last - at) : PIECE_BYTES;
+    char *copy = attn_arena_take(reader->scratch, length + 1, 1);
+    if (copy == NULL) {
+        *status = attn_fail_no_memory(reader->err);
+        return at;
+    }
+    memcpy(copy, at, length);
+    copy[length] = '\0';
+    const size_t done = take_plain(reader, copy, length, is_end);
+    if (done > 0)
+        return at + done;
+    const char *end = piece_end(at, last);
+    *status = take_tree(reader, at, (size_t)(end - at));
+    return end + 1;
+}
+
+attn_status json_pieces_each(const struct json_collection *collection, attn_arena *scratch,
+                             const struct json_taker *taker, void *context, json_error_t *error, attn_error *err)
+{
+    const struct text_span text = collection->text;
+    const char *last = text.at + text.length - 1, *at = text.at + 1;
+    struct reader reader = {.collection = text,
                             .scratch = scratch,
-                            .each = each,
+                            .taker = taker,
                             .context = context,
                             .error = error,
-                            .items = items,
+                            .items = collection->items,
                             .err = err};
     attn_status status = ATTN_OK;
     *error = (json_error_t){.line = 0};
-    for (const char *at = collection.at + 1, *end; status == ATTN_OK && at <= last; at = end + 1) {
+    while (status == ATTN_OK && at <= last) {
         const attn_arena_mark mark = attn_arena_mark_here(scratch);
-        end = piece_end(at, last);
-        status = read_piece(&reader, at, (size_t)(end - at));
+        at = read_piece(&reader, at, last, &status);
         attn_arena_release(scratch, mark);
+        if (status == ATTN_OK && attn_arena_is_cancelled(scratch))
+            status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while a file was read");
     }
     return status;
 }

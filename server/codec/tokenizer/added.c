@@ -85,9 +85,6 @@ static attn_status build_trie(struct loading *loading, const struct added *added
             *has_any = true;
         }
     node_note(reading, trie_create(trie, texts, added->count, reading->arena, loading->scratch, reading->err));
-    for (size_t i = 0; i < added->count && !node_has_failed(reading); i++)
-        if (texts[i].length > 0)
-            trie_add(trie, texts[i].at, texts[i].length, (uint32_t)i);
     attn_arena_release(loading->scratch, mark);
     return reading->status;
 }

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "codec/json/pieces.h"
 #include "codec/json/tree.h"
+#include "codec/tokenizer/model/words.h"
 #include "codec/tokenizer/parts.h"
 
 /* ---- the vocabulary ---- */
@@ -14,141 +15,27 @@ struct loader {
     struct node root;
 };
 
-/* One more than the highest id of a list of objects with "id". */
-static size_t count_added_ids(const json_t *list)
+/* One more than the highest id of a list of objects with "id" that can be theirs beside that many words. */
+static size_t count_added_ids(const json_t *list, size_t words)
 {
     const json_t *token;
+    const int64_t ids_max = (int64_t)(words + json_array_size(list));
     size_t i, size = 0;
     json_array_foreach(list, i, token)
     {
         int64_t id;
-        if (node_integer_of(json_object_get(token, "id"), &id) && id >= 0 && id < VOCABULARY_IDS_MAX &&
-            (size_t)id >= size)
+        if (node_integer_of(json_object_get(token, "id"), &id) && id >= 0 && id < ids_max && (size_t)id >= size)
             size = (size_t)id + 1;
     }
     return size;
 }
 
-/* The vocabulary of the model, which is read twice: to measure it, and to copy it. */
-struct vocabulary_loader {
-    struct loading *loading;
-    struct vocabulary *vocabulary;
-    struct node node;
-    size_t bytes, size; /* of all texts with their NULs; one more than the highest id */
-    char *to, *end;     /* the next text is copied to it; behind the last one */
-};
-
-static attn_status measure_object(void *context, const json_t *piece, size_t index)
+/* Added tokens without a text in the vocabulary have the ids behind it (added.c). */
+static attn_status load_vocabulary(struct loader *loader, const struct node *vocab)
 {
-    struct vocabulary_loader *loader = context;
-    const char *name;
-    json_t *value;
-    (void)index;
-    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
-    {
-        const struct node entry = {.parent = &loader->node, .name = name, .json = value, .is_plain = true};
-        int64_t id = 0;
-        if (node_decode_integer(&loader->loading->reading, &entry, 0, VOCABULARY_IDS_MAX - 1, &id) != ATTN_OK)
-            return loader->loading->reading.status;
-        loader->bytes += strlen(name) + 1;
-        loader->size = (size_t)id >= loader->size ? (size_t)id + 1 : loader->size;
-    }
-    return ATTN_OK;
-}
-
-static attn_status measure_list(void *context, const json_t *piece, size_t index)
-{
-    struct vocabulary_loader *loader = context;
-    struct reading *reading = &loader->loading->reading;
-    const size_t count = json_array_size(piece);
-    for (size_t i = 0; i < count; i++) {
-        const struct node entry = step_item(&loader->node, piece, index, i);
-        const json_t *text = json_array_get(entry.json, 0);
-        if (json_array_size(entry.json) != 2 || !json_is_string(text) || !json_is_number(json_array_get(entry.json, 1)))
-            return node_fail_value(reading, &entry, "a token and its score, as [\"the\", -3.5]");
-        if (strlen(json_string_value(text)) != json_string_length(text))
-            return node_fail(reading, &entry, ATTN_ERR_VALUE, "holds U+0000, which is not supported");
-        loader->bytes += json_string_length(text) + 1;
-    }
-    if (index + count > VOCABULARY_IDS_MAX)
-        return node_fail(reading, &loader->node, ATTN_ERR_TOO_LARGE, "has more than %d tokens", VOCABULARY_IDS_MAX);
-    loader->size = index + count > loader->size ? index + count : loader->size;
-    return ATTN_OK;
-}
-
-static attn_status add_text(struct vocabulary_loader *loader, const char *text, uint32_t id)
-{
-    const struct text_span copy = {loader->to, strlen(text)};
-    if (copy.length >= (size_t)(loader->end - loader->to) || id >= loader->size)
-        return node_fail(&loader->loading->reading, &loader->node, ATTN_ERR_VALUE, "changed while it was read");
-    memcpy(loader->to, text, copy.length + 1);
-    loader->to += copy.length + 1;
-    struct reading *reading = &loader->loading->reading;
-    return node_note(reading, vocabulary_add(loader->vocabulary, copy, id, reading->err));
-}
-
-/* jansson finds a name that comes twice in a piece, and this one that comes again in a later piece. */
-static attn_status add_object(void *context, const json_t *piece, size_t index)
-{
-    struct vocabulary_loader *loader = context;
-    struct reading *reading = &loader->loading->reading;
-    const char *name;
-    json_t *value;
-    (void)index;
-    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
-    {
-        if (vocabulary_find(loader->vocabulary, name, strlen(name)) != VOCABULARY_NONE)
-            node_fail(reading, &loader->node, ATTN_ERR_SYNTAX, "has the token \"%.80s\" twice", name);
-        if (node_has_failed(reading) || add_text(loader, name, (uint32_t)json_number_value(value)) != ATTN_OK)
-            return reading->status;
-    }
-    return ATTN_OK;
-}
-
-static attn_status add_list(void *context, const json_t *piece, size_t index)
-{
-    struct vocabulary_loader *loader = context;
-    struct reading *reading = &loader->loading->reading;
-    for (size_t i = 0; i < json_array_size(piece) && !node_has_failed(reading); i++)
-        add_text(loader, json_string_value(json_array_get(json_array_get(piece, i), 0)), (uint32_t)(index + i));
-    return reading->status;
-}
-
-/*
- * Takes the memory of all tables in one block, and gives it back. So a budget that is too small refuses it before any
- * table is filled, and knows what they take together.
- */
-static attn_status check_memory(const struct vocabulary_loader *loader)
-{
-    attn_arena *arena = loader->loading->reading.arena;
-    const attn_arena_mark mark = attn_arena_mark_here(arena);
-    const size_t tables = vocabulary_bytes(loader->loading->vocab_count, loader->size) + merges_bytes(loader->loading);
-    const void *all = attn_arena_take(arena, loader->bytes + tables, 1);
-    attn_arena_release(arena, mark);
-    return all != NULL ? ATTN_OK : node_fail_memory(&loader->loading->reading, &loader->node);
-}
-
-static attn_status load_vocabulary(struct loader *all, const struct node *vocab)
-{
-    struct loading *loading = &all->loading;
-    const bool is_list = json_is_array(vocab->json);
-    struct vocabulary_loader loader = {.loading = loading,
-                                       .vocabulary = &all->tokenizer->vocabulary,
-                                       .node = *vocab,
-                                       .size = count_added_ids(json_object_get(all->root.json, "added_tokens"))};
-    struct reading *reading = &loading->reading;
-    loading_each(loading, loading->vocab, loading->vocab_count, is_list ? measure_list : measure_object, &loader);
-    if (node_has_failed(reading) || check_memory(&loader) != ATTN_OK)
-        return reading->status;
-    node_note(reading,
-              vocabulary_create(loader.vocabulary, loading->vocab_count, loader.size, reading->arena, reading->err));
-    if (node_has_failed(reading))
-        return reading->status;
-    loader.to = attn_arena_take(loading->reading.arena, loader.bytes, 1);
-    if (loader.to == NULL)
-        return node_fail_memory(&loading->reading, vocab);
-    loader.end = loader.to + loader.bytes;
-    return loading_each(loading, loading->vocab, loading->vocab_count, is_list ? add_list : add_object, &loader);
+    const json_t *added = json_object_get(loader->root.json, "added_tokens");
+    return words_load(&loader->loading, vocab, count_added_ids(added, loader->loading.vocab.items),
+                      &loader->tokenizer->vocabulary);
 }
 
 /* ---- the model ---- */
@@ -178,7 +65,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
             "is a model of the kind \"%.60s\", which is not supported; supported kinds: WordPiece, BPE, Unigram", name);
     const struct node vocab = step_member(node, "vocab");
     const bool wants_list = kind == &model_unigram;
-    if (loading->vocab.at == NULL || (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json)))
+    if (loading->vocab.text.at == NULL || (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json)))
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"vocab\", %s",
                          wants_list ? "a list" : "an object");
     if (load_vocabulary(loader, &vocab) != ATTN_OK)
@@ -248,7 +135,7 @@ static struct text_span inside(struct text_span collection)
 
 static struct cuts cuts_of(const struct loading *loading)
 {
-    const struct text_span vocab = inside(loading->vocab), merges = inside(loading->merges);
+    const struct text_span vocab = inside(loading->vocab.text), merges = inside(loading->merges.text);
     const bool is_vocab_first = vocab.length == 0 || (merges.length > 0 && vocab.at < merges.at);
     return is_vocab_first ? (struct cuts){{vocab, merges}} : (struct cuts){{merges, vocab}};
 }
@@ -287,11 +174,12 @@ static size_t place_of(const struct skim *whole, const struct cuts *cuts, size_t
 static attn_status read_rest(struct loading *loading, json_t **json)
 {
     const struct skim *whole = loading->reading.skim;
-    const struct text_span model = json_text_find((struct text_span){whole->body, whole->body_length}, "model");
-    loading->vocab = json_text_find(model, "vocab");
-    loading->merges = json_text_find(model, "merges");
-    loading->vocab_count = json_text_items(loading->vocab);
-    loading->merges_count = json_text_items(loading->merges);
+    static const char *const outer[] = {"model"}, *const inner[] = {"vocab", "merges"};
+    struct json_collection model, found[2];
+    json_text_find((struct text_span){whole->body, whole->body_length}, outer, 1, &model);
+    json_text_find(model.text, inner, ARRAY_LENGTH(found), found);
+    loading->vocab = found[0];
+    loading->merges = found[1];
     const struct cuts cuts = cuts_of(loading);
     const struct text_span rest = copy_rest(whole, &cuts, loading->scratch);
     json_error_t error;

@@ -36,6 +36,7 @@ struct merges_loader {
     const struct node *list;
     size_t prefix_bytes;
     struct merges *merges;
+    uint32_t last; /* what the last merge makes */
 };
 
 /* The slot of that pair, or the empty one where it belongs. */
@@ -54,6 +55,17 @@ static const struct merge *merges_find(const struct merges *merges, uint32_t lef
     return merge->id != VOCABULARY_NONE ? merge : NULL;
 }
 
+/* Cuts "a b" at its only space. */
+static bool split_pair(struct text_span text, struct text_span *left, struct text_span *right)
+{
+    const char *space = memchr(text.at, ' ', text.length);
+    if (space == NULL)
+        return false;
+    *left = (struct text_span){text.at, (size_t)(space - text.at)};
+    *right = (struct text_span){space + 1, text.length - left->length - 1};
+    return memchr(right->at, ' ', right->length) == NULL;
+}
+
 /* Reads one of the list. False when it has neither form. */
 static bool read_pair(const json_t *json, struct text_span *left, struct text_span *right)
 {
@@ -63,53 +75,78 @@ static bool read_pair(const json_t *json, struct text_span *left, struct text_sp
         *right = (struct text_span){json_string_value(second), json_string_length(second)};
         return left->at != NULL && right->at != NULL;
     }
-    const char *text = json_string_value(json), *space = text != NULL ? strchr(text, ' ') : NULL;
-    if (space == NULL || strchr(space + 1, ' ') != NULL)
+    return json_is_string(json) &&
+           split_pair((struct text_span){json_string_value(json), json_string_length(json)}, left, right);
+}
+
+/* The token that a pair becomes. In most files it is the one behind that of the last merge, which saves a search. */
+static uint32_t find_joined(const struct merges_loader *loader, const char *text, size_t length)
+{
+    const struct vocabulary *vocabulary = loader->loading->vocabulary;
+    const struct text_span next = vocabulary_text(vocabulary, loader->last + 1);
+    if (next.at != NULL && next.length == length && memcmp(next.at, text, length) == 0)
+        return loader->last + 1;
+    return vocabulary_find(vocabulary, text, length);
+}
+
+/* False: the pair makes a token that is too short or too long, or the vocabulary lacks one of the three. */
+static bool add_pair(struct merges_loader *loader, struct text_span left, struct text_span right, size_t rank)
+{
+    const struct vocabulary *vocabulary = loader->loading->vocabulary;
+    const size_t prefix_bytes = loader->prefix_bytes;
+    char joined[MERGE_BYTES_MAX];
+    if (right.length < prefix_bytes || left.length + right.length - prefix_bytes > sizeof joined)
         return false;
-    *left = (struct text_span){text, (size_t)(space - text)};
-    *right = (struct text_span){space + 1, json_string_length(json) - left->length - 1};
+    memcpy(joined, left.at, left.length);
+    memcpy(joined + left.length, right.at + prefix_bytes, right.length - prefix_bytes);
+    const uint32_t first = vocabulary_find(vocabulary, left.at, left.length);
+    const uint32_t second = vocabulary_find(vocabulary, right.at, right.length);
+    const uint32_t id = find_joined(loader, joined, left.length + right.length - prefix_bytes);
+    if (first == VOCABULARY_NONE || second == VOCABULARY_NONE || id == VOCABULARY_NONE)
+        return false;
+    const uint64_t pair = (uint64_t)first << 32 | second;
+    *find_slot(loader->merges, pair) = (struct merge){pair, (uint32_t)rank, id};
+    loader->last = id;
     return true;
 }
 
-static attn_status add_merge(const struct merges_loader *loader, const struct node *node)
+static bool add_item(void *context, const struct json_item *item, size_t index)
 {
-    struct loading *loading = loader->loading;
-    const size_t prefix_bytes = loader->prefix_bytes;
-    char joined[MERGE_BYTES_MAX];
-    struct text_span left, right;
-    if (!read_pair(node->json, &left, &right))
-        return node_fail_value(&loading->reading, node, "a pair of tokens, as [\"t\", \"h\"] or \"t h\"");
-    if (right.length < prefix_bytes || left.length + right.length - prefix_bytes > sizeof joined)
-        return node_fail(&loading->reading, node, ATTN_ERR_VALUE, "makes a token that is too short or too long");
-    memcpy(joined, left.at, left.length);
-    memcpy(joined + left.length, right.at + prefix_bytes, right.length - prefix_bytes);
-    const uint32_t first = vocabulary_find(loading->vocabulary, left.at, left.length);
-    const uint32_t second = vocabulary_find(loading->vocabulary, right.at, right.length);
-    const uint32_t id = vocabulary_find(loading->vocabulary, joined, left.length + right.length - prefix_bytes);
-    if (first == VOCABULARY_NONE || second == VOCABULARY_NONE || id == VOCABULARY_NONE)
-        return node_fail(&loading->reading, node, ATTN_ERR_VALUE,
-                         "merges \"%.*s\" and \"%.*s\", but the vocabulary lacks one of them or the result",
-                         (int)(left.length < SHOWN_BYTES ? left.length : SHOWN_BYTES), left.at,
-                         (int)(right.length < SHOWN_BYTES ? right.length : SHOWN_BYTES), right.at);
-    const uint64_t pair = (uint64_t)first << 32 | second;
-    *find_slot(loader->merges, pair) = (struct merge){pair, (uint32_t)node->index, id};
-    return ATTN_OK;
+    struct text_span left = item->text, right = item->second;
+    return !item->has_number && (right.at != NULL || split_pair(item->text, &left, &right)) &&
+           add_pair(context, left, right, index);
 }
 
-static attn_status add_piece(void *context, const json_t *piece, size_t index)
+static attn_status add_node(struct merges_loader *loader, const struct node *node)
 {
-    const struct merges_loader *loader = context;
+    struct reading *reading = &loader->loading->reading;
+    struct text_span left, right;
+    if (!read_pair(node->json, &left, &right))
+        return node_fail_value(reading, node, "a pair of tokens, as [\"t\", \"h\"] or \"t h\"");
+    if (add_pair(loader, left, right, node->index))
+        return ATTN_OK;
+    if (right.length < loader->prefix_bytes || left.length + right.length - loader->prefix_bytes > MERGE_BYTES_MAX)
+        return node_fail(reading, node, ATTN_ERR_VALUE, "makes a token that is too short or too long");
+    return node_fail(reading, node, ATTN_ERR_VALUE,
+                     "merges \"%.*s\" and \"%.*s\", but the vocabulary lacks one of them or the result",
+                     (int)(left.length < SHOWN_BYTES ? left.length : SHOWN_BYTES), left.at,
+                     (int)(right.length < SHOWN_BYTES ? right.length : SHOWN_BYTES), right.at);
+}
+
+static attn_status add_list(void *context, const json_t *piece, size_t index)
+{
+    struct merges_loader *loader = context;
     const struct reading *reading = &loader->loading->reading;
     for (size_t i = 0; i < json_array_size(piece) && !node_has_failed(reading); i++) {
         const struct node item = step_item(loader->list, piece, index, i);
-        add_merge(loader, &item);
+        add_node(loader, &item);
     }
     return reading->status;
 }
 
 size_t merges_bytes(const struct loading *loading)
 {
-    return slots_for(loading->merges_count) * sizeof(struct merge);
+    return slots_for(loading->merges.items) * sizeof(struct merge);
 }
 
 /*
@@ -119,8 +156,9 @@ size_t merges_bytes(const struct loading *loading)
 static attn_status merges_load(struct loading *loading, const struct node *list, size_t prefix_bytes,
                                struct merges *merges)
 {
-    struct merges_loader loader = {loading, list, prefix_bytes, merges};
-    if (!json_is_array(list->json) || loading->merges.at == NULL)
+    static const struct json_taker taker = {add_item, add_list};
+    struct merges_loader loader = {loading, list, prefix_bytes, merges, 0};
+    if (!json_is_array(list->json) || loading->merges.text.at == NULL)
         return node_fail(&loading->reading, list, ATTN_ERR_FIELD, "must be the list of merges");
     const size_t bytes = merges_bytes(loading);
     merges->count = (uint32_t)(bytes / sizeof *merges->slots);
@@ -128,7 +166,7 @@ static attn_status merges_load(struct loading *loading, const struct node *list,
     if (merges->slots == NULL)
         return node_fail_memory(&loading->reading, list);
     memset(merges->slots, 0xFF, bytes);
-    return loading_each(loading, loading->merges, loading->merges_count, add_piece, &loader);
+    return loading_each(loading, &loading->merges, &taker, &loader);
 }
 
 /* ---- the model ---- */

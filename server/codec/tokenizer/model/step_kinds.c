@@ -45,15 +45,14 @@ attn_status loading_fail_json(struct loading *loading, const json_error_t *error
     return skim_place(skim, at < skim->body_length ? at : skim->body_length, status, err);
 }
 
-attn_status loading_each(struct loading *loading, struct text_span text, size_t items, json_piece_function *each,
+attn_status loading_each(struct loading *loading, const struct json_collection *member, const struct json_taker *taker,
                          void *context)
 {
     json_error_t error;
-    const attn_status status =
-        json_pieces_each(text, items, loading->scratch, each, context, &error, loading->reading.err);
+    const attn_status status = json_pieces_each(member, loading->scratch, taker, context, &error, loading->reading.err);
     if (error.line == 0)
         return node_note(&loading->reading, status);
-    const size_t at = (size_t)(text.at - loading->reading.skim->body);
+    const size_t at = (size_t)(member->text.at - loading->reading.skim->body);
     return node_note(&loading->reading,
                      loading_fail_json(loading, &error, error.position > 0 ? at + (size_t)error.position : at));
 }

@@ -17,9 +17,8 @@
  */
 struct loading {
     struct reading reading;
-    attn_arena *scratch;              /* has the JSON */
-    struct text_span vocab, merges;   /* their texts; at NULL: the model has no such member */
-    size_t vocab_count, merges_count; /* their items */
+    attn_arena *scratch;                  /* has the JSON */
+    struct json_collection vocab, merges; /* text.at NULL: the model has no such member */
     const struct vocabulary *vocabulary;
 };
 
@@ -74,8 +73,8 @@ struct step_table {
 attn_status steps_load(struct loading *loading, const struct node *node, const struct step_table *table,
                        struct steps *steps);
 
-/* Calls each for all pieces of one of the long members (json/pieces.h). */
-attn_status loading_each(struct loading *loading, struct text_span text, size_t items, json_piece_function *each,
+/* Has all items of one of the long members taken (json/pieces.h). */
+attn_status loading_each(struct loading *loading, const struct json_collection *member, const struct json_taker *taker,
                          void *context);
 /* Fails: jansson stopped at that byte of the text. */
 attn_status loading_fail_json(struct loading *loading, const json_error_t *error, size_t at);

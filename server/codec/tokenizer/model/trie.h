@@ -24,13 +24,12 @@ struct trie {
 };
 
 /*
- * An empty trie for these texts and no others, in arena. Empty texts do not count. scratch lends memory. Fails with ATTN_ERR_TOO_LARGE
- * if they have TRIE_NODES_MAX bytes or more together, or ATTN_ERR_NO_MEMORY.
+ * The trie of texts, in arena. The value of a text is its index; of equal texts, the highest one. Texts of length 0 do not
+ * count. scratch lends memory. Fails with ATTN_ERR_TOO_LARGE if they have TRIE_NODES_MAX bytes or more together, or
+ * ATTN_ERR_NO_MEMORY.
  */
 attn_status trie_create(struct trie *trie, const struct text_span *texts, size_t count, attn_arena *arena,
                         attn_arena *scratch, attn_error *err);
-/* Adds a text, or replaces its value. */
-void trie_add(struct trie *trie, const char *text, size_t length, uint32_t value);
 /* The node behind that byte, or TRIE_NONE. */
 uint32_t trie_next(const struct trie *trie, uint32_t node, unsigned char byte);
 /* The node behind the whole text, or TRIE_NONE. */

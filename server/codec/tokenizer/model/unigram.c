@@ -40,35 +40,55 @@ struct scores {
     double lowest;
 };
 
-static attn_status add_scores(void *context, const json_t *piece, size_t index)
+static void add_score(struct scores *scores, size_t id, double score)
 {
-    struct scores *scores = context;
-    for (size_t i = 0; i < json_array_size(piece); i++) {
-        const double score = json_number_value(json_array_get(json_array_get(piece, i), 1));
-        scores->by_id[index + i] = score;
-        scores->lowest = score < scores->lowest && score > score_never ? score : scores->lowest;
-    }
+    scores->by_id[id] = score;
+    scores->lowest = score < scores->lowest && score > score_never ? score : scores->lowest;
+}
+
+static bool add_item(void *context, const struct json_item *item, size_t index)
+{
+    if (item->has_number)
+        add_score(context, index, item->number);
+    return item->has_number;
+}
+
+static attn_status add_list(void *context, const json_t *piece, size_t index)
+{
+    for (size_t i = 0; i < json_array_size(piece); i++)
+        add_score(context, index + i, json_number_value(json_array_get(json_array_get(piece, i), 1)));
     return ATTN_OK;
+}
+
+/* The trie of the tokens that are found in texts. */
+static attn_status build_trie(struct loading *loading, struct unigram *unigram)
+{
+    const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
+    const size_t count = loading->vocab.items;
+    struct text_span *found = attn_arena_take(loading->scratch, count, sizeof *found);
+    struct reading *reading = &loading->reading;
+    if (found == NULL)
+        return node_note(reading, attn_fail_no_memory(reading->err));
+    for (size_t id = 0; id < count; id++)
+        found[id] = unigram->scores[id] > score_never ? loading->vocabulary->texts[id] : (struct text_span){NULL, 0};
+    node_note(reading, trie_create(&unigram->trie, found, count, reading->arena, loading->scratch, reading->err));
+    attn_arena_release(loading->scratch, mark);
+    return reading->status;
 }
 
 static attn_status load_scores(struct loading *loading, struct unigram *unigram)
 {
-    const struct text_span *texts = loading->vocabulary->texts;
-    const size_t count = loading->vocab_count;
-    attn_arena *arena = loading->reading.arena;
-    struct scores scores = {attn_arena_take_zeroed(arena, count, sizeof *scores.by_id), (double)INFINITY};
+    static const struct json_taker taker = {add_item, add_list};
     struct reading *reading = &loading->reading;
+    struct scores scores = {attn_arena_take_zeroed(reading->arena, loading->vocab.items, sizeof *scores.by_id),
+                            (double)INFINITY};
     if (scores.by_id == NULL)
         return node_note(reading, attn_fail_no_memory(reading->err));
-    loading_each(loading, loading->vocab, loading->vocab_count, add_scores, &scores);
     unigram->scores = scores.by_id;
+    if (loading_each(loading, &loading->vocab, &taker, &scores) != ATTN_OK)
+        return reading->status;
     unigram->unknown_score = scores.lowest - unknown_penalty;
-    if (!node_has_failed(reading))
-        node_note(reading, trie_create(&unigram->trie, texts, count, arena, loading->scratch, reading->err));
-    for (uint32_t id = 0; id < count && !node_has_failed(reading); id++)
-        if (unigram->scores[id] > score_never)
-            trie_add(&unigram->trie, texts[id].at, texts[id].length, id);
-    return reading->status;
+    return build_trie(loading, unigram);
 }
 
 static attn_status load(struct loading *loading, const struct node *node, const void **model)
@@ -80,7 +100,7 @@ static attn_status load(struct loading *loading, const struct node *node, const 
     *model = unigram;
     struct reading *reading = &loading->reading;
     node_decode_members(reading, node, members, ARRAY_LENGTH(members), unigram);
-    if (unigram->unknown != VOCABULARY_NONE && unigram->unknown >= loading->vocab_count)
+    if (unigram->unknown != VOCABULARY_NONE && unigram->unknown >= loading->vocab.items)
         node_fail(reading, node, ATTN_ERR_VALUE, "has an \"unk_id\" beyond its vocabulary");
     if (!node_has_failed(reading))
         load_scores(loading, unigram);

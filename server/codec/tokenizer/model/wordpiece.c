@@ -28,12 +28,8 @@ static attn_status build_trie(struct loading *loading, struct trie *trie)
 {
     const struct vocabulary *vocabulary = loading->vocabulary;
     struct reading *reading = &loading->reading;
-    node_note(reading,
-              trie_create(trie, vocabulary->texts, vocabulary->size, reading->arena, loading->scratch, reading->err));
-    for (uint32_t id = 0; id < vocabulary->size && !node_has_failed(reading); id++)
-        if (vocabulary->texts[id].at != NULL)
-            trie_add(trie, vocabulary->texts[id].at, vocabulary->texts[id].length, id);
-    return reading->status;
+    return node_note(reading, trie_create(trie, vocabulary->texts, vocabulary->size, reading->arena, loading->scratch,
+                                          reading->err));
 }
 
 static attn_status load(struct loading *loading, const struct node *node, const void **model)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codec/json/pieces.h"
+#include "codec/tokenizer/model/words.h"
 #include "codec/tokenizer/slow/parts.h"
 
 attn_status slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
@@ -73,63 +74,23 @@ static attn_status read_lines(struct slow *slow)
 
 /* ---- vocab.json ---- */
 
-static attn_status measure(void *context, const json_t *piece, size_t index)
-{
-    struct slow *slow = context;
-    const char *name;
-    json_t *value;
-    (void)index;
-    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
-    {
-        const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
-        if (id < 0 || id >= VOCABULARY_IDS_MAX)
-            return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_VALUE, "/%.60s must be an id from 0 to %d", name,
-                             VOCABULARY_IDS_MAX - 1);
-        slow->vocabulary.size = (uint32_t)id >= slow->vocabulary.size ? (uint32_t)id + 1 : slow->vocabulary.size;
-    }
-    return ATTN_OK;
-}
-
-static attn_status add_all(void *context, const json_t *piece, size_t index)
-{
-    struct slow *slow = context;
-    const char *name;
-    json_t *value;
-    (void)index;
-    json_object_foreach((json_t *)(uintptr_t)piece, name, value)
-    {
-        const size_t id = (size_t)json_integer_value(value);
-        if (id >= slow->vocabulary.size)
-            return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_VALUE, "changed while it was read");
-        if (*name != '\0' && add(slow, SLOW_VOCAB, name, strlen(name), id) != ATTN_OK)
-            return slow->err->status;
-    }
-    return ATTN_OK;
-}
-
-static attn_status read_pieces_of(struct slow *slow, struct text_span text, size_t count, json_piece_function *each)
-{
-    json_error_t error = {.line = 0};
-    attn_status status = json_pieces_each(text, count, slow->scratch, each, slow, &error, slow->err);
-    if (status != ATTN_OK && status != ATTN_ERR_NO_MEMORY && error.line > 0)
-        status =
-            slow_fail(slow, SLOW_VOCAB, ATTN_ERR_SYNTAX, "is not JSON: %.120s at byte %d", error.text, error.position);
-    return status;
-}
-
 static attn_status read_json(struct slow *slow)
 {
-    struct text_span text = slow->files->files[SLOW_VOCAB].text;
-    while (text.length > 0 &&
-           (text.at[text.length - 1] == '\n' || text.at[text.length - 1] == '\r' || text.at[text.length - 1] == ' '))
-        text.length--;
-    if (text.length < 2 || text.at[0] != '{' || text.at[text.length - 1] != '}')
+    static const struct member_table *const no_sections[] = {NULL};
+    static const struct node root;
+    attn_error why = {.status = ATTN_OK};
+    const struct text_span text = slow->files->files[SLOW_VOCAB].text;
+    const struct skim whole = {.body = text.at, .body_length = text.length, .arena = slow->scratch};
+    struct loading loading = {
+        .reading = {.arena = slow->arena, .skim = &whole, .sections = no_sections, .err = &why},
+        .scratch = slow->scratch,
+        .vocab = json_collection_of(text),
+    };
+    if (loading.vocab.text.at == NULL || *loading.vocab.text.at != '{')
         return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_SYNTAX, "is not a JSON object of ids by token");
-    const size_t count = json_text_items(text);
-    attn_status status = read_pieces_of(slow, text, count, measure);
-    if (status == ATTN_OK)
-        status = create(slow, SLOW_VOCAB, count, slow->vocabulary.size);
-    return status == ATTN_OK ? read_pieces_of(slow, text, count, add_all) : status;
+    if (words_load(&loading, &root, 0, &slow->vocabulary) == ATTN_OK)
+        return ATTN_OK;
+    return slow_fail(slow, SLOW_VOCAB, loading.reading.status, "%.480s", why.message);
 }
 
 /* ---- SentencePiece ---- */

@@ -261,8 +261,6 @@ static attn_status open_gguf(struct model_files *files, attn_budget *budget, con
         const int outcome = map(files, name, &file);
         status = outcome == 0 ? model_files_name(read_gguf(files, file, scratch, err), name, err)
                               : fail_file(err, name, outcome);
-        if (outcome == 0 && file->bytes.mapping != NULL)
-            mapping_rest(file->bytes.mapping);
     } else
         status = fail_file(err, path, ENOMEM);
     attn_arena_destroy(scratch);
@@ -361,15 +359,19 @@ attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn
     return status == ATTN_OK ? add_tensors(files, &file, err) : status;
 }
 
-void model_files_drop_texts(struct model_files *files)
+void model_files_rest(struct model_files *files)
 {
     attn_arena_destroy(files->texts);
     files->texts = NULL;
+    files->tokenizer = (struct checkpoint_text){NULL, 0};
+    for (size_t i = 0; i < files->count; i++)
+        if (files->files[i].bytes.mapping != NULL)
+            mapping_rest(files->files[i].bytes.mapping);
 }
 
 void model_files_close(struct model_files *files)
 {
-    model_files_drop_texts(files);
+    model_files_rest(files);
     for (size_t i = 0; i < files->count; i++)
         file_bytes_release(&files->files[i].bytes);
     if (files->arena != NULL)

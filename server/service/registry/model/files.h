@@ -53,8 +53,8 @@ ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_bud
 /* The same for the model that is part of the program, so that a first start without any setting has one. */
 ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
 void model_files_close(struct model_files *files);
-/* Gives back the memory of the text of the tokenizer, which was read. */
-void model_files_drop_texts(struct model_files *files);
+/* Gives back the memory that only reading takes: the text of the tokenizer, and the pages of the files. */
+void model_files_rest(struct model_files *files);
 
 /* Whether a mapped file was written to in place since it was mapped, or could not be read. One fstatat per file. */
 bool model_files_are_overwritten(const struct model_files *files);

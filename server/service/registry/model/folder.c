@@ -175,7 +175,10 @@ bool model_folder_has_model(int folder)
 /* The first of the architectures; AutoModel when config.json has none. */
 static void find_class(struct text_span config, char class[CLASS_MAX])
 {
-    const struct text_span list = json_text_find(config, "architectures");
+    static const char *const names[] = {"architectures"};
+    struct json_collection found;
+    json_text_find(config, names, 1, &found);
+    const struct text_span list = found.text;
     const char *begin = list.at != NULL ? memchr(list.at, '"', list.length) : NULL;
     const char *end = begin != NULL ? memchr(begin + 1, '"', (size_t)(list.at + list.length - begin - 1)) : NULL;
     const size_t length = end != NULL ? (size_t)(end - begin - 1) : 0;

@@ -86,8 +86,6 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     if (scratch != NULL)
         status = read_tokenizer(version, scratch, &err);
     attn_arena_destroy(scratch);
-    model_files_drop_texts(&version->files);
-    version->files.tokenizer = (struct checkpoint_text){NULL, 0};
     if (status == ATTN_OK) {
         version->tokenizer_bytes = attn_arena_bytes(arena) - before;
         return ATTN_OK;
@@ -147,6 +145,7 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     }
     if (status == ATTN_OK)
         status = load_tokenizer(made, err);
+    model_files_rest(&made->files);
     if (status == ATTN_OK)
         status = load_pooling(made, err);
     if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))

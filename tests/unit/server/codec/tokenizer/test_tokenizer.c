@@ -355,6 +355,10 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", ATTN_ERR_VALUE, "/model/vocab/a must be"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}}", ATTN_ERR_VALUE,
      "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":16777215},\"merges\":[]}}", ATTN_ERR_VALUE,
+     "/model/vocab/a must be an integer from 0 to 65537, received 16777215; memory is taken for each id"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]}}", ATTN_ERR_SYNTAX, "twice"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\xC3\":0},\"merges\":[]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"version\":\"1.0\\u0000\"}", ATTN_ERR_VALUE, "/version must be \"1.0\""},
     {"{\"model\":{\"type\":\"BPE\\u0000\",\"vocab\":{},\"merges\":[]}}", ATTN_ERR_VALUE, "of the kind \"\""},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\\u0000\":0},\"merges\":[]}}", ATTN_ERR_VALUE, "U+0000"},
@@ -466,6 +470,25 @@ START_TEST(long_vocabularies_are_read_in_pieces)
     ck_assert_uint_lt(attn_arena_peak_bytes(scratch), PIECES_BYTES);
     ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), ITEMS + 1);
     ck_assert_str_eq(tokenizer_token(tokenizer, ITEMS).at, "t5000");
+}
+END_TEST
+
+/* Items that are read without a tree, between others that jansson reads. */
+START_TEST(all_forms_of_json_are_read)
+{
+    static const char text[] =
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\u0061\":0, \"\\\"\" :\n1,\"\\uD83D\\uDE00\":2.0,\"\\u011f\\/\":3,"
+        "\"\xF0\x9F\x98\x80\\n\":4e0,\"\\\\\":5,\"a\\\"\" : 6 },\"merges\":[ \"\\u0061 \\\"\" ] }}";
+    static const char *const expected[] = {"a",  "\"", "\xF0\x9F\x98\x80", "\xC4\x9F/", "\xF0\x9F\x98\x80\n",
+                                           "\\", "a\""};
+    const struct tokenizer *tokenizer = load_text(text_span_of(text));
+    ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), COUNT(expected));
+    for (uint32_t id = 0; id < COUNT(expected); id++)
+        ck_assert_str_eq(tokenizer_token(tokenizer, id).at, expected[id]);
+    const struct tokenizer_input input = {.text = text_span_of("a\"")};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_uint_eq(output.count, 1);
+    ck_assert_uint_eq(output.tokens[0].id, 6);
 }
 END_TEST
 
@@ -790,6 +813,7 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, a_text_that_cannot_be_encoded_is_refused_by_name, 0, COUNT(refused_texts));
     tcase_add_test(tests, a_model_without_an_unknown_token_refuses_the_text);
     tcase_add_loop_test(tests, a_file_that_is_not_supported_is_refused_by_name, 0, COUNT(refused_files));
+    tcase_add_test(tests, all_forms_of_json_are_read);
     tcase_add_loop_test(tests, long_vocabularies_are_read_in_pieces, 0, COUNT(long_files));
     tcase_add_test(tests, a_mistake_in_a_later_piece_has_its_line);
     tcase_add_test(tests, sequences_within_sequences_have_a_limit);
