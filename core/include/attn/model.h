@@ -29,6 +29,10 @@ typedef struct {
  * NULL is absent. d is their number of columns. With positions_last, positions have as many columns as W has outputs:
  *
  *     x_i = norm(scale * words[id_i] + types[t_i]) W + b + positions[p_i]
+ *
+ * With norm_last:
+ *
+ *     x_i = norm((scale * words[id_i] + positions[p_i] + types[t_i]) W + b)
  */
 typedef struct {
     attn_dtype compute;
@@ -39,6 +43,7 @@ typedef struct {
     attn_affine projection; /* to the width of the layers, of the compute type; weight NULL: none */
     attn_layout layout;     /* of the projection */
     bool positions_last;    /* positions are added behind the projection, as in OPT */
+    bool norm_last;         /* the norm is behind the projection, as in DeBERTa */
 } attn_embedding;
 
 /* One sequence. Every index must be below the number of rows of its table. */

@@ -43,8 +43,9 @@ size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_
     const size_t rows = attn_round_up(count * d * element, ATTN_ALIGNMENT);
     const size_t projected = count * attn_dense_width(&embedding->projection, embedding->layout) * element;
     const size_t last = embedding->positions_last ? attn_embedding_width(embedding) * element : 0;
+    const size_t normed = embedding->norm_last ? projected : 0;
     return 2 * rows + attn_round_up(threads * d * element, ATTN_ALIGNMENT) + attn_round_up(projected, ATTN_ALIGNMENT) +
-           attn_round_up(last, ATTN_ALIGNMENT) +
+           attn_round_up(last, ATTN_ALIGNMENT) + attn_round_up(normed, ATTN_ALIGNMENT) +
            (projected > 0 ? attn_dense_bytes(&embedding->projection, embedding->layout, embedding->compute, threads)
                           : 0);
 }
@@ -150,11 +151,16 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
         return attn_fail_no_memory(err);
     attn_spread(runtime, attn_ceil_div(input->count, TASK_ROWS), embed_task, &run);
     const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
-    attn_tensor normed;
-    attn_status status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &normed, err);
-    *output = normed;
+    attn_tensor rows = sum;
+    attn_status status = ATTN_OK;
+    if (!embedding->norm_last)
+        status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &rows, err);
+    *output = rows;
     if (status == ATTN_OK && embedding->projection.weight != NULL)
-        status = attn_dense(&embedding->projection, embedding->layout, &normed, runtime, arena, output, err);
+        status = attn_dense(&embedding->projection, embedding->layout, &rows, runtime, arena, output, err);
+    rows = *output;
+    if (status == ATTN_OK && embedding->norm_last)
+        status = attn_token_norm_run(&embedding->norm, &rows, runtime, arena, output, err);
     if (status == ATTN_OK && embedding->positions_last && embedding->positions.data != NULL)
         status = add_positions(embedding, input, arena, output, err);
     return status;

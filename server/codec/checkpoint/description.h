@@ -15,6 +15,7 @@
  *   a weight   may also be a list: the first that the file has ("" at the end: the part may be absent). Named weights
  *              may have "part": [i, n], one of n equal parts of the rows, and "factors": a vector that multiplies the
  *              rows. "gain_offset": 1 among weights means gains of 1 + w in the file.
+ *   "normed"   in a module: {NAME: norm}: the table of that name, which an option names by "@", is normalised row by row
  *   "experts"  {"router", "shared_gate", "layout", "each": {"gate", "up", "down"}}, names of tensors. A layer without the
  *              router has no experts. Of each, a text has "{e}" for the number of the expert; an object names tensors of
  *              all experts, the first axis of which counts them: {"weight", "bias", "part"}. They may be packed (mxfp4.h)
@@ -25,7 +26,8 @@
  *                         "last"}, "types", "norm", "projection", "patches", "audio"}; audio {"kernels": two
  *                         convolutions, "mels"}; "last": positions are added behind the projection; "dropped": the id of ESM's mask. patches {"kernel", "image", "leading",
  *                         "registers"}: tokens before the patches, of which the registers, the last, have no positions
- *              norm       {"type", "eps", "weights"}; likewise every norm
+ *              norm       {"type", "eps", "weights"}; likewise every norm. "last" of an embedding's: it is behind the
+ *                         projection
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap"}, of words
  *              classes    {ENDING: head}: of a model whose architectures[0] ends in ENDING, in place of "head". "reads":
@@ -81,6 +83,7 @@ struct model_embedding {
     model_counts counts;
     size_t first; /* the row of the first position */
     struct model_norm norm;
+    bool norm_last;                          /* behind the projection */
     attn_tensor projection, projection_bias; /* (width, d), layout out_in */
     bool positions_last;                     /* positions are (rows, width), and are added behind the projection */
     /* Of images instead of words, or the first of two convolutions of audio (attn_convolution): */

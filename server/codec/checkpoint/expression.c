@@ -248,11 +248,51 @@ static json_t *is_each(const json_t *config, size_t n, const char *member)
     return step > 0 ? json_boolean(n % (size_t)step == 0) : NULL;
 }
 
+/* Whether a list has the word, or a text with | between its words, as DeBERTa's pos_att_type. */
+static bool holds(const json_t *value, const char *word)
+{
+    struct text_span rest = text_span_of(json_tree_word(value) != NULL ? json_tree_word(value) : ""), part;
+    const json_t *item;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)value, i, item)
+    {
+        if (json_tree_word(item) != NULL && strcmp(json_tree_word(item), word) == 0)
+            return true;
+    }
+    while (text_next(&rest, '|', &part))
+        if (text_equal_fold(text_trim(part), word))
+            return true;
+    return false;
+}
+
+/* The value of "holds(pos_att_type,c2p)"; or of "positive(position_buckets)", NULL when it is not above 0. */
+static json_t *picked(const json_t *config, const char *name, bool *is_known)
+{
+    static const char has[] = "holds(", above[] = "positive(";
+    const bool is_has = strncmp(name, has, strlen(has)) == 0;
+    char member[NAME_MAX_BYTES], word[NAME_MAX_BYTES];
+    const char *from = name + (is_has ? strlen(has) : strlen(above));
+    *is_known = is_has || strncmp(name, above, strlen(above)) == 0;
+    if (!*is_known)
+        return NULL;
+    const size_t length = strcspn(from, ",)");
+    snprintf(member, sizeof member, "%.*s", (int)length, from);
+    json_t *value = json_object_get(config, member);
+    if (!is_has)
+        return json_number_value(value) > 0 ? json_incref(value) : NULL;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(from + length + 1, ")"), from + length + 1);
+    return json_boolean(holds(value, word));
+}
+
 /* The value of "sqrt(hidden_size)". NULL when name is no such call, or the number is missing or not above 0. */
 static json_t *call(const json_t *config, size_t n, const char *name)
 {
     static const char each[] = "each(";
     char member[NAME_MAX_BYTES];
+    bool is_known;
+    json_t *value = picked(config, name, &is_known);
+    if (is_known)
+        return value;
     for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
         const size_t length = strlen(functions[i].name);
         if (strncmp(name, functions[i].name, length) != 0)
@@ -355,6 +395,7 @@ static void copy_name(struct text_span text, char *name, size_t size)
     const char *from = bracket != NULL ? bracket + 1 : text.at;
     const int length = (int)(text.at + text.length - from) - (bracket != NULL ? 1 : 0);
     snprintf(name, size, "%.*s", length, from);
+    name[strcspn(name, ",")] = '\0';
 }
 
 const json_t *expression_member(const json_t *config, const char *expression, char *name, size_t size)

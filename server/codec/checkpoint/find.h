@@ -25,7 +25,8 @@
  *            $interleaved_rope, $scale, $window, and $even_window (only even layers have the window, unless layer_types
  *            says more); $layer, the number of the layer; $layer_type, its word in layer_types, attention_layers or
  *            attention_types; $each(a), whether the number is a multiple of a; $architecture, the first of
- *            architectures; $sqrt(a), $rsqrt(a), $inverse(a), $half(a), which is rounded down; $a/b; $scaled_alibi and
+ *            architectures; $sqrt(a), $rsqrt(a), $inverse(a), $half(a), which is rounded down; $positive(a), a number above 0; $holds(a,word), whether a list or a text with
+ *            | between words has the word; $a/b; $scaled_alibi and
  *            $wide_alibi, the slopes of Falcon and of MPT.
  */
 #ifndef CODEC_CHECKPOINT_FIND_H

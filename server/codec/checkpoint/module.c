@@ -321,6 +321,36 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
     }
 }
 
+static double number_of(const struct module *module, const json_t *template, double otherwise)
+{
+    const char *text = json_string_value(template);
+    json_t *value = text != NULL && text[0] == '$' ? expression_value(module->config, module->number, text + 1)
+                                                   : json_incref((json_t *)(uintptr_t) template);
+    const double number = json_is_number(value) ? json_number_value(value) : otherwise;
+    json_decref(value);
+    return number;
+}
+
+/* Normalises the table of that name, if the template says so. */
+static bool norm_table(struct module *module, const char *name, attn_tensor *tensor)
+{
+    const json_t *norm = json_object_get(module->normed, name);
+    const char *weights = json_string_value(json_object_get(norm, "weights"));
+    char path[CHECKPOINT_PATH_MAX];
+    attn_tensor gain = {.data = NULL}, shift = {.data = NULL};
+    bool has_gain, has_shift;
+    if (weights == NULL)
+        return true;
+    snprintf(path, sizeof path, "%.300s%.200s", module->prefix, weights);
+    bool ok = try_tensor(module, path, ".weight", ".gamma", &gain, &has_gain);
+    if (ok && !has_gain)
+        ok = outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s.weight, the norm of %.100s",
+                          path, name);
+    ok = ok && try_tensor(module, path, ".bias", ".beta", &shift, &has_shift);
+    return ok && tensor_norm_rows(module->table, tensor, &gain, &shift,
+                                  number_of(module, json_object_get(norm, "eps"), 1e-5), name, module->outcome);
+}
+
 static bool add_reference(struct module *module, const char *member, const char *name)
 {
     char path[CHECKPOINT_PATH_MAX];
@@ -332,7 +362,7 @@ static bool add_reference(struct module *module, const char *member, const char 
     if (ok && !found)
         return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s, the %s of %.100s", path,
                             member, module->path);
-    return ok && add_entry(module, member, &tensor);
+    return ok && norm_table(module, name, &tensor) && add_entry(module, member, &tensor);
 }
 
 /* A list with each "$" expression replaced by its value; null stands for a value that is not there. */
@@ -415,6 +445,8 @@ bool module_add(struct module *module, json_t *template, const char *base, json_
 {
     json_t *weights = json_object_get(template, "weights");
     const json_t *offset = json_object_get(weights, "gain_offset");
+    if (json_object_get(template, "normed") != NULL)
+        module->normed = json_object_get(template, "normed");
     if (offset != NULL)
         module->gain_offset = (float)json_number_value(offset);
     const bool ok = add_parts(module, weights, "", base, section_of(request, "weights")) &&

@@ -16,6 +16,7 @@ struct module {
     char layer[CHECKPOINT_PATH_MAX];   /* "bert.encoder.layer.0"; for blocks */
     char prefix[CHECKPOINT_PATH_MAX];  /* "bert." */
     size_t number;                     /* of the layer, in expressions and in "{n}" of "@" references */
+    json_t *normed;                    /* tables that are normalised, by their names; NULL: none */
     float gain_offset;                 /* what is added to the gains of norms */
     struct safetensors_entry *entries; /* in the arena of the table */
     size_t count, room;

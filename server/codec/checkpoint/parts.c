@@ -394,9 +394,10 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
 {
     json_t *types = json_object_get(template, "types"), *words = json_object_get(template, "words");
     const json_t *patches = json_object_get(template, "patches"), *audio = json_object_get(template, "audio"),
-                 *positions = json_object_get(template, "positions");
+                 *positions = json_object_get(template, "positions"), *norm = json_object_get(template, "norm");
     *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
-                                          .positions_last = json_is_true(json_object_get(positions, "last"))};
+                                          .positions_last = json_is_true(json_object_get(positions, "last")),
+                                          .norm_last = json_is_true(json_object_get(norm, "last"))};
     const double dropped = model_number(reader, template, "dropped", -1);
     embedding->dropped_id = dropped >= 0 && dropped <= ID_MAX ? (int64_t)dropped : -1;
     if (!(patches != NULL ? read_patches(reader, patches, embedding)
@@ -407,9 +408,10 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
     return (embedding->positions_last || read_positions(reader, positions, *width, embedding)) &&
            (patches == NULL || check_image(reader, patches, json_object_get(positions, "table"), embedding)) &&
            (types == NULL || take_table(reader, types, *width, &embedding->types)) &&
-           model_read_norm(reader, json_object_get(template, "norm"), &embedding->norm) &&
-           model_check_norm(reader, &embedding->norm, *width) &&
+           model_read_norm(reader, norm, &embedding->norm) &&
+           (embedding->norm_last || model_check_norm(reader, &embedding->norm, *width)) &&
            read_projection(reader, json_object_get(template, "projection"), width, embedding) &&
+           (!embedding->norm_last || model_check_norm(reader, &embedding->norm, *width)) &&
            (!embedding->positions_last || read_positions(reader, positions, *width, embedding));
 }
 

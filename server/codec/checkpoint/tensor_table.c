@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/model.h"
+
 /* ---- texts ---- */
 
 bool checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena, json_t **tree,
@@ -116,6 +118,45 @@ bool tensor_scale_rows(struct tensor_table *table, attn_tensor *tensor, const at
         data[i] *= by[i / columns];
     *tensor = attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape);
     return data != NULL;
+}
+
+/* A float32 copy of a vector of that many numbers. *vector without data stays as it is. */
+static bool copy_vector(struct tensor_table *table, attn_tensor *vector, size_t count, const char *name,
+                        struct outcome *outcome)
+{
+    if (vector->data == NULL)
+        return true;
+    if (vector->rank != 1 || vector->shape[0] != count)
+        return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "the norm of %.120s has not one number for each column",
+                            name);
+    *vector = attn_tensor_view(copy(table, vector, ATTN_F32, outcome), ATTN_F32, 1, &count);
+    return vector->data != NULL;
+}
+
+bool tensor_norm_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *gain,
+                      const attn_tensor *shift, double eps, const char *name, struct outcome *outcome)
+{
+    attn_tensor rows = *tensor, own_gain = *gain, own_shift = *shift;
+    if (table->table.data == NULL || table->table.data != tensor->data) {
+        if (tensor->rank != 2)
+            return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "%.120s is no table of rows", name);
+        rows.data = copy(table, tensor, ATTN_F32, outcome);
+        if (rows.data == NULL || !copy_vector(table, &own_gain, tensor->shape[1], name, outcome) ||
+            !copy_vector(table, &own_shift, tensor->shape[1], name, outcome))
+            return false;
+        rows = attn_tensor_view(rows.data, ATTN_F32, 2, tensor->shape);
+        const attn_runtime serial = attn_runtime_serial(NULL);
+        const attn_token_norm norm = {.type = ATTN_NORM_LAYER,
+                                      .eps = eps,
+                                      .weights = {.weight = own_gain.data != NULL ? &own_gain : NULL,
+                                                  .bias = own_shift.data != NULL ? &own_shift : NULL}};
+        if (!outcome_note(outcome, attn_norm_tokens(&norm, &rows, &serial, table->arena, &table->normed, outcome->err)))
+            return false;
+        table->copied_bytes += attn_tensor_count(&rows) * sizeof(float);
+        table->table = *tensor;
+    }
+    *tensor = table->normed;
+    return true;
 }
 
 bool tensor_align(struct tensor_table *table, attn_tensor *tensor, struct outcome *outcome)

@@ -17,7 +17,8 @@ struct tensor_table {
     size_t count;
     bool *is_used; /* one for each tensor */
     attn_arena *arena;
-    size_t copied_bytes; /* of the tensors that had to be copied into arena */
+    size_t copied_bytes;       /* of the tensors that had to be copied into arena */
+    attn_tensor table, normed; /* what tensor_norm_rows had last, and what it made of it */
 };
 
 /* Sorts the tensors by name. ATTN_ERR_NO_MEMORY, and ATTN_ERR_VALUE: two tensors have the same name. */
@@ -38,6 +39,12 @@ ATTN_MUST_CHECK bool tensor_shift(struct tensor_table *table, attn_tensor *tenso
 /* Replaces *tensor by float32 numbers in the arena; those at index i of the first axis are multiplied by factor i. */
 ATTN_MUST_CHECK bool tensor_scale_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *factors,
                                        const char *name, struct outcome *outcome);
+/*
+ * Replaces *tensor, a table, by float32 numbers in the arena: its rows, normalised (LayerNorm) with gain and shift. shift
+ * without data: none. All layers of a model have the same table, so the last one is kept.
+ */
+ATTN_MUST_CHECK bool tensor_norm_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *gain,
+                                      const attn_tensor *shift, double eps, const char *name, struct outcome *outcome);
 /* Copies the data of *tensor into the arena when it is not aligned to its elements. */
 ATTN_MUST_CHECK bool tensor_align(struct tensor_table *table, attn_tensor *tensor, struct outcome *outcome);
 

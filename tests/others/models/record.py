@@ -280,6 +280,23 @@ KINDS.update({
     "modernbert-labels": kind("head of classes of each token", "ModernBertForTokenClassification",
                               **{**CLASSES, "model_type": "modernbert"}, local_attention=6),
 })
+V2 = {"model_type": "deberta-v2", **TEXT, "max_position_embeddings": 32, "pad_token_id": 0, "relative_attention": True}
+V3 = {**V2, "position_buckets": 4, "pos_att_type": "p2c|c2p", "share_att_key": True, "norm_rel_ebd": "layer_norm",
+      "position_biased_input": False}
+KINDS.update({
+    "deberta-v2": kind("both terms of positions in buckets, shared weights, normed table", "DebertaV2ForMaskedLM", **V3),
+    "deberta-v2-v3": kind("the newer head of words; a list of terms", "DebertaV2ForMaskedLM",
+                          **{**V3, "pos_att_type": ["c2p", "p2c"], "position_buckets": 6}, max_relative_positions=9,
+                          legacy=False, tie_word_embeddings=False),
+    "deberta-v2-own": kind("weights of their own, no buckets, positions and types", "DebertaV2ForMaskedLM", **V2,
+                           pos_att_type="c2p|p2c", max_relative_positions=5, type_vocab_size=2, hidden_act="relu"),
+    "deberta-v2-keys": kind("content to position alone, narrow embedding", "DebertaV2ForMaskedLM", **V2, pos_att_type=["c2p"],
+                            position_buckets=8, max_relative_positions=12, embedding_size=20, layer_norm_eps=1e-5),
+    "deberta-v2-queries": kind("position to content alone; no head", "DebertaV2Model",
+                               **{**V3, "pos_att_type": " P2C ", "norm_rel_ebd": "none"}, type_vocab_size=2),
+    "deberta-v2-plain": kind("no relative positions; short configuration", "DebertaV2Model", model_type="deberta-v2", **TEXT,
+                             max_position_embeddings=32),
+})
 WITHOUT_LOGITS = ("clip-images", "siglip-images")  # heads of classes that attnd leaves out
 TOWERS = {"CLIPModel": "text_model", "SiglipModel": "text_model"}  # the part that is computed
 

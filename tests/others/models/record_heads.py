@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 
 import record  # noqa: E402
 import tensor_file  # noqa: E402
-from record import BERT, GROUPED, IMAGE, T5, TEXT, kind  # noqa: E402
+from record import BERT, GROUPED, IMAGE, T5, TEXT, V3, kind  # noqa: E402
 
 record.ARCHIVE = HERE / "heads.tar.xz"
 ROWS = [[5, 17, 3, 42, 8, 8, 29, 51, 11], [36, 23, 7, 9, 12], [44]]
@@ -41,6 +41,8 @@ BART = {"vocab_size": 60, "d_model": 32, "encoder_layers": 1, "decoder_layers": 
         "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 32,
         "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
 T5_ENDED = {**T5, "num_layers": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 0}
+
+DEBERTA = {**V3, "num_hidden_layers": 2}
 
 HEADS = {
     "bert-classes": kind("pooler", "BertForSequenceClassification", model_type="bert", **PLAIN, **THREE),
@@ -92,6 +94,10 @@ HEADS = {
     "bart-questions": kind("starts and ends of the decoder", "BartForQuestionAnswering", model_type="bart", **BART),
     "mbart-classes": kind("end token of the decoder", "MBartForSequenceClassification", model_type="mbart", **BART, **THREE),
     "t5-classes": kind("end token of the decoder", "T5ForSequenceClassification", model_type="t5", **T5_ENDED, **THREE),
+    "deberta-v2-classes": kind("pooler", "DebertaV2ForSequenceClassification", **DEBERTA, **THREE),
+    "deberta-v2-tanh": kind("pooler of tanh", "DebertaV2ForSequenceClassification", **DEBERTA, **FIVE, pooler_hidden_act="tanh"),
+    "deberta-v2-tokens": kind("classes of tokens", "DebertaV2ForTokenClassification", **DEBERTA, **FIVE),
+    "deberta-v2-questions": kind("starts and ends", "DebertaV2ForQuestionAnswering", **DEBERTA),
     "vit-classes": kind("class token", "ViTForImageClassification", model_type="vit", **IMAGE, **THREE),
     "dinov2-both": kind("class token, and mean of the patches", "Dinov2ForImageClassification", model_type="dinov2", **{
         name: value for name, value in IMAGE.items() if name != "intermediate_size"}, mlp_ratio=2, **THREE),

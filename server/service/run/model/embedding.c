@@ -243,6 +243,7 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
                            .positions = embedding->positions,
                            .types = embedding->types,
                            .positions_last = embedding->positions_last,
+                           .norm_last = embedding->norm_last,
                            .layout = ATTN_LAYOUT_OUT_IN};
     attn_embedding_input input = {
         .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};

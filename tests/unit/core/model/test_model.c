@@ -114,6 +114,26 @@ START_TEST(last_positions_are_added_behind_the_projection)
 }
 END_TEST
 
+START_TEST(a_last_norm_is_behind_the_projection)
+{
+    const attn_tensor weight = random_table(OUT, D, 4);
+    attn_embedding embedding = {.compute = ATTN_F32,
+                                .words = random_table(WORDS, D, 1),
+                                .projection = {&weight, NULL},
+                                .layout = ATTN_LAYOUT_OUT_IN};
+    const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
+    attn_tensor projected, expected, output;
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &projected, &err), ATTN_OK);
+    embedding.norm = (attn_token_norm){ATTN_NORM_LAYER, 1e-5, {NULL, NULL}};
+    embedding.norm_last = true;
+    ck_assert_int_eq(attn_norm_tokens(&embedding.norm, &projected, &runtime, arena, &expected, &err), ATTN_OK);
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t o = 0; o < OUT; o++)
+            ck_assert_double_eq(number(&output, i, o), number(&expected, i, o));
+}
+END_TEST
+
 START_TEST(tables_of_16_bits_are_widened_row_by_row)
 {
     attn_tensor wide = random_table(WORDS, D, 1), narrow = wide;
@@ -187,22 +207,25 @@ END_TEST
 START_TEST(an_embedding_fits_the_bytes_that_it_says)
 {
     const attn_tensor weight = random_table(OUT, D, 4);
-    const attn_embedding embedding = {.compute = ATTN_F32,
-                                      .words = random_table(WORDS, D, 1),
-                                      .norm = {ATTN_NORM_RMS, 1e-5, {NULL, NULL}},
-                                      .positions = random_table(ROWS, OUT, 2),
-                                      .positions_last = true,
-                                      .projection = {&weight, NULL},
-                                      .layout = ATTN_LAYOUT_OUT_IN};
-    const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
-    attn_tensor output;
-    const size_t bytes = attn_embedding_bytes(&embedding, TOKENS, 1);
-    attn_arena *own = attn_arena_create(bytes + (64 << 10));
-    char *base = attn_arena_take(own, 1, 0);
-    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, own, &output, &err), ATTN_OK);
-    const char *behind = attn_arena_take(own, 1, 0);
-    ck_assert_uint_le((size_t)(behind - base), bytes + ATTN_ALIGNMENT);
-    attn_arena_destroy(own);
+    for (int norm_last = 0; norm_last < 2; norm_last++) {
+        const attn_embedding embedding = {.compute = ATTN_F32,
+                                          .words = random_table(WORDS, D, 1),
+                                          .norm = {ATTN_NORM_RMS, 1e-5, {NULL, NULL}},
+                                          .norm_last = norm_last != 0,
+                                          .positions = random_table(ROWS, OUT, 2),
+                                          .positions_last = true,
+                                          .projection = {&weight, NULL},
+                                          .layout = ATTN_LAYOUT_OUT_IN};
+        const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
+        attn_tensor output;
+        const size_t bytes = attn_embedding_bytes(&embedding, TOKENS, 1);
+        attn_arena *own = attn_arena_create(bytes + (64 << 10));
+        char *base = attn_arena_take(own, 1, 0);
+        ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, own, &output, &err), ATTN_OK);
+        const char *behind = attn_arena_take(own, 1, 0);
+        ck_assert_uint_le((size_t)(behind - base), bytes + ATTN_ALIGNMENT);
+        attn_arena_destroy(own);
+    }
 }
 END_TEST
 
@@ -418,6 +441,7 @@ CHECK_MAIN("model")
     tcase_add_test(tests, an_embedding_is_the_sum_of_its_rows);
     tcase_add_test(tests, norm_and_projection_follow_the_sum);
     tcase_add_test(tests, last_positions_are_added_behind_the_projection);
+    tcase_add_test(tests, a_last_norm_is_behind_the_projection);
     tcase_add_test(tests, tables_of_16_bits_are_widened_row_by_row);
     tcase_add_test(tests, vectors_stand_for_the_rows_of_words);
     tcase_add_test(tests, an_index_without_a_row_is_named);
