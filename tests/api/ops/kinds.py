@@ -237,6 +237,25 @@ def translators():
     yield "opt", opt
 
 
+def deberta(**config):
+    model = Model({"model_type": "deberta-v2", "relative_attention": True, "pos_att_type": "c2p|p2c", "position_buckets": 4,
+                   "share_att_key": False, "norm_rel_ebd": "layer_norm", "position_biased_input": False, **BASE, **config})
+    model.add("deberta.embeddings.word_embeddings.weight", WORDS, WIDTH)
+    model.norm("deberta.embeddings.LayerNorm")
+    model.add("deberta.encoder.rel_embeddings.weight", 8, WIDTH)
+    model.norm("deberta.encoder.LayerNorm")
+    for n in range(LAYERS):
+        layer = f"deberta.encoder.layer.{n}"
+        for name in ("query_proj", "key_proj", "value_proj", "pos_key_proj", "pos_query_proj"):
+            model.linear(f"{layer}.attention.self.{name}", WIDTH, WIDTH)
+        model.linear(f"{layer}.attention.output.dense", WIDTH, WIDTH)
+        model.linear(f"{layer}.intermediate.dense", INNER, WIDTH)
+        model.linear(f"{layer}.output.dense", WIDTH, INNER)
+        for part in ("attention.output", "output"):
+            model.norm(f"{layer}.{part}.LayerNorm")
+    return model
+
+
 def encoders():
     clip = Model({"model_type": "clip_text_model", **BASE, "hidden_act": "quick_gelu"})
     clip.add("text_model.embeddings.token_embedding.weight", WORDS, WIDTH)
@@ -277,6 +296,7 @@ def encoders():
     yield "clip_text", clip
     yield "deit", deit
     yield "dinov2", dino
+    yield "deberta", deberta()
     narrow = 6
     for kind in ("albert", "electra"):
         model = Model({"model_type": kind, **BASE, "embedding_size": narrow, "hidden_act": "gelu_new", "pad_token_id": 0})

@@ -97,6 +97,35 @@ def what_attnd_cannot_run_is_refused_by_name(program):
 
 
 @test
+def relative_positions_that_do_not_fit_are_refused_by_name(program):
+    lacking, rows, norm, width = (kinds.deberta() for _ in range(4))
+    del lacking.tensors["deberta.encoder.rel_embeddings.weight"]
+    rows.add("deberta.encoder.rel_embeddings.weight", 6, kinds.WIDTH)
+    norm.add("deberta.encoder.LayerNorm.weight", 5)
+    width.add("deberta.encoder.layer.1.attention.self.pos_key_proj.weight", kinds.WIDTH, 5)
+    cases = {"lacking": (lacking, "there is no tensor deberta.encoder.rel_embeddings.weight"),
+             "rows": (rows, "[6,8], expected [8, "), "width": (width, "embedding has 8 features"),
+             "norm": (norm, "the norm of encoder.rel_embeddings.weight has not one number for each column"),
+             "buckets-0": (kinds.deberta(position_buckets=0), "expected [32, "),
+             "buckets-less": (kinds.deberta(position_buckets=-7), "expected [32, "),
+             "buckets-1": (kinds.deberta(position_buckets=1), "buckets must be an integer of at least 2, received 1"),
+             "buckets-many": (kinds.deberta(position_buckets=10**9), "with 1000000000 buckets it must be above 500000001"),
+             "buckets-real": (kinds.deberta(position_buckets=1e300), "received 1e300"),
+             "near": (kinds.deberta(max_relative_positions=3), "max_distance is 3; with 4 buckets it must be above 3"),
+             "shared": (kinds.deberta(position_biased_input=True), "there is no tensor deberta.embeddings.position_embeddings"),
+             "off": (kinds.deberta(relative_attention=False), "relative_attention is false; attnd has true"),
+             "conv": (kinds.deberta(conv_kernel_size=3), "conv_kernel_size is 3")}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (model, _) in cases.items():
+            model.save(pathlib.Path(folder) / name)
+        kinds.deberta().save(pathlib.Path(folder) / "fine")
+        with Server(program, environment={"ATTND_MODELS": folder}) as server:
+            for name, (_, reason) in cases.items():
+                assert reason in has(server, name, state="broken")["reason"], (name, models(server)[name])
+            has(server, "fine", state="ready")
+
+
+@test
 def experts_are_chosen_and_wrong_ones_are_refused_by_name(program):
     wrong, lacking, router = kinds.mixtral(), kinds.mixtral(), kinds.mixtral()
     wrong.add("model.layers.0.block_sparse_moe.experts.2.w1.weight", 5, kinds.WIDTH)
