@@ -29,8 +29,8 @@ enum registry_state {
     REGISTRY_UNREAD,   /* its files have not been read; those of a model are being read */
     REGISTRY_BROKEN,   /* its files cannot be used, and there is no earlier version */
     REGISTRY_UNLOADED, /* a request has unloaded it */
-    REGISTRY_STATES
 };
+enum { REGISTRY_STATES = REGISTRY_UNLOADED + 1 };
 
 struct layer_version;
 struct model_version;
