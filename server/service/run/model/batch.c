@@ -175,9 +175,9 @@ static void move_right(const struct making *making, struct tokenizer_output *out
 
 /*
  * The tokenizer of a model of audio adds the first id itself. A text that spells it out loses what was added before it.
- * The end that was added is no input.
+ * The end that was added is no input, but the label of the last token.
  */
-static void begin_speech(const struct making *making, struct tokenizer_output *output)
+static void begin_speech(const struct making *making, struct tokenizer_output *output, struct model_sequence *sequence)
 {
     const struct checkpoint_model *model = &making->version->model;
     const uint32_t start = (uint32_t)model->decoder_start_id;
@@ -192,9 +192,11 @@ static void begin_speech(const struct making *making, struct tokenizer_output *o
         memmove(output->tokens, output->tokens + added, output->count * sizeof *output->tokens);
     }
     if (own == 0 && !has_start)
-        move_right(making, output);
-    else if (output->tokens[output->count - 1].id == model->end_id)
-        output->count--;
+        move_right(making, output, sequence);
+    else if (output->tokens[output->count - 1].id == model->end_id) {
+        sequence->has_label = true;
+        sequence->label = output->tokens[--output->count].id;
+    }
 }
 
 /* A model with one row of types ignores them. */
@@ -272,7 +274,7 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
         return fail_encode(making, status, member, item);
     name_item(making, member, item, field);
     if (stack == 1 && reads_of(first_embedding(making)) == READS_AUDIO)
-        begin_speech(making, &output);
+        begin_speech(making, &output, sequence);
     else if (stack == 1)
         move_right(making, &output, sequence);
     status = check_length(making, field, &output.count);
