@@ -23,7 +23,7 @@ SCHEMAS = {"/v1/attention": "AttentionRequest", "/v1/multi-head-attention": "Lay
 NUMBERS = {"Number", "NestedNumbers", "NestedFlags", "NestedIntegers", "Shape"}  # nothing to choose within them
 
 # The two requests share their options, but these belong to layers.
-OF_LAYERS = {"/v1/attention.options.dropout|Dropout.where[]=residual", "/v1/attention.options.return|array[]=gated",
+OF_LAYERS = {"/v1/attention.options.relative_position.embedding", "/v1/attention.options.dropout|Dropout.where[]=residual", "/v1/attention.options.return|array[]=gated",
              "/v1/attention.options.return|array[]=attention_output", "/v1/attention.options.return|array[]=feed_forward",
              "/v1/attention.options.return|array[]=contribution", "/v1/attention.options.return|array[]=projected", "/v1/attention.options.return|array[]=residual"}
 

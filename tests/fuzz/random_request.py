@@ -616,7 +616,7 @@ class Builder:
             options["softcap"] = self.pick(0.5, 3, 50.0)
         if spec.start == "query":
             self.choose_turn()
-            if not spec.mechanism and self.chance(0.12):
+            if not spec.mechanism and self.chance(0.1):
                 self.choose_relative_position()
         if not spec.mechanism and spec.start != "attention":
             self.choose_biases()
@@ -655,12 +655,12 @@ class Builder:
         elif self.chance(0.5):
             sent["max_distance"] = half
         chosen = self.pick(("key",), ("query",), ("key", "query"))
-        width = self.size(self.largest)
-        if spec.is_layer:
+        width, is_made = self.size(self.largest), spec.is_layer and self.chance(0.7)
+        if is_made:
             sent["embedding"], _ = self.tensor((2 * half, width))
         for name in chosen:
             heads = spec.kv_heads if name == "key" else spec.heads
-            if spec.is_layer:
+            if is_made:
                 self.weights["relative_" + name] = self.draw_layer(width, heads * spec.d_k, self.pick(0, heads))
             else:
                 sent[name], _ = self.tensor((2 * half, heads * spec.d_k))

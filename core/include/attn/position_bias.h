@@ -44,10 +44,10 @@ size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional
  * earlier ones; row s is the distance 0. Both terms read the same row, as the code of the authors does. With buckets,
  * far distances share rows; without, each distance has a row, and those from s on share the last. Both tables are
  *
- *     attention   given: key and query
- *     a layer     embedding W + b, by weights.relative_key and weights.relative_query; one of them may be absent
+ *     given       key and query
+ *     of a layer  given, or embedding W + b by weights.relative_key and weights.relative_query
  *
- * The scale is 1 / sqrt(d_k (1 + terms)) by default, as theirs.
+ * One of the two may be absent. The scale is 1 / sqrt(d_k (1 + terms)) by default, as theirs.
  */
 typedef struct {
     const attn_tensor *key;       /* Kr (2 s, kv_heads * d_k), row-major, of the compute type; NULL: no such term */

@@ -110,8 +110,9 @@ static bool add_relative(struct layer_run *run, attn_role role, char **table)
 
 static bool add_relatives(struct layer_run *run)
 {
-    return (!attn_has_relative_key(run->request) || add_relative(run, PROJECT_RELATIVE_KEY, &run->relative_key)) &&
-           (!attn_has_relative_query(run->request) || add_relative(run, PROJECT_RELATIVE_QUERY, &run->relative_query));
+    const attn_weights *weights = &run->request->weights;
+    return (weights->relative_key.weight == NULL || add_relative(run, PROJECT_RELATIVE_KEY, &run->relative_key)) &&
+           (weights->relative_query.weight == NULL || add_relative(run, PROJECT_RELATIVE_QUERY, &run->relative_query));
 }
 
 static attn_status project(struct layer_run *run)
@@ -190,7 +191,7 @@ static attn_status make_distance_bias(struct layer_run *run)
     return ATTN_OK;
 }
 
-/* The tables of attention are given; those of a layer were projected. */
+/* Tables are given, or were projected. */
 static attn_status make_relative(struct layer_run *run)
 {
     const attn_relative_position *own = &run->request->options.relative_position;

@@ -54,17 +54,23 @@ static bool count_rows(const attn_relative_position *own, const attn_tensor *tab
 static bool check_parts(const attn_request *request, struct attn_check *check)
 {
     const attn_relative_position *own = &request->options.relative_position;
+    const attn_tensor *const given[] = {own->key, own->query};
+    const attn_affine *const weights[] = {&request->weights.relative_key, &request->weights.relative_query};
     if (!request->is_layer && own->embedding != NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, FIELD(embedding),
                            "~ belongs to multi-head attention, whose weights make the tables key and query of it");
-    if (request->is_layer && (own->key != NULL || own->query != NULL))
-        return attn_refuse(check, ATTN_ERR_FIELD, own->key != NULL ? FIELD(key) : FIELD(query),
-                           "~ belongs to attention; a layer has embedding, and weights.relative_key or relative_query");
-    if (attn_relative_table(request) != NULL || (own->embedding == NULL && own->buckets == 0 && own->max_distance == 0))
+    for (int n = 0; n < 2; n++)
+        if (given[n] != NULL && weights[n]->weight != NULL)
+            return attn_refuse(check, ATTN_ERR_FIELD, n == 0 ? FIELD(key) : FIELD(query),
+                               "give either ~, or weights.%s, which makes it of embedding",
+                               n == 0 ? "relative_key" : "relative_query");
+    const bool has_weights = weights[0]->weight != NULL || weights[1]->weight != NULL;
+    const bool has_options = own->embedding != NULL || own->buckets != 0 || own->max_distance != 0;
+    if (own->embedding != NULL ? has_weights : attn_relative_table(request) != NULL || !has_options)
         return true;
     return attn_refuse(check, ATTN_ERR_FIELD, "options.relative_position", "@ needs %s",
-                       request->is_layer ? "embedding, and weights.relative_key or weights.relative_query"
-                                         : "key or query");
+                       own->embedding != NULL ? "weights.relative_key or weights.relative_query beside embedding"
+                                              : "key or query");
 }
 
 bool attn_relative_check(const attn_request *request, const attn_dims *dims, struct attn_check *check)
