@@ -147,6 +147,18 @@ static attn_tensor prepared_view(const struct preparing *preparing, const struct
     return is_widened(preparing, attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
 }
 
+/* An earlier tensor with the same numbers, whose prepared form serves both: DeBERTa shares weights. Else i itself. */
+static size_t twin_of(const struct envelope_source *base, size_t i)
+{
+    static const char may_share[] = "weights.relative_";
+    const struct envelope_attachment *own = &base->attachments[i];
+    for (size_t k = 0; k < i && strncmp(own->path, may_share, strlen(may_share)) == 0; k++)
+        if (base->attachments[k].tensor.data == own->tensor.data && is_matrix(base->attachments[k].path) &&
+            is_matrix(own->path))
+            return k;
+    return i;
+}
+
 /*
  * The bytes of the tensor as float32, of its panels, or of a packed weight as bfloat16. The sizes of a file that was read
  * cannot overflow.
@@ -154,6 +166,8 @@ static attn_tensor prepared_view(const struct preparing *preparing, const struct
 static size_t bytes_of(const struct preparing *preparing, size_t i)
 {
     const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+    if (twin_of(preparing->base, i) != i)
+        return 0;
     if (is_packed(preparing->base, i))
         return aligned(packed_numbers(attachment) * sizeof(uint16_t));
     return is_widened(preparing, attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float))
@@ -171,6 +185,8 @@ static size_t bytes_of_all(const struct preparing *preparing)
 static size_t blocks_of(const struct preparing *preparing, size_t i)
 {
     const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+    if (twin_of(preparing->base, i) != i)
+        return 0;
     if (is_packed(preparing->base, i))
         return (packed_numbers(attachment) + BLOCK - 1) / BLOCK;
     return is_widened(preparing, attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
@@ -250,7 +266,7 @@ static void pack(const struct preparing *preparing)
     char *data = preparing->data;
     for (size_t i = 0; i < preparing->base->count; i++) {
         const struct envelope_attachment *attachment = &preparing->base->attachments[i];
-        if (panels_bytes(preparing, attachment) > 0)
+        if (panels_bytes(preparing, attachment) > 0 && twin_of(preparing->base, i) == i)
             attn_panels_write(preparing->runtime, layout_of(preparing, attachment), &attachment->tensor, data);
         data += bytes_of(preparing, i);
     }
@@ -270,11 +286,21 @@ static struct envelope_attachment widened_weight(const struct envelope_attachmen
     return (struct envelope_attachment){path, attn_tensor_view(data, ATTN_BF16, 2, shape)};
 }
 
+/* Where the prepared form of the tensor is, which begins at data unless it has a twin. */
+static char *place_of(const struct preparing *preparing, size_t i, char *first, char *data)
+{
+    const size_t twin = twin_of(preparing->base, i);
+    for (size_t k = 0; k < twin && twin != i; k++)
+        first += bytes_of(preparing, k);
+    return twin != i ? first : data;
+}
+
 /* Returns false without memory; base is then unchanged. */
 static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_source *base)
 {
     struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
     struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
+    char *const first = data;
     size_t count = 0;
     if (prepared == NULL || panels == NULL)
         return false;
@@ -289,8 +315,9 @@ static bool exchange(const struct preparing *preparing, char *data, attn_arena *
             continue;
         }
         *own = *attachment;
-        own->tensor = prepared_view(preparing, attachment, data);
-        panels[i] = (struct attn_panels){preparing->runtime->kernel, layout_of(preparing, attachment), data};
+        char *place = place_of(preparing, i, first, data);
+        own->tensor = prepared_view(preparing, attachment, place);
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, layout_of(preparing, attachment), place};
         if (panels_bytes(preparing, attachment) > 0)
             own->tensor.panels = &panels[i];
         data += bytes_of(preparing, i);

@@ -163,6 +163,44 @@ START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
 }
 END_TEST
 
+/* A narrow weight and a wide one, each in two roles, as DeBERTa shares them; the copies are those of the first roles. */
+START_TEST(a_shared_weight_is_prepared_once)
+{
+    struct prepared_store *store = prepared_store_create(1 << 30);
+    struct scene *scene = make_scene();
+    const size_t matrix[] = {40, 70};
+    float *numbers = attn_arena_take_zeroed(arena, 40 * 70, sizeof *numbers);
+    struct envelope_attachment *at = scene->attachments;
+    at[0] = (struct envelope_attachment){"weights.query.weight", attn_tensor_view(scene->half, ATTN_F16, 2, matrix)};
+    at[1] = (struct envelope_attachment){"weights.key.weight", attn_tensor_view(numbers, ATTN_F32, 2, matrix)};
+    scene->base.count = 2;
+    struct envelope_source base, shared;
+    struct prepared_weights *prepared = take(store, scene, &base);
+    const size_t bytes = prepared_store_bytes(store);
+    prepared_weights_release(prepared);
+    prepared_slot_clear(&scene->version->prepared);
+    at[2] = (struct envelope_attachment){"weights.relative_key.weight", at[1].tensor};
+    at[3] = (struct envelope_attachment){"weights.relative_query.weight", at[0].tensor};
+    scene->base.count = 4;
+    prepared = take(store, scene, &shared);
+    ck_assert_ptr_nonnull(prepared);
+    ck_assert_uint_eq(prepared_store_bytes(store), bytes);
+    for (size_t role = 0; role < 2; role++) {
+        const attn_tensor *first = &shared.attachments[role].tensor, *other = &shared.attachments[3 - role].tensor;
+        ck_assert_ptr_eq(first->data, other->data);
+        ck_assert(first->dtype == other->dtype);
+        expect_panels(other, ATTN_LAYOUT_IN_OUT);
+        ck_assert((first->panels == NULL) == (other->panels == NULL));
+        if (first->panels != NULL)
+            ck_assert_ptr_eq(first->panels->data, other->panels->data);
+    }
+    prepared_weights_release(prepared);
+    layer_version_release(scene->version);
+    ck_assert_uint_eq(prepared_store_bytes(store), 0);
+    prepared_store_destroy(store);
+}
+END_TEST
+
 START_TEST(the_one_not_used_for_longest_gives_way_unless_it_is_in_use)
 {
     struct prepared_store *store = prepared_store_create(2 * bytes_of_one());
@@ -320,6 +358,7 @@ CHECK_MAIN("prepared_weights")
     tcase_add_test(tests, narrow_weights_become_single_and_nothing_else_changes);
     tcase_add_loop_test(tests, matrices_are_packed_in_the_layout_of_the_layer, 0, 4);
     tcase_add_test(tests, weights_of_four_bits_become_bfloat16);
+    tcase_add_test(tests, a_shared_weight_is_prepared_once);
     tcase_add_test(tests, the_one_not_used_for_longest_gives_way_unless_it_is_in_use);
     tcase_add_test(tests, what_does_not_fit_is_left_as_it_is);
     tcase_add_test(tests, without_memory_a_request_goes_on_as_it_is);
