@@ -90,7 +90,9 @@ export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
     ? Words
     : Name extends "word_scores" ? WordScores
-    : Name extends "classes" ? Classes : Name extends "experts" ? Experts
+    : Name extends "classes" ? Classes
+    : Name extends "experts" ? Experts
+    : Name extends "word_times" ? { start: Floats; end: Floats; words?: schemas["ModelSpokenWord"][][] }
     : Name extends "head_scores" | `${string}_head_scores` ? Record<keyof schemas["ModelHeadScores"], Floats>
     : Output<Name, Top>;
 };

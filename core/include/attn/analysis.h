@@ -41,6 +41,26 @@ const char *attn_head_role_name(attn_head_role role);
 void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, const attn_runtime *watch);
 
 /*
+ * When tokens are spoken, from the maps of some heads from tokens to frames of audio. attn_align_add adds one head to a sum
+ * of all, which begins with 0:
+ *
+ *     M_i,t += median(Z_i,t-3 .. Z_i,t+3),   Z_i,t = (A_i,t - mean_j A_j,t) / sd_j A_j,t
+ *
+ * Z is mirrored at its first and last frame, 0 where the deviation is 0, and taken as it is for 3 frames or fewer.
+ * attn_align_path finds the path from (0, 0) to the last token and frame, in steps of one token, one frame or both, with
+ * the largest sum of M, and gives the first frame of each token on it (Sakoe, Chiba, "Dynamic Programming Algorithm
+ * Optimization for Spoken Word Recognition", 1978; the measure is that of Whisper's word times). A step of both is taken
+ * where it is better than either, then one of a token.
+ *
+ * map is (tokens, frames), of any strides and of a compute type; sum has tokens * frames doubles; work lends
+ * attn_align_work(…) doubles. runtime is asked whether the work is cancelled, and if so, the results are wrong.
+ */
+void attn_align_add(const attn_tensor *map, double *sum, double *work, const attn_runtime *runtime);
+size_t attn_align_work(size_t frames, size_t threads);
+/* steps lends tokens * frames bytes, costs lends 2 * (frames + 1) doubles; begins receives a frame for each token. */
+void attn_align_path(const double *sum, size_t tokens, size_t frames, uint8_t *steps, double *costs, size_t *begins);
+
+/*
  * The k largest of scores[0 .. count), best first, with their probabilities under a softmax over all. Equal scores: the
  * smaller index first. k <= count. Sums are taken in double. watch is asked whether the work is cancelled, and if so,
  * words and probabilities are wrong; NULL: it is never cancelled.

@@ -191,6 +191,26 @@ struct model_pooling {
 ATTN_MUST_CHECK attn_status checkpoint_read_pooling(struct checkpoint_text modules, struct checkpoint_text config,
                                                     attn_arena *arena, struct model_pooling *pooling, attn_error *err);
 
+struct model_alignment_head {
+    size_t layer, head;
+};
+
+/* The heads from the decoder to the encoder whose maps tell when a token is spoken. */
+struct model_alignment {
+    const struct model_alignment_head *heads;
+    size_t count;
+    char reason[160]; /* why they are unknown; "": count is at least 1 */
+};
+
+/*
+ * Reads "alignment_heads" of generation_config.json, at NULL when the folder has no such file. A file without it means all
+ * heads of the second half of the decoder's layers. The heads live in arena. ATTN_ERR_NO_MEMORY; all else that is wrong
+ * becomes the reason.
+ */
+ATTN_MUST_CHECK attn_status checkpoint_read_alignment(struct checkpoint_text text, const struct checkpoint_model *model,
+                                                      attn_arena *arena, struct model_alignment *alignment,
+                                                      attn_error *err);
+
 /*
  * Describes the model. Everything lives in arena, and the tensors are views of the checkpoint's, which is sorted.
  *   ATTN_ERR_SYNTAX         config.json is not JSON

@@ -242,7 +242,10 @@ static attn_status decode_audio(struct reading *reading, const struct node *node
     const bool is_one = node_string(reading, node, &text, &length);
     if (is_one || (node_lifted(reading, node) == NULL && node_first_string(reading, node, &text, &length)))
         return decode_wavs(reading, node, is_one, inputs);
+    const struct node dtype = node_member(node, "dtype");
     attn_status status = decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
+    if (json_tree_word(dtype.json) != NULL && strcmp(json_tree_word(dtype.json), "int16") == 0)
+        node_explain(reading, "samples of 16 bits come as a WAV file in base64");
     attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, inputs->batch, sizeof *items) : NULL;
     if (status == ATTN_OK && items == NULL)
         return node_fail_memory(reading, node);
@@ -323,8 +326,9 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
     if (step == ATTN_STEP_COUNT)
         return node_fail_value(
             reading, node,
-            "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"rollout\", \"head_scores\", \"experts\", "
-            "\"predictions\", \"logit_lens\", \"word_scores\", or the name of a step, such as \"attention\"");
+            "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"word_times\", \"rollout\", "
+            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", or the name of a step, such as "
+            "\"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
 }

@@ -42,6 +42,8 @@ const struct foreign_word model_words[] = {
     {"attentions attn_weights weights", "return", "attention", NULL},
     {"hidden_states", "return", "hidden", NULL},
     {"last_hidden_state", "return", "output", NULL},
+    {"word_timestamps timestamps token_timestamps", "return", "word_times", NULL},
+    {"return_token_timestamps return_timestamps", NULL, "options.return", "\"word_times\" gives them"},
     {"torch_dtype", NULL, "options.compute", "the type of the computation, float32, float64 or bfloat16"},
     {"max_new_tokens min_new_tokens do_sample temperature top_p num_beams num_return_sequences", NULL, NULL,
      "a request is one pass of the model; options.predictions_k says how many words are predicted"},

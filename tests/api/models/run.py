@@ -13,6 +13,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
+import audio  # noqa: E402
 import classes  # noqa: E402
 import families  # noqa: E402
 import folders  # noqa: E402
@@ -34,8 +35,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tokens.stage(pathlib.Path(folder))
         classes.stage(pathlib.Path(folder))
+        audio.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            of_server = run_tests(tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS, lambda test: test(server.client(), server), options.only)
+            checks = tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS + audio.CHECKS
+            of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
         of_files = run_tests(rewrites.CHECKS + folders.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
         return conclude("model-tests", *map(sum, zip(of_server, of_gguf, of_files)))

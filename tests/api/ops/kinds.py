@@ -326,11 +326,11 @@ def encoders():
         yield kind, model
 
 
-def whisper(mels=5):
+def whisper(mels=5, words=WORDS):
     model = Model({"model_type": "whisper", "d_model": WIDTH, "encoder_layers": LAYERS, "decoder_layers": LAYERS,
                    "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "num_mel_bins": mels,
-                   "max_target_positions": PLACES, "decoder_start_token_id": WORDS - 1, "eos_token_id": WORDS - 2})
-    model.add("model.decoder.embed_tokens.weight", WORDS, WIDTH)
+                   "max_target_positions": PLACES, "decoder_start_token_id": words - 1, "eos_token_id": words - 2})
+    model.add("model.decoder.embed_tokens.weight", words, WIDTH)
     for side, places in (("encoder", 6), ("decoder", PLACES)):
         bart_layers(model, side, True)
         model.add(f"model.{side}.embed_positions.weight", places, WIDTH)

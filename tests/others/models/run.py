@@ -336,6 +336,12 @@ def audio_case(row, folder, case):
         rows, columns = (range(length) for length in expected.shape[1:])
         row.see("features", compare("features", outputs["features"], expected, rows, columns, FEATURES))
         row.see("logits", compare_output(case, "logits", outputs["logits"], recorded[f"{case['name']}/logits"]))
+        times, _ = ask(client, row.model, {"audio": samples, "target_ids": target}, **{"return": ["word_times"], "layers": [0]})
+        starts, ends, begins = (times["word_times.start"].numbers, times["word_times.end"].numbers,
+                                recorded[f"{case['name']}/token_times"].numbers)
+        assert starts[:case["prefix"]] == ends[:case["prefix"]] == [0] * case["prefix"], starts
+        for got, wanted in ((starts, begins[:-1]), (ends, begins[1:])):
+            assert all(abs(a - b) < 1e-6 for a, b in zip(got[case["prefix"]:], wanted, strict=True)), f"{got}, expected {wanted}"
         both, _ = ask(client, row.model, {"audio": [wav, wav], "target_ids": target * 2}, **{"return": ["features", "logits"]})
         for name, output in both.items():
             assert output.at(0).numbers == output.at(1).numbers == outputs[name].numbers, name
@@ -425,8 +431,8 @@ INTRODUCTION = f"""
 Models of each kind of `server/codec/checkpoint/architectures.json` with random weights. transformers computed the answers in
 float64 with eager attention; it has no minicpm and nomic_bert, which `tests/others/models/references.py` computed in NumPy from their
 published descriptions. A case passes when every map is within {MAPS:g} absolute, and every hidden state and logit within {STATES:g}. The
-last three columns are the largest differences. Models with a text about them are in `kinds.tar.xz`, `experts.tar.xz` and, with heads of
-classes, `heads.tar.xz`, of audio `audio.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short
+last three columns are the largest differences. Models with a text about them are in `kinds.tar.xz`, `experts.tar.xz`, `audio.tar.xz` and, with heads of
+classes, `heads.tar.xz` of `tests/others/models`. The others have several inputs, and also compare tokens and analyses. A short
 configuration lacks members for which transformers has a default.
 
 | model_type | model | what it has | cases | passed | maps | states | logits |

@@ -39,6 +39,7 @@ static const struct {
     {"word_scores", FOR_HEAD | FOR_WORDS},
     {"classes", FOR_CLASSES},
     {"embedding", FOR_POOLING},
+    {"word_times", FOR_AUDIO},
 };
 
 static bool has_classes(const struct checkpoint_model *model)

@@ -19,7 +19,7 @@ enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ }
 
 static const char CONFIG[] = MODEL_CONFIG, ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
                   TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = "modules.json", POOLING[] = "1_Pooling/config.json",
-                  SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
+                  GENERATION[] = "generation_config.json", SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
 
 static attn_status fail_file(attn_error *err, const char *name, int error)
 {
@@ -180,7 +180,9 @@ static attn_status open_shards(struct model_files *files, attn_error *err)
 
 static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
 {
-    enum { OTHERS = 6 }; /* config.json, the index, tokenizer.json, two of the pooling, one file of tensors */
+    enum {
+        OTHERS = 7
+    }; /* config.json, the index, tokenizer.json, two of the pooling, generation_config.json, tensors */
     *files = (struct model_files){.directory = directory,
                                   .tokenizer_name = TOKENIZER,
                                   .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
@@ -337,6 +339,8 @@ attn_status model_files_open(struct model_files *files, attn_budget *budget, con
     status = map_text(files, MODULES, &files->modules, err);
     if (status == ATTN_OK)
         status = map_text(files, POOLING, &files->pooling, err);
+    if (status == ATTN_OK)
+        status = map_text(files, GENERATION, &files->generation, err);
     if (status == ATTN_OK && files->tokenizer_outcome == ENOENT)
         status = map_slow(files, err);
     return status == ATTN_OK ? open_shards(files, err) : status;

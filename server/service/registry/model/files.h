@@ -36,6 +36,7 @@ struct model_files {
     const char *tokenizer_failure;           /* why a GGUF file has none that can be used; NULL: no such reason */
     attn_arena *texts;                       /* the tokenizer of a GGUF file; NULL: the text is a file's */
     struct checkpoint_text modules, pooling; /* of sentence-transformers; at NULL: there are none */
+    struct checkpoint_text generation;       /* generation_config.json; at NULL: there is none */
     size_t bytes;                            /* of all files together */
     bool is_written_to;                      /* a program writes to a file, so opening fails: try again */
 };

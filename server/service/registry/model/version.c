@@ -148,6 +148,9 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     model_files_rest(&made->files);
     if (status == ATTN_OK)
         status = load_pooling(made, err);
+    if (status == ATTN_OK)
+        status =
+            checkpoint_read_alignment(made->files.generation, &made->model, made->files.arena, &made->alignment, err);
     if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else

@@ -15,9 +15,10 @@ struct model_version {
     struct model_files files;
     bool is_runnable; /* false: model is empty, and there are only layers */
     struct checkpoint_model model;
-    struct model_pooling pooling;    /* of sentence-transformers */
-    struct checkpoint_layers layers; /* its attention modules */
-    struct prepared_slot *slots;     /* of blocks, by model_block.slot */
+    struct model_pooling pooling;     /* of sentence-transformers */
+    struct model_alignment alignment; /* of a model of audio */
+    struct checkpoint_layers layers;  /* its attention modules */
+    struct prepared_slot *slots;      /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;
     const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
     char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */

@@ -318,6 +318,7 @@ static attn_status plan(struct call *call, void *context)
         return status;
     add_spellings(attending);
     model_classes_name(work);
+    model_times_name(work);
     return add_facts(work);
 }
 

@@ -16,10 +16,10 @@ size_t model_part_place(const struct model_part *part, size_t layer)
     return SIZE_MAX;
 }
 
-/* Whether the maps of the block are needed for rollout or head scores. */
-static bool reads_maps(const struct model_part *part)
+/* Whether the maps of the block are needed for rollout, head scores or times. */
+static bool reads_maps(const struct model_block_run *run)
 {
-    return part->rollout != NULL || part->head_scores[0] != NULL;
+    return run->part->rollout != NULL || run->part->head_scores[0] != NULL || model_times_reads(run);
 }
 
 /* ---- what a block computes ---- */
@@ -131,7 +131,7 @@ static attn_status make_plans(struct model_block_run *run)
     struct envelope *envelope = &run->envelope;
     attn_options *options = &envelope->request.options;
     options->want =
-        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | (reads_maps(run->part) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
+        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | (reads_maps(run) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
     select_maps(run, false);
     attn_status status = make_plan(run);
     if (status == ATTN_OK)
@@ -164,9 +164,8 @@ attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t k
         status = ablate(run);
     run->envelope.reduction = job->request->common.reduction;
     run->envelope.request.watch = job->runtime;
-    run->selects_later =
-        reads_maps(run->part) &&
-        !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) && attn_selects_all(&given->keys));
+    run->selects_later = reads_maps(run) && !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) &&
+                                              attn_selects_all(&given->keys));
     return status == ATTN_OK ? make_plans(run) : status;
 }
 
@@ -257,7 +256,7 @@ static attn_status run_plan(struct model_block_run *run, const attn_bindings *in
     const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
     memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
     show_experts(run, &result);
-    if (reads_maps(run->part))
+    if (reads_maps(run))
         status = model_maps_read(run, &result.step[ATTN_STEP_ATTENTION]);
     return status == ATTN_OK ? show_steps(run, &result) : status;
 }

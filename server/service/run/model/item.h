@@ -120,6 +120,16 @@ ATTN_MUST_CHECK attn_status model_classes_begin(struct model_job *job);
 /* Pools the output of the item, (count, d). */
 void model_embedding_put(const struct model_job *job, size_t item, const attn_tensor *output);
 
+/* ---- when words are spoken (times.c) ---- */
+
+ATTN_MUST_CHECK attn_status model_times_plan(struct model_job *job);
+double model_times_bytes(const struct model_job *job);
+/* Whether the maps of the block tell times. */
+bool model_times_reads(const struct model_block_run *run);
+ATTN_MUST_CHECK attn_status model_times_begin(struct model_job *job, size_t item);
+ATTN_MUST_CHECK attn_status model_times_read(struct model_block_run *run, const attn_tensor *maps);
+ATTN_MUST_CHECK attn_status model_times_put(struct model_job *job, size_t item);
+
 /* ---- an output of the answer (output.c) ---- */
 
 /* Adds an output of that shape; prefix may be "". */

@@ -54,6 +54,13 @@ struct model_classes {
     size_t longest;
 };
 
+/* When tokens are spoken; of the item that runs. */
+struct model_times {
+    struct model_output *starts, *ends; /* NULL: not wanted */
+    size_t first, rows, frames;         /* the first token that has a time, and the map behind the one before it */
+    double *sum, *work;                 /* of attn_align_add */
+};
+
 struct model_job {
     const struct model_version *version;
     const struct model_request *request;
@@ -72,6 +79,7 @@ struct model_job {
     struct model_words predictions, lens;
     struct model_given_words given;
     struct model_classes classes;
+    struct model_times times;
     struct model_output *embedding;
     double time_flops, run_bytes; /* of the run; the bytes include the outputs */
 };
@@ -108,6 +116,8 @@ struct model_work {
 ATTN_MUST_CHECK attn_status model_work_plan(struct model_work *work, bool is_binary);
 /* Adds labels and answers to the outputs of classes; work must outlive the answer. */
 void model_classes_name(struct model_work *work);
+/* Adds the words to the times of tokens, likewise. */
+void model_times_name(struct model_work *work);
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes);
 /* Call this with the outcome: confirms it (registry/version.h), counts the request, and explains a failure. */
 ATTN_MUST_CHECK attn_status model_work_end(struct model_work *work, attn_status status);

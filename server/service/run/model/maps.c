@@ -84,7 +84,9 @@ attn_status model_maps_read(struct model_block_run *run, const attn_tensor *maps
 {
     const attn_tensor heads = attn_tensor_view(maps->data, maps->dtype, 3, maps->shape + 1);
     attn_status status = read_flow(run, &heads);
-    return status == ATTN_OK ? read_roles(run, &heads) : status;
+    if (status == ATTN_OK)
+        status = read_roles(run, &heads);
+    return status == ATTN_OK ? model_times_read(run, &heads) : status;
 }
 
 /* ---- selection ---- */

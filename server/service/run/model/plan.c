@@ -299,6 +299,8 @@ static attn_status add_results(struct model_job *job)
         status = model_add_output(job, "", "output", options->compute, 3, shape, &job->output);
     if (status == ATTN_OK)
         status = add_features(job);
+    if (status == ATTN_OK)
+        status = model_times_plan(job);
     return status == ATTN_OK ? add_scores(job) : status;
 }
 
@@ -400,7 +402,7 @@ static void weigh_head(struct model_job *job)
     const size_t times =
         (job->logits != NULL || job->predictions.ids != NULL || job->predictions.ranks != NULL || has_classes) +
         (job->lens.ids != NULL ? part->layer_count : 0);
-    job->run_bytes += model_classes_bytes(job);
+    job->run_bytes += model_classes_bytes(job) + model_times_bytes(job);
     if (times == 0)
         return;
     job->run_bytes += model_head_bytes(job, part->longest_queries);

@@ -113,14 +113,19 @@ static attn_status run_item(struct model_job *job, size_t item)
     const attn_arena_mark mark = attn_arena_mark_here(job->arena);
     attn_tensor encoded, output;
     const struct stack_run first = {job, &stacks[0], &job->parts[0], item, NULL};
-    attn_status status = run_stack(&first, &encoded);
-    output = encoded;
+    attn_status status = model_times_begin(job, item);
+    if (status == ATTN_OK)
+        status = run_stack(&first, &encoded);
+    if (status == ATTN_OK)
+        output = encoded;
     if (status == ATTN_OK && job->last_stack == 1) {
         const struct stack_run second = {job, &stacks[1], &job->parts[1], item, &encoded};
         status = run_stack(&second, &output);
     }
     if (status == ATTN_OK)
         status = show_output(job, item, &output);
+    if (status == ATTN_OK)
+        status = model_times_put(job, item);
     attn_arena_release(job->arena, mark);
     return status;
 }

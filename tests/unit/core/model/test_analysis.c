@@ -260,6 +260,98 @@ START_TEST(a_row_of_a_rollout_looks)
 }
 END_TEST
 
+/* ---- when tokens are spoken ---- */
+
+enum { ROWS_MAX = 9, FRAMES_MAX = 12 };
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Adds the median of the standardised weights, frame by frame. */
+static void add_plainly(const float *map, size_t rows, size_t frames, double *sum)
+{
+    double z[ROWS_MAX][FRAMES_MAX];
+    for (size_t t = 0; t < frames; t++) {
+        double mean = 0, variance = 0;
+        for (size_t i = 0; i < rows; i++)
+            mean += (double)map[i * frames + t] / (double)rows;
+        for (size_t i = 0; i < rows; i++)
+            variance += pow((double)map[i * frames + t] - mean, 2) / (double)rows;
+        for (size_t i = 0; i < rows; i++)
+            z[i][t] = variance > 0 ? ((double)map[i * frames + t] - mean) / sqrt(variance) : 0;
+    }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t t = 0; t < frames; t++) {
+            double near[7];
+            for (int u = -3; u <= 3; u++) {
+                const int place = abs((int)t + u), last = (int)frames - 1;
+                near[u + 3] = frames > 3 ? z[i][place > last ? 2 * last - place : place] : z[i][t];
+            }
+            qsort(near, 7, sizeof *near, compare_numbers);
+            sum[i * frames + t] += near[3];
+        }
+}
+
+/* The largest sum over all paths from (i, t) to the end. */
+static double best_from(const double *sum, size_t rows, size_t frames, size_t i, size_t t)
+{
+    double best = i + 1 == rows && t + 1 == frames ? 0 : -HUGE_VAL;
+    for (size_t step = 1; step < 4; step++) {
+        const size_t di = step & 1, dt = step >> 1;
+        if (i + di < rows && t + dt < frames)
+            best = fmax(best, best_from(sum, rows, frames, i + di, t + dt));
+    }
+    return best + sum[i * frames + t];
+}
+
+/* The sum over the best path that begins each token at its frame. */
+static double sum_of(const double *sum, size_t rows, size_t frames, const size_t *begins)
+{
+    double total = 0;
+    for (size_t i = 0; i < rows; i++) {
+        const size_t next = i + 1 < rows ? begins[i + 1] : frames - 1;
+        double before = 0;
+        for (size_t t = begins[i]; t < next; t++)
+            before += sum[i * frames + t];
+        const double last = sum[i * frames + next]; /* of a step of a token alone */
+        total += before + (i + 1 == rows ? last : next > begins[i] ? fmax(last, 0) : last);
+    }
+    return total;
+}
+
+static const size_t alignments[][2] = {{1, 1}, {1, 5}, {4, 1}, {5, 5}, {3, 12}, {6, 3}, {9, 4}, {5, 7}};
+
+START_TEST(tokens_begin_where_the_best_path_reaches_them)
+{
+    const size_t rows = alignments[_i][0], frames = alignments[_i][1];
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    double sum[ROWS_MAX * FRAMES_MAX] = {0}, expected[ROWS_MAX * FRAMES_MAX] = {0}, costs[2 * (FRAMES_MAX + 1)];
+    double work[3 * FRAMES_MAX];
+    uint8_t steps[ROWS_MAX * FRAMES_MAX];
+    size_t begins[ROWS_MAX];
+    random_source random = random_seeded((uint64_t)_i + 1);
+    ck_assert_uint_eq(attn_align_work(frames, 1), 3 * frames);
+    for (int head = 0; head < 3; head++) {
+        float map[ROWS_MAX * FRAMES_MAX];
+        for (size_t i = 0; i < rows * frames; i++)
+            map[i] = (float)random_uniform(&random);
+        const attn_tensor tensor = attn_tensor_view(map, ATTN_F32, 2, (const size_t[]){rows, frames});
+        attn_align_add(&tensor, sum, work, &runtime);
+        add_plainly(map, rows, frames, expected);
+    }
+    for (size_t i = 0; i < rows * frames; i++)
+        ck_assert_double_eq_tol(sum[i], expected[i], 1e-9);
+    attn_align_path(sum, rows, frames, steps, costs, begins);
+    ck_assert_uint_eq(begins[0], 0);
+    for (size_t i = 1; i < rows; i++)
+        ck_assert(begins[i] >= begins[i - 1] && begins[i] < frames);
+    ck_assert_double_eq_tol(sum_of(sum, rows, frames, begins), best_from(sum, rows, frames, 0, 0), 1e-9);
+}
+END_TEST
+
 START_TEST(every_role_has_a_name)
 {
     for (int role = 0; role < ATTN_ROLE_COUNT; role++)
@@ -280,5 +372,6 @@ CHECK_MAIN("analysis")
     tcase_add_test(tests, scores_of_words_look);
     tcase_add_test(tests, a_row_of_a_rollout_looks);
     tcase_add_test(tests, the_most_probable_words_come_first);
+    tcase_add_loop_test(tests, tokens_begin_where_the_best_path_reaches_them, 0, COUNT(alignments));
     tcase_add_test(tests, every_role_has_a_name);
 }
