@@ -48,6 +48,7 @@ built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(addprefix $(BUILD)/,$(addprefix
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
 LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_run := $(TAKES_CAN_FAIL)
+LDFLAGS_test_audio_run := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_request := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
 LDFLAGS_test_at_once := $(addprefix -Wl$(comma)--wrap=,at_once_suffices compute_answer attn_plan_run)
