@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import made_audio  # noqa: E402
 import record  # noqa: E402
 import tensor_file  # noqa: E402
-from record import kind  # noqa: E402
+from kinds import kind  # noqa: E402
 
 WHISPER = {"model_type": "whisper", "vocab_size": 60, "max_target_positions": 16, "pad_token_id": 50, "bos_token_id": 50,
            "eos_token_id": 50, "decoder_start_token_id": 51, "begin_suppress_tokens": None}
@@ -98,8 +98,7 @@ def main():
     parser.add_argument("--transformers", required=True, type=pathlib.Path, help="the folder with the package transformers")
     options = parser.parse_args()
     transformers, torch = record.import_transformers(options.transformers.resolve())
-    record.ARCHIVE = HERE / "audio.tar.xz"
-    record.write_archive({name: record_kind(transformers, torch, name) for name in KINDS})
+    record.write_archive("audio", {name: record_kind(transformers, torch, name) for name in KINDS})
     return 0
 
 

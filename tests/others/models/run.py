@@ -5,11 +5,11 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
     run.py --attnd PROGRAM [--only WORD] [--report FILE]
 
 Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those with
-heads of classes in heads.tar.xz (record_heads.py), mixtures of experts in experts.tar.xz (record_experts.py), and models of audio
-in audio.tar.xz (record_audio.py), which are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
+heads of classes in heads.tar.xz, mixtures of experts in experts.tar.xz, and models of audio in audio.tar.xz (record_audio.py), which
+are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
 the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing.
 
-record.py recorded kinds.tar.xz with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of
+record.py recorded them with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of
 Falcon, which its eager attention adds twice, was added once, as its other attention does.
 
 --report writes the section "Whole models" of FILE, which is its last one: for each model the largest differences.
