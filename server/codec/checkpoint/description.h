@@ -16,8 +16,9 @@
  *              may have "part": [i, n], one of n equal parts of the rows, and "factors": a vector that multiplies the
  *              rows. "gain_offset": 1 among weights means gains of 1 + w in the file.
  *   "normed"   in a module: {NAME: norm}: the table of that name, which an option names by "@", is normalised row by row
- *   "experts"  {"router", "shared_gate", "layout", "each": {"gate", "up", "down"}}, names of tensors. A layer without the
- *              router has no experts. Of each, a text has "{e}" for the number of the expert; an object names tensors of
+ *   "experts"  {"count", "router", "shared_gate", "layout", "each": {"gate", "up", "down"}}, how many there are by config.json,
+ *              and names of tensors. A layer without the router has no experts. A network that all tokens share needs
+ *              its gate where one is named. Of each, a text has "{e}" for the number of the expert; an object names tensors of
  *              all experts, the first axis of which counts them: {"weight", "bias", "part"}. They may be packed (mxfp4.h)
  *   "model"    {"stacks": {NAME: {"layers", "groups", "embedding", "norm"}}, "head", "longest", "starts_with_last",
  *              "ignored"}

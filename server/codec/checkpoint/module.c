@@ -236,7 +236,10 @@ static bool add_fused(struct module *module, const char *role, const char *base,
     if (!ok)
         return false;
     if (!whole.found && !(packed[0].found && packed[1].found))
-        return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s.%.100s", base, weight);
+        return outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s.%.100s%s", base, weight,
+                            packed[0].found   ? packed[1].suffix
+                            : packed[1].found ? packed[0].suffix
+                                              : "");
     if (!whole.found)
         (void)json_object_set_new(own, "layout", json_string("out_in"));
     const size_t experts = (whole.found ? &whole : &packed[0])->all.shape[0];
@@ -246,6 +249,30 @@ static bool add_fused(struct module *module, const char *role, const char *base,
                             shift.all.shape[0]);
     ok = whole.found ? add_stacked(module, role, &whole, 1, cut) : add_stacked(module, role, packed, 2, cut);
     return ok && (!shift.found || add_stacked(module, role, &shift, 1, cut));
+}
+
+/* The tensor that was added last under that name. NULL: there is none. */
+static const attn_tensor *find_entry(const struct module *module, const char *member)
+{
+    for (size_t i = module->count; i > 0; i--)
+        if (strcmp(module->entries[i - 1].name, member) == 0)
+            return &module->entries[i - 1].tensor;
+    return NULL;
+}
+
+/* Whether config.json counts as many experts as the router scores. It need not count them. */
+static bool check_count(const struct module *module, const json_t *template)
+{
+    const char *expression = json_string_value(json_object_get(template, "count"));
+    const attn_tensor *router = find_entry(module, "weights.feed_forward.experts.router.weight");
+    json_t *count = expression != NULL ? expression_value(module->config, module->number, expression + 1) : NULL;
+    const double wanted = json_number_value(count);
+    const bool fits = !json_is_number(count) || router->rank == 0 || wanted == (double)router->shape[0];
+    json_decref(count);
+    return fits ||
+           outcome_fail(module->outcome, ATTN_ERR_SHAPE, NULL,
+                        "config.json: %.40s is %.17g, and %.150s.%.60s has %zu experts", expression + 1, wanted,
+                        module->layer, json_string_value(json_object_get(template, "router")), router->shape[0]);
 }
 
 /*
@@ -258,9 +285,10 @@ static bool add_experts(struct module *module, json_t *template, const char *bas
     const char *gate = json_string_value(json_object_get(template, "shared_gate")), *role;
     json_t *layout = json_object_get(template, "layout"), *own = json_object(), *names;
     bool ok = router != NULL && try_pair(module, "feed_forward.experts.router", base, router, &module->has_experts);
-    bool found;
-    if (ok && module->has_experts && gate != NULL)
-        ok = try_pair(module, "feed_forward.experts.shared_gate", base, gate, &found);
+    if (ok && module->has_experts)
+        ok = check_count(module, template);
+    if (ok && module->has_experts && gate != NULL && find_entry(module, "weights.feed_forward.up.weight") != NULL)
+        ok = add_pair(module, "feed_forward.experts.shared_gate", base, gate);
     (void)json_object_set_new(own, "layout", layout != NULL ? json_incref(layout) : json_string("out_in"));
     json_object_foreach(json_object_get(template, "each"), role, names)
     {

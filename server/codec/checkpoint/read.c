@@ -6,6 +6,7 @@
 #include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/description.h"
 #include "codec/checkpoint/module.h"
+#include "codec/checkpoint/origin.h"
 #include "codec/checkpoint/parts.h"
 #include "codec/json/tree.h"
 
@@ -22,16 +23,32 @@ struct model_builder {
 
 /* ---- blocks ---- */
 
-/* Checks that the block can run, as kept layers are checked. */
-static bool check_block(struct model_builder *builder, struct model_block *block)
+/* Fails with the name of what is in the files, in the place of the pointer into the block's request, or behind the message. */
+static bool fail_block(struct outcome *outcome, attn_status status, const char *path, const char *origin,
+                       const attn_error *why)
 {
+    const size_t pointer = strlen(why->field);
+    if (origin[0] == '\0')
+        return outcome_fail(outcome, status, NULL, "%.100s: %.250s", path, why->message);
+    if (pointer > 0 && strncmp(why->message, why->field, pointer) == 0)
+        return outcome_fail(outcome, status, NULL, "%.100s: %.160s%.250s", path, origin, why->message + pointer);
+    return outcome_fail(outcome, status, NULL, "%.100s: %.250s (%.160s)", path, why->message, origin);
+}
+
+/* Checks that the block can run, as kept layers are checked. */
+static bool check_block(struct model_builder *builder, const struct module *module, const json_t *const templates[2],
+                        struct model_block *block)
+{
+    char origin[192] = "";
     attn_arena *arena = builder->reader.arena;
-    struct outcome *outcome = builder->reader.outcome;
     attn_error why = {.message = ""};
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     const attn_status status = kept_layer_check(&block->source, arena, &block->facts, &why);
     attn_arena_release(arena, mark);
-    return status == ATTN_OK || outcome_fail(outcome, status, NULL, "%.100s: %.250s", block->path, why.message);
+    if (status == ATTN_OK)
+        return true;
+    (void)origin_find(module, templates, why.field, origin, sizeof origin);
+    return fail_block(builder->reader.outcome, status, block->path, origin, &why);
 }
 
 /* What a module and its text make of one block. The text of a model's block may have members that no client can send. */
@@ -39,7 +56,6 @@ static bool finish_block(struct model_builder *builder, const struct module *mod
                          struct model_block *block)
 {
     attn_arena *arena = builder->reader.arena;
-    struct outcome *outcome = builder->reader.outcome;
     struct envelope_attachment *attachments = attn_arena_take(arena, module->count, sizeof *attachments);
     char *text = json_dumps(request, JSON_COMPACT);
     const size_t length = text != NULL ? strlen(text) : 0;
@@ -49,10 +65,10 @@ static bool finish_block(struct model_builder *builder, const struct module *mod
     block->path = attn_arena_copy_text(arena, module->path, strlen(module->path));
     json_tree_give_text(text);
     if (attachments == NULL || block->source.text == NULL || block->path == NULL)
-        return outcome_no_memory(outcome);
+        return outcome_no_memory(builder->reader.outcome);
     for (size_t i = 0; i < module->count; i++)
         attachments[i] = (struct envelope_attachment){module->entries[i].name, module->entries[i].tensor};
-    return check_block(builder, block);
+    return true;
 }
 
 /* Whether the block shares its weights with an earlier one, which *block then repeats. */
@@ -101,10 +117,11 @@ static bool build_block(struct model_builder *builder, json_t *template, size_t 
         return true;
     }
     json_t *request = json_object(), *own = json_copy(template);
+    const json_t *const templates[2] = {overlay, own};
     drop_overridden(own, overlay);
     bool ok = module_add(&module, own, module.path, request);
     ok = ok && module_add(&module, (json_t *)(uintptr_t)overlay, module.layer, request);
-    ok = ok && finish_block(builder, &module, request, block);
+    ok = ok && finish_block(builder, &module, request, block) && check_block(builder, &module, templates, block);
     block->is_cross = json_is_true(json_object_get(overlay, "cross"));
     block->slot = builder->model->slots++;
     stack->is_causal |= !block->is_cross && json_is_true(json_object_get(json_object_get(request, "masks"), "causal"));
@@ -433,13 +450,15 @@ static bool build(struct model_builder *builder, const json_t *table)
     return ok && check_left_over(builder, table);
 }
 
-static bool fail_type(const json_t *table, const char *type, attn_arena *arena, struct outcome *outcome)
+static bool fail_type(const json_t *table, const char *type, const struct model_builder *builder)
 {
-    struct chunks types = chunks_begin(arena);
+    struct chunks types = chunks_begin(builder->reader.arena);
     architecture_write_types(table, "model", type, "it has ", &types);
     const char *text = chunks_join(&types);
-    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
-                        "config.json: attnd cannot run models of model_type \"%.64s\"; %s", type,
+    const bool is_nested = strcmp(type, builder->type) != 0;
+    return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
+                        "config.json: attnd cannot run models of model_type \"%.64s\"%s%.64s; %s", type,
+                        is_nested ? ", which is within a " : "", is_nested ? builder->type : "",
                         text != NULL ? text : "others");
 }
 
@@ -467,7 +486,7 @@ static bool read_type(const struct architecture *architecture, const char *type,
         return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
                             "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
     if (json_object_get(architecture->entry, "model") == NULL)
-        return fail_type(architecture->table, type, builder->reader.arena, builder->reader.outcome);
+        return fail_type(architecture->table, type, builder);
     return read_by(architecture, config, builder);
 }
 

@@ -22,6 +22,7 @@ import labels  # noqa: E402
 import questions  # noqa: E402
 import rewrites  # noqa: E402
 import tokens  # noqa: E402
+import variants  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude, run_tests  # noqa: E402
 
@@ -40,7 +41,7 @@ def main():
             checks = tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS + audio.CHECKS
             of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
-        of_files = run_tests(rewrites.CHECKS + folders.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
+        of_files = run_tests(rewrites.CHECKS + folders.CHECKS + variants.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)
         return conclude("model-tests", *map(sum, zip(of_server, of_gguf, of_files)))
 
 
