@@ -48,6 +48,12 @@ static bool take_event(int event)
     return read(event, &count, sizeof count) == (ssize_t)sizeof count;
 }
 
+bool signals_ask_to_stop(void)
+{
+    struct pollfd wanted = {.fd = reached.stop_event, .events = POLLIN};
+    return poll(&wanted, 1, 0) > 0;
+}
+
 signal_wish signals_wait(int timeout_ms)
 {
     struct pollfd wanted[] = {{.fd = reached.stop_event, .events = POLLIN},

@@ -17,5 +17,7 @@ bool signals_take(void);
  * SIGNAL_RELOAD.
  */
 signal_wish signals_wait(int timeout_ms);
+/* Whether a SIGNAL_STOP waits to be taken. Any thread may ask. */
+bool signals_ask_to_stop(void);
 
 #endif

@@ -30,6 +30,7 @@ struct serving {
     struct font_set fonts;
     struct http_setup setup;
     struct http_server *server;
+    bool was_ready;
 };
 
 /* Fills in the setup, beside the parts that prepare has made. */
@@ -153,7 +154,7 @@ static void drain(const struct serving *serving)
     log_say(&serving->log, LOG_INFO, "draining");
     supervisor_stopping();
     http_daemon_begin_drain(serving->server);
-    await_delay(config->drain_delay_s);
+    await_delay(serving->was_ready ? config->drain_delay_s : 0);
     http_daemon_stop_listening(serving->server);
     if (!http_daemon_await_idle(serving->server, (unsigned)config->drain_timeout_s))
         log_say(&serving->log, LOG_WARN, "requests still run after %llu s and are ended",
@@ -356,12 +357,15 @@ static void give_back(struct serving *serving)
  * Runs the self-test and reads the models. The server listens already; until both are done, probes say that it is
  * starting.
  */
-static bool test_itself(const struct serving *serving, char *message, size_t message_size)
+static bool test_itself(struct serving *serving, char *message, size_t message_size)
 {
     models_load(serving->setup.models);
+    if (signals_ask_to_stop()) /* which ends the reading */
+        return true;
     if (!selftest_run(serving->setup.executor, serving->config->max_memory_bytes, message, message_size))
         return false;
     http_daemon_set_ready(serving->server);
+    serving->was_ready = true;
     supervisor_ready();
     return true;
 }

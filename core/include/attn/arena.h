@@ -55,7 +55,7 @@ void attn_budget_trim(attn_budget *budget);
 attn_arena *attn_arena_create(size_t limit_bytes);
 /* The same, within a budget that several arenas share; NULL: no budget. */
 attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes);
-/* Another arena with the budget and the limit of the first. */
+/* Another arena with the budget, the limit and the watch of the first. */
 attn_arena *attn_arena_create_beside(const attn_arena *arena);
 /* Returns all memory to the budget or the system. NULL is fine. */
 void attn_arena_destroy(attn_arena *arena);

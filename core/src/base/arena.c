@@ -76,7 +76,10 @@ attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes)
 
 attn_arena *attn_arena_create_beside(const attn_arena *arena)
 {
-    return attn_arena_create_within(arena->budget, arena->limit_bytes);
+    attn_arena *beside = attn_arena_create_within(arena->budget, arena->limit_bytes);
+    if (beside != NULL)
+        attn_arena_watch(beside, arena->is_cancelled, arena->cancel_context);
+    return beside;
 }
 
 static char *chunk_data(struct chunk *chunk)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/signals.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
 #include "service/registry/watch.h"
@@ -304,7 +305,7 @@ static void look_at_folders(void *context)
     struct models *models = context;
     (void)find_folders(models);
     drop_gone(models);
-    for (struct folder *folder = models->folders; folder != NULL; folder = folder->next)
+    for (struct folder *folder = models->folders; folder != NULL && !signals_ask_to_stop(); folder = folder->next)
         look_at(models, folder);
 }
 
