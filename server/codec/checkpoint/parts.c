@@ -533,7 +533,7 @@ static model_problem read_problem(const struct model_reader *reader, size_t clas
     return is_each || classes == 1 ? MODEL_PROBLEM_EACH : MODEL_PROBLEM_ONE_OF;
 }
 
-/* The labels that id2label has: {"0": "negative", …}. */
+/* The labels that id2label has: {"0": "negative", …}. Those of a head for questions are the names of its logits. */
 static bool read_labels(struct model_reader *reader, struct model_head *head)
 {
     const char **labels = attn_arena_take_zeroed(reader->arena, head->words, sizeof *labels);
@@ -542,10 +542,17 @@ static bool read_labels(struct model_reader *reader, struct model_head *head)
     head->labels = labels;
     if (labels == NULL)
         return outcome_no_memory(reader->outcome);
+    for (size_t i = 0; head->is_of_spans && i < head->words; i++)
+        labels[i] = i == 0 ? "start" : "end";
+    if (head->is_of_spans)
+        return true;
     json_object_foreach(json_object_get(reader->config, "id2label"), key, label)
     {
         char *end;
         const unsigned long long id = strtoull(key, &end, 10);
+        if (json_is_string(label) && strlen(json_string_value(label)) != json_string_length(label))
+            return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL,
+                                "config.json: the label %.20s of id2label has U+0000, which is not supported", key);
         if (json_tree_word(label) == NULL || key[0] < '0' || key[0] > '9' || *end != '\0' || id >= head->words)
             continue;
         labels[id] = attn_arena_copy_text(reader->arena, json_string_value(label), json_string_length(label));

@@ -119,7 +119,7 @@ def words_are_refused_where_the_head_is_one_of_classes(client, _):
         assert told["error"] == (f'"{result}" are words, and BertForSequenceClassification ends in a head of classes: ask for '
                                  '"classes"'), told
     told = refusal(client, "bert", {"text": SENTENCE}, **{"return": ["classes"]})
-    assert "has none: architectures in config.json names the head" in told["error"], told
+    assert "has none: \"architectures\" of its configuration names the head" in told["error"], told
 
 
 @check
@@ -206,6 +206,8 @@ def the_second_protocol_has_classes_labels_and_embedding(client, _):
         assert told.status == 400 and f"is {output}, which needs {needs}" in told.json()["error"], told.body
     told = client.post("/v2/models/head-answers/infer", {"inputs": [text], "outputs": [{"name": "CLASSES"}]}).json()
     assert told["outputs"][0]["shape"][2] == 2, told
+    told = client.post("/v2/models/head-answers/infer", {"inputs": [text], "outputs": [{"name": "LABELS"}]}).json()
+    assert told["outputs"][0]["data"] == ["start", "end"], told
 
 
 @check

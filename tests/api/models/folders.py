@@ -44,6 +44,9 @@ REFUSED = {
                        else CONFIG.replace(b'"layer_norm_eps": 1e-12', b'"layer_norm_eps": Infinity'), "model.safetensors": WEIGHTS},
                       ("eps", "received \"Infinity\"")),
 }
+POOLED = b'{"pooling_mode_mean_tokens": true}'
+MODULES = json.dumps([{"idx": i, "path": path, "type": f"sentence_transformers.models.{name}"}
+                      for i, (path, name) in enumerate((("", "Transformer"), ("1_Pooling", "Pooling")))]).encode()
 RUN = {
     "plain": {"config.json": CONFIG, "model.safetensors": WEIGHTS},
     "marked": {"config.json": b"\xef\xbb\xbf" + CONFIG, "model.safetensors": WEIGHTS, "tokenizer.json": b"\xef\xbb\xbf" + TOKENIZER},
@@ -127,6 +130,21 @@ def each_folder_that_can_run_does(program, _):
             for name in (*RUN, "models--org--small", "models--org--single"):
                 assert name in rows and rows[name]["state"] == "ready", (name, rows.get(name))
             assert rows["marked"]["tokenizer"] and rows["models--org--small"]["tokenizer"]
+
+
+@check
+def files_of_a_pooling_are_told_as_others_are(program, _):
+    base = {"config.json": CONFIG, "model.safetensors": WEIGHTS}
+    cases = {"marked": ({"modules.json": b"\xef\xbb\xbf" + MODULES, "1_Pooling/config.json": b"\xef\xbb\xbf" + POOLED}, None),
+             "modules": ({"modules.json": POINTER, "1_Pooling/config.json": POOLED}, "modules.json: it is a pointer of Git LFS"),
+             "config": ({"modules.json": MODULES, "1_Pooling/config.json": PAGE}, "1_Pooling/config.json: it is a web page")}
+    with tempfile.TemporaryDirectory() as parent:
+        for name, (files, _words) in cases.items():
+            write(pathlib.Path(parent) / name, {**base, **files})
+        with serve(program, parent) as server:
+            for name, (_files, words) in cases.items():
+                reply = server.client().post(f"/v1/models/{name}/attention", {"inputs": {"ids": [5]}, "options": {"return": ["embedding"]}})
+                assert reply.status == (400 if words else 200) and (words or "embedding") in reply.body.decode(), (name, reply.body[:500])
 
 
 @check

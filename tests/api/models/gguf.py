@@ -216,6 +216,7 @@ def metadata_that_would_change_the_maps_is_refused(program):
             rows = {row["name"]: row for row in server.client().get("/v1/models").json()["models"]}
             for name, (_, reason) in refused.items():
                 assert rows[name]["state"] == "broken" and reason in rows[name]["reason"], rows[name]
+                assert "config.json" not in rows[name]["reason"], rows[name]
 
 
 # ---- tokenizers ----

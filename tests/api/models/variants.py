@@ -34,6 +34,7 @@ VARIANTS = {  # name: archive, kind; members of config.json; new first sizes of 
     "rope": ("experts", "qwen3_moe", {"rope_theta": -1}, {}, ("rope_theta or rope_scaling in config.json must be a number above 0",)),
     "buckets": ("kinds", "mpnet", {"relative_attention_num_buckets": 16}, {}, ("relative_attention_num_buckets is 16", "only if it is 32")),
     "wide-inner": ("heads", "bert-classes", {}, {f"{BERT}.intermediate.dense.weight": 49}, (f"({BERT}.intermediate.dense.bias)",)),
+    "label": ("heads", "bert-classes", {"id2label": {"1": "a\0b"}}, {}, ("the label 1 of id2label has U+0000",)),
     "nested": ("kinds", "llava", {"text_config": {"model_type": "new_thing"}}, {}, ('model_type "new_thing", which is within a llava',)),
 }
 CHECKS = []

@@ -4,9 +4,11 @@ and Pods under KServe.
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 
 from accounts import counted, key
@@ -149,3 +151,38 @@ def a_server_that_can_use_nothing_is_not_ready(program):
             assert reply.status == 409 and "--model NAME=DIR" in reply.json()["detail"], reply.body
         with Server(program, environment={"ATTND_LAYERS": folder}) as server:
             assert readiness(server) == (200, None), "here clients can put layers"
+
+
+@test
+def a_layer_that_can_be_used_makes_a_server_with_a_broken_model_ready(program):
+    with tempfile.TemporaryDirectory() as model, tempfile.TemporaryDirectory() as layers:
+        (pathlib.Path(model) / "config.json").write_text("{}")
+        with Server(program, environment={"ATTND_MODEL": f"broken={model}", "ATTND_LAYERS": layers}) as server:
+            assert readiness(server) == (503, ["no model or layer can be used"])
+            layer = {"weights": {part: {"weight": [[1, 0], [0, 1]]} for part in ("query", "key", "value")}}
+            reply = server.client().send("PUT", "/v1/layers/mine", json.dumps(layer), {"Content-Type": "application/json"})
+            assert reply.status == 201, reply.body
+            assert readiness(server) == (200, None)
+
+
+@test
+def a_signal_ends_the_reading_of_models(program):
+    models, words = 40, {"[UNK]": 0, **{f"word{i}": i for i in range(1, 100000)}}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        text = json.dumps({"version": "1.0", "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": words}})
+        (folder / "text").write_text(text)
+        for i in range(models):
+            model = folder / "models" / f"m{i}"
+            model.mkdir(parents=True)
+            for name in ("config.json", "model.safetensors"):
+                (model / name).symlink_to(BERT / name)
+            (model / "tokenizer.json").symlink_to(folder / "text")
+        environment = {**os.environ, "ATTND_LISTEN": "127.0.0.1:0", "ATTND_MODELS": str(folder / "models")}
+        with subprocess.Popen([program], env=environment, stderr=subprocess.PIPE, text=True) as process:
+            read = 0
+            for line in process.stderr:
+                read += " model name=m" in line
+                if read == 1 and process.poll() is None:
+                    process.terminate()
+            assert process.wait() == 0 and 1 <= read < models, (process.returncode, read)

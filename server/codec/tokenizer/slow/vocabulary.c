@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/bytes/utf8.h"
 #include "codec/json/pieces.h"
 #include "codec/tokenizer/model/words.h"
 #include "codec/tokenizer/slow/parts.h"
@@ -25,6 +26,9 @@ static attn_status add(struct slow *slow, enum slow_file file, const char *text,
     attn_error why = {.status = ATTN_OK};
     if (copy == NULL)
         return attn_fail_no_memory(slow->err);
+    for (size_t at = 0, bytes; at < length; at += bytes)
+        if ((bytes = utf8_length(copy + at)) == 0)
+            return slow_fail(slow, file, ATTN_ERR_SYNTAX, "the token with the id %zu is not UTF-8", id);
     if (vocabulary_add(&slow->vocabulary, (struct text_span){copy, length}, (uint32_t)id, &why) == ATTN_OK)
         return ATTN_OK;
     return slow_fail(slow, file, why.status, "%.200s", why.message);

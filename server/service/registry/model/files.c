@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/embedded_file.h"
 #include "base/machine.h"
+#include "base/signals.h"
 #include "codec/gguf/model.h"
 #include "codec/json/pieces.h"
 #include "service/registry/model/folder.h"
@@ -18,7 +19,7 @@
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
 static const char CONFIG[] = MODEL_CONFIG, ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
-                  TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = "modules.json", POOLING[] = "1_Pooling/config.json",
+                  TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = MODEL_FILES_MODULES, POOLING[] = MODEL_FILES_POOLING,
                   GENERATION[] = "generation_config.json", SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
 
 static attn_status fail_file(attn_error *err, const char *name, int error)
@@ -178,6 +179,13 @@ static attn_status open_shards(struct model_files *files, attn_error *err)
     return status;
 }
 
+/* Reading ends when the server is to stop. */
+static bool is_to_stop(void *context)
+{
+    (void)context;
+    return signals_ask_to_stop();
+}
+
 static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
 {
     enum {
@@ -186,7 +194,10 @@ static attn_status begin(struct model_files *files, attn_budget *budget, int dir
     *files = (struct model_files){.directory = directory,
                                   .tokenizer_name = TOKENIZER,
                                   .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
-    return files->arena != NULL ? make_room(files, OTHERS, err) : fail_file(err, CONFIG, ENOMEM);
+    if (files->arena == NULL)
+        return fail_file(err, CONFIG, ENOMEM);
+    attn_arena_watch(files->arena, is_to_stop, NULL);
+    return make_room(files, OTHERS, err);
 }
 
 /* A small file that a folder need not have: one that cannot be read counts as absent. */
@@ -195,7 +206,7 @@ static attn_status map_text(struct model_files *files, const char *name, struct 
     struct model_file *file;
     const int outcome = map(files, name, &file);
     if (outcome == 0)
-        *text = (struct checkpoint_text){file->bytes.at, file->bytes.size};
+        *text = text_of(file);
     return outcome == ETXTBSY || outcome == ENOMEM ? fail_file(err, name, outcome) : ATTN_OK;
 }
 
@@ -368,6 +379,8 @@ void model_files_rest(struct model_files *files)
     attn_arena_destroy(files->texts);
     files->texts = NULL;
     files->tokenizer = (struct checkpoint_text){NULL, 0};
+    if (files->arena != NULL)
+        attn_arena_watch(files->arena, NULL, NULL);
     for (size_t i = 0; i < files->count; i++)
         if (files->files[i].bytes.mapping != NULL)
             mapping_rest(files->files[i].bytes.mapping);

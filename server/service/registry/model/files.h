@@ -15,6 +15,8 @@
 #include "service/registry/files.h"
 
 #define MODEL_FILES_TOKENIZER "tokenizer.json"
+#define MODEL_FILES_MODULES   "modules.json"
+#define MODEL_FILES_POOLING   "1_Pooling/config.json"
 
 /* One file, and its state when it was mapped. */
 struct model_file {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "service/registry/model/folder.h"
 
 static void destroy(struct version *self)
@@ -99,6 +100,18 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
 /* A pooling that cannot run is no failure: it has a reason, which a request for it gets. */
 static attn_status load_pooling(struct model_version *version, attn_error *err)
 {
+    const struct {
+        const char *name;
+        struct checkpoint_text text;
+    } files[] = {{MODEL_FILES_MODULES, version->files.modules}, {MODEL_FILES_POOLING, version->files.pooling}};
+    attn_error why = {.status = ATTN_OK};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (files[i].text.at != NULL &&
+            model_folder_check_text(files[i].name, (struct text_span){files[i].text.at, files[i].text.length}, &why) !=
+                ATTN_OK) {
+            text_copy(version->pooling.reason, sizeof version->pooling.reason, why.message);
+            return ATTN_OK;
+        }
     attn_arena *scratch = attn_arena_create_beside(version->files.arena);
     if (scratch == NULL)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the pooling of the model");
@@ -136,6 +149,8 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     made->files = *files;
     attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
     made->is_runnable = status == ATTN_OK;
+    if (strcmp(files->tokenizer_name, MODEL_FILES_TOKENIZER) != 0) /* of a GGUF file */
+        text_replace(err->message, sizeof err->message, "config.json", "the metadata");
     if (status != ATTN_ERR_NO_MEMORY && find_layers(made, err) != ATTN_OK)
         status = ATTN_ERR_NO_MEMORY;
     if (status == ATTN_OK) {

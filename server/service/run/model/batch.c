@@ -88,7 +88,7 @@ static attn_status need_tokenizer(const struct making *making, const char *field
         return ATTN_OK;
     return attn_fail(making->err, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s",
                      field, version->common.name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
-                     making->kind == MODEL_REQUEST_TOKENS ? "add its tokenizer.json to the folder" : "give inputs.ids");
+                     making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)" : "give inputs.ids");
 }
 
 /* What the first stack reads. */
@@ -136,7 +136,7 @@ static attn_status check_kinds(const struct making *making)
         return ATTN_OK;
     if (making->version->model.decoder_start_id < 0)
         return attn_fail(making->err, ATTN_ERR_FIELD, target,
-                         "%s needs decoder_start_token_id, which the model's config.json does not have: give "
+                         "%s needs decoder_start_token_id, which the model's configuration does not have: give "
                          "inputs.target_ids",
                          target);
     return need_tokenizer(making, target);
@@ -217,7 +217,7 @@ static attn_status set_types(const struct making *making, const char *field, con
         if ((size_t)types[i] >= table->shape[0])
             return attn_fail(making->err, ATTN_ERR_VALUE, field,
                              "%s: the tokenizer gives type %" PRId64 ", and the model has %zu types: its "
-                             "tokenizer.json belongs to another model",
+                             "tokenizer belongs to another model",
                              field, types[i], table->shape[0]);
     }
     sequence->types = types;
@@ -239,7 +239,7 @@ static attn_status set_ids(const struct making *making, const char *field, size_
         if (making->kind == MODEL_REQUEST_ATTENTION && (size_t)ids[i] >= words->shape[0])
             return attn_fail(making->err, ATTN_ERR_VALUE, field,
                              "%s: the tokenizer gives the id %" PRId64 ", and the model has %zu words: its "
-                             "tokenizer.json belongs to another model",
+                             "tokenizer belongs to another model",
                              field, ids[i], words->shape[0]);
     }
     sequence->ids = ids;

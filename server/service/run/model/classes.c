@@ -23,7 +23,7 @@ static attn_status fail_classless(const struct model_job *job)
     return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return", "\"classes\" needs a head of classes, and %.80s %s",
                      model->architecture[0] != '\0' ? model->architecture : "this model",
                      model->has_unknown_classes ? "has one that attnd does not run, or that its files lack"
-                                                : "has none: architectures in config.json names the head");
+                                                : "has none: \"architectures\" of its configuration names the head");
 }
 
 /* A model of an encoder and a decoder reads its classes at the place of the last end token of its input. */

@@ -175,6 +175,7 @@ static const struct {
     const char *settings, *lines, *vocab, *merges, *pieces, *message;
 } refused[] = {
     {NULL, NULL, NULL, NULL, NULL, "a BertTokenizer without it needs vocab.txt"},
+    {NULL, "[UNK]\n\xFF\n", NULL, NULL, NULL, "vocab.txt: the token with the id 1 is not UTF-8"},
     {CLASS("PreTrainedTokenizerFast", ""), LINES, NULL, NULL, NULL, "slow files of PreTrainedTokenizer are not read"},
     {"[]", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object"},
     {"{", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object: "},
