@@ -72,7 +72,8 @@ export function createPredictions(app, choose) {
         h("td", {}, bar(prediction)),
         after?.last[at] && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
       );
-    const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), t("models.probability"), ...(after ? [t("models.without"), t("models.probability")] : [])];
+    const measure = t(Number.isNaN(before.last[0]?.probability) ? "models.number" : "models.probability");
+    const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), measure, ...(after ? [t("models.without"), measure] : [])];
     return table(name, head, before.last.length > LABELS_SHOWN ? largest(before.last).map((at) => line(before.last[at], at)) : before.last.map(line));
   }
 

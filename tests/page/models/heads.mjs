@@ -374,6 +374,36 @@ export const cases = {
         await server.stop();
         rmSync(folder, { recursive: true });
     },
+    async "models: a regression has a number, and of many long labels the likeliest stand in the page"(stage) {
+        const folder = mkdtempSync(join(tmpdir(), "attnd-models-")),
+            sizes = { layers: 1, heads: 2, width: 32, longest: 64 },
+            many = Array.from({ length: 40 }, (_, at) => `label ${at} ${"of-many-letters".repeat(8)}`);
+        writeModel(join(folder, "stars"), { ...sizes, labels: ["stars"], problem: "regression" });
+        writeModel(join(folder, "many"), { ...sizes, labels: many });
+        const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
+        const own = { ...stage, url: server.url },
+            page = await openModels(own);
+        const heads = () => page.locator(".guess-table thead th").allTextContents();
+        const classesOf = async (model) => (await answerOf(own, SENTENCE, { return: ["classes"] }, model)).outputs.classes;
+        await page.locator(".model-form select").first().selectOption("stars");
+        await computed(page);
+        assert.deepEqual(await heads(), ["label", "number"]);
+        const [[label, number]] = await guessesOf(page, 0);
+        assert.equal(label, "stars");
+        assertClose(Number(number.replace("−", "-")), (await classesOf("stars")).logits[0][0], 3, "number");
+        await page.locator(".model-form select").first().selectOption("many");
+        await computed(page);
+        assert.deepEqual(await heads(), ["label", "probability"]);
+        const { probabilities } = await classesOf("many");
+        const likeliest = many.toSorted((one, other) => probabilities[0][many.indexOf(other)] - probabilities[0][many.indexOf(one)]);
+        assert.deepEqual((await guessesOf(page, 0)).map(([name]) => name), likeliest.slice(0, 12));
+        const width = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(width[0] <= width[1], `the page is ${width[0]} wide, and its window ${width[1]}`);
+        assert.deepEqual(await findings(page), []);
+        await page.finish();
+        await server.stop();
+        rmSync(folder, { recursive: true });
+    },
     async "models: encoder-decoders choose their maps, and a broken model says why"(stage) {
         const folder = mkdtempSync(join(tmpdir(), "attnd-models-"));
         writeModel(join(folder, "broken"), { layers: 2, heads: 5, width: 64, longest: 64 });

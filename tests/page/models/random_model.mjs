@@ -70,6 +70,7 @@ export function writeModel(folder, sizes) {
         dtype: "float32",
     });
     if (sizes.labels) Object.assign(config, { architectures: ["BertForSequenceClassification"], id2label: { ...sizes.labels } });
+    if (sizes.problem) config.problem_type = sizes.problem;
     writeFileSync(join(folder, "config.json"), JSON.stringify(config));
     copyFileSync(DEMO + "tokenizer.json", join(folder, "tokenizer.json"));
     const model = readFileSync(DEMO + "model.safetensors");
