@@ -2,6 +2,7 @@
 #ifndef CODEC_TOKENIZER_SLOW_PARTS_H
 #define CODEC_TOKENIZER_SLOW_PARTS_H
 
+#include "codec/bytes/chunks.h"
 #include "codec/json/tree.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/slow/classes.h"
@@ -55,5 +56,25 @@ bool slow_is_set(const struct slow *slow, const char *name, bool otherwise);
 const struct slow_token *slow_token_find(const struct slow *slow, struct text_span text);
 /* Finds the roles and the tokens that are found in texts. */
 attn_status slow_find_tokens(struct slow *slow);
+
+/* ---- common.c ---- */
+
+const char *slow_bool_text(bool value);
+/* The token of the role. NULL: there is none. */
+const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role);
+/* Each writes members of the file, or of its model, with a comma behind them. */
+attn_status slow_write_added(const struct slow *slow, struct chunks *out);
+void slow_write_post_processor(const struct slow *slow, struct chunks *out);
+/* The members "unk_token", with a comma before it, and "vocab". */
+void slow_write_unknown(const struct slow *slow, struct chunks *out);
+void slow_write_ids(const struct slow *slow, struct chunks *out);
+
+/* ---- the forms: each writes all that is behind the post-processor ---- */
+
+void slow_write_wordpiece(const struct slow *slow, struct chunks *out);
+attn_status slow_write_byte_level(const struct slow *slow, struct chunks *out);
+attn_status slow_write_pieces(const struct slow *slow, struct chunks *out);
+/* The steps of BasicTokenizer. An accent goes when letters are lowered, unless the settings say otherwise. */
+void slow_write_bert_normalizer(struct chunks *out, bool lowers, bool strips, bool is_spaced);
 
 #endif

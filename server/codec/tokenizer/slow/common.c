@@ -1,0 +1,186 @@
+/* common.c: the parts of a tokenizer.json that all forms have: added tokens, what is added around a text, and ids. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/tokenizer/slow/parts.h"
+
+/* ---- added tokens ---- */
+
+const char *slow_bool_text(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static void write_token(struct chunks *out, const struct slow_token *token, bool is_first)
+{
+    chunks_format(out, "%s{\"id\":%u,\"content\":", is_first ? "" : ",", (unsigned)token->id);
+    chunks_json_span(out, token->text);
+    chunks_format(out, ",\"single_word\":%s,\"lstrip\":%s,\"rstrip\":%s,\"normalized\":%s,\"special\":%s}",
+                  slow_bool_text(token->single_word), slow_bool_text(token->lstrip), slow_bool_text(token->rstrip),
+                  slow_bool_text(token->normalized), slow_bool_text(token->special));
+}
+
+/* In BPE, pieces that the user of SentencePiece defined are found before all merges. */
+static bool is_found_first(const struct slow *slow, size_t i)
+{
+    return slow->model.model_type == SENTENCEPIECE_BPE && slow->model.pieces[i].type == PIECE_USER;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct slow_token *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* In the order of ids, as the loader wants tokens that the vocabulary does not have. */
+attn_status slow_write_added(const struct slow *slow, struct chunks *out)
+{
+    size_t count = slow->token_count;
+    for (size_t i = 0; i < slow->model.count; i++)
+        count += is_found_first(slow, i);
+    struct slow_token *tokens = attn_arena_take(slow->arena, count, sizeof *tokens);
+    if (tokens == NULL)
+        return attn_fail_no_memory(slow->err);
+    count = slow->token_count;
+    memcpy(tokens, slow->tokens, count * sizeof *tokens);
+    for (size_t i = 0; i < slow->model.count; i++) {
+        const struct text_span text = slow->model.pieces[i].text;
+        const uint32_t id =
+            is_found_first(slow, i) ? vocabulary_find(&slow->vocabulary, text.at, text.length) : VOCABULARY_NONE;
+        if (id != VOCABULARY_NONE && slow_token_find(slow, text) == NULL)
+            tokens[count++] = (struct slow_token){.text = vocabulary_text(&slow->vocabulary, id), .id = id};
+    }
+    qsort(tokens, count, sizeof *tokens, compare_ids);
+    chunks_text(out, "\"added_tokens\":[");
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || tokens[i].id != tokens[i - 1].id)
+            write_token(out, &tokens[i], i == 0);
+    chunks_text(out, "],");
+    return ATTN_OK;
+}
+
+const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role)
+{
+    return slow_token_find(slow, slow->roles[role]);
+}
+
+/* ---- what is added around a text ---- */
+
+/* The role of a letter of slow_class.single; ROLES: the letter is a text. */
+static enum slow_role role_of(char letter)
+{
+    static const char letters[] = {
+        [ROLE_BOS] = 'b', [ROLE_EOS] = 'e', [ROLE_SEP] = 's', [ROLE_CLS] = 'c', [ROLE_LANG] = 'l'};
+    for (size_t i = 0; i < sizeof letters; i++)
+        if (letters[i] == letter)
+            return (enum slow_role)i;
+    return ROLES;
+}
+
+/* The token that a letter adds. NULL: the letter is a text, or adds none. */
+static const struct slow_token *added_by(const struct slow *slow, char letter)
+{
+    const enum slow_role role = role_of(letter);
+    const bool asks = slow->class->adds_by_settings;
+    if (role == ROLES ||
+        (asks && role == ROLE_BOS && !slow_is_set(slow, "add_bos_token", slow->class->bos_by_default)) ||
+        (asks && role == ROLE_EOS && !slow_is_set(slow, "add_eos_token", false)))
+        return NULL;
+    return slow_token_of(slow, role);
+}
+
+static void write_template(const struct slow *slow, struct chunks *out, const char *name, const char *parts)
+{
+    const char *comma = "";
+    chunks_format(out, "\"%s\":[", name);
+    for (; *parts != '\0'; parts++) {
+        const struct slow_token *token = added_by(slow, *parts);
+        const unsigned type = parts[1] == '1';
+        const bool is_text = *parts == 'A' || *parts == 'B';
+        if (token == NULL && !is_text)
+            continue;
+        chunks_format(out, "%s{\"%s\":{\"id\":", comma, is_text ? "Sequence" : "SpecialToken");
+        if (is_text)
+            chunks_format(out, "\"%c\"", *parts);
+        else
+            chunks_json_span(out, token->text);
+        chunks_format(out, ",\"type_id\":%u}}", type);
+        comma = ",";
+    }
+    chunks_text(out, "],");
+}
+
+static void write_special(const struct slow *slow, struct chunks *out)
+{
+    const struct slow_token *written[ROLES];
+    size_t count = 0;
+    chunks_text(out, "\"special_tokens\":{");
+    for (const char *letter = "besclA"; *letter != '\0'; letter++) {
+        const struct slow_token *token = added_by(slow, *letter);
+        bool is_there = token == NULL;
+        for (size_t i = 0; i < count && !is_there; i++)
+            is_there = written[i] == token;
+        if (is_there)
+            continue;
+        chunks_text(out, count > 0 ? "," : "");
+        chunks_json_span(out, token->text);
+        chunks_text(out, ":{\"id\":");
+        chunks_json_span(out, token->text);
+        chunks_format(out, ",\"ids\":[%u],\"tokens\":[", (unsigned)token->id);
+        chunks_json_span(out, token->text);
+        chunks_text(out, "]}");
+        written[count++] = token;
+    }
+    chunks_text(out, "}");
+}
+
+void slow_write_post_processor(const struct slow *slow, struct chunks *out)
+{
+    chunks_text(out, "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[");
+    if (slow->class->form == SLOW_BYTE_LEVEL)
+        chunks_format(out, "{\"type\":\"ByteLevel\",\"trim_offsets\":true,\"add_prefix_space\":%s},",
+                      slow_bool_text(slow_is_set(slow, "add_prefix_space", false)));
+    chunks_text(out, "{\"type\":\"TemplateProcessing\",");
+    write_template(slow, out, "single", slow->class->single);
+    write_template(slow, out, "pair", slow->class->pair);
+    write_special(slow, out);
+    chunks_text(out, "}]},");
+}
+
+/* ---- the vocabulary ---- */
+
+void slow_write_ids(const struct slow *slow, struct chunks *out)
+{
+    const struct vocabulary *vocabulary = &slow->vocabulary;
+    const char *comma = "";
+    chunks_text(out, "\"vocab\":{");
+    for (uint32_t id = 0; id < vocabulary->size; id++) {
+        const struct text_span text = vocabulary_text(vocabulary, id);
+        if (text.at == NULL || vocabulary_find(vocabulary, text.at, text.length) != id)
+            continue; /* the same token stands further down again, and that id counts */
+        chunks_text(out, comma);
+        chunks_json_span(out, text);
+        chunks_format(out, ":%u", (unsigned)id);
+        comma = ",";
+    }
+    for (size_t i = 0; i < slow->token_count; i++) {
+        const struct slow_token *token = &slow->tokens[i];
+        if (token->id < vocabulary->size ||
+            vocabulary_find(vocabulary, token->text.at, token->text.length) != VOCABULARY_NONE)
+            continue;
+        chunks_text(out, comma); /* ids may have gaps before it, which the loader takes here alone */
+        chunks_json_span(out, token->text);
+        chunks_format(out, ":%u", (unsigned)token->id);
+        comma = ",";
+    }
+    chunks_text(out, "}");
+}
+
+void slow_write_unknown(const struct slow *slow, struct chunks *out)
+{
+    chunks_text(out, ",\"unk_token\":");
+    if (slow_token_of(slow, ROLE_UNK) != NULL)
+        chunks_json_span(out, slow->roles[ROLE_UNK]);
+    else
+        chunks_text(out, "null");
+}
