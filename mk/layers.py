@@ -31,8 +31,8 @@ ORDER = """
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer/slow server/codec/tokenizer server/codec/gguf
     server/service server/service/registry/files server/service/registry/prepared server/service/registry/version
     server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
-    server/service/run server/service/registry/model
-    server/service/run/model/batch server/service/run/model/job server/service/run/model/item server/service/run/model/output
+    server/service/run server/service/registry/model server/service/run/batch
+    server/service/run/model/job server/service/run/model/item server/service/run/model/output
     server/service/run/model/questions
     server/service/run/model
     server/service/infer

@@ -9,7 +9,7 @@
 #include "attn/model.h"
 #include "codec/request/envelope_decode.h"
 #include "fuzz.h"
-#include "service/run/model/batch.h"
+#include "service/run/batch/batch.h"
 
 enum { ARENA_BYTES = 32 << 20, WORDS = 7, WIDTH = 2, LONGEST = 6, MODELS = 5 };
 

@@ -12,7 +12,7 @@
 #include "codec/model/answer.h"
 #include "codec/model/request.h"
 #include "service/limits.h"
-#include "service/run/model/batch.h"
+#include "service/run/batch/batch.h"
 
 /* The attention of a stack to itself, or to the encoder. What options.return names is shown once for each part. */
 struct model_part {

@@ -5,7 +5,7 @@
 #include "codec/bytes/bound.h"
 #include "service/limits.h"
 #include "service/registry/model/list.h"
-#include "service/run/model/batch.h"
+#include "service/run/batch/batch.h"
 
 /* ---- ids to texts ---- */
 

@@ -1,11 +1,11 @@
-/* batch_write.c: writes what an answer says about the tokens of its batch. */
+/* write.c: writes what an answer says about the tokens of its batch. */
 #include <stdio.h>
 
 #include "codec/answer/forms.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"
-#include "service/run/model/batch.h"
+#include "service/run/batch/batch.h"
 
 /* ---- rows ---- */
 

@@ -1,5 +1,5 @@
-/* batch.c: turns the inputs of a request into what a model runs on. */
-#include "service/run/model/batch.h"
+/* make.c: turns the inputs of a request into what a model runs on. */
+#include "service/run/batch/batch.h"
 
 #include <assert.h>
 #include <inttypes.h>

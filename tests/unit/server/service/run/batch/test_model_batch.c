@@ -2,7 +2,7 @@
  * test_model_batch.c: what a model runs on, from requests; and what answers say about tokens. Models are made by hand,
  * with the tokenizers of bert and t5.
  */
-#include "service/run/model/batch.h"
+#include "service/run/batch/batch.h"
 
 #include <jansson.h>
 #include <stdio.h>
