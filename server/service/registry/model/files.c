@@ -431,7 +431,7 @@ static uint64_t stamp_file(const char *name, const struct file_identity *identit
 /* Whether a file of that name belongs to a model. */
 static bool is_of_model(const char *name)
 {
-    static const char *const names[] = {CONFIG, INDEX, TOKENIZER, MODULES};
+    static const char *const names[] = {CONFIG, INDEX, TOKENIZER, MODULES, GENERATION};
     const size_t length = strlen(name), end = sizeof SUFFIX - 1;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
