@@ -42,7 +42,7 @@ static const struct route routes[] = {
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/attention", "POST", TENSORS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
-     .service = attend_model, .reads = JSON, .takes_parameters = true, .open = DEMO_MODEL_NAME},
+     .service = attend_model, .reads = JSON | MEDIA_BIT(MEDIA_WAV), .takes_parameters = true, .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},

@@ -11,6 +11,7 @@
     X(MEDIA_CSV, "text/csv")                                                                                           \
     X(MEDIA_PNG, "image/png")                                                                                          \
     X(MEDIA_SVG, "image/svg+xml")                                                                                      \
+    X(MEDIA_WAV, "audio/wav")                                                                                          \
     X(MEDIA_BINARY, "application/octet-stream")                                                                        \
     X(MEDIA_HTML, "text/html")                                                                                         \
     X(MEDIA_SCRIPT, "text/javascript")                                                                                 \

@@ -85,22 +85,33 @@ static attn_status find_data(const unsigned char *file, size_t length, struct wa
     return status == ATTN_OK && wav->data == NULL ? fail(err, "is a WAV file without data") : status;
 }
 
-attn_status wav_read(const void *bytes, size_t length, attn_dtype dtype, attn_arena *arena, attn_tensor *samples,
-                     attn_error *err)
+static attn_status convert(const struct wav *wav, attn_dtype dtype, attn_arena *arena, attn_tensor *samples,
+                           attn_error *err)
 {
-    struct wav wav = {.kind = 0};
-    attn_status status = find_data(bytes, length, &wav, err);
-    if (status != ATTN_OK)
-        return status;
-    const size_t count = wav.bytes / (wav.bits / 8);
+    const size_t count = wav->bytes / (wav->bits / 8);
     float *numbers = attn_arena_take(arena, count, sizeof *numbers);
     void *to = dtype == ATTN_F32 ? numbers : attn_arena_take(arena, count, attn_dtype_bytes(dtype));
     if (numbers == NULL || to == NULL)
         return attn_fail_no_memory(err);
-    for (size_t i = 0; i < count && wav.kind == INTEGERS; i++)
-        numbers[i] = (float)(int16_t)number_at(wav.data + 2 * i, 2) / 32768;
-    if (wav.kind == FLOATS && count > 0)
-        memcpy(numbers, wav.data, count * sizeof *numbers);
+    for (size_t i = 0; i < count && wav->kind == INTEGERS; i++)
+        numbers[i] = (float)(int16_t)number_at(wav->data + 2 * i, 2) / 32768;
+    if (wav->kind == FLOATS && count > 0)
+        memcpy(numbers, wav->data, count * sizeof *numbers);
     *samples = attn_tensor_view(to, dtype, 1, &count);
     return to == numbers ? ATTN_OK : attn_convert(to, dtype, numbers, ATTN_F32, count, err);
+}
+
+attn_status wav_read(const void *bytes, size_t length, attn_dtype dtype, attn_arena *arena, attn_tensor *samples,
+                     attn_error *err)
+{
+    struct wav wav = {.kind = 0};
+    const attn_status status = find_data(bytes, length, &wav, err);
+    return status == ATTN_OK ? convert(&wav, dtype, arena, samples, err) : status;
+}
+
+attn_status wav_samples(const void *bytes, size_t count, attn_dtype dtype, attn_arena *arena, attn_tensor *samples,
+                        attn_error *err)
+{
+    const struct wav wav = {.kind = INTEGERS, .bits = 16, .data = bytes, .bytes = 2 * count};
+    return convert(&wav, dtype, arena, samples, err);
 }

@@ -15,4 +15,8 @@
 ATTN_MUST_CHECK attn_status wav_read(const void *bytes, size_t length, attn_dtype dtype, attn_arena *arena,
                                      attn_tensor *samples, attn_error *err);
 
+/* The same of count samples of 16 bits without a file around them, little-endian. Only memory can fail. */
+ATTN_MUST_CHECK attn_status wav_samples(const void *bytes, size_t count, attn_dtype dtype, attn_arena *arena,
+                                        attn_tensor *samples, attn_error *err);
+
 #endif

@@ -194,24 +194,34 @@ static attn_status decode_pixels(struct reading *reading, const struct node *nod
     return decode_batched(reading, node, 4, "(batch, channels, height, width)", inputs, &inputs->pixels);
 }
 
-/* A text of base64, which encodes a WAV file. */
-static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
+/* The bytes that a text of base64 encodes; what says what they are. */
+static attn_status decode_bytes(struct reading *reading, const struct node *node, const char *what, void **bytes,
+                                size_t *count)
 {
     const char *text;
-    size_t length, bytes, bad;
+    size_t length, bad;
     struct pace pace = pace_begin(reading->arena);
-    attn_error why = {.message = ""};
     if (!node_string(reading, node, &text, &length))
-        return node_fail_type(reading, node, "a WAV file as base64");
-    if (!base64_decoded_length(text, length, &bytes))
+        return node_fail_type(reading, node, what);
+    if (!base64_decoded_length(text, length, count))
         return node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: its length or its padding is wrong");
-    void *file = attn_arena_take(reading->arena, bytes, 1);
-    if (file == NULL)
+    *bytes = attn_arena_take(reading->arena, *count, 1);
+    if (*bytes == NULL)
         return node_fail_memory(reading, node);
-    if (!base64_decode(file, text, length, &pace, &bad))
-        return attn_arena_is_cancelled(reading->arena)
-                   ? node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled")
-                   : node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
+    if (base64_decode(*bytes, text, length, &pace, &bad))
+        return ATTN_OK;
+    return attn_arena_is_cancelled(reading->arena)
+               ? node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled")
+               : node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
+}
+
+static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
+{
+    void *file;
+    size_t bytes;
+    attn_error why = {.message = ""};
+    if (decode_bytes(reading, node, "a WAV file as base64", &file, &bytes) != ATTN_OK)
+        return reading->status;
     const attn_status status = wav_read(file, bytes, *decoder_of(reading)->compute, reading->arena, samples, &why);
     return status == ATTN_OK ? ATTN_OK : node_fail(reading, node, status, "%s", why.message);
 }
@@ -233,6 +243,40 @@ static attn_status decode_wavs(struct reading *reading, const struct node *node,
     return status;
 }
 
+/* {"dtype": "int16", "shape", "base64"}: samples of one item or of a batch, little-endian. */
+static attn_status decode_samples_of_16_bits(struct reading *reading, const struct node *node,
+                                             struct model_inputs *inputs)
+{
+    static const struct member members[] = {{.name = "dtype"}, {.name = "shape"}, {.name = "base64"}};
+    const struct node shape = node_member(node, "shape"), text = node_member(node, "base64");
+    const attn_tensor *lengths;
+    void *bytes;
+    size_t count;
+    if (node_check_members(reading, node, members, ARRAY_LENGTH(members)) != ATTN_OK)
+        return reading->status;
+    if (shape.json == NULL || text.json == NULL)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\": samples of 16 bits are shape, dtype and base64",
+                         shape.json == NULL ? "shape" : "base64");
+    if (decode_counts(reading, &shape, &lengths) != ATTN_OK ||
+        decode_bytes(reading, &text, "samples of 16 bits as base64", &bytes, &count) != ATTN_OK)
+        return reading->status;
+    const int64_t *size = lengths->data, last = lengths->shape[0] > 0 ? size[lengths->shape[0] - 1] : 0;
+    const size_t batch = lengths->shape[0] == 2 && size[0] > 0 ? (size_t)size[0] : 1;
+    if (lengths->rank != 1 || lengths->shape[0] > 2 || last < 1 || count % (2 * batch) != 0 ||
+        count / (2 * batch) != (size_t)last)
+        return node_fail(reading, &shape, ATTN_ERR_SHAPE, "must be [samples] or [batch, samples] of %zu samples in all",
+                         count / 2);
+    attn_status status = set_batch(reading, node, inputs, batch);
+    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, batch, sizeof *items) : NULL;
+    if (status == ATTN_OK && items == NULL)
+        return node_fail_memory(reading, node);
+    for (size_t i = 0; status == ATTN_OK && i < batch; i++)
+        status = wav_samples((const char *)bytes + count / batch * i, (size_t)last, *decoder_of(reading)->compute,
+                             reading->arena, &items[i], reading->err);
+    inputs->audio = items;
+    return status;
+}
+
 static attn_status decode_audio(struct reading *reading, const struct node *node, void *to)
 {
     struct model_inputs *inputs = to;
@@ -243,9 +287,9 @@ static attn_status decode_audio(struct reading *reading, const struct node *node
     if (is_one || (node_lifted(reading, node) == NULL && node_first_string(reading, node, &text, &length)))
         return decode_wavs(reading, node, is_one, inputs);
     const struct node dtype = node_member(node, "dtype");
-    attn_status status = decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
     if (json_tree_word(dtype.json) != NULL && strcmp(json_tree_word(dtype.json), "int16") == 0)
-        node_explain(reading, "samples of 16 bits come as a WAV file in base64");
+        return decode_samples_of_16_bits(reading, node, inputs);
+    attn_status status = decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
     attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, inputs->batch, sizeof *items) : NULL;
     if (status == ATTN_OK && items == NULL)
         return node_fail_memory(reading, node);

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "codec/answer/forms.h"
+#include "codec/bytes/wav.h"
 #include "codec/model/picture.h"
 #include "codec/model/view.h"
 #include "service/registry/layer/keeper.h"
@@ -299,13 +300,30 @@ static void add_spellings(struct attending *attending)
 
 /* ---- steps ---- */
 
+/* A WAV file is inputs.audio, and all options have their defaults. */
+static attn_status decode_body(struct call *call, struct model_request *request)
+{
+    attn_arena *arena = call->out->arena;
+    if (call->in.body_media != MEDIA_WAV)
+        return model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, arena, request,
+                                    call->err);
+    attn_tensor *samples = attn_arena_take(arena, 1, sizeof *samples);
+    if (samples == NULL)
+        return attn_fail_no_memory(call->err);
+    attn_error why;
+    const attn_status status = wav_read(call->in.body, call->in.body_bytes, ATTN_F32, arena, samples, &why);
+    if (status != ATTN_OK)
+        return attn_fail(call->err, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
+    const struct model_inputs inputs = {.batch = 1, .audio = samples};
+    return model_request_decode_options("{}", 2, &inputs, arena, request, call->err);
+}
+
 static attn_status decode(struct call *call, void *context)
 {
     struct attending *attending = context;
     attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->options);
     if (status == ATTN_OK)
-        status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena,
-                                      &attending->work.request, call->err);
+        status = decode_body(call, &attending->work.request);
     return status == ATTN_OK ? prepare_form(call, attending) : status;
 }
 
