@@ -88,7 +88,8 @@ static attn_status need_tokenizer(const struct making *making, const char *field
         return ATTN_OK;
     return attn_fail(making->err, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s",
                      field, version->common.name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
-                     making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)" : "give inputs.ids");
+                     making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)"
+                                                          : "give inputs.ids");
 }
 
 /* What the first stack reads. */
