@@ -33,7 +33,7 @@ ORDER = """
     server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
     server/service/run server/service/registry/model server/service/run/batch
     server/service/run/model/job server/service/run/model/item server/service/run/model/output
-    server/service/run/model/questions
+    server/service/run/model/embedding server/service/run/model/questions
     server/service/run/model
     server/service/infer
     server/http/wire server/http/connections server/http server/program server/main

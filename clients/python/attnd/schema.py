@@ -94,6 +94,7 @@ ModelOptions = TypedDict(
         "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
         "ablate": Array,
         "words": Union[Literal['next'], Array],
+        "interventions": Array,
         "predictions_k": int,
         "truncate": bool,
         "special_tokens": bool,

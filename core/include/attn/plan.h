@@ -376,6 +376,27 @@ typedef struct {
     attn_selection heads, queries, keys;
 } attn_options;
 
+/* Where a caller can change what a layer computes with, in the order of the run. */
+typedef enum {
+    ATTN_EDIT_ATTENTION,        /* weights behind the softmax: (batch, heads, q_len, kv_len) */
+    ATTN_EDIT_CONTEXT,          /* (batch, heads, q_len, d_v), before head_scale */
+    ATTN_EDIT_ATTENTION_OUTPUT, /* what the attention adds to the residual: (batch, q_len, d_attended) */
+    ATTN_EDIT_FEED_FORWARD,     /* what the feed-forward network adds: (batch, q_len, d_out) */
+} attn_edit_place;
+
+/*
+ * Changes numbers of the compute type, at their strides. changed has a flag for each row, (batch, heads, q_len) or (batch,
+ * q_len), false before: set those of changed rows. What follows is computed again for these rows alone, so that all
+ * others keep their bits. Weights are not normalised again; entropy, lse and sink are of the softmax.
+ */
+typedef attn_status attn_edit_function(void *context, attn_edit_place place, const attn_tensor *numbers, bool *changed);
+
+typedef struct {
+    unsigned places; /* bit 1 << attn_edit_place for each place that is asked about */
+    attn_edit_function *edit;
+    void *context;
+} attn_edits;
+
 /* Zero-initialise it and fill in what is given. The core only reads it; the caller keeps ownership of everything. */
 typedef struct {
     attn_inputs inputs;
@@ -385,6 +406,11 @@ typedef struct {
     bool is_layer; /* multi-head attention with weights, rather than attention on q, k, v as given */
     /* Its is_cancelled is asked while many numbers, or rows of masks, are read, within 1 ms. NULL: never. */
     const attn_runtime *watch;
+    /*
+     * Of layers, forward only; NULL: none. They are asked in the thread of the caller, and must live until the last run.
+     * Weights can be changed where all of them are wanted, ATTN_STEP_ATTENTION without selections.
+     */
+    const attn_edits *edits;
 } attn_request;
 
 /*

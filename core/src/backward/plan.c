@@ -283,6 +283,8 @@ static bool check_branches(const attn_request *request, struct attn_check *check
     if (attn_relative_table(request) != NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, "options.relative_position",
                            "there are no gradients through relative_position");
+    if (request->edits != NULL)
+        return attn_refuse(check, ATTN_ERR_FIELD, "edits", "there are no gradients of edited numbers");
     if (request->weights.feed_forward.experts.count > 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.feed_forward.experts",
                            "there are no gradients through a mixture of experts");

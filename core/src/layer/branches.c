@@ -128,6 +128,48 @@ static void end_branch(struct ending *ending)
         attn_spread(ending->run->runtime, attn_ceil_div(layer_query_tokens(ending->run), TOKEN_ROWS), end_task, ending);
 }
 
+/* A row that the caller changed: residual + branch, and the post-norm. */
+static void end_row(const struct ending *ending, const char *branch, size_t row)
+{
+    const size_t d = ending->post.d, at = row * d * ending->run->element;
+    const struct attn_branch_sum sum = {.x = branch + at,
+                                        .residual = ending->residual == NULL ? NULL : ending->residual + at,
+                                        .gain = 1,
+                                        .scale = 1,
+                                        .y = ending->sum + at};
+    layer_kernel(ending->run)->add_branch(&sum, d);
+    if (ending->post.type != ATTN_NORM_NONE)
+        layer_kernel(ending->run)->norm(&ending->post, 1, ending->sum + at, ending->output + at);
+}
+
+/* The branch alone is made beside the sum of all rows, and the changed rows are summed again. */
+static attn_status end_edited_branch(struct layer_run *run, struct ending *ending, attn_edit_place place)
+{
+    const attn_dims *dims = &run->plan->dims;
+    const size_t d = ending->post.d, rows = layer_query_tokens(run);
+    struct ending alone = *ending;
+    bool *changed;
+    if (!attn_is_edited(run->request, place)) {
+        end_branch(ending);
+        return ATTN_OK;
+    }
+    alone.sum = alone.output = layer_take(run, rows * d);
+    if (alone.sum == NULL)
+        return attn_fail_no_memory(run->err);
+    alone.changes = true;
+    alone.residual = NULL;
+    alone.post.type = ATTN_NORM_NONE;
+    end_branch(&alone);
+    end_branch(ending);
+    const attn_tensor branch =
+        attn_tensor_view(alone.sum, run->plan->compute, 3, (const size_t[]){dims->batch, dims->q_len, d});
+    attn_status status = attn_layer_edit(run, place, &branch, rows, &changed);
+    for (size_t row = 0; row < rows && status == ATTN_OK; row++)
+        if (changed[row])
+            end_row(ending, alone.sum, row);
+    return status;
+}
+
 attn_status attn_layer_finish(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
@@ -149,8 +191,7 @@ attn_status attn_layer_finish(struct layer_run *run)
                             .sum = run->summed,
                             .output = run->output,
                             .post = norm_of_layer(run->request, ATTN_NORM_POST, d)};
-    end_branch(&ending);
-    return ATTN_OK;
+    return end_edited_branch(run, &ending, ATTN_EDIT_ATTENTION_OUTPUT);
 }
 
 /* ---- the network ---- */
@@ -309,6 +350,5 @@ attn_status attn_layer_feed_forward(struct layer_run *run)
                             .sum = run->output,
                             .output = run->output,
                             .post = post};
-    end_branch(&ending);
-    return ATTN_OK;
+    return end_edited_branch(run, &ending, ATTN_EDIT_FEED_FORWARD);
 }

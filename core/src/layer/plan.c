@@ -244,6 +244,8 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest = queries * (double)attn_max(d->d_attended, d->d_out) * 8 + attn_qk_flops(plan);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     f->rest += attn_contribution_flops(plan);
+    if (attn_is_edited(request, ATTN_EDIT_ATTENTION))
+        f->rest += queries * heads * (double)d->kv_len * d_v * 8; /* plain loops */
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, attn_mask_of(plan));
@@ -306,7 +308,7 @@ static void weigh_memory(attn_plan *plan)
     if (request->is_layer)
         plan->scratch_bytes += attn_layer_products_scratch_bytes(NULL, request);
     plan->working_bytes = numbers * element + attn_experts_bytes(request, d) + attn_contribution_bytes(plan) +
-                          bytes.shared + relative.shared + attn_qk_bytes(plan) +
+                          attn_edits_bytes(request, d) + bytes.shared + relative.shared + attn_qk_bytes(plan) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
@@ -383,10 +385,11 @@ static bool resolve_masks(const attn_request *request, attn_plan *plan, struct a
 static bool check_all(const attn_request *request, attn_plan *plan, struct attn_check *check)
 {
     return check_ranks(request, check) && attn_options_check_alone(request, check) &&
-           attn_dims_read(request, &plan->dims, check) && attn_experts_read(request, &plan->dims, check) &&
-           check_sizes(plan, check) && attn_options_check(request, plan, check) &&
-           resolve_masks(request, plan, check) && attn_score_bias_check(request, plan, check) &&
-           weigh_results(plan, check) && check_work(request, plan, check);
+           attn_edits_check(request, check) && attn_dims_read(request, &plan->dims, check) &&
+           attn_experts_read(request, &plan->dims, check) && check_sizes(plan, check) &&
+           attn_options_check(request, plan, check) && resolve_masks(request, plan, check) &&
+           attn_score_bias_check(request, plan, check) && weigh_results(plan, check) &&
+           check_work(request, plan, check);
 }
 
 attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err)

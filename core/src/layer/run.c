@@ -309,6 +309,7 @@ static attn_status (*const stages[])(struct layer_run *run) = {
     set_operands,
     prepare_job,
     run_heads,
+    attn_layer_edit_heads,
     scale_heads,
     gate_heads,
     project_output,

@@ -81,6 +81,18 @@ double attn_experts_flops(const attn_request *request, const attn_dims *dims);
  */
 ATTN_MUST_CHECK attn_status attn_layer_experts(struct layer_run *run);
 
+/* ---- edits.c: what the caller changes (plan.h) ---- */
+
+bool attn_is_edited(const attn_request *request, attn_edit_place place);
+bool attn_edits_check(const attn_request *request, struct attn_check *check);
+/* The bytes that they take from the arena. */
+size_t attn_edits_bytes(const attn_request *request, const attn_dims *dims);
+/* Asks the caller about numbers with so many rows. *changed: a flag for each, in the arena. */
+ATTN_MUST_CHECK attn_status attn_layer_edit(struct layer_run *run, attn_edit_place place, const attn_tensor *numbers,
+                                            size_t rows, bool **changed);
+/* Asks about weights, whose context it computes again, and about the context. */
+ATTN_MUST_CHECK attn_status attn_layer_edit_heads(struct layer_run *run);
+
 /* ---- steps.c: what a run keeps ---- */
 
 /* Takes memory for the maps and rows that the heads fill, and turns the selections into slots. */

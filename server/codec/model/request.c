@@ -466,6 +466,7 @@ static const struct member option_members[] = {
     {"view", decode_view, offsetof(struct model_request, common), MEMBER_OF_MAPS},
     {"ablate", decode_ablate, 0, MEMBER_OF_MAPS},
     {"words", decode_given_words, offsetof(struct model_request, words), MEMBER_OF_MAPS},
+    {"interventions", decode_interventions, offsetof(struct model_request, interventions), MEMBER_OF_MAPS},
     {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
     {"truncate", node_decode_bool, offsetof(struct model_request, truncate), MEMBER_ALWAYS},
     {"special_tokens", node_decode_bool, offsetof(struct model_request, has_special_tokens), MEMBER_ALWAYS},

@@ -8,6 +8,7 @@
 #define CODEC_MODEL_REQUEST_H
 
 #include "base/text.h"
+#include "codec/model/interventions.h"
 #include "codec/model/words.h"
 #include "codec/request/envelope.h"
 
@@ -70,6 +71,7 @@ struct model_request {
     struct index_list layer_list; /* layers as given */
     const struct model_ablation *ablate;
     size_t ablations;
+    struct model_intervention_list interventions; /* in the order of the request */
     size_t predictions_k;
     struct model_word_list words;
     bool truncate, has_special_tokens; /* special_tokens */

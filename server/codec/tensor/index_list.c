@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { FIELD_MAX = 64 };
+
 /* ---- to a selection ---- */
 
 /* The number of selected elements; more than SELECTION_MAX: there are too many. No index is negative. */
@@ -49,7 +51,7 @@ static bool settle_index(int64_t *index, size_t count)
 
 static attn_status settle_range(struct index_range *range, const char *name, size_t count, attn_error *err)
 {
-    char field[32];
+    char field[FIELD_MAX];
     snprintf(field, sizeof field, "/options/%s", name);
     const struct index_range given = *range;
     const bool begins = settle_index(&range->from, count), ends = settle_index(&range->to, count);
@@ -69,7 +71,7 @@ static attn_status settle_range(struct index_range *range, const char *name, siz
 attn_status index_list_settle(const struct index_list *list, const char *name, size_t count, attn_arena *arena,
                               attn_selection *selection, attn_error *err)
 {
-    char field[32];
+    char field[FIELD_MAX];
     snprintf(field, sizeof field, "/options/%s", name);
     if (!list->counts_from_end)
         return ATTN_OK;

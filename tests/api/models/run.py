@@ -37,6 +37,7 @@ def main():
         tokens.stage(pathlib.Path(folder))
         classes.stage(pathlib.Path(folder))
         audio.stage(pathlib.Path(folder))
+        questions.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
             checks = tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS + audio.CHECKS
             of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)

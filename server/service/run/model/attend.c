@@ -10,7 +10,7 @@
 #include "codec/model/view.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
-#include "service/run/model/job.h"
+#include "service/run/model/item.h"
 #include "service/run/work.h"
 
 /* ---- what services of models share ---- */
@@ -221,6 +221,7 @@ static attn_status add_effective(struct model_work *work)
                   envelope_compute_name(options->compute, options->bf16_products));
     chunks_json_string(&text, attn_kernel_name(work->call->in.runtime->kernel));
     write_given_words(work, &text);
+    model_edits_write(&work->job, &text);
     chunks_text(&text, "}");
     return add_fact(work, "effective", &text);
 }

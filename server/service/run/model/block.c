@@ -22,6 +22,12 @@ static bool reads_maps(const struct model_block_run *run)
     return run->part->rollout != NULL || run->part->head_scores[0] != NULL || model_times_reads(run);
 }
 
+/* Whether all maps are needed, whatever is shown of them. */
+static bool needs_maps(const struct model_block_run *run)
+{
+    return reads_maps(run) || run->edits.places >> ATTN_EDIT_ATTENTION & 1;
+}
+
 /* ---- what a block computes ---- */
 
 /*
@@ -65,38 +71,6 @@ static attn_steps shown_steps(const struct model_block_run *run)
     return steps;
 }
 
-/* The heads of this layer that the request takes out have factor 0. */
-static attn_status ablate(struct model_block_run *run)
-{
-    struct model_job *job = run->job;
-    const struct model_request *request = job->request;
-    const size_t heads = run->block->facts.dims.heads,
-                 element = attn_dtype_bytes(request->common.request.options.compute);
-    bool is_ablated = false;
-    for (size_t i = 0; i < request->ablations; i++)
-        is_ablated |= (size_t)request->ablate[i].layer == run->block->layer;
-    if (!is_ablated)
-        return ATTN_OK;
-    char *factors = attn_arena_take(job->arena, heads, element);
-    attn_tensor *head_scale = attn_arena_take(job->arena, 1, sizeof *head_scale);
-    if (factors == NULL || head_scale == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the heads that are taken out");
-    const attn_dtype compute = request->common.request.options.compute;
-    for (size_t h = 0; h < heads; h++) {
-        double factor = 1;
-        for (size_t i = 0; i < request->ablations; i++)
-            if ((size_t)request->ablate[i].layer == run->block->layer && (size_t)request->ablate[i].head == h)
-                factor = 0;
-        if (compute == ATTN_F32)
-            ((float *)(void *)factors)[h] = (float)factor;
-        else
-            ((double *)(void *)factors)[h] = factor;
-    }
-    *head_scale = attn_tensor_view(factors, compute, 1, &heads);
-    run->envelope.request.options.head_scale = head_scale;
-    return ATTN_OK;
-}
-
 /* The request's selections; whole maps where something else needs them. */
 static void select_maps(struct model_block_run *run, bool is_whole)
 {
@@ -131,14 +105,17 @@ static attn_status make_plans(struct model_block_run *run)
     struct envelope *envelope = &run->envelope;
     attn_options *options = &envelope->request.options;
     options->want =
-        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | (reads_maps(run) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
+        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | (needs_maps(run) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
     select_maps(run, false);
+    if (run->selects_later) /* weights are edited in whole maps alone */
+        envelope->request.edits = NULL;
     attn_status status = make_plan(run);
     if (status == ATTN_OK)
         status = reduce_plan(envelope, &run->plan, steps, run->job->is_binary, &run->shown, run->job->err);
     if (status != ATTN_OK || !run->selects_later)
         return status;
     select_maps(run, true);
+    envelope->request.edits = run->edits.places != 0 ? &run->edits : NULL;
     return make_plan(run);
 }
 
@@ -161,10 +138,10 @@ attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t k
     if (status == ATTN_OK)
         status = set_inputs(run, q_len, kv_len);
     if (status == ATTN_OK)
-        status = ablate(run);
+        status = model_edit_block(run, q_len, kv_len);
     run->envelope.reduction = job->request->common.reduction;
     run->envelope.request.watch = job->runtime;
-    run->selects_later = reads_maps(run) && !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) &&
+    run->selects_later = needs_maps(run) && !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) &&
                                               attn_selects_all(&given->keys));
     return status == ATTN_OK ? make_plans(run) : status;
 }

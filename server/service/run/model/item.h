@@ -48,8 +48,9 @@ struct model_block_run {
     bool is_longest;    /* shapes for the longest item: the request's selections must fit */
     bool selects_later; /* rollout and head scores need whole maps, which are selected after them */
     struct envelope envelope;
-    attn_plan plan;  /* of the computation */
-    attn_plan shown; /* of the steps that are shown, reduced */
+    attn_edits edits; /* of the envelope's request */
+    attn_plan plan;   /* of the computation */
+    attn_plan shown;  /* of the steps that are shown, reduced */
 };
 
 /* Whether a layer is shown by a part, and its place there; SIZE_MAX: it is not. */
@@ -109,6 +110,30 @@ double model_words_flops(const struct model_job *job);
 ATTN_MUST_CHECK attn_status model_words_put(struct model_job *job, const attn_tensor *scores,
                                             const struct head_rows *chosen, size_t first, size_t layer, size_t item,
                                             const struct model_words *words);
+
+/* ---- interventions (questions/interventions.c, questions/edit.c) ---- */
+
+/*
+ * Settles options.interventions and options.ablate, and the order of the items. The parts of the job are known.
+ *   ATTN_ERR_FIELD, ATTN_ERR_VALUE, ATTN_ERR_SHAPE  a layer, head, item, query or key that is not there, a vector of another
+ *                                                   width, items that have numbers from each other
+ */
+ATTN_MUST_CHECK attn_status model_edits_plan(struct model_job *job);
+double model_edits_bytes(const struct model_job *job);
+/* Takes memory for numbers of other items. */
+ATTN_MUST_CHECK attn_status model_edits_begin(struct model_job *job);
+/* Appends ,"interventions":[…], expanded; nothing without any. */
+void model_edits_write(const struct model_job *job, struct chunks *out);
+/* The queries of an item that an edit changes, or those of its source; of a row, the numbers. In the arena. */
+ATTN_MUST_CHECK attn_status model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item,
+                                            bool of_source, attn_selection *rows);
+ATTN_MUST_CHECK attn_status model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width,
+                                               attn_selection *columns);
+/* Edits the residual before a layer: (len, d). */
+ATTN_MUST_CHECK attn_status model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item,
+                                              const attn_tensor *hidden);
+/* Sets the edits and the mask of a block's request. */
+ATTN_MUST_CHECK attn_status model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len);
 
 /* ---- classes, and one vector for each item (classes.c) ---- */
 

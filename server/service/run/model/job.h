@@ -46,6 +46,18 @@ struct model_given_words {
     size_t summed;
 };
 
+/* An intervention as this model and this batch have it. */
+struct model_edit {
+    const struct model_intervention *given;
+    size_t part;        /* of job->parts; of hidden and the feed-forward network, that of the stack's own attention */
+    const bool *layers; /* a flag for each; of hidden one more */
+    const bool *heads;  /* NULL: all */
+    const bool *items;  /* of the batch */
+    size_t from;        /* the item whose numbers replace others; SIZE_MAX: none */
+    char *kept;         /* these numbers, (layers, heads, kept_rows, kept_columns) */
+    size_t kept_rows, kept_columns;
+};
+
 /* What a head of classes gives. */
 struct model_classes {
     struct model_output *logits, *probabilities; /* NULL: not wanted, or the head is of spans or of a regression */
@@ -78,6 +90,9 @@ struct model_job {
     struct model_output *output, *logits, *features; /* features: of audio */
     struct model_words predictions, lens;
     struct model_given_words given;
+    struct model_edit *edits; /* in the order in which they are made */
+    size_t edit_count;
+    const size_t *order; /* in which the items run */
     struct model_classes classes;
     struct model_times times;
     struct model_output *embedding;

@@ -125,6 +125,7 @@ attn_status model_maps_select(struct model_block_run *run, attn_result *result)
     options->heads = selections[0];
     options->queries = selections[1];
     options->keys = selections[2];
+    run->envelope.request.edits = NULL; /* this plan has the shapes alone */
     attn_status status = attn_plan_make(&run->envelope.request, &run->plan, job->err);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
         if (!(run->shown.want >> step & 1) || !attn_step_has_keys((attn_step)step))

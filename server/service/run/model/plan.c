@@ -355,7 +355,7 @@ static attn_status weigh_block(struct model_job *job, const struct model_block *
         const size_t kv_len = part->is_cross ? job->items[i].of[0].count : q_len;
         struct model_block_run run = {
             .job = job, .block = block, .part = part, .place = model_part_place(part, block->layer), .item = i};
-        if (q_len != q_before || kv_len != kv_before) {
+        if (q_len != q_before || kv_len != kv_before || job->edit_count > 0) {
             if (pace_is_cancelled(job->runtime))
                 return model_job_fail_cancelled(job);
             const attn_arena_mark mark = attn_arena_mark_here(job->arena);
@@ -365,7 +365,10 @@ static attn_status weigh_block(struct model_job *job, const struct model_block *
                 return status;
             flops = run.plan.time_flops;
             const double selected = run.selects_later ? (double)run.plan.result_bytes : 0;
-            const double bytes = (double)attn_plan_bytes(&run.plan, threads) + selected +
+            const double masked = run.envelope.request.masks.attend != NULL
+                                      ? (double)block->facts.dims.heads * (double)q_len * (double)kv_len
+                                      : 0;
+            const double bytes = (double)attn_plan_bytes(&run.plan, threads) + selected + masked +
                                  reduce_bytes(&run.envelope, &run.shown, threads) +
                                  converted_bytes(job, &block->source);
             *most = bytes > *most ? bytes : *most;
@@ -416,6 +419,7 @@ static attn_status weigh(struct model_job *job)
     for (size_t i = 0; i <= job->last_stack && status == ATTN_OK; i++)
         status = weigh_stack(job, i);
     weigh_head(job);
+    job->run_bytes += model_edits_bytes(job);
     for (size_t i = 0; i < job->answer->output_count; i++) {
         const attn_tensor *tensor = &job->answer->outputs[i].tensor;
         double bytes = (double)attn_dtype_bytes(tensor->dtype);
@@ -433,7 +437,8 @@ static attn_status check_ablations(const struct model_job *job)
     const struct checkpoint_model *model = &job->version->model;
     if (job->request->ablations > 0 && model->stack_count == 2)
         return attn_fail(job->err, ATTN_ERR_FIELD, "/options/ablate",
-                         "options.ablate is for models of one stack, and this one has an encoder and a decoder");
+                         "options.ablate is for models of one stack, and this one has an encoder and a decoder: "
+                         "options.interventions has a part");
     for (size_t i = 0; i < job->request->ablations; i++) {
         const struct model_ablation *ablation = &job->request->ablate[i];
         const size_t layers = model->stacks[0].layers, heads = model->stacks[0].blocks[0].facts.dims.heads;
@@ -451,6 +456,8 @@ attn_status model_job_plan(struct model_job *job)
     attn_status status = check_ablations(job);
     if (status == ATTN_OK)
         status = make_parts(job);
+    if (status == ATTN_OK)
+        status = model_edits_plan(job);
     if (status == ATTN_OK)
         status = add_outputs(job);
     return status == ATTN_OK ? weigh(job) : status;

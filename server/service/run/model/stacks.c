@@ -77,6 +77,8 @@ static attn_status run_blocks(const struct stack_run *run, attn_tensor *hidden)
         next = before;
         const bool ends_layer = i + 1 == stack->block_count || stack->blocks[i + 1].layer != block->layer;
         if (status == ATTN_OK && ends_layer)
+            status = model_edit_hidden(job, run->part->stack, block->layer + 1, run->item, hidden);
+        if (status == ATTN_OK && ends_layer)
             status = show_layer(run, block->layer, hidden);
     }
     return status;
@@ -87,6 +89,8 @@ static attn_status run_stack(const struct stack_run *run, attn_tensor *output)
 {
     attn_tensor hidden;
     attn_status status = model_embed(run->job, run->part->stack, run->item, &hidden);
+    if (status == ATTN_OK)
+        status = model_edit_hidden(run->job, run->part->stack, 0, run->item, &hidden);
     if (status == ATTN_OK)
         status = put_hidden(run, &hidden, 0);
     if (status == ATTN_OK)
@@ -185,7 +189,9 @@ attn_status model_job_run(struct model_job *job)
     attn_status status = take_outputs(job);
     if (status == ATTN_OK)
         status = model_classes_begin(job);
-    for (size_t item = 0; item < job->request->inputs.batch && status == ATTN_OK; item++)
-        status = run_item(job, item);
+    if (status == ATTN_OK)
+        status = model_edits_begin(job);
+    for (size_t i = 0; i < job->request->inputs.batch && status == ATTN_OK; i++)
+        status = run_item(job, job->order[i]);
     return status;
 }

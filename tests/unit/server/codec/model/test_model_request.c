@@ -183,6 +183,31 @@ START_TEST(words_are_texts_ids_or_the_next_ones)
 }
 END_TEST
 
+START_TEST(interventions_are_decoded_in_their_order)
+{
+    decode_well(
+        "{\"inputs\":{\"text\":\"a\"},\"options\":{\"compute\":\"float64\",\"interventions\":["
+        "{\"do\":\"add\",\"at\":\"hidden\",\"part\":\"decoder\",\"layers\":[-1,0],\"queries\":\"0-2\",\"value\":[1,2.5],"
+        "\"factor\":-3},"
+        "{\"at\":\"attention\",\"do\":\"replace\",\"heads\":[1],\"keys\":[0,{\"from\":2,\"to\":3}],\"items\":[2,1],"
+        "\"from\":-1,\"from_queries\":[4]}]}}");
+    ck_assert_uint_eq(request.interventions.count, 2);
+    const struct model_intervention *add = &request.interventions.items[0], *replace = add + 1;
+    ck_assert(add->at == MODEL_AT_HIDDEN && add->act == MODEL_DO_ADD && add->factor == -3 && !add->has_from);
+    ck_assert_str_eq(add->part, "decoder");
+    ck_assert_int_eq(add->layers.ranges[0].from, -1);
+    ck_assert_int_eq(add->queries.ranges[0].to, 2);
+    ck_assert_uint_eq(add->keys.count, 0);
+    ck_assert_int_eq(add->value->dtype, ATTN_F64);
+    ck_assert(((const double *)add->value->data)[1] == 2.5);
+    ck_assert(replace->at == MODEL_AT_ATTENTION && replace->act == MODEL_DO_REPLACE && replace->factor == 1);
+    ck_assert(replace->has_from && replace->from == -1 && replace->value == NULL && replace->part == NULL);
+    ck_assert_int_eq(replace->keys.ranges[1].to, 3);
+    ck_assert_int_eq(replace->items.ranges[0].from, 2);
+    ck_assert_int_eq(replace->from_queries.ranges[0].from, 4);
+}
+END_TEST
+
 START_TEST(indices_from_the_end_wait_for_the_plan)
 {
     decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[-1],\"heads\":[0,-3.0,-1],"
@@ -243,6 +268,14 @@ static const struct refusal refusals[] = {
     {A "{\"ablate\":[[1]]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[1,2]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
     {A "{\"ablate\":[[0,9999999]]}}", ATTN_ERR_VALUE, "/options/ablate/0/1", "to 1048576"},
+    {A "{\"interventions\":{}}}", ATTN_ERR_FIELD, "/options/interventions", "a list of objects"},
+    {A "{\"interventions\":[[]]}}", ATTN_ERR_FIELD, "/options/interventions/0", "an object with"},
+    {A "{\"interventions\":[{\"at\":\"hidden\",\"do\":\"zero\",\"layers\":[]}]}}", ATTN_ERR_VALUE,
+     "/options/interventions/0/layers", "selects nothing"},
+    {A "{\"interventions\":[{\"at\":\"hidden\",\"do\":\"scale\",\"factor\":\"2\"}]}}", ATTN_ERR_FIELD,
+     "/options/interventions/0/factor", "a number"},
+    {A "{\"interventions\":[{\"at\":\"hidden\",\"do\":\"zero\",\"position\":1}]}}", ATTN_ERR_FIELD,
+     "/options/interventions/0/position", ""},
     {A "{\"return\":[\"word_scores\"]}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"word_scores\"],\"words\":null}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"predictions\"],\"words\":[1]}}", ATTN_ERR_FIELD, "/options/words",
@@ -344,6 +377,7 @@ CHECK_MAIN("model_request")
     tcase_add_test(tests, without_options_attention_is_returned);
     tcase_add_test(tests, every_option_is_decoded);
     tcase_add_test(tests, every_result_and_every_step_has_its_name);
+    tcase_add_test(tests, interventions_are_decoded_in_their_order);
     tcase_add_test(tests, words_are_texts_ids_or_the_next_ones);
     tcase_add_test(tests, indices_from_the_end_wait_for_the_plan);
     tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));

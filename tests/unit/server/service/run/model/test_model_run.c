@@ -347,6 +347,45 @@ START_TEST(given_words_have_the_same_bytes_whatever_is_asked_for)
 }
 END_TEST
 
+/* One at each place; item 1 has numbers of items 0 and 2. PART is of models with two stacks. */
+#define EDITS(PART)                                                                                                    \
+    "\"interventions\":[{" PART "\"at\":\"hidden\",\"layers\":[1],\"do\":\"mean\"},"                                   \
+    "{" PART "\"at\":\"attention\",\"layers\":[1,0],\"heads\":[3,1],\"queries\":[-1],\"keys\":[0],\"do\":\"mask\"},"   \
+    "{" PART "\"at\":\"attention\",\"heads\":[2],\"queries\":[0,1],\"keys\":[1,0],\"do\":\"replace\",\"from\":0,"      \
+    "\"items\":[1],\"from_queries\":[1,2]},"                                                                           \
+    "{" PART "\"at\":\"context\",\"layers\":[1],\"queries\":[0],\"do\":\"replace\",\"from\":2,\"items\":[1,0]},"       \
+    "{" PART "\"at\":\"attention_output\",\"do\":\"scale\",\"factor\":-0.5,\"queries\":[-1]},"                         \
+    "{" PART "\"at\":\"feed_forward\",\"do\":\"zero\",\"items\":[2,0],\"layers\":[-1]}]"
+
+static const char *with_edits(const char *of, bool has_two)
+{
+    const char *edits = has_two ? EDITS("\"part\":\"decoder\",") : EDITS("");
+    const size_t length = strlen(of) + strlen(edits) + 2;
+    char *whole = attn_arena_take(arena, length, 1);
+    snprintf(whole, length, "{%s%s%s", edits, of[1] != '}' ? "," : "", of + 1);
+    return whole;
+}
+
+/* Of three items, the last of which has two tokens at least: other inputs, because a target of PAIRED has one token. */
+#define SOME_IDS "\"inputs\":{\"ids\":[[5,6,7,8,9,10],[11,12,5],[13,14,15,16]]"
+static const char *const edited_inputs[] = {SOME_IDS "}", SOME_IDS "}",
+                                            SOME_IDS ",\"target_ids\":[[0,4,9],[0,4,9,7,6],[0,3]]}"};
+
+START_TEST(edits_have_the_same_bytes_whatever_is_asked_for)
+{
+    static const char *const paths[] = {"tests/others/models/bert", "tests/others/models/gpt2",
+                                        "tests/others/models/t5"};
+    const struct pair pair = open_pair(paths[_i]);
+    const char *all =
+        body_of(edited_inputs[_i], with_edits("{\"return\":[" STEPS "," STATES "," WORDS "," MAPS "]}", _i == 2));
+    const struct run *whole = run_alone(pair.plain, all);
+    check_request(&pair, all, whole);
+    for (size_t i = 0; i < COUNT(options); i++)
+        check_request(&pair, body_of(edited_inputs[_i], with_edits(options[i], _i == 2)), whole);
+    close_pair(&pair);
+}
+END_TEST
+
 START_TEST(an_item_of_a_batch_has_the_same_bytes_as_alone)
 {
     static const char *const alone[] = {"[5,6,7,8,9,10]", "[11,12,5]", "[13,14,15,16]"};
@@ -369,18 +408,18 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* A batch of two lists of ids, and of targets unless their length is 0. */
+/* A batch of lists of ids, two of them long, and of targets unless their length is 0. */
 static const char *long_inputs(size_t length, size_t target_length)
 {
-    char *text = attn_arena_take(arena, 16 * (length + target_length) + 128, 1), *at = text;
+    char *text = attn_arena_take(arena, 32 * (length + target_length) + 128, 1), *at = text;
     at += sprintf(at, "\"inputs\":{\"ids\":[[1],[");
-    for (size_t i = 0; i < length; i++)
-        at += sprintf(at, "%s%zu", i > 0 ? "," : "", 3 + i % 300);
+    for (size_t i = 0; i < 2 * length; i++)
+        at += sprintf(at, "%s%zu", i == length ? "],[" : i > 0 ? "," : "", 3 + i % 300);
     at += sprintf(at, "]]");
     if (target_length > 0)
         at += sprintf(at, ",\"target_ids\":[[0],[");
-    for (size_t i = 0; i < target_length; i++)
-        at += sprintf(at, "%s%zu", i > 0 ? "," : "", i % 300);
+    for (size_t i = 0; i < 2 * target_length; i++)
+        at += sprintf(at, "%s%zu", i == target_length ? "],[" : i > 0 ? "," : "", i % 300);
     sprintf(at, "%s}", target_length > 0 ? "]]" : "");
     return text;
 }
@@ -423,6 +462,20 @@ static const char *const large_options[] = {
     "{\"return\":[\"attention\",\"mask\"],\"top_k\":3}",
 };
 
+/* Item 1 has all numbers of item 2, which is as long. */
+static const char *with_large_edits(const char *of, const char *part)
+{
+    static const char *const places[] = {"attention", "context", "attention_output"};
+    char *whole = attn_arena_take(arena, strlen(of) + 2048, 1), *at = whole;
+    at += sprintf(at, "{\"interventions\":[{%s\"at\":\"attention\",\"do\":\"mask\",\"keys\":[0]}", part);
+    for (size_t i = 0; i < COUNT(places); i++)
+        at += sprintf(
+            at, ",{%s\"at\":\"%s\",\"do\":\"replace\",\"from\":2,\"items\":[1]},{%s\"at\":\"%s\",\"do\":\"mean\"}",
+            part, places[i], part, places[i]);
+    sprintf(at, "]%s%s", of[1] != '}' ? "," : "", of + 1);
+    return whole;
+}
+
 START_TEST(a_run_takes_no_more_memory_than_planned)
 {
     attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 2}, &err);
@@ -431,6 +484,9 @@ START_TEST(a_run_takes_no_more_memory_than_planned)
     check_memory(t5, body_of(long_inputs(150, 400), large_options[_i]), &parallel);
     check_memory(bert, body_of(long_inputs(64, 0), large_options[_i]), &serial);
     check_memory(gpt2, body_of(long_inputs(40, 0), large_options[_i]), &serial);
+    check_memory(t5, body_of(long_inputs(300, 250), with_large_edits(large_options[_i], "\"part\":\"cross\",")),
+                 &serial);
+    check_memory(bert, body_of(long_inputs(64, 0), with_large_edits(large_options[_i], "")), &parallel);
     attn_pool_destroy(pool);
 }
 END_TEST
@@ -447,7 +503,9 @@ static bool is_cancelled(void *context)
 static const char selected_paired[] =
     "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS ",\"word_scores\"],\"words\":\"next\","
     "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
-static const char *const watched_bodies[] = {everything_paired, selected_paired};
+static const char edited_paired[] = "{" SOME_IDS ",\"target_ids\":[[0,4,9],[0,4,9,7,6],[0,3]]},\"options\":{" EDITS(
+    "\"part\":\"decoder\",") ",\"return\":[\"attention\",\"hidden\"],\"heads\":[1]}}";
+static const char *const watched_bodies[] = {everything_paired, selected_paired, edited_paired};
 
 START_TEST(cancellation_is_noticed_at_every_look)
 {
@@ -500,16 +558,17 @@ START_TEST(large_outputs_are_filled_with_looks_between)
     looks_allowed = SIZE_MAX;
     attn_arena_watch(own, is_cancelled, NULL);
     ck_assert_int_eq(model_job_run(&run.job), ATTN_OK);
-    ck_assert_uint_ge(looks, filled[_i].times * (bytes / (128 << 10))); /* each pass ends within a piece */
+    ck_assert_uint_ge(looks + 1, filled[_i].times * (bytes / (128 << 10))); /* each pass ends within a piece */
     attn_arena_destroy(own);
 }
 END_TEST
 
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
-    static const char body[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
-                               ",\"word_scores\"],\"words\":[\"the\",7],"
-                               "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
+    static const char asking[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
+                                 ",\"word_scores\"],\"words\":[\"the\",7],"
+                                 "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
+    const char *body = _i == 0 ? asking : edited_paired;
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
     for (size_t take = 0; was_refused; take += one_in(5)) {
@@ -631,11 +690,12 @@ CHECK_MAIN("model_run")
     tcase_add_loop_test(tests, whatever_is_asked_for_has_the_same_bytes, 0, 2);
     tcase_add_test(tests, the_same_holds_for_two_stacks);
     tcase_add_loop_test(tests, given_words_have_the_same_bytes_whatever_is_asked_for, 0, COUNT(given_words));
+    tcase_add_loop_test(tests, edits_have_the_same_bytes_whatever_is_asked_for, 0, 3);
     tcase_add_test(tests, an_item_of_a_batch_has_the_same_bytes_as_alone);
     tcase_add_loop_test(tests, a_run_takes_no_more_memory_than_planned, 0, COUNT(large_options));
     tcase_add_loop_test(tests, cancellation_is_noticed_at_every_look, 0, COUNT(watched_bodies));
     tcase_add_loop_test(tests, large_outputs_are_filled_with_looks_between, 0, COUNT(filled));
-    tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);
+    tcase_add_loop_test(tests, a_refused_block_of_memory_is_a_clean_failure, 0, 2);
     tcase_add_loop_test(tests, what_the_model_does_not_have_is_refused, 0, COUNT(refusals));
     tcase_add_test(tests, words_of_two_stacks_need_a_target);
     tcase_add_test(tests, an_ablated_head_changes_only_the_layers_behind_it);

@@ -1,0 +1,191 @@
+/* interventions.c: decodes options.interventions. */
+#include "codec/model/interventions.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/request/decoder.h"
+
+enum { INTERVENTIONS_MAX = 64, ITEM_MAX = 1 << 20 };
+
+#define MODEL_WORD_NAME(code, name) name,
+static const char *const places[] = {MODEL_PLACE_LIST(MODEL_WORD_NAME)};
+static const char *const acts[] = {MODEL_ACT_LIST(MODEL_WORD_NAME)};
+#undef MODEL_WORD_NAME
+static const char *const parts[] = {"encoder", "decoder", "cross"};
+
+const char *model_place_name(model_place place)
+{
+    return places[place];
+}
+
+const char *model_act_name(model_act act)
+{
+    return acts[act];
+}
+
+/* ---- members ---- */
+
+static attn_status decode_at(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_word(reading, node, places, ARRAY_LENGTH(places), to);
+}
+
+static attn_status decode_do(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_word(reading, node, acts, ARRAY_LENGTH(acts), to);
+}
+
+static attn_status decode_part(struct reading *reading, const struct node *node, void *to)
+{
+    size_t index = 0;
+    const attn_status status = node_decode_word(reading, node, parts, ARRAY_LENGTH(parts), &index);
+    *(const char **)to = parts[index];
+    return status;
+}
+
+/* The selection is settled when the model is known. */
+static attn_status decode_list_of_indices(struct reading *reading, const struct node *node, void *to)
+{
+    attn_selection selection;
+    return decode_selection(reading, node, to, &selection);
+}
+
+static attn_status decode_factor(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_number(reading, node, "a number", to);
+}
+
+static attn_status decode_from(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_intervention *made = to;
+    made->has_from = true;
+    return node_decode_integer(reading, node, -ITEM_MAX, ITEM_MAX, &made->from);
+}
+
+static attn_status decode_value(struct reading *reading, const struct node *node, void *to)
+{
+    const attn_tensor **value = to;
+    const attn_status status = decode_tensor(reading, node, value);
+    if (status == ATTN_OK && ((*value)->rank != 1 || (*value)->shape[0] == 0))
+        return node_fail(reading, node, ATTN_ERR_SHAPE, "must be a vector, a list of numbers");
+    return status;
+}
+
+#define MEMBER(name) offsetof(struct model_intervention, name)
+static const struct member intervention_members[] = {
+    {"at", decode_at, MEMBER(at), MEMBER_ALWAYS},
+    {"do", decode_do, MEMBER(act), MEMBER_ALWAYS},
+    {"part", decode_part, MEMBER(part), MEMBER_ALWAYS},
+    {"layers", decode_list_of_indices, MEMBER(layers), MEMBER_ALWAYS},
+    {"heads", decode_list_of_indices, MEMBER(heads), MEMBER_ALWAYS},
+    {"queries", decode_list_of_indices, MEMBER(queries), MEMBER_ALWAYS},
+    {"keys", decode_list_of_indices, MEMBER(keys), MEMBER_ALWAYS},
+    {"items", decode_list_of_indices, MEMBER(items), MEMBER_ALWAYS},
+    {"factor", decode_factor, MEMBER(factor), MEMBER_ALWAYS},
+    {"value", decode_value, MEMBER(value), MEMBER_ALWAYS},
+    {"from", decode_from, 0, MEMBER_ALWAYS},
+    {"from_queries", decode_list_of_indices, MEMBER(from_queries), MEMBER_ALWAYS},
+};
+
+/* ---- what goes together ---- */
+
+#define BIT(code) (1U << (code))
+
+/* The places and the acts with which a member has a meaning, and those that need it. */
+static const struct {
+    const char *name;
+    unsigned places, acts, needed_by;
+    const char *why;
+} rules[] = {
+    {"heads", BIT(MODEL_AT_ATTENTION) | BIT(MODEL_AT_CONTEXT), ~0U, 0,
+     "heads are of \"context\" and \"attention\" alone"},
+    {"keys", BIT(MODEL_AT_ATTENTION), ~0U, 0, "keys are of \"attention\" alone"},
+    {"factor", ~0U, BIT(MODEL_DO_SCALE) | BIT(MODEL_DO_ADD), BIT(MODEL_DO_SCALE),
+     "a factor is of \"scale\" and \"add\""},
+    {"value", ~0U, BIT(MODEL_DO_ADD) | BIT(MODEL_DO_REPLACE), BIT(MODEL_DO_ADD),
+     "a value is of \"add\" and \"replace\""},
+    {"from", ~0U, BIT(MODEL_DO_REPLACE), 0, "another item is a source of \"replace\" alone"},
+    {"from_queries", ~0U, BIT(MODEL_DO_REPLACE), 0, "they are queries of the item \"from\", of \"replace\" alone"},
+};
+
+static attn_status check_rules(struct reading *reading, const struct node *node, const struct model_intervention *made)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++) {
+        const struct node member = node_member(node, rules[i].name);
+        if (member.json != NULL && !((rules[i].places >> made->at & 1) && (rules[i].acts >> made->act & 1)))
+            return node_fail(reading, &member, ATTN_ERR_FIELD, "does not go with \"at\": \"%s\" and \"do\": \"%s\": %s",
+                             places[made->at], acts[made->act], rules[i].why);
+        if (member.json == NULL && (rules[i].needed_by >> made->act & 1))
+            return node_fail(reading, node, ATTN_ERR_FIELD, "has \"do\": \"%s\" without \"%s\"", acts[made->act],
+                             rules[i].name);
+    }
+    return ATTN_OK;
+}
+
+static attn_status check_intervention(struct reading *reading, const struct node *node,
+                                      const struct model_intervention *made)
+{
+    const struct node part = node_member(node, "part"), from_queries = node_member(node, "from_queries");
+    attn_status status = check_rules(reading, node, made);
+    if (status != ATTN_OK)
+        return status;
+    if (made->act == MODEL_DO_MASK && made->at != MODEL_AT_ATTENTION)
+        return node_fail(reading, node, ATTN_ERR_FIELD,
+                         "has \"do\": \"mask\", which hides edges of \"attention\" alone");
+    if (made->act == MODEL_DO_REPLACE && (made->value != NULL) == made->has_from)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "replaces by one of \"value\" and \"from\", and has %s",
+                         made->has_from ? "both" : "none of them");
+    if (from_queries.json != NULL && !made->has_from)
+        return node_fail(reading, &from_queries, ATTN_ERR_FIELD,
+                         "are queries of the item \"from\", which is not given");
+    if (made->part != NULL && strcmp(made->part, "cross") == 0 &&
+        (made->at == MODEL_AT_HIDDEN || made->at == MODEL_AT_FEED_FORWARD))
+        return node_fail(reading, &part, ATTN_ERR_FIELD, "is \"cross\", and \"%s\" is of the encoder or the decoder",
+                         places[made->at]);
+    return ATTN_OK;
+}
+
+/* ---- the list ---- */
+
+static attn_status decode_intervention(struct reading *reading, const struct node *node,
+                                       struct model_intervention *made)
+{
+    *made = (struct model_intervention){.factor = 1};
+    if (!json_is_object(node->json))
+        return node_fail_type(reading, node, "an object with \"at\" and \"do\"");
+    for (size_t i = 0; i < 2; i++)
+        if (node_find(node->json, intervention_members[i].name) == NULL)
+            return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", intervention_members[i].name);
+    const attn_status status =
+        node_decode_members(reading, node, intervention_members, ARRAY_LENGTH(intervention_members), made);
+    return status == ATTN_OK ? check_intervention(reading, node, made) : status;
+}
+
+static attn_status decode_all(struct reading *reading, const struct node *list, struct model_intervention_list *made)
+{
+    const size_t count = json_array_size(list->json);
+    if (count > INTERVENTIONS_MAX)
+        return node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu interventions; at most %d are possible", count,
+                         INTERVENTIONS_MAX);
+    struct model_intervention *items = attn_arena_take(reading->arena, count, sizeof *items);
+    attn_status status = items != NULL ? ATTN_OK : node_fail_memory(reading, list);
+    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+        const struct node element = node_element(list, i);
+        status = decode_intervention(reading, &element, &items[i]);
+    }
+    *made = (struct model_intervention_list){items, count};
+    return status;
+}
+
+attn_status decode_interventions(struct reading *reading, const struct node *node, void *to)
+{
+    struct node list;
+    attn_status status = node_decode_list(reading, node, "a list of objects with \"at\" and \"do\"", &list);
+    if (status != ATTN_OK)
+        return status;
+    status = decode_all(reading, &list, to);
+    json_decref(list.json);
+    return status;
+}

@@ -1,0 +1,54 @@
+/*
+ * interventions.h: options.interventions of a request to a whole model: what is changed while it runs.
+ *
+ *     {"at": "context", "layers": [3], "heads": [0], "queries": [-1], "do": "replace", "from": 1}
+ */
+#ifndef CODEC_MODEL_INTERVENTIONS_H
+#define CODEC_MODEL_INTERVENTIONS_H
+
+#include "codec/tensor/index_list.h"
+
+/* Where, in the order of a layer. */
+#define MODEL_PLACE_LIST(X)                                                                                            \
+    X(MODEL_AT_HIDDEN, "hidden")                     /* the residual: 0 the embeddings, n behind block n */            \
+    X(MODEL_AT_ATTENTION, "attention")               /* weights */                                                     \
+    X(MODEL_AT_CONTEXT, "context")                   /* of each head, before the output projection */                  \
+    X(MODEL_AT_ATTENTION_OUTPUT, "attention_output") /* what the attention adds to the residual */                     \
+    X(MODEL_AT_FEED_FORWARD, "feed_forward")         /* what the feed-forward network adds */
+
+/* What is done. */
+#define MODEL_ACT_LIST(X)                                                                                              \
+    X(MODEL_DO_ZERO, "zero")                                                                                           \
+    X(MODEL_DO_MEAN, "mean")       /* over the positions of the item */                                                \
+    X(MODEL_DO_SCALE, "scale")     /* times factor */                                                                  \
+    X(MODEL_DO_ADD, "add")         /* factor times value */                                                            \
+    X(MODEL_DO_REPLACE, "replace") /* by value, or by the number of another item */                                    \
+    X(MODEL_DO_MASK, "mask")       /* keys are hidden before the softmax */
+
+#define MODEL_WORD_ENUM(code, name) code,
+typedef enum { MODEL_PLACE_LIST(MODEL_WORD_ENUM) MODEL_PLACE_COUNT } model_place;
+typedef enum { MODEL_ACT_LIST(MODEL_WORD_ENUM) MODEL_ACT_COUNT } model_act;
+#undef MODEL_WORD_ENUM
+
+const char *model_place_name(model_place place);
+const char *model_act_name(model_act act);
+
+struct model_intervention {
+    size_t at, act;   /* model_place, model_act */
+    const char *part; /* "encoder", "decoder", "cross"; NULL: not given */
+    struct index_list layers, heads, queries, keys, items, from_queries; /* no ranges: not given */
+    double factor;                                                       /* 1 when it is not given */
+    const attn_tensor *value;                                            /* of rank 1 and the compute type, or NULL */
+    int64_t from;
+    bool has_from;
+};
+
+struct model_intervention_list {
+    const struct model_intervention *items; /* in the arena of the request */
+    size_t count;
+};
+
+/* *to is a struct model_intervention_list. Refused are members that do not go with the place or with what is done. */
+attn_status decode_interventions(struct reading *reading, const struct node *node, void *to);
+
+#endif

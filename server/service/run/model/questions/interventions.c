@@ -1,0 +1,439 @@
+/* interventions.c: what a request changes while a model runs: which items, layers and numbers, and in which order. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/answer/forms.h"
+#include "service/run/model/item.h"
+
+enum { NAME_BYTES = 48, FIELD_BYTES = 64 };
+
+static attn_status fail_memory(const struct model_job *job)
+{
+    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the interventions");
+}
+
+/* "interventions/2/queries", and "/options/interventions/2/queries". */
+static const char *name_of(const struct model_job *job, const struct model_edit *edit, const char *member,
+                           char name[NAME_BYTES])
+{
+    const size_t index = (size_t)(edit->given - job->request->interventions.items);
+    snprintf(name, NAME_BYTES, "interventions/%zu%s%s", index, member[0] != '\0' ? "/" : "", member);
+    return name;
+}
+
+static const char *field_of(const struct model_job *job, const struct model_edit *edit, const char *member,
+                            char field[FIELD_BYTES])
+{
+    char name[NAME_BYTES];
+    snprintf(field, FIELD_BYTES, "/options/%s", name_of(job, edit, member, name));
+    return field;
+}
+
+static const struct model_stack *stack_of(const struct model_job *job, const struct model_edit *edit)
+{
+    return &job->version->model.stacks[job->parts[edit->part].stack];
+}
+
+/* ---- selections ---- */
+
+/* The selection as indices below count, which are all different. */
+static attn_status settle(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
+                          const char *member, size_t count, attn_selection *selection)
+{
+    char name[NAME_BYTES], field[FIELD_BYTES];
+    struct index_list checked = *list;
+    *selection = (attn_selection){.count = count};
+    if (list->count == 0)
+        return ATTN_OK;
+    checked.counts_from_end = true; /* so that indices that are too large are refused, too */
+    const attn_status status =
+        index_list_settle(&checked, name_of(job, edit, member, name), count, job->arena, selection, job->err);
+    if (status != ATTN_OK)
+        return status;
+    bool *is_there = attn_arena_take_zeroed(job->arena, count, sizeof *is_there);
+    if (is_there == NULL)
+        return fail_memory(job);
+    for (size_t i = 0; i < selection->count; i++) {
+        bool *const place = &is_there[attn_selected(selection, i)];
+        if (*place)
+            return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, member, field), "%s has %zu twice", field,
+                             attn_selected(selection, i));
+        *place = true;
+    }
+    return ATTN_OK;
+}
+
+/* *flags has true for each selected index. */
+static attn_status mark(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
+                        const char *member, size_t count, const bool **flags)
+{
+    attn_selection selection;
+    bool *made = attn_arena_take_zeroed(job->arena, count, sizeof *made);
+    const attn_status status = settle(job, edit, list, member, count, &selection);
+    if (made == NULL)
+        return fail_memory(job);
+    for (size_t i = 0; i < selection.count && status == ATTN_OK; i++)
+        made[attn_selected(&selection, i)] = true;
+    *flags = made;
+    return status;
+}
+
+attn_status model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item, bool of_source,
+                            attn_selection *rows)
+{
+    const struct model_intervention *given = edit->given;
+    const bool has_own = of_source && given->from_queries.count > 0;
+    return settle(job, edit, has_own ? &given->from_queries : &given->queries, has_own ? "from_queries" : "queries",
+                  job->items[item].of[job->parts[edit->part].stack].count, rows);
+}
+
+/* The numbers of a row that are changed: selected keys, or all. */
+attn_status model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width,
+                               attn_selection *columns)
+{
+    return settle(job, edit, &edit->given->keys, "keys", width, columns);
+}
+
+/* ---- one intervention ---- */
+
+static attn_status find_part(struct model_job *job, struct model_edit *edit)
+{
+    static const char *const names[] = {"encoder", "decoder", "cross"};
+    const struct model_intervention *given = edit->given;
+    const bool has_two = job->version->model.stack_count == 2;
+    char field[FIELD_BYTES];
+    edit->part = 0;
+    if (has_two != (given->part != NULL))
+        return attn_fail(job->err, ATTN_ERR_FIELD, field_of(job, edit, has_two ? "" : "part", field),
+                         has_two ? "%s has no \"part\": \"encoder\", \"decoder\" or \"cross\""
+                                 : "%s is of models with an encoder and a decoder, and this one has one stack",
+                         field);
+    while (has_two && strcmp(names[edit->part], given->part) != 0)
+        edit->part++;
+    return edit->part < job->part_count
+               ? ATTN_OK
+               : attn_fail(job->err, ATTN_ERR_FIELD, field_of(job, edit, "part", field),
+                           "%s is \"%s\", which does not run: give inputs.target or inputs.target_ids", field,
+                           given->part);
+}
+
+static attn_status find_source(struct model_job *job, struct model_edit *edit)
+{
+    const int64_t batch = (int64_t)job->request->inputs.batch, from = edit->given->from;
+    char field[FIELD_BYTES];
+    edit->from = SIZE_MAX;
+    if (!edit->given->has_from)
+        return ATTN_OK;
+    if (from < -batch || from >= batch)
+        return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
+                         "%s is item %" PRId64 "; they are numbered 0 to %" PRId64, field, from, batch - 1);
+    edit->from = (size_t)(from < 0 ? from + batch : from);
+    return ATTN_OK;
+}
+
+/* With "from", the items are by default all others. */
+static attn_status find_items(struct model_job *job, struct model_edit *edit)
+{
+    const size_t batch = job->request->inputs.batch;
+    char field[FIELD_BYTES];
+    attn_status status = mark(job, edit, &edit->given->items, "items", batch, &edit->items);
+    if (status != ATTN_OK || edit->from == SIZE_MAX || !edit->items[edit->from])
+        return status;
+    if (edit->given->items.count > 0 || batch == 1)
+        return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
+                         "%s is item %zu, which is changed itself: the source is another item of the batch", field,
+                         edit->from);
+    ((bool *)(uintptr_t)edit->items)[edit->from] = false;
+    return ATTN_OK;
+}
+
+static attn_status fail_width(const struct model_job *job, const struct model_edit *edit, size_t item, size_t wanted)
+{
+    char field[FIELD_BYTES];
+    field_of(job, edit, "value", field);
+    if (edit->given->at == MODEL_AT_ATTENTION)
+        return attn_fail(job->err, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and item %zu has %zu keys there", field,
+                         edit->given->value->shape[0], item, wanted);
+    return attn_fail(job->err, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and \"%s\" has %zu", field,
+                     edit->given->value->shape[0], model_place_name((model_place)edit->given->at), wanted);
+}
+
+/* The numbers of a row at the place. */
+static size_t width_of(const struct model_job *job, const struct model_edit *edit, size_t item)
+{
+    const struct model_part *part = &job->parts[edit->part];
+    const struct model_stack *stack = stack_of(job, edit);
+    switch ((model_place)edit->given->at) {
+    case MODEL_AT_CONTEXT:
+        return stack->blocks[0].facts.dims.d_v;
+    case MODEL_AT_ATTENTION:
+        return job->items[item].of[part->is_cross ? 0 : part->stack].count;
+    case MODEL_AT_HIDDEN:
+    case MODEL_AT_ATTENTION_OUTPUT:
+    case MODEL_AT_FEED_FORWARD:
+    case MODEL_PLACE_COUNT:
+        break;
+    }
+    return model_width(stack);
+}
+
+/* The rows and columns of an item, beside those of the source. */
+static attn_status check_item(struct model_job *job, struct model_edit *edit, size_t item)
+{
+    attn_selection rows, columns, source = {.count = 0};
+    char field[FIELD_BYTES];
+    attn_status status = model_edit_rows(job, edit, item, false, &rows);
+    if (status == ATTN_OK)
+        status = model_edit_columns(job, edit, width_of(job, edit, item), &columns);
+    if (status == ATTN_OK && edit->from != SIZE_MAX)
+        status = model_edit_rows(job, edit, edit->from, true, &source);
+    if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
+        return status;
+    if (status != ATTN_OK)
+        return attn_fail(job->err, status, job->err->field, "%s (item %zu)", job->err->message, item);
+    if (edit->given->value != NULL && edit->given->value->shape[0] != columns.count)
+        return fail_width(job, edit, item, columns.count);
+    if (edit->from == SIZE_MAX)
+        return ATTN_OK;
+    const bool has_keys = edit->given->keys.count > 0;
+    if (source.count != rows.count || (!has_keys && width_of(job, edit, edit->from) != width_of(job, edit, item)))
+        return attn_fail(job->err, ATTN_ERR_SHAPE, field_of(job, edit, "", field),
+                         "%s replaces %zu queries of item %zu by %zu of item %zu, with %zu and %zu numbers each: name "
+                         "queries and keys that both have",
+                         field, rows.count, item, source.count, edit->from, width_of(job, edit, item),
+                         width_of(job, edit, edit->from));
+    edit->kept_rows = source.count;
+    edit->kept_columns = columns.count;
+    return has_keys ? model_edit_columns(job, edit, width_of(job, edit, edit->from), &columns) : ATTN_OK;
+}
+
+static attn_status check_items(struct model_job *job, struct model_edit *edit)
+{
+    attn_status status = ATTN_OK;
+    for (size_t item = 0; item < job->request->inputs.batch && status == ATTN_OK; item++) {
+        const attn_arena_mark mark_here = attn_arena_mark_here(job->arena);
+        if (edit->items[item])
+            status = pace_is_cancelled(job->runtime) ? model_job_fail_cancelled(job) : check_item(job, edit, item);
+        attn_arena_release(job->arena, mark_here);
+    }
+    return status;
+}
+
+static attn_status find_places(struct model_job *job, struct model_edit *edit)
+{
+    const struct model_stack *stack = stack_of(job, edit);
+    const bool is_hidden = edit->given->at == MODEL_AT_HIDDEN;
+    attn_status status =
+        mark(job, edit, &edit->given->layers, "layers", stack->layers + (is_hidden ? 1 : 0), &edit->layers);
+    edit->heads = NULL;
+    if (status == ATTN_OK && edit->given->heads.count > 0)
+        status = mark(job, edit, &edit->given->heads, "heads", stack->blocks[0].facts.dims.heads, &edit->heads);
+    return status;
+}
+
+static attn_status plan_edit(struct model_job *job, struct model_edit *edit)
+{
+    attn_status status = find_part(job, edit);
+    if (status == ATTN_OK)
+        status = find_places(job, edit);
+    if (status == ATTN_OK)
+        status = find_source(job, edit);
+    if (status == ATTN_OK)
+        status = find_items(job, edit);
+    return status == ATTN_OK ? check_items(job, edit) : status;
+}
+
+/* ---- the short form ---- */
+
+/* The heads of a layer that options.ablate names: their context becomes 0. */
+static attn_status add_ablated(struct model_job *job, size_t layer, struct model_edit *edit)
+{
+    static const struct model_intervention zero = {.at = MODEL_AT_CONTEXT, .act = MODEL_DO_ZERO, .factor = 1};
+    const struct model_stack *stack = &job->version->model.stacks[0];
+    const size_t batch = job->request->inputs.batch;
+    bool *layers = attn_arena_take_zeroed(job->arena, stack->layers, sizeof *layers),
+         *heads = attn_arena_take_zeroed(job->arena, stack->blocks[0].facts.dims.heads, sizeof *heads),
+         *items = attn_arena_take(job->arena, batch, sizeof *items);
+    if (layers == NULL || heads == NULL || items == NULL)
+        return fail_memory(job);
+    layers[layer] = true;
+    memset(items, true, batch);
+    for (size_t i = 0; i < job->request->ablations; i++)
+        if ((size_t)job->request->ablate[i].layer == layer)
+            heads[job->request->ablate[i].head] = true;
+    *edit = (struct model_edit){.given = &zero, .layers = layers, .heads = heads, .items = items, .from = SIZE_MAX};
+    return ATTN_OK;
+}
+
+static bool is_ablated(const struct model_job *job, size_t layer)
+{
+    for (size_t i = 0; i < job->request->ablations; i++)
+        if ((size_t)job->request->ablate[i].layer == layer)
+            return true;
+    return false;
+}
+
+/* ---- the order of the items ---- */
+
+static bool waits(const struct model_job *job, size_t item, const bool *has_run)
+{
+    for (size_t e = 0; e < job->edit_count; e++)
+        if (job->edits[e].from != SIZE_MAX && job->edits[e].items[item] && !has_run[job->edits[e].from])
+            return true;
+    return false;
+}
+
+/* An item runs behind those that it has numbers from. */
+static attn_status order_items(struct model_job *job)
+{
+    const size_t batch = job->request->inputs.batch;
+    size_t *order = attn_arena_take(job->arena, batch, sizeof *order), count = 0, before = SIZE_MAX;
+    bool *has_run = attn_arena_take_zeroed(job->arena, batch, sizeof *has_run);
+    if (order == NULL || has_run == NULL)
+        return fail_memory(job);
+    for (; count < batch && count != before;) {
+        before = count;
+        for (size_t item = 0; item < batch; item++)
+            if (!has_run[item] && !waits(job, item, has_run)) {
+                has_run[item] = true;
+                order[count++] = item;
+            }
+    }
+    job->order = order;
+    return count == batch ? ATTN_OK
+                          : attn_fail(job->err, ATTN_ERR_VALUE, "/options/interventions",
+                                      "options.interventions has items that replace numbers by each other's: one of "
+                                      "them must run first");
+}
+
+attn_status model_edits_plan(struct model_job *job)
+{
+    const struct model_intervention_list *list = &job->request->interventions;
+    const size_t layers = job->version->model.stacks[0].layers;
+    struct model_edit *edits = attn_arena_take_zeroed(job->arena, layers + list->count, sizeof *edits);
+    attn_status status = edits != NULL ? ATTN_OK : fail_memory(job);
+    job->edits = edits;
+    for (size_t layer = 0; layer < layers && status == ATTN_OK; layer++)
+        if (is_ablated(job, layer))
+            status = add_ablated(job, layer, &edits[job->edit_count++]);
+    for (size_t i = 0; i < list->count && status == ATTN_OK; i++) {
+        edits[job->edit_count].given = &list->items[i];
+        status = plan_edit(job, &edits[job->edit_count++]);
+    }
+    return status == ATTN_OK ? order_items(job) : status;
+}
+
+/* ---- memory ---- */
+
+static size_t count_flags(const bool *flags, size_t count)
+{
+    size_t set = 0;
+    for (size_t i = 0; i < count; i++)
+        set += flags[i];
+    return set;
+}
+
+static size_t kept_numbers(const struct model_job *job, const struct model_edit *edit)
+{
+    const struct model_stack *stack = stack_of(job, edit);
+    const bool has_heads = edit->given->at == MODEL_AT_CONTEXT || edit->given->at == MODEL_AT_ATTENTION;
+    const size_t all = stack->blocks[0].facts.dims.heads, layers = stack->layers + (edit->given->at == MODEL_AT_HIDDEN);
+    const size_t heads = !has_heads ? 1 : edit->heads == NULL ? all : count_flags(edit->heads, all);
+    return edit->from == SIZE_MAX ? 0
+                                  : count_flags(edit->layers, layers) * heads * edit->kept_rows * edit->kept_columns;
+}
+
+/* The numbers of sources; and while an edit is made, its rows, columns and a mean. */
+double model_edits_bytes(const struct model_job *job)
+{
+    double bytes = 0, most = 0;
+    for (size_t e = 0; e < job->edit_count; e++) {
+        const struct model_edit *edit = &job->edits[e];
+        const struct model_part *part = &job->parts[edit->part];
+        const double pieces = (double)(edit->given->queries.count + edit->given->keys.count);
+        const double own = 16 * pieces + 32 * (double)(part->longest_queries + part->longest_keys) +
+                           8 * (double)model_width(stack_of(job, edit)) + 4096;
+        bytes +=
+            (double)kept_numbers(job, edit) * (double)attn_dtype_bytes(job->request->common.request.options.compute) +
+            ATTN_ALIGNMENT;
+        most = own > most ? own : most;
+    }
+    return bytes + most;
+}
+
+attn_status model_edits_begin(struct model_job *job)
+{
+    for (size_t e = 0; e < job->edit_count; e++) {
+        const size_t numbers = kept_numbers(job, &job->edits[e]);
+        if (numbers == 0)
+            continue;
+        job->edits[e].kept =
+            attn_arena_take(job->arena, numbers, attn_dtype_bytes(job->request->common.request.options.compute));
+        if (job->edits[e].kept == NULL)
+            return fail_memory(job);
+    }
+    return ATTN_OK;
+}
+
+/* ---- the answer ---- */
+
+static void write_flags(const char *name, const bool *flags, size_t count, struct chunks *out)
+{
+    const char *separator = "";
+    chunks_format(out, ",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++)
+        if (flags == NULL || flags[i]) {
+            chunks_format(out, "%s%zu", separator, i);
+            separator = ",";
+        }
+    chunks_text(out, "]");
+}
+
+/* Ranges as given, or "all": negative indices count from the end of each item. */
+static void write_ranges(const char *name, const struct index_list *list, struct chunks *out)
+{
+    chunks_format(out, ",\"%s\":%s", name, list->count == 0 ? "\"all\"" : "[");
+    for (size_t i = 0; i < list->count; i++)
+        chunks_format(out,
+                      list->ranges[i].from == list->ranges[i].to ? "%s%" PRId64
+                                                                 : "%s{\"from\":%" PRId64 ",\"to\":%" PRId64 "}",
+                      i > 0 ? "," : "", list->ranges[i].from, list->ranges[i].to);
+    chunks_text(out, list->count > 0 ? "]" : "");
+}
+
+static void write_edit(const struct model_job *job, const struct model_edit *edit, struct chunks *out)
+{
+    const struct model_intervention *given = edit->given;
+    const struct model_stack *stack = stack_of(job, edit);
+    const bool is_attention = given->at == MODEL_AT_ATTENTION;
+    chunks_format(out, "{\"at\":\"%s\",\"do\":\"%s\"", model_place_name((model_place)given->at),
+                  model_act_name((model_act)given->act));
+    if (given->part != NULL)
+        chunks_format(out, ",\"part\":\"%s\"", given->part);
+    write_flags("layers", edit->layers, stack->layers + (given->at == MODEL_AT_HIDDEN), out);
+    if (is_attention || given->at == MODEL_AT_CONTEXT)
+        write_flags("heads", edit->heads, stack->blocks[0].facts.dims.heads, out);
+    write_ranges("queries", &given->queries, out);
+    if (is_attention)
+        write_ranges("keys", &given->keys, out);
+    write_flags("items", edit->items, job->request->inputs.batch, out);
+    if (given->act == MODEL_DO_SCALE || given->act == MODEL_DO_ADD)
+        chunks_format(out, ",\"factor\":%.17g", given->factor);
+    if (given->value != NULL)
+        chunks_format(out, ",\"numbers\":%zu", given->value->shape[0]);
+    if (edit->from != SIZE_MAX) {
+        chunks_format(out, ",\"from\":%zu", edit->from);
+        write_ranges("from_queries", given->from_queries.count > 0 ? &given->from_queries : &given->queries, out);
+    }
+    chunks_text(out, "}");
+}
+
+void model_edits_write(const struct model_job *job, struct chunks *out)
+{
+    for (size_t e = 0; e < job->edit_count; e++) {
+        chunks_text(out, e > 0 ? "," : ",\"interventions\":[");
+        write_edit(job, &job->edits[e], out);
+    }
+    chunks_text(out, job->edit_count > 0 ? "]" : "");
+}
