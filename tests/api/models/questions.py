@@ -152,6 +152,10 @@ def words_that_cannot_be_scored_are_refused(client, _):
 # ---- interventions ----
 
 ARCHIVED = ("mistral", "llama-classes", "vit-nobias")  # of tests/others/models
+# Parallel blocks, norms of branches, factors of branches, sinks, experts, shared layers, other norms and post-norms.
+OTHERS = ("gptj", "falcon-7b", "falcon-40b", "gpt_neox", "phi", "cohere", "gemma2", "gemma3", "olmo2", "glm4", "granite", "minicpm", "gpt_oss",
+          "mixtral", "qwen2_moe", "bloom", "opt", "modernbert", "qwen3", "exaone4", "albert", "distilbert", "mpnet", "esm", "nomic_bert")
+POST_NORMED = ("albert", "distilbert", "mpnet", "nomic_bert")
 WEIGHED = {"bert": tokens.OWN / "bert", "whole-gpt2": tokens.OWN / "gpt2", "whole-t5": tokens.OWN / "t5"}
 
 
@@ -160,9 +164,9 @@ def stage(folder):
     spec = importlib.util.spec_from_file_location("recorded_models", tokens.OWN / "run.py")
     recorded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(recorded)
-    for name in ARCHIVED:
+    for name in ARCHIVED + OTHERS:
         recorded.prepare(recorded.folders()[name], folder / f"edited-{name}")
-        WEIGHED[f"edited-{name}"] = folder / f"edited-{name}"
+    WEIGHED.update({f"edited-{name}": folder / f"edited-{name}" for name in ARCHIVED})
 
 
 def reference(model):
@@ -302,6 +306,24 @@ def a_factor_of_one_changes_no_bit(client, _):
                     continue
                 one = {"at": at, "do": "scale", "factor": 1, **({"part": part} if part else {})}
                 assert post(client, model, inputs, interventions=[one], **wanted)["outputs"] == post(client, model, inputs, **wanted)["outputs"], (model, one)
+
+
+@check
+def every_arrangement_of_a_block_can_be_edited(client, _):
+    """A factor of 1 changes no bit, and a residual to which nothing is added stays what it is."""
+    wanted, inputs = {"return": ["hidden", "attention"]}, {"ids": [[5, 6, 7, 8, 9], [11, 12]]}
+    for name in OTHERS:
+        before = post(client, f"edited-{name}", inputs, **wanted)["outputs"]
+        for at in ("hidden", "context", "attention_output", "feed_forward"):
+            after = post(client, f"edited-{name}", inputs, interventions=[{"at": at, "do": "scale", "factor": 1}], **wanted)["outputs"]
+            assert before == after, (name, at)
+        nothing = [{"at": at, "do": "zero"} for at in ("attention_output", "feed_forward")]
+        hidden = post(client, f"edited-{name}", inputs, interventions=nothing, **wanted)["outputs"]["hidden"]
+        assert name in POST_NORMED or hidden[:-1] == [hidden[0]] * (len(hidden) - 1), name
+        maps = post(client, f"edited-{name}", inputs, **wanted, interventions=[
+            {"at": "attention", "do": "mask", "layers": [1], "heads": [0], "queries": [-1], "keys": [-1]}])["outputs"]["attention"]
+        assert maps[0] == before["attention"][0] and maps[1][0][0][4][4] == 0 and maps[1][0][0][3] == before["attention"][1][0][0][3], name
+        assert maps[1][0][1:] == before["attention"][1][0][1:], name
 
 
 @check
