@@ -83,6 +83,7 @@ static double changed_number(const struct change *change, double number, size_t 
     case MODEL_DO_ZERO:
         return 0;
     case MODEL_DO_MEAN:
+        assert(change->mean != NULL);
         return change->mean[c];
     case MODEL_DO_SCALE:
         return given->factor * number;
@@ -170,7 +171,8 @@ static attn_status make(const struct place *place, const struct model_edit *edit
         status = model_edit_columns(job, edit, place->numbers->shape[place->numbers->rank - 1], &change.columns);
     if (status == ATTN_OK && !keeps && edit->given->act == MODEL_DO_MEAN) {
         change.mean = attn_arena_take(job->arena, change.columns.count, sizeof *change.mean);
-        status = change.mean != NULL ? ATTN_OK : fail_memory(job);
+        if (change.mean == NULL)
+            return fail_memory(job);
     }
     if (status == ATTN_OK)
         take_heads(&change, keeps);
@@ -255,10 +257,10 @@ static attn_status set_mask(struct model_block_run *run, size_t q_len, size_t kv
     const size_t heads = run->block->facts.dims.heads, count = heads * q_len * kv_len;
     attn_tensor *attend = attn_arena_take(job->arena, 1, sizeof *attend);
     bool *flags = attn_arena_take(job->arena, count, sizeof *flags);
-    attn_status status = attend != NULL && flags != NULL ? ATTN_OK : fail_memory(job);
+    attn_status status = ATTN_OK;
     assert(masks->attend == NULL); /* its size is that of a sequence, so that no kept layer has it */
-    if (status != ATTN_OK)
-        return status;
+    if (attend == NULL || flags == NULL)
+        return fail_memory(job);
     memset(flags, true, count);
     *attend = attn_tensor_view(flags, ATTN_BOOL, 4, (const size_t[]){1, heads, q_len, kv_len});
     for (size_t e = 0; e < job->edit_count && status == ATTN_OK; e++)

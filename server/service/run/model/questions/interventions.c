@@ -68,7 +68,7 @@ static attn_status settle(struct model_job *job, const struct model_edit *edit, 
 static attn_status mark(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
                         const char *member, size_t count, const bool **flags)
 {
-    attn_selection selection;
+    attn_selection selection = {.count = 0};
     bool *made = attn_arena_take_zeroed(job->arena, count, sizeof *made);
     const attn_status status = settle(job, edit, list, member, count, &selection);
     if (made == NULL)
@@ -109,7 +109,7 @@ static attn_status find_part(struct model_job *job, struct model_edit *edit)
                          has_two ? "%s has no \"part\": \"encoder\", \"decoder\" or \"cross\""
                                  : "%s is of models with an encoder and a decoder, and this one has one stack",
                          field);
-    while (has_two && strcmp(names[edit->part], given->part) != 0)
+    while (has_two && edit->part < 2 && strcmp(names[edit->part], given->part) != 0)
         edit->part++;
     return edit->part < job->part_count
                ? ATTN_OK
@@ -312,7 +312,9 @@ attn_status model_edits_plan(struct model_job *job)
     const struct model_intervention_list *list = &job->request->interventions;
     const size_t layers = job->version->model.stacks[0].layers;
     struct model_edit *edits = attn_arena_take_zeroed(job->arena, layers + list->count, sizeof *edits);
-    attn_status status = edits != NULL ? ATTN_OK : fail_memory(job);
+    attn_status status = ATTN_OK;
+    if (edits == NULL)
+        return fail_memory(job);
     job->edits = edits;
     for (size_t layer = 0; layer < layers && status == ATTN_OK; layer++)
         if (is_ablated(job, layer))

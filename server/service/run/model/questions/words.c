@@ -93,7 +93,9 @@ static attn_status take_words(struct model_job *job)
 {
     const size_t count = job->request->words.count;
     int64_t *ids = attn_arena_take(job->arena, count, sizeof *ids);
-    attn_status status = ids != NULL ? ATTN_OK : fail_memory(job);
+    attn_status status = ATTN_OK;
+    if (ids == NULL)
+        return fail_memory(job);
     for (size_t i = 0; i < count && status == ATTN_OK; i++)
         status = find_id(job, i, &ids[i]);
     job->given = (struct model_given_words){.ids = ids, .count = count};
