@@ -217,7 +217,7 @@ static attn_status decode_bytes(struct reading *reading, const struct node *node
 
 static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
 {
-    void *file;
+    void *file = NULL;
     size_t bytes;
     attn_error why = {.message = ""};
     if (decode_bytes(reading, node, "a WAV file as base64", &file, &bytes) != ATTN_OK)
@@ -250,7 +250,7 @@ static attn_status decode_samples_of_16_bits(struct reading *reading, const stru
     static const struct member members[] = {{.name = "dtype"}, {.name = "shape"}, {.name = "base64"}};
     const struct node shape = node_member(node, "shape"), text = node_member(node, "base64");
     const attn_tensor *lengths;
-    void *bytes;
+    void *bytes = NULL;
     size_t count;
     if (node_check_members(reading, node, members, ARRAY_LENGTH(members)) != ATTN_OK)
         return reading->status;
