@@ -2,13 +2,19 @@
 """python.py --url URL: clients/python against a server, with NumPy's own arithmetic beside it."""
 
 import argparse
+import asyncio
+import contextlib
+import importlib
+import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "clients/python"
@@ -36,12 +42,16 @@ def softmax(scores):
     return exps / exps.sum(-1, keepdims=True)
 
 
-def refused(call):
+def raised(kind, call):
     try:
         call()
-    except attnd.AttndError as problem:
+    except kind as problem:
         return problem
-    raise AssertionError("it was not refused")
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def refused(call):
+    return raised(attnd.AttndError, call)
 
 
 @test
@@ -163,12 +173,8 @@ def classes_come_with_their_labels(client):
 
 @test
 def a_server_that_is_away_is_named(client):
-    try:
-        attnd.Client("http://127.0.0.1:9").models()
-    except ConnectionError as error:
-        assert str(error).startswith("http://127.0.0.1:9 cannot be reached: ")
-    else:
-        raise AssertionError("it is there")
+    error = raised(ConnectionError, attnd.Client("http://127.0.0.1:9").models)
+    assert str(error).startswith("http://127.0.0.1:9 cannot be reached: ")
 
 
 @test
@@ -237,12 +243,7 @@ def a_refusal_says_where_what_was_expected_and_what_came(client):
     assert (problem.expected, problem.received) == ([2, 2], [2, 3]) and problem.request_id
     assert "3 features" in str(problem) and "/inputs/key" in str(problem)
     for wrong in (np.ones(2, complex), object()):
-        try:
-            client.attention({"query": wrong})
-        except TypeError as error:
-            assert "cannot be sent" in str(error)
-        else:
-            raise AssertionError(wrong)
+        assert "cannot be sent" in str(raised(TypeError, lambda: client.attention({"query": wrong})))
 
 
 @test
@@ -263,6 +264,297 @@ def a_connection_is_kept_and_one_that_was_closed_meanwhile_is_opened_again(clien
         for _ in range(4):
             assert other.models() == []
         assert len(connections) == 2
+
+
+OK = b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\nConnection: close\r\n\r\n{"models": []}'
+LEFT = "waits until the client has left"
+
+
+EARLY = b'HTTP/1.1 413 Large\r\nContent-Length: 26\r\nConnection: close\r\n\r\n{"error": "it is too big"}'
+
+
+def busy(seconds):
+    return f"HTTP/1.1 503 Busy\r\nRetry-After: {seconds}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}".encode()
+
+
+@contextlib.contextmanager
+def scripted(*answers, heads=None):
+    """A server with one answer for each connection: its address, and the answers that it gave so far. heads gets what it read."""
+    given, heads = [], [] if heads is None else heads
+    def serve(listener):
+        for answer in answers:
+            connection = listener.accept()[0]
+            with connection, connection.makefile("rb") as sent:
+                head = b"".join(iter(sent.readline, b"\r\n"))
+                heads.append(head)
+                size = re.search(rb"Content-Length: (\d+)", head)
+                sent.read(int(size[1]) if size and answer != EARLY else 0)
+                if answer == LEFT:
+                    sent.read()
+                given.append(answer)
+                connection.sendall(b"" if answer == LEFT else answer)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=[listener], daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", given
+
+
+def eventually(claim):
+    for _ in range(1000):
+        if claim():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not come to pass")
+
+
+@test
+def a_busy_server_is_asked_again_when_it_says_so(client):
+    with scripted(busy(0), busy(0), busy(0), OK) as (url, given):
+        assert attnd.Client(url).models() == [] and len(given) == 4
+    with scripted(busy(0), busy(0), busy(0), busy(0), OK) as (url, given):
+        assert refused(attnd.Client(url).models).status == 503 and len(given) == 4
+    with scripted(busy(5), OK) as (url, given):
+        assert refused(lambda: attnd.Client(url).models(timeout=5)).retry_after == 5 and len(given) == 1
+    with scripted(busy(0), OK) as (url, given):
+        assert refused(attnd.Client(url, retries=0).models).status == 503 and len(given) == 1
+    with scripted(busy("Fri, 31 Dec 1999 23:59:59 GMT"), OK) as (url, given):
+        assert refused(attnd.Client(url).models).retry_after is None and len(given) == 1
+
+
+@test
+def what_was_lost_before_an_answer_is_sent_again_where_that_does_no_harm(client):
+    with scripted(b"", b"", OK) as (url, given):
+        assert attnd.Client(url).models() == [] and len(given) == 3
+    step = {"cache": "mine"}
+    for call in (lambda one: one.attention(EYE, options=step), lambda one: one.delete_layer("a"),
+                 lambda one: one.put_layer("a", LAYER, headers={"If-Match": '"a"'}),
+                 lambda one: attnd.Client(one.url, retries=0).models()):
+        with scripted(b"", OK) as (url, given):
+            assert "closed the connection" in str(raised(ConnectionError, lambda: call(attnd.Client(url)))) and len(given) == 1
+    with scripted(b"", OK) as (url, given):
+        attnd.Client(url).attention(EYE, options={"cache": {"name": "mine", "length": 0}})
+        assert len(given) == 2
+    with scripted(EARLY, OK) as (url, given):  # it does not read the body
+        assert refused(lambda: attnd.Client(url).attention(np.ones((4096, 4096)))).status == 413 and len(given) == 1
+    with scripted(OK[:-1], OK) as (url, given):  # the answer had begun
+        assert str(raised(ConnectionError, attnd.Client(url).models)).startswith(f"{url} broke off its answer") and len(given) == 1
+
+
+@test
+def a_call_ends_at_its_own_timeout(client):
+    with scripted(LEFT, LEFT) as (url, given):
+        other = attnd.Client(url)
+        assert str(raised(TimeoutError, lambda: other.models(timeout=0.2))) == f"{url} gave no answer within 0.2 s"
+        assert str(raised(TimeoutError, lambda: attnd.Client(url, timeout=0.1).models())).endswith("within 0.1 s")
+        eventually(lambda: len(given) == 2)
+    def drip(listener):  # a byte again and again is no answer either
+        connection = listener.accept()[0]
+        with contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while True:
+                connection.sendall(b" ")
+                time.sleep(0.02)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=drip, args=[listener], daemon=True).start()
+        raised(TimeoutError, lambda: attnd.Client(f"http://127.0.0.1:{listener.getsockname()[1]}").models(timeout=0.3))
+
+
+@test
+def with_closes_the_connections_at_its_end(client):
+    closed = []
+    def serve(listener):
+        with listener.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(OK.replace(b"close", b"keep-alive"))
+            closed.append(connection.recv(1))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=[listener], daemon=True).start()
+        with attnd.Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as other:
+            assert other.models() == [] and closed == []
+        eventually(lambda: closed == [b""])
+
+
+@test
+def the_address_comes_from_the_environment(client):
+    os.environ["ATTND_URL"] = client.url + "/"
+    try:
+        assert attnd.Client().url == client.url and attnd.Client("http://127.0.0.1:9").url == "http://127.0.0.1:9"
+        assert f"{client.url}/web/" in attnd.head_view(np.ones((2, 2))).html
+        assert asyncio.run(attnd.AsyncClient().model("demo"))["name"] == "demo"
+    finally:
+        del os.environ["ATTND_URL"]
+    assert attnd.Client().url == "http://127.0.0.1:8080"
+    for wrong in ("localhost:8080", "http://", "http://a:b"):
+        assert "is not an address" in str(raised(ValueError, lambda: attnd.Client(wrong)))
+
+
+@test
+def header_fields_and_keys_go_with_every_call(client):
+    heads = []
+    with scripted(OK, heads=heads) as (url, _):
+        attnd.Client(url, "secret", headers={"traceparent": "t"}).models()
+        assert b"X-API-Key: secret\r\n" in heads[0] and b"traceparent: t\r\n" in heads[0]
+
+
+@test
+def many_calls_of_asyncio_run_side_by_side(client):
+    async def main():
+        async with attnd.AsyncClient(client.url, connections=4) as other:
+            answers = await asyncio.gather(*(other.attention(EYE * n, options={"compute": "float64"}) for n in range(20)))
+            for n, answer in enumerate(answers):
+                np.testing.assert_allclose(answer["attention"][0, 0], softmax(n * n * EYE / np.sqrt(2)), atol=1e-12)
+            assert (await other.model_attention("demo", "it is"))["attention"].shape[0] == 4
+            try:
+                await other.attention({"query": EYE, "key": np.ones((2, 3))})
+            except attnd.AttndError as problem:
+                assert problem.pointer == "/inputs/key"
+            else:
+                raise AssertionError("it was not refused")
+    asyncio.run(main())
+    assert set(public(attnd.AsyncClient)) == set(public(attnd.Client)), "a call is missing"
+
+
+def public(kind):
+    return [name for name in vars(kind) if not name.startswith("_")]
+
+
+@test
+def a_cancelled_call_of_asyncio_closes_its_connection_and_frees_its_thread(client):
+    async def main(url, given):
+        async with attnd.AsyncClient(url, connections=1) as other:
+            for _ in range(2):
+                call = asyncio.create_task(other.models())
+                await asyncio.sleep(0.1)
+                call.cancel()
+                assert isinstance((await asyncio.gather(call, return_exceptions=True))[0], asyncio.CancelledError)
+            assert await other.models(timeout=20) == []
+            assert given == [LEFT, LEFT, OK]
+    with scripted(LEFT, LEFT, OK) as (url, given):
+        asyncio.run(main(url, given))
+
+
+@test
+def all_layers_are_listed_however_many(client):
+    names = [f"python-{n:03}" for n in range(101)]
+    for name in names:
+        client.put_layer(name, LAYER)
+    found = [layer["name"] for layer in client.layers()]
+    for name in names:
+        client.delete_layer(name)
+    assert set(names) <= set(found)
+
+
+def needs(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Skipped(f"no {name}") from None
+
+
+@test
+def labelled_arrays_of_xarray_have_the_words_and_the_numbers_of_the_model(client):
+    needs("xarray")
+    options = {"layers": [1, 3], "heads": [0, "2-3"], "keys": [{"from": 1, "to": 2}], "queries": [0, -1], "return": ["attention", "entropy", "hidden"]}
+    answer = client.model_attention("demo", ["it is", "the animal was tired"], options=options)
+    maps, whole = answer.to_xarray(), client.model_attention("demo", ["it is", "the animal was tired"])["attention"]
+    assert maps.dims == ("layer", "batch", "head", "query", "key") and maps.name == "attention"
+    for layer, head, query, key in ((1, 0, 0, 1), (3, 3, 5, 2), (3, 2, 5, 1)):
+        assert maps.sel(layer=layer, head=head, query=query, key=key, batch=1) == whole[layer, 1, head, query, key]
+    assert maps.query_word.values.tolist() == [["[CLS]", ""], ["[CLS]", "[SEP]"]]
+    assert maps.key_word.values.tolist() == [["it", "is"], ["the", "animal"]]
+    assert answer.to_xarray("entropy").dims == ("layer", "batch", "head", "query")
+    assert answer.to_xarray("hidden")["layer"].values.tolist() == [0, 2, 4]
+    plain = client.attention(np.ones((2, 1, 3, 2)), tokens={"query": ["a", "b", "c"]}, options={"queries": [-1]}).to_xarray()
+    assert plain["query"].values.tolist() == [2] and plain.query_word.values.tolist() == [["c"], ["c"]] and plain.shape == (2, 1, 1, 3)
+    assert client.attention(EYE).to_xarray()["key"].values.tolist() == [0, 1]
+    pooled = client.model_attention("demo", "it is", options={"pool": {"rows": 2, "cols": 2}}).to_xarray()
+    assert "query_word" not in pooled.coords and pooled.sizes["query"] == 2
+    for options, step in (({"top_k": 1}, "attention"), ({}, "output")):
+        assert "has no labels: choose one of scores" in str(raised(ValueError, lambda: client.attention(EYE, options=options).to_xarray(step)))
+
+
+@test
+def tables_of_pandas_have_a_row_for_each_number(client):
+    needs("pandas")
+    answer = client.model_attention("demo", ["it is", "the animal"], options={"layers": [2]})
+    frame = answer.to_pandas()
+    assert list(frame.columns) == ["layer", "batch", "head", "query", "key", "query_word", "key_word", "attention"]
+    assert len(frame) == answer["attention"].size and set(frame.layer) == {2}
+    row = frame[(frame.batch == 1) & (frame["head"] == 3) & (frame.query_word == "animal") & (frame.key_word == "the")]
+    assert row.attention.tolist() == [answer["attention"][0, 1, 3, 2, 1]]
+
+
+@test
+def a_head_is_plotted_by_matplotlib(client):
+    needs("matplotlib").use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415: it may be missing
+    answer = client.model_attention("demo", ["it is", "the animal was tired"], options={"layers": [1, 3], "heads": [0, 2]})
+    ax = answer.plot(layer=3, head=2)
+    assert np.array_equal(ax.images[0].get_array(), answer["attention"][1, 0, 1, :4, :4]), "the filling of a shorter item is left out"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["[CLS]", "it", "is", "[SEP]"]
+    assert ax.get_title() == "attention, layer 3, head 2"
+    own = pyplot.subplots()[1]
+    assert client.attention(EYE).plot(ax=own) is own and len(own.get_yticks()) == 2
+    assert "layers [1, 3] and the heads [0, 2]" in str(raised(ValueError, lambda: answer.plot(layer=3, head=1)))
+    pyplot.close("all")
+
+
+@test
+def stacks_of_an_encoder_and_a_decoder_have_words_of_their_own(client):
+    needs("pandas")
+    tokens = {"encoder": {"shown": [["a", "b"]]}, "decoder": {"shown": [["x"]]}}
+    facts = {"tokens": tokens, "layers": {"encoder": [0], "decoder": [1]}}
+    answer = attnd.Answer({"cross_attention": np.ones((1, 1, 1, 1, 2)), "encoder_attention": np.ones((1, 1, 1, 2, 2))}, facts, client.url)
+    frame = answer.to_pandas("cross_attention")
+    assert frame.query_word.tolist() == ["x", "x"] and frame.key_word.tolist() == ["a", "b"] and set(frame.layer) == {1}
+    assert set(answer.to_pandas("encoder_attention").layer) == {0}
+    assert "layers: [1]" in attnd.head_view(answer, "cross_attention").html
+
+
+@test
+def an_extra_that_is_missing_is_named(client):
+    for name, call in (("xarray", attnd.Answer.to_xarray), ("pandas", attnd.Answer.to_pandas), ("matplotlib", attnd.Answer.plot)):
+        kept = {module: sys.modules.pop(module) for module in list(sys.modules) if module.partition(".")[0] == name}
+        sys.modules[name] = None
+        try:
+            assert str(raised(ImportError, lambda: call(client.attention(EYE)))) == f"this needs {name}: pip install 'attnd[{name}]'"
+        finally:
+            del sys.modules[name]
+            sys.modules.update(kept)
+
+
+SAMPLE = """
+import asyncio
+import attnd
+import numpy as np
+
+async def main() -> None:
+    async with attnd.AsyncClient(headers={"traceparent": "t"}) as client:
+        answer: attnd.Answer = await client.attention(np.eye(2), masks={"causal": True}, options={"heads": [0, 2]}, timeout=5)
+        print(answer["attention"].shape, (await client.tokens("demo", "a", pair="b"))["ids"][0][0] + 1)
+
+with attnd.Client(timeout=2, retries=1) as client:
+    heads: int = client.model("demo")["heads"] + client.layer("a")["num_heads"]
+    scale: float = client.attention([[1.0]]).effective["scale"]
+    words: list[str] = client.model_attention("demo", "a")["classes"]["labels"]
+    client.attention([[1.0]]).plot(layer=0, head=1)
+asyncio.run(main())
+"""
+
+
+@test
+def types_hold_in_the_package_and_in_a_program_and_find_a_wrong_word(client):
+    mypy = shutil.which("mypy")
+    if not mypy:
+        raise Skipped("no mypy")
+    changes = (("causal", "casual"), ('["heads"]', '["haeds"]'), ("timeout=5", "timeuot=5"), ('["scale"]', '["mechanism"]'),
+               ("[0] + 1", '[0] + "a"'), ("client.tokens(", "client.tokens(1, "))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [pathlib.Path(folder, f"sample{number}.py") for number in range(len(changes) + 1)]
+        for file, (right, wrong) in zip(files, (("", ""), *changes)):
+            file.write_text(SAMPLE.replace(right, wrong, 1))
+        said = subprocess.run([mypy, "--strict", "--python-executable", sys.executable, "--cache-dir", folder, "attnd", *files],
+                              cwd=PACKAGE, capture_output=True, text=True, check=False).stdout
+    assert {line.partition(":")[0] for line in said.splitlines() if ": error: " in line} == set(map(str, files[1:])), said
 
 
 @test
@@ -314,7 +606,7 @@ def the_types_are_those_of_the_servers_document(client):
 
 @test
 def its_code_is_small(client):
-    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 460
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 860
 
 
 def main():

@@ -11,9 +11,18 @@ import urllib.request
 #: What the calls of clients/python take.
 TYPES = ("AttentionOptions", "LayerOptions", "ModelOptions", "Masks")
 
-HEADER = '''"""schema.py: the members of requests. Made from the server's /openapi.json: `make client-types`."""
+#: What they give, and where the document has the members of it. All of them may be absent.
+RESULTS = {
+    "KeptLayer": ("KeptLayer", "KeptLayers/properties/layers/items"),
+    "Model": ("Model",),
+    "ModelTokens": ("ModelTokens",),
+    "Effective": ("Effective", "ModelAnswer/properties/effective"),
+    "Diagnostics": ("Diagnostics", "ModelAnswer/properties/diagnostics"),
+}
 
-from typing import Any, Literal, Mapping, Protocol, Sequence, TypedDict, Union
+HEADER = '''"""schema.py: the members of requests and of results. Made from the server's /openapi.json: `make client-types`."""
+
+from typing import Any, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union
 
 
 class HasArray(Protocol):
@@ -28,36 +37,53 @@ Array = Union[HasArray, Sequence[Any]]
 #: Forms of JSON. The clients ask for arrays.
 FORMS = ("format", "view")
 
-PLAIN = {"boolean": "bool", "integer": "int", "number": "float", "string": "str", "array": "Array", "object": "Mapping[str, Any]"}
+PLAIN = {"boolean": "bool", "integer": "int", "number": "float", "string": "str", "array": "Array", "object": "Mapping[str, Any]",
+         "null": "None"}
 
 
-def hints_of(schema, schemas):
-    """The types that a schema allows, in its order."""
+def hints_of(schema, schemas, lists="Array"):
+    """The types that a schema allows, in its order. lists is what a list of a request is; None: as its items say."""
     if "$ref" in schema:
-        return hints_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+        return hints_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, lists)
     if "const" in schema:
-        return hints_of({"enum": [schema["const"]]}, schemas)
+        return hints_of({"enum": [schema["const"]]}, schemas, lists)
     if "enum" in schema:
         words = [repr(word) for word in schema["enum"] if isinstance(word, str)]
         others = {type(word).__name__: None for word in schema["enum"] if word is not None and not isinstance(word, str)}
         return ([f"Literal[{', '.join(words)}]"] if words else []) + list(others)
     branches = [branch for name in ("oneOf", "anyOf") for branch in schema.get(name, [])]
-    found = [hint for branch in branches for hint in hints_of(branch, schemas)]
+    found = [hint for branch in branches for hint in hints_of(branch, schemas, lists)]
     kinds = schema.get("type", [])
-    own = [PLAIN[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null"]
+    own = [PLAIN[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null" or lists is None]
+    if lists is None and kinds == "array":
+        own = [f"List[{union_of(hints_of(schema.get('items', {}), schemas, lists))}]"]
     return list(dict.fromkeys(found if branches else own))
+
+
+def union_of(hints):
+    return hints[0] if len(hints) == 1 else f"Union[{', '.join(hints)}]" if hints else "Any"
+
+
+def typed_dict(name, members):
+    return ["", f"{name} = TypedDict(", f'    "{name}",', "    {", *(f'        "{member}": {hint},' for member, hint in members.items()),
+            "    },", "    total=False,", ")"]
+
+
+def properties_at(pointer, schemas):
+    found = schemas
+    for name in pointer.split("/"):
+        found = found[name]
+    return found["properties"]
 
 
 def python_types(schemas):
     lines = [HEADER]
     for name in TYPES:
-        lines += ["", f"{name} = TypedDict(", f'    "{name}",', "    {"]
-        for member, its_schema in schemas[name]["properties"].items():
-            if member in FORMS:
-                continue
-            hints = hints_of(its_schema, schemas) or ["Any"]
-            lines.append(f'        "{member}": {hints[0] if len(hints) == 1 else "Union[" + ", ".join(hints) + "]"},')
-        lines += ["    },", "    total=False,", ")"]
+        members = {member: its for member, its in schemas[name]["properties"].items() if member not in FORMS}
+        lines += typed_dict(name, {member: union_of(hints_of(its, schemas)) for member, its in members.items()})
+    for name, places in RESULTS.items():
+        members = {member: its for place in places for member, its in properties_at(place, schemas).items()}
+        lines += typed_dict(name, {member: union_of(hints_of(its, schemas, None)) for member, its in members.items()})
     return "\n".join(lines) + "\n"
 
 

@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--attnd", required=True)
     program = parser.parse_args().attnd
     run("mk/install_packages.sh", "python3-numpy", "python3-pip", "python3-setuptools", "python3-wheel")
+    run("mk/install_packages.sh", "python3-xarray", "python3-pandas", "python3-matplotlib", "mypy")  # without them tests are skipped
     with tempfile.TemporaryDirectory() as folder, Server(program, environment={"ATTND_MODELS": models(folder)}) as server:
         statuses = [run(PYTHON, f"{HERE}/python.py", "--url", server.url)]
         if has_packages("client-js", "clients/js"):

@@ -1,6 +1,6 @@
-"""schema.py: the members of requests. Made from the server's /openapi.json: `make client-types`."""
+"""schema.py: the members of requests and of results. Made from the server's /openapi.json: `make client-types`."""
 
-from typing import Any, Literal, Mapping, Protocol, Sequence, TypedDict, Union
+from typing import Any, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union
 
 
 class HasArray(Protocol):
@@ -115,6 +115,141 @@ Masks = TypedDict(
         "sliding_window": int,
         "documents": Union[Array, Mapping[str, Any]],
         "blocks": Mapping[str, Any],
+    },
+    total=False,
+)
+
+KeptLayer = TypedDict(
+    "KeptLayer",
+    {
+        "name": str,
+        "digest": str,
+        "bytes": int,
+        "durable": bool,
+        "modified": str,
+        "d_model": int,
+        "d_key": int,
+        "d_value": int,
+        "d_out": int,
+        "num_heads": int,
+        "kv_num_heads": int,
+        "d_k": int,
+        "d_v": int,
+        "d_ff": int,
+        "parameters": int,
+        "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'int64', 'int32', 'uint8', 'bool'],
+        "compute": Literal['float32', 'float64'],
+        "tensors": List[Mapping[str, Any]],
+        "request": Mapping[str, Any],
+        "state": Literal['ready', 'broken', 'unloaded'],
+        "reason": str,
+    },
+    total=False,
+)
+
+Model = TypedDict(
+    "Model",
+    {
+        "name": str,
+        "state": Literal['loading', 'ready', 'broken'],
+        "reason": str,
+        "type": str,
+        "architecture": str,
+        "kind": Literal['encoder', 'decoder', 'encoder-decoder', 'image'],
+        "layers": int,
+        "decoder_layers": int,
+        "heads": int,
+        "decoder_heads": int,
+        "d_model": int,
+        "vocabulary": Union[int, None],
+        "longest": Union[int, None],
+        "image": int,
+        "parameters": int,
+        "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'int64', 'int32', 'uint8', 'bool'],
+        "bytes": int,
+        "tokenizer": bool,
+        "tokenizer_reason": str,
+        "returns": List[str],
+        "labels": List[str],
+        "ignored": List[str],
+    },
+    total=False,
+)
+
+ModelTokens = TypedDict(
+    "ModelTokens",
+    {
+        "ids": List[List[int]],
+        "tokens": List[List[Union[str, None]]],
+        "shown": List[List[Union[str, None]]],
+        "lengths": List[int],
+        "offsets": List[List[List[int]]],
+        "special": List[List[bool]],
+        "type_ids": List[List[int]],
+        "segments": List[List[Union[int, None]]],
+        "text": List[str],
+        "diagnostics": Mapping[str, Any],
+    },
+    total=False,
+)
+
+Effective = TypedDict(
+    "Effective",
+    {
+        "mechanism": Union[Literal['softmax'], Mapping[str, Any]],
+        "scale": float,
+        "num_heads": int,
+        "kv_num_heads": int,
+        "d_k": int,
+        "d_v": int,
+        "batch": int,
+        "q_len": int,
+        "kv_len": int,
+        "compute": Literal['float32', 'float64', 'bfloat16'],
+        "kernel": str,
+        "qk_norm": Mapping[str, Any],
+        "rope": Mapping[str, Any],
+        "past_len": int,
+        "causal_offset": Union[int, List[int]],
+        "window": List[Union[int, None]],
+        "alibi": List[float],
+        "relative_bias": Mapping[str, Any],
+        "softcap": float,
+        "layout": Literal['in_out', 'out_in'],
+        "residual": bool,
+        "norm": Mapping[str, Any],
+        "feed_forward": Mapping[str, Any],
+        "dropout": Mapping[str, Any],
+        "heads": List[int],
+        "queries": List[int],
+        "keys": List[int],
+        "pool": Mapping[str, Any],
+        "top_k": int,
+        "dtype": str,
+        "profile": Literal['torch_sdpa', 'torch_mha', 'onnx', 'jax', 'keras', 'flash', 'hf'],
+        "profile_defaults": Mapping[str, Any],
+        "model": str,
+        "model_type": str,
+        "layers": int,
+    },
+    total=False,
+)
+
+Diagnostics = TypedDict(
+    "Diagnostics",
+    {
+        "rows_without_keys": List[List[int]],
+        "rows_without_keys_count": int,
+        "max_abs_score": float,
+        "entropy_per_head": List[Union[float, Literal['NaN', 'Infinity', '-Infinity']]],
+        "first_key_share_per_head": List[Union[float, Literal['NaN', 'Infinity', '-Infinity']]],
+        "rows_on_one_key_count": int,
+        "rows_underflowing_count": int,
+        "rows_not_finite_count": int,
+        "softcap": Mapping[str, Any],
+        "bias_as_mask": Mapping[str, Any],
+        "not_finite": Mapping[str, Any],
+        "hints": List[Mapping[str, Any]],
     },
     total=False,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
@@ -17,7 +18,7 @@ WORDS = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "
 CODES = {**{word: code for code, word in WORDS.items()}, "bfloat16": "BF16"}
 
 
-def sendable(array: np.ndarray) -> np.ndarray:
+def sendable(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself where the server reads its type and order, else a copy: other integers as int64."""
     if array.dtype.newbyteorder("<") not in NAMES:
         if array.dtype.kind not in "iu":
@@ -26,7 +27,7 @@ def sendable(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
-def array_of(value: Any) -> np.ndarray | None:
+def array_of(value: Any) -> NDArray[Any] | None:
     """An array of NumPy, torch, jax, pandas, xarray or any other that NumPy can read; None for all else."""
     return np.asarray(value) if hasattr(value, "__array__") else None
 
@@ -57,7 +58,7 @@ def _text(request: Any, default: Callable[[Any], Any]) -> str:
         return json.dumps(_spelt(request), default=lambda value: _spelt(default(value)))
 
 
-def _is_list(array: np.ndarray, path: str = "") -> bool:
+def _is_list(array: NDArray[Any], path: str = "") -> bool:
     """Numbers, words, and selections: integers among the options, and in one dimension among the masks (window)."""
     is_index = array.dtype.kind in "iu" and path.startswith(("options.", "masks."))
     return array.ndim == 0 or array.dtype.kind in "USO" or (is_index and (array.ndim == 1 or path.startswith("options.")))
@@ -81,7 +82,7 @@ def packed(request: dict[str, Any]) -> list[Any]:
         header[path] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
         if array.nbytes:
-            buffers.append(memoryview(array.reshape(-1).view(np.uint8)))
+            buffers.append(array.reshape(-1).view(np.uint8).data)
         return None
 
     header["__metadata__"] = {"request": _text(rest(request, ""), plain)}
@@ -96,7 +97,7 @@ def written(request: Any) -> bytes:
         if array is None or _is_list(array) or array.dtype.kind in "iu":
             return plain(value)
         array = sendable(array)
-        return {"shape": array.shape, "dtype": WORDS[NAMES[array.dtype]], "base64": base64.b64encode(array).decode()}
+        return {"shape": array.shape, "dtype": WORDS[NAMES[array.dtype]], "base64": base64.b64encode(array.data).decode()}
     return _text(request, tensor).encode()
 
 
@@ -109,7 +110,7 @@ def read_json(text: bytes) -> Any:
     return json.loads(text, object_hook=tensor)
 
 
-def _array(data: Any, code: str, shape: Any) -> np.ndarray:
+def _array(data: Any, code: str, shape: Any) -> NDArray[Any]:
     array = np.frombuffer(data, DTYPES[code]).reshape(shape)  # NumPy has no bfloat16: the upper half of a float32
     return (array.astype("<u4") << 16).view("<f4") if code == "BF16" else array
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from attnd import __version__
+from attnd.transport import address
 
 SCRIPT = """
 const here = document.getElementById(%(id)s), name = here.querySelector("p");
@@ -48,14 +50,14 @@ def head_view(answer: Any, step: str = "attention", *, batch: int = 0, layer: in
     if not is_array:  # (layers, batch, heads, q, k) of models, (batch, heads, q, k) of layers
         maps = maps[:, batch] if maps.ndim == 5 else maps[None, batch]
     maps = maps.reshape((1,) * (4 - maps.ndim) + maps.shape)
-    layers = list(range(len(maps))) if is_array else answer.facts.get("layers") or [0]
-    server = url or ("http://127.0.0.1:8080" if is_array else answer.client.url)
+    layers = list(range(len(maps))) if is_array else answer.layers(step)
+    server = url or (address() if is_array else answer.url)
     name = f"attnd-{uuid.uuid4().hex}"
     script = SCRIPT % {
         "id": _script(name),
-        "data": _script(base64.b64encode(np.ascontiguousarray(maps)).decode()),
+        "data": _script(base64.b64encode(np.ascontiguousarray(maps).data).decode()),
         "shape": _script(maps.shape),
-        "tokens": _script(None if is_array else _tokens(answer.tokens, step, batch)),
+        "tokens": _script(None if is_array else _tokens(answer.rows(step), batch)),
         "layers": _script(layers),
         "open": _script({"layer": layers[0] if layer is None else layer, "head": head}),
         "module": _script(f"{server}/web/{__version__.rpartition('.')[0]}/attention.js"),
@@ -70,15 +72,7 @@ def _script(value: Any) -> str:
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def _tokens(tokens: Any, step: str, batch: int) -> Any:
-    """{"query", "key"} of one item, whatever kind of model the answer is of."""
-    if not tokens:
-        return None
-    sides = {"query": "decoder" if step.startswith(("decoder", "cross")) else "encoder",
-             "key": "decoder" if step.startswith("decoder") else "encoder"}
-    found = {}
-    for side, owner in sides.items():
-        part = tokens.get(owner, tokens)
-        rows = part.get("shown") or part.get(side) or part.get("query")
-        found[side] = rows[batch] if rows and isinstance(rows[0], list) else rows
-    return found
+def _tokens(rows: Mapping[str, Sequence[Any]], batch: int) -> Any:
+    """{"query", "key"} of one item."""
+    found = {side: its[batch if len(its) > 1 else 0] for side, its in rows.items() if its}
+    return found if len(found) == 2 else None

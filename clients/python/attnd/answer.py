@@ -1,0 +1,195 @@
+"""answer.py: what a server answers: arrays by name, facts beside them, and maps with labels for other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnd.schema import Diagnostics, Effective
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import xarray
+
+
+class Words(TypedDict, total=False):
+    """The most probable words, the most probable first: `predictions` and `logit_lens`. Spellings are nested as the ids."""
+
+    ids: NDArray[np.int64]
+    tokens: list[Any]
+    shown: list[Any]
+    probabilities: NDArray[Any]
+
+
+class Classes(TypedDict, total=False):
+    """Of a head of classes, or of one for questions: start, end and the best answer of each item."""
+
+    labels: list[str]
+    logits: NDArray[Any]
+    probabilities: NDArray[Any]
+    start: NDArray[Any]
+    end: NDArray[Any]
+    answer: list[Optional[dict[str, Any]]]
+
+
+MAP = ("batch", "head", "query", "key")
+#: What can have labels. Models put layers in front.
+AXES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask"), MAP),
+    **dict.fromkeys(("lse", "entropy"), MAP[:3]),
+    **dict.fromkeys(("attention_mean", "rollout"), ("batch", "query", "key")),
+    "hidden": ("batch", "query", "feature"),
+}
+SELECTIONS = {"head": "heads", "query": "queries", "key": "keys"}
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A step with what its axes stand for: numbers for each axis; words of queries and keys as (batch, axis), "" behind an item's end."""
+
+    step: str
+    values: NDArray[Any]
+    numbers: dict[str, list[int]]
+    words: dict[str, NDArray[Any]]
+
+
+class Answer:
+    """Outputs by name (answer["attention"]), gradients, and what the server says beside: tokens, effective, diagnostics, …"""
+
+    def __init__(self, outputs: dict[str, Any], facts: dict[str, Any], url: str = "", options: Any = None):
+        self.outputs, self.url = outputs, url
+        self.facts = {name: fact for name, fact in facts.items() if name != "shapes"}
+        self.effective: Effective = facts.get("effective", {})
+        self.diagnostics: Diagnostics = facts.get("diagnostics", {})
+        #: {"query", "key"} of a layer, {"ids", "text", "shown", "offsets"} of a model, {"encoder", "decoder"} of two stacks.
+        self.tokens: Optional[dict[str, Any]] = facts.get("tokens")
+        #: At the place of what they belong to: gradients["inputs"]["query"].
+        self.gradients: dict[str, Any] = facts.get("gradients", {})
+        self._selected: Mapping[str, Any] = {**(options or {}), **self.effective}
+
+    @overload
+    def __getitem__(self, name: Literal["predictions", "logit_lens"]) -> Words: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal["classes"]) -> Classes: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: str) -> NDArray[Any]: ...
+
+    def __getitem__(self, name: str) -> Any:
+        return self.outputs[name]
+
+    def __repr__(self) -> str:
+        shapes = (f"{name} {getattr(value, 'shape', '…')}" for name, value in (self.outputs or self.gradients).items())
+        return f"Answer({', '.join(shapes)})"
+
+    def layers(self, step: str = "attention") -> list[int]:
+        """The numbers that the layers of a step have in the model; [0] of a single layer."""
+        found = self.facts.get("layers") or [0]
+        return list(found["encoder" if step.startswith("encoder_") else "decoder"] if isinstance(found, dict) else found)
+
+    def rows(self, step: str = "attention") -> dict[str, list[list[Any]]]:
+        """The words of "query" and "key", a row for each item of the batch, or one row for all; no rows without words."""
+        owners = {"query": "decoder" if step.startswith(("decoder_", "cross_")) else "encoder",
+                  "key": "decoder" if step.startswith("decoder_") else "encoder"}
+        tokens, found = self.tokens or {}, {}
+        for side, owner in owners.items():
+            part = tokens.get(owner, tokens)
+            rows = part.get("shown") or part.get(side) or part.get("query") or []
+            found[side] = rows if not rows or isinstance(rows[0], list) else [rows]
+        return found
+
+    def _labelled(self, step: str) -> Labelled:
+        values, dims = self.outputs[step], _dims_of(step)
+        if not isinstance(values, np.ndarray) or not dims:
+            raise ValueError(f"{step} has no labels: choose one of {', '.join(AXES)}, without options.top_k")
+        dims = ("layer", *dims) if values.ndim > len(dims) else dims
+        numbers, words = {dim: list(range(size)) for dim, size in zip(dims, values.shape)}, {}
+        if "layer" in dims:  # before the hidden states of layers come the embeddings, as number 0
+            numbers["layer"] = [0, *(at + 1 for at in self.layers(step))] if "feature" in dims else self.layers(step)
+        rows = self.rows(step)
+        for dim, option in SELECTIONS.items():
+            its_rows, size = rows.get(dim, []), len(numbers.get(dim, []))
+            count = max(map(len, its_rows), default=0)
+            places = [one for one in (_places(self._selected.get(option), count), list(range(count))) if size and len(one) == size]
+            if places:  # none: such as with options.pool
+                numbers[dim] = places[0]
+            if places and its_rows:
+                every = its_rows * (len(numbers["batch"]) if len(its_rows) == 1 else 1)
+                words[dim] = np.array([[row[at] if at < len(row) else "" for at in places[0]] for row in every], object)
+        return Labelled(step, values, numbers, words)
+
+    def to_xarray(self, step: str = "attention") -> xarray.DataArray:
+        """With dimensions such as layer, batch, head, query and key, and words as the coordinates query_word and key_word."""
+        with _extra("xarray"):
+            import xarray
+        it = self._labelled(step)
+        words = {f"{side}_word": (("batch", side), its_words) for side, its_words in it.words.items()}
+        return xarray.DataArray(it.values, dims=list(it.numbers), coords={**it.numbers, **words}, name=step)
+
+    def to_pandas(self, step: str = "attention") -> pandas.DataFrame:
+        """A row for each number, which is the last column: layer, batch, head, query, key, query_word, key_word, attention."""
+        with _extra("pandas"):
+            import pandas
+        it = self._labelled(step)
+        frame = pandas.MultiIndex.from_product(it.numbers.values(), names=list(it.numbers)).to_frame(index=False)
+        for side, words in it.words.items():
+            shape = [len(its) if dim in ("batch", side) else 1 for dim, its in it.numbers.items()]
+            frame[f"{side}_word"] = np.broadcast_to(words.reshape(shape), it.values.shape).ravel()
+        frame[step] = it.values.ravel()
+        return frame
+
+    def plot(self, layer: int | None = None, head: int = 0, *, step: str = "attention", batch: int = 0,
+             ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """Draws one head by matplotlib, on ax where it is given. layer and head are the numbers that they have in the model."""
+        with _extra("matplotlib"):
+            from matplotlib import pyplot
+        it = self._labelled(step)
+        if list(it.numbers)[-4:] != ["batch", "head", "query", "key"]:
+            raise ValueError(f"{step} is no map of queries and keys")
+        layers = it.numbers.get("layer", [0])
+        layer = layers[0] if layer is None else layer
+        if layer not in layers or head not in it.numbers["head"]:
+            raise ValueError(f"the answer has the layers {layers} and the heads {it.numbers['head']}")
+        place = (batch, it.numbers["head"].index(head))
+        shown = it.values[(layers.index(layer), *place) if "layer" in it.numbers else place]
+        words = {side: [word for word in its[batch] if word != ""] for side, its in it.words.items()}
+        shown = shown[:len(words.get("query", shown)), :len(words.get("key", shown[0]))]
+        ax = pyplot.subplots()[1] if ax is None else ax
+        ax.imshow(shown, cmap="viridis")
+        ax.set_xticks(range(shown.shape[1]), words.get("key", it.numbers["key"]), rotation=90)
+        ax.set_yticks(range(shown.shape[0]), words.get("query", it.numbers["query"]))
+        ax.set(title=f"{step}, layer {layer}, head {head}", xlabel="key", ylabel="query")
+        return ax
+
+
+@contextmanager
+def _extra(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"this needs {name}: pip install 'attnd[{name}]'") from error
+
+
+def _dims_of(step: str) -> tuple[str, ...]:
+    part, _, own = step.partition("_")
+    return AXES.get(own if part in ("encoder", "decoder", "cross") else step, ())
+
+
+def _places(selection: Any, count: int) -> list[int]:
+    """The numbers that a selection of the interface names; all where there is none. Negative ones need a count."""
+    if selection is None:
+        return list(range(count))
+    items = [selection] if isinstance(selection, (str, Mapping)) else np.asarray(selection, object).tolist()
+    found: list[int] = []
+    for item in items:
+        ends = item.split("-") if isinstance(item, str) else (item["from"], item["to"]) if isinstance(item, Mapping) else item
+        first, last = (int(end) + (count if int(end) < 0 else 0) for end in (ends if isinstance(ends, Sequence) else (ends, ends)))
+        found += range(first, last + 1)
+    return found
