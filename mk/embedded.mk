@@ -43,9 +43,10 @@ sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -nam
 $(PAGE)/page.html.gz: $(call sources_of_page,web)
 	$(Q)mk/bundle_page.sh server/web $(PAGE)
 
-$(PAGE)/files.inc: $(wildcard server/web/*/*.json) $(PAGE)/page.html.gz server/web/modules/attention.d.ts mk/pack_files.sh mk/bundle_library.sh
+$(PAGE)/files.inc: $(wildcard server/web/*/*.json) $(PAGE)/page.html.gz server/web/modules/attention.d.ts clients/js/index.js clients/js/index.d.ts \
+    mk/pack_files.sh mk/bundle_library.sh
 	$(Q)mkdir -p $(@D)
-	$(Q)mk/pack_files.sh server/web $(PAGE)
+	$(Q)mk/pack_files.sh server/web clients/js $(PAGE)
 
 $(DOCS)/page.html.gz: $(call sources_of_page,docs)
 	$(Q)mk/bundle_page.sh server/docs $(DOCS)

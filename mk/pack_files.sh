@@ -1,12 +1,12 @@
 #!/bin/sh
-# pack_files.sh SOURCE TARGET: the files that are fetched from /web/, compressed: SOURCE/FOLDER/NAME.json, and
-# TARGET/parts/NAME.json of bundle_page.sh, compact; and the module for pages of others, of bundle_library.sh.
+# pack_files.sh SOURCE CLIENT TARGET: the files that are fetched from /web/, compressed: SOURCE/FOLDER/NAME.json, and
+# TARGET/parts/NAME.json of bundle_page.sh, compact; and the modules for pages of others, of bundle_library.sh.
 #
 #   files/FOLDER/NAME, files/FOLDER/NAME.gz    the file
 #   the same with .tag behind                  their entity tags, in quotes
 #   files.inc                                  a line X(FOLDER_NAME, "FOLDER", "NAME", MEDIA) for each
 set -eu
-source=$1 target=$2
+source=$1 client=$2 target=$3
 
 tag_of() {
     printf '"%s"' "$(sha256sum "$1" | cut -c 1-32)"
@@ -21,10 +21,12 @@ pack() {
     printf 'X(%s, "%s", "%s", %s)\n' "$(printf '%s' "$1" | tr /. __)" "${1%/*}" "${1#*/}" "$2"
 }
 
-"${0%/*}/bundle_library.sh" "$source" "$target/files/modules"
+"${0%/*}/bundle_library.sh" "$source" "$client" "$target/files/modules"
 {
-    pack modules/attention.js MEDIA_SCRIPT
-    pack modules/attention.d.ts MEDIA_TYPESCRIPT
+    for module in attention client; do
+        pack "modules/$module.js" MEDIA_SCRIPT
+        pack "modules/$module.d.ts" MEDIA_TYPESCRIPT
+    done
     for path in "$source"/*/*.json "$target"/parts/*.json; do
         name=${path%/*}
         name=${name##*/}/${path##*/}

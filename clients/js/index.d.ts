@@ -1,7 +1,7 @@
 /** attnd: attention as a service. README.md shows how to use it. */
-import type { schemas } from "./schema.js";
+import type { components } from "./schema.js";
 
-export type { schemas };
+export type schemas = components["schemas"];
 
 export type NumberArray = Float64Array | Float32Array | BigInt64Array | Int32Array | Uint16Array | Uint8Array;
 
@@ -160,7 +160,11 @@ export interface Client {
   };
 }
 
-/** Throws AttndError when the server refuses, a TypeError with its address when it cannot be reached, and what fetch throws when the signal aborts. */
+/**
+ * url: default that of ATTND_URL in Node.js, else of the server that this module comes from, else http://127.0.0.1:8080.
+ * Throws AttndError when the server refuses, a TypeError with its address when it cannot be reached or breaks off, and
+ * what fetch throws when the signal aborts.
+ */
 export function attnd(url?: string, settings?: Settings): Client;
 
 /** A refusal; message is a sentence. */

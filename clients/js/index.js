@@ -70,6 +70,15 @@ function namesOf({ data, shape }) {
   return names;
 }
 
+/** @param {any[]} list @param {string} path */
+function checkList(list, path) {
+  const tensor = list.find(isTensor);
+  if (tensor)
+    throw new TypeError(
+      `/${path.replaceAll(".", "/")} is a list of tensors: send one, { shape: [${[list.length, ...tensor.shape].join(", ")}], data }, with their numbers one behind the other`,
+    );
+}
+
 /**
  * The request as bytes: a header, then the arrays themselves, to which a Blob refers.
  * @param {any} request
@@ -82,6 +91,7 @@ function packed(request) {
   let end = 0;
   /** @param {any} value @param {string} path @returns {any} what is left of it for JSON */
   const rest = (value, path) => {
+    if (Array.isArray(value)) checkList(value, path);
     if (value === null || typeof value !== "object" || Array.isArray(value) || ArrayBuffer.isView(value)) return value;
     if (isTensor(value)) {
       header[path] = { dtype: namesOf(value)[0], shape: value.shape, data_offsets: [end, (end += value.data.byteLength)] };
@@ -195,13 +205,20 @@ async function streamed(stream, tell) {
   return answerOf(header, outputs);
 }
 
-/** @param {string} address @param {any} error what fetch threw */
+/** @param {string} address @param {any} error what fetch threw, or the reading of an answer */
 const unreached = (address, error) =>
-  new TypeError(`${address} cannot be reached: ${error.cause?.message || error.message}`, { cause: error });
+  new TypeError(`${address} cannot be reached: ${error.cause?.message || error.cause?.code || error.message}`, { cause: error });
+
+/** The server of ATTND_URL, in Node.js; else that which this module comes from; else the usual one. */
+const defaultAddress = () =>
+  /** @type {any} */ (globalThis).process?.env?.ATTND_URL ||
+  /^(https?:.*)\/web\/[^/]+\/client\.js$/.exec(import.meta.url)?.[1] ||
+  "http://127.0.0.1:8080";
 
 /** @type {typeof import("./index.js").attnd} */
-export function attnd(url = "http://127.0.0.1:8080", { key, fetch: send = globalThis.fetch.bind(globalThis), headers = {} } = {}) {
-  const base = url.replace(/\/+$/, "");
+export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis), headers = {} } = {}) {
+  const base = String(url ?? defaultAddress()).replace(/\/+$/, "");
+  if (!/^(https?:\/\/[^/]|\/[^/]|$)/.test(base)) throw new TypeError(`${url} is not an address such as http://127.0.0.1:8080`);
 
   /**
    * @param {string} method @param {string} path @param {any} [content] type and body
@@ -222,12 +239,20 @@ export function attnd(url = "http://127.0.0.1:8080", { key, fetch: send = global
     }).catch((error) => {
       throw signal?.aborted ? error : unreached(base, error);
     });
-    const isTensors = response.headers.get("Content-Type") === SAFETENSORS;
-    if (response.ok && isTensors && onTensor && response.body) return streamed(response.body, onTensor);
-    if (response.ok && isTensors) return unpacked(await response.arrayBuffer());
-    const text = await response.text();
-    if (response.ok) return text === "" ? undefined : readJson(text);
-    throw refusalOf(response, text);
+    const media = response.headers.get("Content-Type"),
+      isTensors = response.ok && media === SAFETENSORS,
+      stream = onTensor && isTensors ? response.body : null;
+    /** @type {any} */
+    const got = await (stream && onTensor ? streamed(stream, onTensor) : isTensors ? response.arrayBuffer() : response.text()).catch((error) => {
+      throw signal?.aborted ? error : new TypeError(`${base} broke off its answer: ${error.cause?.message || error.message}`, { cause: error });
+    });
+    if (isTensors) return stream ? got : unpacked(got);
+    if (!response.ok) throw refusalOf(response, got);
+    try {
+      return got === "" ? undefined : readJson(got);
+    } catch (error) {
+      throw new TypeError(`${base} is no server of attnd: it answers ${media ?? "without a type"}`, { cause: error });
+    }
   }
 
   const named = (/** @type {string} */ folder, /** @type {string} */ name) => `/v1/${folder}/${encodeURIComponent(name)}`;

@@ -20,4 +20,4 @@ const schemas = withoutBareBranches(components.schemas);
 const document = { openapi, info: { ...info, version: "" }, paths: {}, components: { schemas } },
   text = astToString(await openapiTS(document, { defaultNonNullable: false }));
 const note = "/** Made by types.mjs from the server's /openapi.json: `make client-types`. */\n";
-writeFileSync(process.argv[3] ?? new URL("schema.d.ts", import.meta.url), `${note}${text}\nexport type schemas = components["schemas"];\n`);
+writeFileSync(process.argv[3] ?? new URL("schema.d.ts", import.meta.url), note + text);

@@ -65,7 +65,7 @@ static const struct reply_field openapi_gzip_fields[] = FILE_FIELDS("no-cache", 
 #include "files.inc"
 #undef X
 
-/* The folder of the module for pages of others, whose address has the version in its place. */
+/* The folder of the modules for pages of others, whose address has the version in its place. */
 static const char modules_folder[] = "modules";
 
 /* A file in one coding. */
@@ -121,10 +121,11 @@ static bool is_series(struct text_span folder)
     return folder.length == (size_t)(end - ATTN_VERSION) && memcmp(folder.at, ATTN_VERSION, folder.length) == 0;
 }
 
-static void refuse_file(struct request *request, struct text_span folder, struct text_span name)
+/* The module of another version may have the name of one of this version, whose address the answer says. */
+static void refuse_file(struct request *request, struct text_span folder, struct text_span name, bool is_name_of_module)
 {
     const struct text_span wanted = {folder.at, (size_t)(name.at + name.length - folder.at)};
-    if (text_equal(name, "attention.js") || text_equal(name, "attention.d.ts"))
+    if (is_name_of_module)
         refuse(request, PROBLEM_NOT_FOUND, "the module of this server is /web/" ATTN_VERSION "/%.*s", (int)name.length,
                name.at);
     else
@@ -150,13 +151,15 @@ void pages_answer_file(struct request *request)
 #undef X
     const struct text_span folder = request->names[0], name = request->names[1];
     const bool is_release = text_equal(folder, ATTN_VERSION), is_module = is_release || is_series(folder);
+    bool is_name_of_module = false;
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
         const bool is_of_modules = strcmp(files[i].folder, modules_folder) == 0;
+        is_name_of_module |= is_of_modules && text_equal(name, files[i].name);
         if (is_of_modules != is_module || !text_equal(name, files[i].name) ||
             (!is_module && !text_equal(folder, files[i].folder)))
             continue;
         answer_file(request, files[i].media, &files[i].forms[is_release][0], &files[i].forms[is_release][1]);
         return;
     }
-    refuse_file(request, folder, name);
+    refuse_file(request, folder, name, is_name_of_module);
 }

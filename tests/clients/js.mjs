@@ -35,6 +35,9 @@ const LAYER = {
     weights: Object.fromEntries(["query", "key", "value"].map((name) => [name, { weight: tensor([2, 2], [1, 0, 0, 1]) }])),
 };
 
+/** A body that ends by an error. */
+const cut = () => new ReadableStream({ start: (controller) => controller.error(new Error("cut")) });
+
 function run(program, ...options) {
     const { stdout, stderr, status } = spawnSync(program, options, { encoding: "utf8", cwd: CLIENT });
     assert.equal(status, 0, stdout + stderr);
@@ -130,6 +133,39 @@ const cases = {
     },
     async "a server that is away is named"() {
         await assert.rejects(attnd("http://127.0.0.1:9").models.list(), { name: "TypeError", message: /^http:\/\/127\.0\.0\.1:9 cannot be reached: ./ });
+        for (const [body, words] of [["<html>", /^http:\/\/a is no server of attnd: it answers text\/html/], [cut(), /^http:\/\/a broke off its answer: cut/]]) {
+            const other = attnd("http://a", { fetch: async () => new Response(body, { headers: { "Content-Type": "text/html" } }) });
+            await assert.rejects(other.models.list(), { name: "TypeError", message: words });
+        }
+    },
+    async "the address comes from the environment, and a wrong one is named"() {
+        process.env.ATTND_URL = url + "/";
+        assert.ok((await attnd().models.list()).models.length > 0);
+        delete process.env.ATTND_URL;
+        let asked;
+        await attnd(undefined, { fetch: async (address) => ((asked = address), new Response("{}")) }).models.list();
+        assert.equal(asked, "http://127.0.0.1:8080/v1/models");
+        for (const wrong of ["localhost:8080", "http://", 5]) assert.throws(() => attnd(wrong), { message: `${wrong} is not an address such as http://127.0.0.1:8080` });
+    },
+    async "a list of tensors is refused in words, by the place where it stands"() {
+        const words = /^\/inputs\/query is a list of tensors: send one, { shape: \[3, 2, 2\], data }/;
+        assert.throws(() => client.attention({ inputs: { query: [QUERY, QUERY, QUERY] } }), { name: "TypeError", message: words });
+    },
+    async "the server serves it, as the module client.js with its types"() {
+        const version = readFileSync(join(ROOT, "VERSION"), "utf8").trim(),
+            series = version.replace(/\.\d+$/, "");
+        for (const folder of [version, series]) {
+            const types = await fetch(`${url}/web/${folder}/client.d.ts`);
+            assert.equal(await types.text(), readFileSync(join(CLIENT, "index.d.ts"), "utf8"));
+            assert.match(types.headers.get("Content-Type"), /^application\/typescript/);
+            const script = await fetch(`${url}/web/${folder}/client.js`);
+            assert.match(script.headers.get("Content-Type"), /^text\/javascript/);
+            assert.match(script.headers.get("Cache-Control"), folder === version ? /immutable/ : /no-cache/);
+            const served = await import(`data:text/javascript,${encodeURIComponent(await script.text())}`);
+            assert.deepEqual((await served.attnd(url).attention({ inputs: { query: QUERY } })).outputs, (await client.attention({ inputs: { query: QUERY } })).outputs);
+        }
+        const { error } = await (await fetch(`${url}/web/0.1/client.js`)).json();
+        assert.equal(error, `the module of this server is /web/${version}/client.js`);
     },
     async "all arrays of an answer are views on one buffer"() {
         const { outputs } = await client.attention({ inputs: { query: QUERY }, options: { return: ["output", "attention", "scores"] } });
@@ -307,12 +343,14 @@ const cases = {
             files.map(({ path }) => path).sort(),
             ["LICENSE", "README.md", "index.d.ts", "index.js", "package.json", "schema.d.ts"],
         );
+        const { keywords, sideEffects, description, engines, types } = JSON.parse(readFileSync(join(CLIENT, "package.json"), "utf8"));
+        assert.ok(keywords.length > 0 && sideEffects === false && description && engines.node && types);
         const read = (path) => readFileSync(join(ROOT, path), "utf8");
         assert.equal(read("clients/js/LICENSE"), read("LICENSE"));
         assert.doesNotMatch(read("clients/js/README.md"), /\]\(\.\./, "a link leaves the package");
         const lines = readdirSync(CLIENT).filter((name) => /^(index|types)\./.test(name))
             .map((name) => readFileSync(join(CLIENT, name), "utf8").split("\n").length);
-        assert.ok(lines.reduce((sum, one) => sum + one) <= 480, `${lines}`);
+        assert.ok(lines.reduce((sum, one) => sum + one) <= 510, `${lines}`);
     },
 };
 

@@ -34,14 +34,10 @@ const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main>
 </script>`;
 
 const README_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../README.md", import.meta.url), "utf8"))[1];
-const CLIENT = readFileSync(new URL("../../clients/js/index.js", import.meta.url));
+const SERIES = readFileSync(new URL("../../VERSION", import.meta.url), "utf8").trim().replace(/\.\d+$/, "");
 
 async function onPage(browser, content, path, work) {
-    const site = createServer(({ url: asked }, response) =>
-        asked === "/client.js"
-            ? response.writeHead(200, { "Content-Type": "text/javascript" }).end(CLIENT)
-            : response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(content),
-    );
+    const site = createServer((_, response) => response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(content));
     await new Promise((resolve) => site.listen(0, "127.0.0.1", resolve));
     const page = await browser.newPage(),
         wrong = [];
@@ -86,11 +82,11 @@ const cases = {
             assert.deepEqual(counts, [String(layers), String(heads)]);
             for (const size of [head.width / keys, head.height / keys]) assert.ok(size >= 6, `a cell has ${size} pixels`);
         }),
-    "the JavaScript client computes, streams, and reads a refusal": (browser) =>
+    "the JavaScript client that the server serves computes at that server, streams, and reads a refusal": (browser) =>
         onPage(browser, "<!doctype html><title>A page</title>", "", async (page) => {
-            const found = await page.evaluate(async (server) => {
-                const { attnd, AttndError } = await import("/client.js");
-                const client = attnd(server),
+            const found = await page.evaluate(async (address) => {
+                const { attnd, AttndError } = await import(address);
+                const client = attnd(),
                     query = { shape: [2, 2], data: Float32Array.of(1, 0, 0, 1) },
                     told = [];
                 const { outputs } = await client.attention({ inputs: { query } }, { onTensor: (name) => told.push(name) });
@@ -98,7 +94,7 @@ const cases = {
                     .catch((error) => error);
                 return { sum: outputs.attention.data[0] + outputs.attention.data[1], told, pointer: problem.pointer,
                     isRefusal: problem instanceof AttndError };
-            }, url);
+            }, `${url}/web/${SERIES}/client.js`);
             assert.ok(Math.abs(found.sum - 1) < 1e-6);
             assert.deepEqual(found.told.sort(), ["attention", "output"]);
             assert.deepEqual([found.pointer, found.isRefusal], ["/inputs/key", true]);
