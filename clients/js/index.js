@@ -22,19 +22,15 @@ const VIEWS = {
   BOOL: Uint8Array,
 };
 
-/** What a typed array is called in safetensors, and in JSON. @type {Record<string, [string, string]>} */
+/** What a typed array is called. @type {Record<string, string>} */
 const NAMES = {
-  Float64Array: ["F64", "float64"],
-  Float32Array: ["F32", "float32"],
-  Float16Array: ["F16", "float16"],
-  BigInt64Array: ["I64", "int64"],
-  Int32Array: ["I32", "int32"],
-  Uint8Array: ["U8", "uint8"],
+  Float64Array: "F64",
+  Float32Array: "F32",
+  Float16Array: "F16",
+  BigInt64Array: "I64",
+  Int32Array: "I32",
+  Uint8Array: "U8",
 };
-
-/** @type {Record<string, any>} */
-const ARRAYS = Object.fromEntries(Object.entries(NAMES).map(([array, [view, name]]) => [name, VIEWS[view] ?? array]));
-ARRAYS.bool = Uint8Array;
 
 /** @type {typeof import("./index.js").AttndError} */
 export const AttndError = class extends Error {
@@ -62,12 +58,12 @@ function plain(value) {
 }
 
 /** @param {import("./index.js").Tensor} tensor */
-function namesOf({ data, shape }) {
-  const names = NAMES[data.constructor.name];
-  if (!names) throw new TypeError(`a ${data.constructor.name} cannot be sent: use one of ${Object.keys(NAMES).join(", ")}`);
+function nameOf({ data, shape }) {
+  const name = NAMES[data.constructor.name];
+  if (!name) throw new TypeError(`a ${data.constructor.name} cannot be sent: use one of ${Object.keys(NAMES).join(", ")}`);
   const count = shape.reduce((product, size) => product * size, 1);
   if (data.length !== count) throw new TypeError(`shape [${shape}] has ${count} elements, data has ${data.length}`);
-  return names;
+  return name;
 }
 
 /** @param {any[]} list @param {string} path */
@@ -94,7 +90,7 @@ function packed(request) {
     if (Array.isArray(value)) checkList(value, path);
     if (value === null || typeof value !== "object" || Array.isArray(value) || ArrayBuffer.isView(value)) return value;
     if (isTensor(value)) {
-      header[path] = { dtype: namesOf(value)[0], shape: value.shape, data_offsets: [end, (end += value.data.byteLength)] };
+      header[path] = { dtype: nameOf(value), shape: value.shape, data_offsets: [end, (end += value.data.byteLength)] };
       arrays.push(value.data);
       return undefined;
     }
@@ -108,25 +104,6 @@ function packed(request) {
   size.setBigUint64(0, BigInt(text.length), true);
   return { type: SAFETENSORS, body: new Blob([size, text, ...arrays]) };
 }
-
-/** The request as JSON with arrays in base64, for what reads JSON alone. @param {any} request */
-const written = (request) =>
-  JSON.stringify(request, (_, value) => {
-    if (!isTensor(value)) return plain(value);
-    const { buffer, byteOffset, byteLength } = value.data,
-      bytes = new Uint8Array(buffer, byteOffset, byteLength);
-    let binary = "";
-    for (let at = 0; at < bytes.length; at += 32768) binary += String.fromCharCode(...bytes.subarray(at, at + 32768));
-    return { shape: value.shape, dtype: namesOf(value)[1], base64: btoa(binary) };
-  });
-
-/** An answer in JSON, with its base64 as arrays. @param {string} text */
-const readJson = (text) =>
-  JSON.parse(text, (_, value) => {
-    if (typeof value?.base64 !== "string" || !ARRAYS[value.dtype]) return value;
-    const bytes = Uint8Array.from(atob(value.base64), (character) => character.charCodeAt(0));
-    return { shape: value.shape, data: new ARRAYS[value.dtype](bytes.buffer) };
-  });
 
 /** Puts a value at "predictions.ids". @param {any} into @param {string} path @param {any} value */
 function place(into, path, value) {
@@ -148,9 +125,10 @@ function tensorAt(buffer, start, { dtype, shape, data_offsets: [begin, end] }) {
 
 /** @param {any} header @param {any} outputs */
 function answerOf({ __metadata__: metadata = {} }, outputs) {
-  const answer = { outputs };
+  const { gradients, ...steps } = outputs,
+    answer = gradients ? { outputs: steps, gradients } : { outputs };
   for (const [name, json] of Object.entries(metadata)) // words stand beside their ids, although they are no tensor
-    place(name.includes(".") ? outputs : answer, name, JSON.parse(/** @type {string} */ (json)));
+    place(name.includes(".") ? answer.outputs : answer, name, JSON.parse(/** @type {string} */ (json)));
   return answer;
 }
 
@@ -249,7 +227,7 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
     if (isTensors) return stream ? got : unpacked(got);
     if (!response.ok) throw refusalOf(response, got);
     try {
-      return got === "" ? undefined : readJson(got);
+      return got === "" ? undefined : JSON.parse(got);
     } catch (error) {
       throw new TypeError(`${base} is no server of attnd: it answers ${media ?? "without a type"}`, { cause: error });
     }
@@ -259,18 +237,14 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
   /** Bytes both ways. @param {string} path */
   const compute = (path) => (/** @type {any} */ request, /** @type {any} */ call) =>
     ask("POST", path, packed(request), call, SAFETENSORS);
-  const asJson = (/** @type {any} */ request) => ({ type: JSON_TYPE, body: written(request) });
-  /** @param {string} path */
-  const differentiate = (path) => (/** @type {any} */ request, /** @type {any} */ call) =>
-    ask("POST", path, asJson({ ...request, options: { ...request.options, format: "base64" } }), call);
 
   return {
     attention: compute("/v1/attention"),
     multiHeadAttention: compute("/v1/multi-head-attention"),
     gradients: {
-      attention: differentiate("/v1/attention/gradients"),
-      multiHeadAttention: differentiate("/v1/multi-head-attention/gradients"),
-      layer: (name, request, call) => differentiate(named("layers", name) + "/gradients")(request, call),
+      attention: compute("/v1/attention/gradients"),
+      multiHeadAttention: compute("/v1/multi-head-attention/gradients"),
+      layer: (name, request, call) => compute(named("layers", name) + "/gradients")(request, call),
     },
     layers: {
       list: (call) => ask("GET", "/v1/layers", undefined, call),
@@ -282,8 +256,8 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
     models: {
       list: (call) => ask("GET", "/v1/models", undefined, call),
       get: (name, call) => ask("GET", named("models", name), undefined, call),
-      tokens: (name, request, call) => ask("POST", named("models", name) + "/tokens", asJson(request), call),
-      attention: (name, request, call) => ask("POST", named("models", name) + "/attention", asJson(request), call, SAFETENSORS),
+      tokens: (name, request, call) => ask("POST", named("models", name) + "/tokens", packed(request), call),
+      attention: (name, request, call) => compute(named("models", name) + "/attention")(request, call),
     },
   };
 }

@@ -70,7 +70,7 @@ class Answer:
         #: {"query", "key"} of a layer, {"ids", "text", "shown", "offsets"} of a model, {"encoder", "decoder"} of two stacks.
         self.tokens: Optional[dict[str, Any]] = facts.get("tokens")
         #: At the place of what they belong to: gradients["inputs"]["query"].
-        self.gradients: dict[str, Any] = facts.get("gradients", {})
+        self.gradients: dict[str, Any] = outputs.pop("gradients", {})
         self._selected: Mapping[str, Any] = {**(options or {}), **self.effective}
 
     @overload

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from attnd.answer import Answer
 from attnd.schema import AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelOptions, ModelTokens
-from attnd.tensors import packed, read_json, unpacked, written
+from attnd.tensors import packed, unpacked, written
 from attnd.transport import Call, Transport, address, seconds_of
 
 JSON = "application/json"
@@ -71,11 +71,11 @@ class Client:
     def attention_gradients(self, inputs: Mapping[str, Any], *, masks: Masks | None = None,
                             options: AttentionOptions | None = None, timeout: float | None = None) -> Answer:
         """inputs has grad_output; gradients stand at the place of what they belong to: gradients["inputs"]["query"]."""
-        return self._differentiate("/v1/attention/gradients", timeout, inputs, masks=masks, options=options)
+        return self._compute("/v1/attention/gradients", timeout, inputs, masks=masks, options=options)
 
     def multi_head_attention_gradients(self, inputs: Mapping[str, Any], weights: Mapping[str, Any], *, masks: Masks | None = None,
                                        options: LayerOptions | None = None, timeout: float | None = None) -> Answer:
-        return self._differentiate("/v1/multi-head-attention/gradients", timeout, inputs, weights=weights, masks=masks, options=options)
+        return self._compute("/v1/multi-head-attention/gradients", timeout, inputs, weights=weights, masks=masks, options=options)
 
     def layers(self, *, timeout: float | None = None) -> list[KeptLayer]:
         found: list[KeptLayer] = []
@@ -105,7 +105,7 @@ class Client:
 
     def layer_gradients(self, name: str, inputs: Mapping[str, Any], *, masks: Masks | None = None,
                         options: LayerOptions | None = None, timeout: float | None = None) -> Answer:
-        return self._differentiate(_named("layers", name) + "/gradients", timeout, inputs, masks=masks, options=options)
+        return self._compute(_named("layers", name) + "/gradients", timeout, inputs, masks=masks, options=options)
 
     def models(self, *, timeout: float | None = None) -> list[Model]:
         found: list[Model] = self._ask("GET", "/v1/models", timeout)["models"]
@@ -124,17 +124,13 @@ class Client:
                         timeout: float | None = None) -> Answer:
         """inputs: a text or a list of them, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"audio": …}, {"features": …}, {"embeddings": …}."""
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
-        return self._answer(self._ask("POST", _named("models", model) + "/attention", timeout, request, JSON, SAFETENSORS), options)
+        return self._answer(self._ask("POST", _named("models", model) + "/attention", timeout, request, accept=SAFETENSORS), options)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 
     def _compute(self, path: str, timeout: float | None, inputs: Any, options: Any = None, **more: Any) -> Answer:
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"query": inputs}, options=options, **more)
         return self._answer(self._ask("POST", path, timeout, request, accept=SAFETENSORS), options)
-
-    def _differentiate(self, path: str, timeout: float | None, inputs: Any, options: Any = None, **more: Any) -> Answer:
-        request = _given(inputs=inputs, options={**(options or {}), "format": "base64"}, **more)
-        return self._answer(self._ask("POST", path, timeout, request, JSON))
 
     def _answer(self, content: Any, options: Any = None) -> Answer:
         outputs, facts = content if isinstance(content, tuple) else (content.get("outputs", {}), content)
@@ -153,7 +149,7 @@ class Client:
             raise AttndError(response.status, _problem(content), seconds_of(response))
         if response.getheader("Content-Type") == SAFETENSORS:
             return unpacked(content)
-        return read_json(content) if content else None
+        return json.loads(content) if content else None
 
 
 def _named(folder: str, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import struct
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
-WORDS = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "I32": "int32", "U8": "uint8", "BOOL": "bool"}
-CODES = {**{word: code for code, word in WORDS.items()}, "bfloat16": "BF16"}
 
 
 def sendable(array: NDArray[Any]) -> NDArray[Any]:
@@ -59,9 +56,10 @@ def _text(request: Any, default: Callable[[Any], Any]) -> str:
 
 
 def _is_list(array: NDArray[Any], path: str = "") -> bool:
-    """Numbers, words, and selections: integers among the options, and in one dimension among the masks (window)."""
-    is_index = array.dtype.kind in "iu" and path.startswith(("options.", "masks."))
-    return array.ndim == 0 or array.dtype.kind in "USO" or (is_index and (array.ndim == 1 or path.startswith("options.")))
+    """Numbers, words, and integers: ids, those among the options, and in one dimension among the masks (window)."""
+    is_index = array.dtype.kind in "iu" and (path in ("inputs.ids", "inputs.target_ids") or path.startswith("options.")
+                                             or (path.startswith("masks.") and array.ndim == 1))
+    return array.ndim == 0 or array.dtype.kind in "USO" or is_index
 
 
 def packed(request: dict[str, Any]) -> list[Any]:
@@ -91,23 +89,8 @@ def packed(request: dict[str, Any]) -> list[Any]:
 
 
 def written(request: Any) -> bytes:
-    """The request as JSON, for what reads JSON alone: arrays in base64, but those of integers, such as ids, as lists."""
-    def tensor(value: Any) -> Any:
-        array = array_of(value)
-        if array is None or _is_list(array) or array.dtype.kind in "iu":
-            return plain(value)
-        array = sendable(array)
-        return {"shape": array.shape, "dtype": WORDS[NAMES[array.dtype]], "base64": base64.b64encode(array.data).decode()}
-    return _text(request, tensor).encode()
-
-
-def read_json(text: bytes) -> Any:
-    """An answer in JSON, with its base64 as arrays."""
-    def tensor(item: dict[str, Any]) -> Any:
-        if "base64" not in item or item.get("dtype") not in CODES:
-            return item
-        return _array(bytearray(base64.b64decode(item["base64"])), CODES[item["dtype"]], item["shape"])
-    return json.loads(text, object_hook=tensor)
+    """The request as JSON, for what takes no tensors."""
+    return _text(request, plain).encode()
 
 
 def _array(data: Any, code: str, shape: Any) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 /*
- * forms.h: writes a result in any media type but pictures: JSON, a view of options.view, safetensors, CSV; and gradients
- * and errors as JSON. Each form is a file.
+ * forms.h: writes a result in any media type but pictures: JSON, a view of options.view, safetensors, CSV; gradients
+ * as JSON and safetensors; errors as JSON. Each form is a file.
  *
  *   JSON         outputs, shapes, effective, diagnostics, tokens
  *   safetensors  Every output is a tensor with the name of its step. top_k gives attention.indices and
@@ -26,6 +26,7 @@
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
 #include "codec/request/envelope.h"
+#include "codec/tensor/safetensors.h"
 
 /* The data that an answer is made from. */
 struct answer {
@@ -57,8 +58,14 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
 
 size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
 
-void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
-size_t answer_safetensors_bound(const struct answer *answer);
+/* Tensors beside the outputs, at most ATTN_GRADIENT_COUNT. */
+struct answer_tensors {
+    const struct safetensors_entry *list;
+    size_t count;
+};
+void answer_write_safetensors(const struct answer *answer, struct answer_tensors more, const attn_runtime *runtime,
+                              struct chunks *out);
+size_t answer_safetensors_bound(const struct answer *answer, struct answer_tensors more);
 
 void answer_write_csv(const struct answer *answer, struct chunks *out);
 size_t answer_csv_bound(const struct answer *answer);
@@ -73,11 +80,12 @@ size_t answer_view_bound(const struct answer *answer);
  * the request:
  *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
  * The map grad_scores is one of the outputs. "shapes" has the shapes of the steps and, in "gradients", those of the
- * gradients.
+ * gradients. In safetensors, their names are paths: gradients.inputs.query.
  */
 void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
-                            const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out);
-size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_gradient_plan *plan);
+                            const attn_gradient_result *result, enum media media, const attn_runtime *runtime,
+                            struct chunks *out);
+size_t answer_gradients_bound(const struct envelope *envelope, const attn_gradient_plan *plan, enum media media);
 
 /* {"error": …, "type": "/problems/shape", "title": …, "status": …, "detail": …, "pointer": …, …} */
 void answer_write_error(const attn_error *error, const char *type, const char *title, int http_status,

@@ -1,12 +1,13 @@
-/* gradients.c: writes gradients as the JSON text of an answer. */
+/* gradients.c: writes gradients as an answer: JSON text, or a safetensors file. */
 #include "codec/answer/forms.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "codec/bytes/bound.h"
 #include "codec/tensor/write.h"
 
-enum { SHAPE_BYTES = 160 };
+enum { SHAPE_BYTES = 160, NAME_BYTES = 96 };
 
 struct gradients {
     const struct envelope *envelope;
@@ -123,8 +124,8 @@ static attn_plan plan_as_asked(const attn_gradient_plan *plan)
     return forward;
 }
 
-void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
-                            const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out)
+static void write_json(const struct envelope *envelope, const attn_gradient_plan *plan,
+                       const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out)
 {
     const struct gradients gradients = {envelope, plan, result, runtime};
     const struct answer_more more = {write_more_outputs, write_more_shapes, &gradients};
@@ -135,7 +136,7 @@ void answer_write_gradients(const struct envelope *envelope, const attn_gradient
     answer_write_facts(envelope, &forward, &result->forward, runtime, out);
 }
 
-size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_gradient_plan *plan)
+static size_t json_bound(const struct envelope *envelope, const attn_gradient_plan *plan)
 {
     const attn_plan forward = plan_as_asked(plan);
     const struct tensor_style style = style_of(envelope);
@@ -147,4 +148,54 @@ size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_
         bound = bound_add(bound, 1, SHAPE_BYTES);
     }
     return bound;
+}
+
+/* ---- a safetensors file ---- */
+
+struct gradient_entries {
+    struct safetensors_entry list[ATTN_GRADIENT_COUNT];
+    size_t count;
+    char names[ATTN_GRADIENT_COUNT][NAME_BYTES];
+};
+
+/* The gradients as they are in the plan, or in a result. */
+static void list_gradients(const attn_gradient_plan *plan, const attn_tensor *tensors, struct gradient_entries *entries)
+{
+    entries->count = 0;
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
+        if (!is_wanted(plan, gradient))
+            continue;
+        char *name = entries->names[gradient];
+        snprintf(name, NAME_BYTES, "%s%s", gradient == ATTN_GRADIENT_SCORES ? "" : "gradients.",
+                 attn_gradient_name((attn_gradient)gradient));
+        entries->list[entries->count++] = (struct safetensors_entry){name, tensors[gradient]};
+    }
+}
+
+/* ---- of a media type ---- */
+
+void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
+                            const attn_gradient_result *result, enum media media, const attn_runtime *runtime,
+                            struct chunks *out)
+{
+    struct gradient_entries entries;
+    if (media != MEDIA_SAFETENSORS) {
+        write_json(envelope, plan, result, runtime, out);
+        return;
+    }
+    const attn_plan forward = plan_as_asked(plan);
+    list_gradients(plan, result->gradient, &entries);
+    answer_write_safetensors(&(struct answer){envelope, &forward, &result->forward},
+                             (struct answer_tensors){entries.list, entries.count}, runtime, out);
+}
+
+size_t answer_gradients_bound(const struct envelope *envelope, const attn_gradient_plan *plan, enum media media)
+{
+    struct gradient_entries entries;
+    if (media != MEDIA_SAFETENSORS)
+        return json_bound(envelope, plan);
+    const attn_plan forward = plan_as_asked(plan);
+    list_gradients(plan, plan->gradient, &entries);
+    return answer_safetensors_bound(&(struct answer){envelope, &forward, NULL},
+                                    (struct answer_tensors){entries.list, entries.count});
 }

@@ -15,7 +15,7 @@ attn_status answer_check(const struct answer *answer, enum media media, attn_err
 size_t answer_bound(const struct answer *answer, enum media media)
 {
     if (media == MEDIA_SAFETENSORS)
-        return answer_safetensors_bound(answer);
+        return answer_safetensors_bound(answer, (struct answer_tensors){NULL, 0});
     if (media == MEDIA_CSV)
         return answer_csv_bound(answer);
     if (answer->envelope->view != ENVELOPE_VIEW_NONE)
@@ -26,7 +26,7 @@ size_t answer_bound(const struct answer *answer, enum media media)
 void answer_write(const struct answer *answer, enum media media, const attn_runtime *runtime, struct chunks *out)
 {
     if (media == MEDIA_SAFETENSORS)
-        answer_write_safetensors(answer, runtime, out);
+        answer_write_safetensors(answer, (struct answer_tensors){NULL, 0}, runtime, out);
     else if (media == MEDIA_CSV)
         answer_write_csv(answer, out);
     else if (answer->envelope->view != ENVELOPE_VIEW_NONE)

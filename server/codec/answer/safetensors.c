@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "codec/answer/reduce.h"
-#include "codec/tensor/safetensors.h"
 
-enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 };
+enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 + ATTN_GRADIENT_COUNT };
 
 /* Lists every output with its name. The tensors are those of the result, or without one those of the plan. */
-static size_t list_entries(const struct answer *answer, const attn_tensor *tensors,
+static size_t list_entries(const struct answer *answer, const attn_tensor *tensors, struct answer_tensors more,
                            struct safetensors_entry entries[ENTRIES_MAX])
 {
     size_t count = 0;
@@ -26,6 +25,8 @@ static size_t list_entries(const struct answer *answer, const attn_tensor *tenso
         }
         entries[count++] = (struct safetensors_entry){name, tensors[step]};
     }
+    for (size_t i = 0; i < more.count; i++)
+        entries[count++] = more.list[i];
     return count;
 }
 
@@ -37,11 +38,12 @@ static struct safetensors_text make_text(const char *name, const struct chunks *
     return (struct safetensors_text){name, value != NULL ? value : "", text->total_bytes};
 }
 
-void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out)
+void answer_write_safetensors(const struct answer *answer, struct answer_tensors more, const attn_runtime *runtime,
+                              struct chunks *out)
 {
     struct safetensors_entry entries[ENTRIES_MAX];
     struct safetensors_text texts[3];
-    size_t count = list_entries(answer, answer->result->step, entries), text_count = 0;
+    size_t count = list_entries(answer, answer->result->step, more, entries), text_count = 0;
     struct chunks effective = chunks_begin(out->arena), diagnostics = chunks_begin(out->arena),
                   tokens = chunks_begin(out->arena);
     answer_write_effective(answer->envelope, answer->plan, runtime, &effective);
@@ -55,10 +57,10 @@ void answer_write_safetensors(const struct answer *answer, const attn_runtime *r
     safetensors_write(entries, count, texts, text_count, out);
 }
 
-size_t answer_safetensors_bound(const struct answer *answer)
+size_t answer_safetensors_bound(const struct answer *answer, struct answer_tensors more)
 {
     struct safetensors_entry entries[ENTRIES_MAX];
-    size_t count = list_entries(answer, answer->plan->step, entries);
+    size_t count = list_entries(answer, answer->plan->step, more, entries);
     size_t bound = safetensors_write_bound(entries, count, NULL, 0);
     /* The facts are JSON within JSON: quotes and backslashes are escaped again. No control characters are left. */
     size_t facts = answer_facts_bound(answer->envelope, answer->plan), sum;

@@ -10,6 +10,7 @@
 #include "codec/json/document.h"
 #include "codec/json/tree.h"
 #include "codec/request/decoder.h"
+#include "codec/request/envelope_decode.h"
 #include "codec/words/words.h"
 
 #define COMMON(field) offsetof(struct model_request, common.field)
@@ -530,13 +531,12 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct mod
                              : status;
 }
 
-static attn_status decode_request(const char *text, size_t length, model_request_kind kind,
+static attn_status decode_request(const struct envelope_source *source, model_request_kind kind,
                                   const struct model_inputs *inputs, attn_arena *arena, struct model_request *request,
                                   attn_error *err)
 {
     static const struct member_table *const sections[] = {&input_table, &option_table, NULL};
     static const char *const elsewhere[] = {[MEMBER_OF_MAPS] = "belongs to /attention of the same model"};
-    const struct envelope_source source = {.text = text, .length = length};
     struct document document;
     *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
     envelope_set_defaults(&request->common, ENVELOPE_LAYER);
@@ -548,7 +548,7 @@ static attn_status decode_request(const char *text, size_t length, model_request
     decoder.reading.silent = "inputs";
     decoder.texts_place = "a text is inputs.text";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
-    attn_status status = decoder_open(&decoder, &source, &document);
+    attn_status status = decoder_open(&decoder, source, &document);
     if (status == ATTN_OK)
         status = decode_root(&decoder, document.tree, request);
     document_close(&document);
@@ -558,8 +558,19 @@ static attn_status decode_request(const char *text, size_t length, model_request
 attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,
                                  struct model_request *request, attn_error *err)
 {
-    const struct model_inputs none = {.batch = 0};
-    return decode_request(text, length, kind, &none, arena, request, err);
+    const struct envelope_source source = {.text = text, .length = length};
+    return decode_request(&source, kind, &(struct model_inputs){.batch = 0}, arena, request, err);
+}
+
+attn_status model_request_decode_safetensors(const char *body, size_t bytes, attn_arena *arena,
+                                             struct model_request *request, attn_error *err)
+{
+    struct envelope_source file;
+    attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
+    if (status == ATTN_OK)
+        status =
+            decode_request(&file, MODEL_REQUEST_ATTENTION, &(struct model_inputs){.batch = 0}, arena, request, err);
+    return envelope_name_text(status, err);
 }
 
 attn_status model_request_decode_options(const char *text, size_t length, const struct model_inputs *inputs,
@@ -568,5 +579,6 @@ attn_status model_request_decode_options(const char *text, size_t length, const 
     if (inputs->batch > BATCH_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "/inputs has %zu items; at most %d are possible",
                          inputs->batch, BATCH_MAX);
-    return decode_request(text, length, MODEL_REQUEST_ATTENTION, inputs, arena, request, err);
+    const struct envelope_source source = {.text = text, .length = length};
+    return decode_request(&source, MODEL_REQUEST_ATTENTION, inputs, arena, request, err);
 }

@@ -86,6 +86,9 @@ typedef enum { MODEL_REQUEST_ATTENTION, MODEL_REQUEST_TOKENS } model_request_kin
  */
 ATTN_MUST_CHECK attn_status model_request_decode(const char *text, size_t length, model_request_kind kind,
                                                  attn_arena *arena, struct model_request *request, attn_error *err);
+/* The same for a safetensors file, for attention. Pixels and embeddings may be its tensors. body must outlive arena. */
+ATTN_MUST_CHECK attn_status model_request_decode_safetensors(const char *body, size_t bytes, attn_arena *arena,
+                                                             struct model_request *request, attn_error *err);
 /* Decodes a request for attention whose text has "options" alone; the inputs stand elsewhere. */
 ATTN_MUST_CHECK attn_status model_request_decode_options(const char *text, size_t length,
                                                          const struct model_inputs *inputs, attn_arena *arena,

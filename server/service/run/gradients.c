@@ -1,4 +1,4 @@
-/* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
+/* gradients.c: a request for gradients from body to answer: decode, plan, weigh, compute, write. */
 #include "codec/answer/forms.h"
 #include "service/endpoints.h"
 #include "service/registry/version.h"
@@ -67,7 +67,7 @@ static attn_status weigh(struct call *call, void *context, struct weight *weight
 {
     const struct differentiation *work = context;
     *weight = (struct weight){
-        .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
+        .answer_bytes = answer_gradients_bound(&work->envelope, &work->plan, call->in.answer_media),
         .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->in.runtime->threads),
         .time_flops = work->plan.time_flops,
     };
@@ -84,7 +84,8 @@ static attn_status run(struct call *call, void *context)
 static attn_status render(struct call *call, void *context)
 {
     const struct differentiation *work = context;
-    answer_write_gradients(&work->envelope, &work->plan, &work->result, call->in.runtime, call->out);
+    answer_write_gradients(&work->envelope, &work->plan, &work->result, call->in.answer_media, call->in.runtime,
+                           call->out);
     return call_finish(call);
 }
 

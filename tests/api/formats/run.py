@@ -58,7 +58,7 @@ def request(**options):
 
 def as_file(whole, dtype="F32", weight_name="weights.%s.weight"):
     """The same with every tensor but masks as bytes."""
-    tensors = {"inputs.query": (dtype, [LENGTH, WIDTH], sum(whole["inputs"]["query"], []))}
+    tensors = {f"inputs.{name}": (dtype, [LENGTH, WIDTH], sum(matrix, [])) for name, matrix in whole["inputs"].items()}
     for name, weight in whole["weights"].items():
         tensors[weight_name % name] = (dtype, [WIDTH, WIDTH], sum(weight["weight"], []))
     tensors["masks.padding"] = ("BOOL", [1, LENGTH], whole["masks"]["padding"][0])
@@ -66,10 +66,10 @@ def as_file(whole, dtype="F32", weight_name="weights.%s.weight"):
     return tensor_file.write(tensors, {"request": json.dumps(rest)})
 
 
-def post(client, body, content_type="application/json", accept="application/json", status=200):
+def post(client, body, content_type="application/json", accept="application/json", status=200, path=PATH):
     if isinstance(body, dict):
         body = json.dumps(body).encode()
-    reply = client.send("POST", PATH, body, {"Content-Type": content_type, "Accept": accept})
+    reply = client.send("POST", path, body, {"Content-Type": content_type, "Accept": accept})
     expect(reply.status == status, f"status {reply.status}: {reply.body[:300]}")
     if status == 200:
         expect(reply.headers["Content-Type"].split(";")[0] == accept, reply.headers["Content-Type"])
@@ -116,6 +116,55 @@ def an_answer_as_a_file_has_the_same_numbers(client):
         expect(numbers == [float32(number) for number in flat(wanted["outputs"][name])], f"{name} differs")
     for name in ("effective", "diagnostics", "tokens"):
         expect(json.loads(metadata[name]) == wanted[name], f"{name} differs")
+
+
+@case
+def gradients_travel_as_files_both_ways(client):
+    for steps in (["output"], ["grad_scores", "inputs.query", "weights.key.weight", "attention"]):
+        whole = request(**{"return": steps})
+        whole["inputs"]["grad_output"] = request()["weights"]["key"]["weight"][:LENGTH]
+        path = f"{PATH}/gradients"
+        wanted = post(client, whole, path=path).json()
+        expect(post(client, as_file(whole), TENSORS, path=path).json() == wanted, "the request as a file gave other numbers")
+        tensors, metadata = tensor_file.read(post(client, as_file(whole), TENSORS, TENSORS, path=path).body)
+        expect(json.loads(metadata["effective"]) == wanted["effective"], "effective differs")
+        expect("gradients.inputs.query" in tensors and set(wanted["outputs"]) <= set(tensors), sorted(tensors))
+        for name, (_, shape, numbers) in tensors.items():
+            found, its_shape = (wanted, wanted["shapes"]) if name.startswith("gradients.") else (wanted["outputs"], wanted["shapes"])
+            for part in name.split("."):
+                found, its_shape = found[part], its_shape[part]
+            expect(shape == its_shape and numbers == [float32(number) for number in flat(found)], f"{name} differs")
+        count = sum(len(flat(part)) for part in leaves(wanted["gradients"]))
+        expect(count == sum(len(numbers) for name, (_, _, numbers) in tensors.items() if name.startswith("gradients.")), "one is missing")
+    layer = {"weights": request()["weights"], "options": {"num_heads": HEADS}}
+    expect(client.send("PUT", "/v1/layers/formats", json.dumps(layer).encode(), {"Content-Type": "application/json"}).status == 201, "put")
+    inputs = {"inputs": {"query": request()["inputs"]["query"], "grad_output": request()["weights"]["key"]["weight"][:LENGTH]}}
+    kept = "/v1/layers/formats/gradients"
+    tensors, _ = tensor_file.read(post(client, inputs, accept=TENSORS, path=kept).body)
+    wanted = flat(post(client, inputs, path=kept).json()["gradients"]["inputs"]["query"])
+    expect(tensors["gradients.inputs.query"][2] == [float32(number) for number in wanted], "a kept layer's differ")
+    client.send("DELETE", "/v1/layers/formats")
+
+
+def leaves(value):
+    return [leaf for part in value.values() for leaf in leaves(part)] if isinstance(value, dict) else [value]
+
+
+@case
+def vectors_go_into_a_model_as_a_file(client):
+    path, numbers = "/v1/models/demo/attention", random.Random(2)
+    vectors = [[numbers.gauss(0, 1) for _ in range(64)] for _ in range(3)]
+    options = {"layers": [1], "return": ["attention", "hidden"], "compute": "float64"}
+    wanted = post(client, {"inputs": {"embeddings": vectors}, "options": options}, path=path).json()
+    body = tensor_file.write({"inputs.embeddings": ("F64", [3, 64], sum(vectors, []))}, {"request": json.dumps({"options": options})})
+    expect(post(client, body, TENSORS, path=path).json() == wanted, "it gave other numbers")
+    text = tensor_file.write({}, {"request": json.dumps({"inputs": {"text": "it is"}})})
+    expect(post(client, text, TENSORS, path=path).json() == post(client, {"inputs": {"text": "it is"}}, path=path).json(), "a text alone")
+    for pointer, inputs in (("/inputs/ids", {}), ("/inputs/other", {}), ("/options/layers", {"text": "it is"})):
+        wrong = tensor_file.write({pointer[1:].replace("/", "."): ("I64", [1], [1])}, {"request": json.dumps({"inputs": inputs})})
+        refusal = post(client, wrong, TENSORS, status=400, path=path).json()
+        expect(refusal["pointer"] == pointer, refusal["error"])
+    post(client, body[:-1], TENSORS, status=400, path=path)
 
 
 @case

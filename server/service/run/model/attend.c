@@ -302,12 +302,9 @@ static void add_spellings(struct attending *attending)
 /* ---- steps ---- */
 
 /* A WAV file is inputs.audio, and all options have their defaults. */
-static attn_status decode_body(struct call *call, struct model_request *request)
+static attn_status decode_wav(struct call *call, struct model_request *request)
 {
     attn_arena *arena = call->out->arena;
-    if (call->in.body_media != MEDIA_WAV)
-        return model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, arena, request,
-                                    call->err);
     attn_tensor *samples = attn_arena_take(arena, 1, sizeof *samples);
     if (samples == NULL)
         return attn_fail_no_memory(call->err);
@@ -317,6 +314,17 @@ static attn_status decode_body(struct call *call, struct model_request *request)
         return attn_fail(call->err, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
     const struct model_inputs inputs = {.batch = 1, .audio = samples};
     return model_request_decode_options("{}", 2, &inputs, arena, request, call->err);
+}
+
+static attn_status decode_body(struct call *call, struct model_request *request)
+{
+    const struct call_input *in = &call->in;
+    if (in->body_media == MEDIA_WAV)
+        return decode_wav(call, request);
+    if (in->body_media == MEDIA_SAFETENSORS)
+        return model_request_decode_safetensors(in->body, in->body_bytes, call->out->arena, request, call->err);
+    return model_request_decode(in->body, in->body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena, request,
+                                call->err);
 }
 
 static attn_status decode(struct call *call, void *context)
