@@ -122,7 +122,10 @@ class Client:
 
     def model_attention(self, model: str, inputs: Any, *, options: ModelOptions | None = None,
                         timeout: float | None = None) -> Answer:
-        """inputs: a text or a list of them, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"audio": …}, {"features": …}, {"embeddings": …}."""
+        """
+        inputs: a text or a list of them, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"audio": …}, {"features": …},
+        {"embeddings": …}.
+        """
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
         return self._answer(self._ask("POST", _named("models", model) + "/attention", timeout, request, accept=SAFETENSORS), options)
 
