@@ -14,6 +14,7 @@ const SIDEBAR = [createExpected, createHeadPicker, createCell, createChecks];
 /** The map comes before the request panel in Tab order. @param {import("./main.js").App} app */
 export function createLab(app) {
   app.mainView = createMainView(app);
+  app.setAsking(app.isAsking);
   const stepPicker = createStepPicker(app),
     panel = createRequestPanel(app),
     sections = SIDEBAR.map((create) => create(app));

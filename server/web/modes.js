@@ -9,10 +9,10 @@
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
-import { createLab } from "./lab.js";
 
 /** Parts of the page that load when they are first needed. */
 const storyPart = () => withPart("player", () => import("./story/player.js"));
+const labPart = () => withPart("lab", () => import("./lab.js"));
 const modelsPart = () => withPart("explorer", () => import("./models/explorer.js"));
 
 /** A mode in a part. It is empty until the part has loaded. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
@@ -42,7 +42,7 @@ const modeOfPart = (load) => (app) => {
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */
 export const MODES = {
   story: modeOfPart(async () => (await storyPart()).createStory),
-  lab: createLab,
+  lab: modeOfPart(async () => (await labPart()).createLab),
   models: modeOfPart(async () => (await modelsPart()).createModels),
 };
 
