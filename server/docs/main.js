@@ -28,7 +28,7 @@ function navigation(root, operations) {
     return h("section", {}, h("h2", { title: description }, name), h("ul", {}, mine.map(entry)));
   });
   const filter = h("input", { type: "search", placeholder: "Find an operation", "aria-label": "Find an operation", oninput: () => narrow(groups, filter.value.toLowerCase()) });
-  return h("nav", { "aria-label": "Operations" }, h("a.home", { href: "#" }, `${root.info.title} ${root.info.version}`), filter, groups);
+  return h("nav", { "aria-label": "Operations" }, h("a.home", { href: "#" }, `${root.info.title} ${root.info.version}`), h("a.page", { href: "./" }, "The page"), filter, groups);
 }
 
 function narrow(groups, wanted) {

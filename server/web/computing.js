@@ -16,11 +16,11 @@ export function computeOnChange(store, app) {
   let asked = null,
     timer = 0,
     running = null,
-    isFirst = true;
+    isFirst = store.state.view.mode !== "start";
 
-  /** The answer to a large request has one head. Selecting another head fetches that one. */
+  /** The opening asks for itself. The answer to a large request has one head. Selecting another head fetches that one. */
   const isNew = ({ given, view, answer }) =>
-    given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
+    view.mode !== "start" && !given.isUnused && (given !== asked?.given || (answer?.onlyHead !== undefined && view.head !== asked.head));
 
   /** Checks a large answer. It may have become run A in the meantime. */
   const checkLate = (given, answer) => {
@@ -68,17 +68,21 @@ export function computeOnChange(store, app) {
     }
   }
 
+  const ask = () => {
+    asked = requestedIn(store.state);
+    app.setAsking(true);
+  };
+
   store.listen((state) => {
     app.update(state);
     const { baseline } = state;
     if (baseline && !baseline.check && baseline.answer !== state.answer) store.set({ baseline: { ...baseline, check: checkRun(baseline) } });
     if (!isNew(state)) return;
-    asked = requestedIn(state);
-    app.setAsking(true);
+    ask();
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
-  asked = requestedIn(store.state);
-  app.setAsking(true);
+  if (!isNew(store.state)) return;
+  ask();
   run(asked);
 }

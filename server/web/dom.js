@@ -25,6 +25,14 @@ export function h(what, attributes = {}, ...children) {
   return element;
 }
 
+/** Makes an element of SVG. */
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
 /** A token in <bdi>, so that right-to-left tokens do not reorder their neighbours. */
 export const bdi = (text) => h("bdi", {}, text === "" ? "∅" : text);
 

@@ -3,7 +3,6 @@
  */
 import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
 import { hasServer } from "./exchange/server.js";
-import { exampleCase } from "./models/examples.js";
 import { presetCase } from "./request/presets.js";
 import { DEFAULT_VIEW } from "./store.js";
 
@@ -12,8 +11,8 @@ const REMEMBER_MS = 300;
 const REMEMBERED = "attnd";
 const REMEMBERED_MOST = 1 << 23;
 
-const FIRST = "demo.referent",
-  WITHOUT_MODEL = "sentence";
+/** The Lab's request where nothing else was asked for. */
+const PLAIN = "sentence";
 
 /**
  * The URL fragment of a state. If the state is too long, the fragment leaves out run A and the expected values.
@@ -82,7 +81,7 @@ export function keepHistory(store, app) {
     try {
       const text = state?.[REMEMBERED],
         before = text ? await stateOf(JSON.parse(text)) : await stateOfHash(location.hash);
-      const { given, view, expected = null, lesson, baselineCase } = before ?? (await defaultState(app.language));
+      const { given, view, expected = null, lesson, baselineCase } = before ?? defaultState();
       store.edit(given, 0, { view, expected, lesson: lesson ?? store.state.lesson });
       left = null;
       last = textOfState(store.state);
@@ -132,22 +131,18 @@ function rememberedState() {
   return typeof text === "string" ? stateOf(JSON.parse(text)) : null;
 }
 
-/**
- * The start page: a trained head of the demo model if the server has it, else a preset.
- * @returns {Promise<Awaited<ReturnType<typeof stateOf>>>}
- */
-async function defaultState(language) {
-  const plain = presetCase(WITHOUT_MODEL);
-  const given = hasServer() ? await exampleCase(FIRST, language).catch(() => plain) : plain;
-  return { given, view: { ...DEFAULT_VIEW, ...given.view }, baselineCase: null, expected: null, lesson: null };
+/** The first visit. A copy on disk has no model, so it begins in the Lab. @returns {Awaited<ReturnType<typeof stateOf>>} */
+function defaultState() {
+  const view = { ...DEFAULT_VIEW, mode: hasServer() ? "start" : "lab" };
+  return { given: { ...presetCase(PLAIN), isUnused: hasServer() }, view, baselineCase: null, expected: null, lesson: null };
 }
 
 /** @returns {Promise<Awaited<ReturnType<typeof stateOf>> & {problem?: Error}>} */
-export async function initialState(language) {
+export async function initialState() {
   try {
     const before = (await rememberedState()) ?? (await stateOfHash(location.hash));
-    return before ?? (await embeddedState()) ?? (await defaultState(language));
+    return before ?? (await embeddedState()) ?? defaultState();
   } catch (problem) {
-    return { ...(await defaultState(language)), problem };
+    return { ...defaultState(), problem };
   }
 }

@@ -10,13 +10,15 @@ import { compute } from "./exchange/api.js";
 import { checkRun } from "./exchange/checks.js";
 import { field, h } from "./dom.js";
 import { keepFocus } from "./focus.js";
+import { createFoot } from "./panels/foot.js";
 import { createHeader } from "./panels/header.js";
 import { caseOfFile, caseOfText } from "./panels/importing.js";
 import { caseOver, fetchLayer, inputsFor, listLayers } from "./exchange/layers.js";
 import { fetchTexts } from "./exchange/files.js";
 import { caseOfModel } from "./models/case.js";
-import { caseOfSentence, EXAMPLES, exampleCase, exampleOf } from "./models/examples.js";
+import { caseOfSentence, EXAMPLES, exampleCase, exampleOf, OPENING } from "./models/examples.js";
 import { ENTRANCES, MODES, OPENERS } from "./modes.js";
+import { openingText } from "./opening/opening.js";
 import { presetCase } from "./request/presets.js";
 import { initialState, keepHistory, shareState } from "./history.js";
 import { hiddenIn, seenIn } from "./request/runs.js";
@@ -59,6 +61,8 @@ function createApp(store, language) {
     layers: [],
     /** New expected values have come. Their section is scrolled into view at the next update. */
     hasNewValues: false,
+    /** The Lab moves the focus to the field for own data at the next update. */
+    wantsOwnData: false,
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
@@ -66,6 +70,7 @@ function createApp(store, language) {
   const toast = h("p.toast", { role: "status", hidden: true });
   const purpose = h("p.purpose", {}),
     holder = h("div", {}),
+    foot = h("footer.foot", {}),
     main = h("main#main", {}, purpose, notice, holder);
   let header = null,
     modes = {};
@@ -98,11 +103,11 @@ function createApp(store, language) {
 
   /** Opening an example adds a history entry; turning a page of a lesson does not. */
   app.openCase = (given, isSameEntry = false) => {
-    const { palette, models } = store.state.view;
+    const { palette, models, opening } = store.state.view;
     if (!isSameEntry) app.beforeEntry?.();
     typing++;
     app.retries.cancel("sentence");
-    store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, ...given.view }, expected: null });
+    store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, opening, ...given.view }, expected: null });
   };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
   app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.setView({ mode }));
@@ -145,6 +150,20 @@ function createApp(store, language) {
       }
     };
   const openExample = opened((id) => exampleCase(id, app.language));
+  const openSentenceOfStart = opened((text) => exampleCase(OPENING.id, app.language, text));
+  /** The sentence of the opening goes to the Lab, unless the Lab holds it already, or another request. */
+  app.openLab = async () => {
+    const { given, view } = store.state,
+      text = openingText(app),
+      isKept = !given.isUnused && (view.mode !== "start" || !given.source || given.source.text === text);
+    if (isKept) store.setView({ mode: "lab" });
+    else await openSentenceOfStart(text);
+  };
+  /** Opens the Lab at the field for own data, where numbers of another program are compared with the page's. */
+  app.openOwnData = async () => {
+    app.wantsOwnData = true;
+    await app.openLab();
+  };
   /** Opens the same text in another layer of its model. */
   app.openSourceAt = (source, view) => opened(async () => ({ ...exampleOf(await caseOfModel(source)), view }))();
   /** A layer with many keys has small weights, so the colour scale ends at the 99th percentile ("robust"). */
@@ -333,7 +352,8 @@ function createApp(store, language) {
     header = createHeader(app, header?.isOpen() ?? false);
     modes = Object.fromEntries(Object.entries(MODES).map(([id, create]) => [id, create(app)]));
     for (const old of document.querySelectorAll("header, .skip")) old.remove();
-    document.body.prepend(h("a.skip", { href: "#main", onclick: skip }, app.t("skip")), header.element, main, toast, spoken);
+    foot.replaceChildren(...createFoot(app));
+    document.body.prepend(h("a.skip", { href: "#main", onclick: skip }, app.t("skip")), header.element, main, foot, toast, spoken);
     app.setAsking(app.isAsking);
     app.update(store.state);
   };
@@ -385,7 +405,7 @@ function listenForKeys(store) {
 async function start() {
   const language = languageFrom(memory.get("language") ?? navigator.language);
   const texts = fetchTexts(language);
-  const { given, view, baselineCase, expected, lesson, problem } = await initialState(language);
+  const { given, view, baselineCase, expected, lesson, problem } = await initialState();
   const store = new Store({
     given,
     shown: given,

@@ -9,6 +9,7 @@
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
+import { createOpening } from "./opening/opening.js";
 
 /** Parts of the page that load when they are first needed. */
 const storyPart = () => withPart("player", () => import("./story/player.js"));
@@ -41,6 +42,7 @@ const modeOfPart = (load) => (app) => {
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */
 export const MODES = {
+  start: createOpening,
   story: modeOfPart(async () => (await storyPart()).createStory),
   lab: modeOfPart(async () => (await labPart()).createLab),
   models: modeOfPart(async () => (await modelsPart()).createModels),
@@ -48,6 +50,7 @@ export const MODES = {
 
 /** Modes that do more than change the view when they open. @type {Record<string, (app: import("./main.js").App) => void>} */
 export const ENTRANCES = {
+  lab: (app) => app.openLab(),
   story: async function enter(app) {
     try {
       await (await storyPart()).openStory(app);

@@ -20,6 +20,8 @@
 /** The default view. A link contains only the members that differ from it. */
 export const DEFAULT_VIEW = {
   mode: "lab",
+  /** Sentence of the opening. "": the example of the language. */
+  opening: "",
   lesson: "hand",
   page: 0,
   present: "off",
@@ -44,7 +46,7 @@ export const DEFAULT_VIEW = {
 
 /** Members of a view that have a fixed set of values. */
 export const VIEW_CHOICES = {
-  mode: ["story", "lab", "models"],
+  mode: ["start", "story", "lab", "models"],
   lesson: ["hand", "masks", "cross", "own"],
   present: ["off", "on"],
   tab: ["map", "links", "table", "layers"],

@@ -117,6 +117,23 @@ export async function settled(page) {
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
+/** Until the opening shows its sentence. */
+export async function opened(page) {
+    await page.locator(".word[aria-selected=true]").waitFor({ timeout: 30000 });
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+}
+
+/** Tabs of the page, in their order. */
+export const TABS = { start: 0, story: 1, lab: 2, models: 3 };
+export const tabOf = (page, mode) => page.locator("header nav button").nth(TABS[mode]);
+
+/** From the opening to the laboratory, with the sentence. */
+export async function inLaboratory(page) {
+    await opened(page);
+    await tabOf(page, "lab").click();
+    await settled(page);
+}
+
 /** Repeats a check of a picture until it holds: numbers stand before their picture is painted. */
 export async function eventually(check) {
     for (const end = Date.now() + 20000; ; await new Promise((resolve) => setTimeout(resolve, 50)))

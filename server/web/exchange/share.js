@@ -40,7 +40,7 @@ function isPossible(name, value) {
   if (name === "linkThreshold") return value >= 0 && value <= 1;
   if (name === "models") return typeof value === "object";
   if (typeof DEFAULT_VIEW[name] === "number") return isCount(value);
-  return name === "step" && typeof value === "string";
+  return (name === "step" || name === "opening") && typeof value === "string";
 }
 
 /** Ignores unknown names and invalid values. */
@@ -151,5 +151,6 @@ export async function stateOf(content) {
   const view = viewFromShared({ ...given.view, ...content.view });
   const lesson = content.lesson ? checkedLesson(content.lesson) : null,
     expected = content.expected ? expectedOf(content.expected) : null;
-  return { given, view: baselineCase ? view : { ...view, compare: "now" }, baselineCase, expected, lesson };
+  const isUnused = view.mode === "start" && PRESETS.includes(given.id);
+  return { given: { ...given, isUnused }, view: baselineCase ? view : { ...view, compare: "now" }, baselineCase, expected, lesson };
 }

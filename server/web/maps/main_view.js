@@ -103,11 +103,12 @@ export function createMainView(app) {
     const found = step.perHead ? roleOf(run.given, view.head) : "",
       swap = found === "demo.referent" && hasServer() && swapOf(run.given);
     role.hidden = !run.given.source;
-    const write = swap && h("button.link", { type: "button", onclick: () => app.openSource(swap.text) }, bdi(swap.to));
+    const other = swap && 1 - swap.chosen,
+      write = swap && h("button.link", { type: "button", onclick: () => app.openSource(swap.texts[other]) }, bdi(swap.words[other]));
     const facts = { layer: run.given.source?.layer, head: view.head };
     role.replaceChildren(
       ...(role.hidden ? [] : [h("b", {}, t("role.head", facts)), " ", found ? t("role." + found) : t("role.none")]),
-      ...(write ? [" ", t("role.try", { from: swap.from }), " ", write, "."] : []),
+      ...(write ? [" ", t("role.try", { from: swap.words[swap.chosen] }), " ", write, "."] : []),
     );
   }
 

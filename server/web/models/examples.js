@@ -28,13 +28,16 @@ const ROLES = {
 
 export const EXAMPLES = Object.keys(ROLES);
 
-const exampleOn = (id, language) => ROLES[id][language] ?? ROLES[id].en;
+/** The head that the page opens on. */
+export const OPENING = { id: "demo.referent", ...ROLES["demo.referent"] };
 
-/** @returns {Promise<import("../request/presets.js").Case>} */
-export function exampleCase(id, language) {
+export const exampleOn = (id, language) => ROLES[id][language] ?? ROLES[id].en;
+
+/** @param {string} [text] another sentence for the same head @returns {Promise<import("../request/presets.js").Case>} */
+export function exampleCase(id, language, text) {
   const { layer, head } = ROLES[id],
-    { text, word } = exampleOn(id, language);
-  return caseOfModel({ model: "demo", module: moduleOf(layer), layer, text }, { head, word, id });
+    { text: own, word } = exampleOn(id, language);
+  return caseOfModel({ model: "demo", module: moduleOf(layer), layer, text: text ?? own }, { head, word, id: (text ?? own) === own ? id : "" });
 }
 
 /** Names a case that equals an example. @returns {import("../request/presets.js").Case} */
@@ -51,12 +54,12 @@ export function roleOf({ source }, head) {
   return EXAMPLES.find((id) => ROLES[id].layer === source.layer && ROLES[id].head === head) ?? "";
 }
 
-/** The sentence with the other word of "swap". @returns {{from: string, to: string, text: string} | null} */
+/** The two words of "swap" for a sentence with one of them, and its two forms. @returns {{words: string[], texts: string[], chosen: number} | null} */
 export function swapOf({ source }) {
-  for (const { swap, text } of ["en", "tr", "ru"].map((language) => ROLES["demo.referent"][language])) {
-    const [a, b] = swap ?? [];
-    if (source?.text === text) return { from: a, to: b, text: text.replace(a, b) };
-    if (source?.text === text.replace(a, b)) return { from: b, to: a, text };
+  for (const { swap: words, text } of ["en", "tr", "ru"].map((language) => OPENING[language])) {
+    const texts = [text, text.replace(words[0], words[1])],
+      chosen = texts.indexOf(source?.text);
+    if (chosen >= 0) return { words, texts, chosen };
   }
   return null;
 }

@@ -66,14 +66,15 @@ export function createHeader(app, isOpen) {
   const modes = VIEW_CHOICES.mode.map((mode) =>
     h(
       "button",
-      { type: "button", role: "tab", "aria-controls": "main", hidden: mode === "story" && !hasServer() && !store.state.lesson, onclick: () => app.openMode(mode) },
+      { type: "button", role: "tab", "aria-controls": "main", hidden: !hasServer() && (mode === "start" || (mode === "story" && !store.state.lesson)), onclick: () => app.openMode(mode) },
       t("mode." + mode),
     ),
   );
   const history = h("span.pair", {}, undo, redo),
     ofLab = [presets, copies, exports];
+  const shareButton = h("button", { type: "button", onclick: app.share }, t("share"));
   const tabs = h("nav.segments", { role: "tablist", "aria-label": t("modes") }, modes),
-    actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, h("button", { type: "button", onclick: app.share }, t("share")), copies, exports),
+    actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, shareButton, copies, exports),
     updateTabs = oneTabStop(tabs),
     updateActions = oneTabStop(actions);
   const more = h("button.icon.more", { type: "button", "aria-label": t("more"), "aria-controls": "more", onclick: () => open(!isOpen) }, "⋯");
@@ -101,7 +102,8 @@ export function createHeader(app, isOpen) {
     update(state) {
       VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-selected", String(mode === state.view.mode)));
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
-      history.hidden = state.view.mode === "story";
+      history.hidden = state.view.mode === "story" || state.view.mode === "start";
+      shareButton.hidden = state.view.mode === "start";
       updateTabs();
       updateActions();
       presets.value = state.given.id;

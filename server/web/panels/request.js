@@ -227,7 +227,16 @@ function ownFields(app) {
     ),
     h("p.note", {}, t("own.note")),
   );
-  return { element, update() {} };
+  /** Waits until the Lab is in the document. */
+  function update() {
+    if (!app.wantsOwnData) return;
+    app.wantsOwnData = false;
+    setTimeout(() => {
+      element.closest("details").open = true;
+      text.focus();
+    });
+  }
+  return { element, update };
 }
 
 /** More names than this get a search field. */

@@ -3,10 +3,11 @@
  *
  * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
  *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs", seed?: number,
- *            source?: import("../models/case.js").Source & {inputs: object}, copyOf?: string}} Case
+ *            source?: import("../models/case.js").Source & {inputs: object}, copyOf?: string, isUnused?: boolean}} Case
  *          random: what is drawn from the seed: inputs and weights, or only the inputs of given weights
  *          source: where the inputs come from; valid while they are the same object
  *          copyOf: the kept layer whose weights an opened file has
+ *          isUnused: the page began with the opening, and nothing else has been asked for yet
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";

@@ -6,6 +6,7 @@
  */
 import { cssAt, extentOf, scaleOf } from "../maps/colour.js";
 import { cellText } from "../maps/heatmap.js";
+import { svg } from "../dom.js";
 import { short } from "../request/tensor.js";
 
 /**
@@ -22,13 +23,6 @@ const LABEL = 96,
   NUMBERS_FROM = 26,
   NUMBER_MOST = 24,
   ARROW = 56;
-
-function svg(tag, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  element.append(...children);
-  return element;
-}
 
 const upTo = (length) => Array.from({ length }, (_, at) => at);
 

@@ -76,6 +76,8 @@ const CELL = ".stage [role=gridcell]";
 const CASES = {
     async "the page opens on a head of the demo, with the server's number"({ page, url }) {
         await page.goto(url + "/");
+        await until(page, () => document.querySelector(".answer").textContent.startsWith("“it” looks at “animal”"));
+        await openMode(page, 2);
         await settled(page);
         const { outputs } = await attend(url, "/v1/models/demo/attention", { inputs: { text: SENTENCE } });
         assertClose(numberOf(await textOf(page, ".readout b")), outputs.attention[3][0][0][9][2], 6, "it → animal");
@@ -122,7 +124,7 @@ const CASES = {
         await until(page, () => document.querySelector(".spoken").textContent.endsWith("masked"));
     },
     async "the story turns its pages, and writes out a cell"({ page }) {
-        await openMode(page, 0);
+        await openMode(page, 1);
         await until(page, () => document.querySelector(".scene svg") && document.activeElement.closest(".player"));
         const said = [];
         for (let n = 0; n < LESSON_PAGES; n++) {
@@ -136,7 +138,7 @@ const CASES = {
         assert.deepEqual(await findings(page), []);
     },
     async "a head of a model shows the server's numbers"({ page, url }) {
-        await openMode(page, 2);
+        await openMode(page, 3);
         await until(page, () => document.querySelector(".models .readout b") && !document.querySelector(".models [aria-busy=true]"));
         const { outputs } = await attend(url, "/v1/models/demo/attention", { inputs: { text: SENTENCE } });
         await page.focus(".headgrid [role=gridcell]");
@@ -162,8 +164,8 @@ const CASES = {
     async "a lesson opens from disk"({ page, url, folder, wrong }) {
         await page.goto("about:blank");
         await page.goto(url + "/");
-        await settled(page);
-        await openMode(page, 0);
+        await until(page, () => document.querySelector(".word"));
+        await openMode(page, 1);
         await until(page, () => document.querySelector(".scene svg"));
         const said = await textOf(page, ".say");
         await openSaved(page, folder, () => document.querySelectorAll(".story-head button")[0].click());

@@ -2,7 +2,7 @@
  * accessibility.mjs: axe-core finds nothing however the page is looked at, and nothing is cut off.
  */
 import assert from "node:assert/strict";
-import { choosePreset, openPage } from "../support.mjs";
+import { choosePreset, opened, openPage } from "../support.mjs";
 import { AXE, RUN_AXE } from "./axe.mjs";
 import { walk } from "./states.mjs";
 import { foreignTexts, vocabularyOf } from "./wording.mjs";
@@ -37,7 +37,7 @@ export const cases = {
             async (stage) => {
                 const locale = name.slice(0, 5),
                     language = name.slice(0, 2);
-                const page = await openPage(stage, { ...options, locale }, "/"),
+                const page = await openPage(stage, { ...options, locale }, "/", opened),
                     vocabulary = language === "en" ? null : vocabularyOf(language);
                 let states = 0;
                 for await (const state of walk(page, stage, language)) {

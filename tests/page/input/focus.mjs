@@ -2,31 +2,30 @@
  * focus.mjs: the way to the map by Tab, bars that are one stop, and a focus that is never lost.
  */
 import assert from "node:assert/strict";
-import { chooseStep, focusGrid, openPage, SENTENCE, settled } from "../support.mjs";
+import { chooseStep, focusGrid, opened, openPage, SENTENCE, settled, tabOf } from "../support.mjs";
 import { computed } from "../models/opened.mjs";
 
-const MODES = ["story", "lab", "models"];
-const MAP = ".scene, .body [role=gridcell], .headgrid [role=gridcell]";
+const MODES = ["start", "story", "lab", "models"];
+const MAP = ".sentence, .scene, .body [role=gridcell], .headgrid [role=gridcell]";
 const MOST_STOPS = 10;
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 const SKIP = { "en-GB": "Skip to the map", "tr-TR": "Haritaya geç", "ru-RU": "Перейти к карте" };
 
 const READY = {
+    start: opened,
     story: (page) => page.locator(".scene svg").waitFor(),
     lab: settled,
     models: computed,
 };
 
-const modeButton = (page, mode) => page.locator("header nav button").nth(MODES.indexOf(mode));
-
 async function openMode(page, mode) {
-    await modeButton(page, mode).click();
+    await tabOf(page, mode).click();
     await READY[mode](page);
 }
 
 /** A page of this mode as it comes up, with nothing focused yet. */
 async function openCold(stage, mode, options) {
-    const first = await openPage(stage, {}, "/");
+    const first = await openPage(stage, {}, "/", opened);
     await openMode(first, mode);
     await first.waitForTimeout(600); // until the address has followed
     const page = await openPage(stage, options, first.url(), READY[mode]);
@@ -59,13 +58,13 @@ export const cases = {
     ),
     async "focus: the first stop is a link to the map, in each language and mode, and it leaves the address alone"(stage) {
         for (const [locale, text] of Object.entries(SKIP)) {
-            const page = await openPage(stage, { locale }, "/");
+            const page = await openPage(stage, { locale }, "/", opened);
             await page.evaluate(() => {
                 window.jumps = [];
                 window.addEventListener("hashchange", ({ newURL }) => window.jumps.push(newURL));
             });
             for (const mode of MODES) {
-                if (mode !== "lab") await openMode(page, mode);
+                await openMode(page, mode);
                 await page.evaluate(() => document.activeElement.blur());
                 await page.locator(".skip").focus();
                 const { x, width } = await page.locator(".skip").boundingBox();
@@ -112,7 +111,7 @@ export const cases = {
     },
     async "focus: it stays when the language or the mode is another"(stage) {
         for (const options of [{}, PHONE]) {
-            const page = await openPage(stage, options, "/");
+            const page = await openPage(stage, options, "/", opened);
             const more = page.locator("header .more");
             for (const language of ["tr", "ru", "en"]) {
                 if ((await more.isVisible()) && (await more.getAttribute("aria-expanded")) === "false") await more.click();
@@ -123,7 +122,7 @@ export const cases = {
                 assert.equal(await page.evaluate(() => document.activeElement.value), language);
             }
             for (const mode of MODES) {
-                await modeButton(page, mode).focus();
+                await tabOf(page, mode).focus();
                 await page.keyboard.press("Enter");
                 await READY[mode](page);
                 if (mode === "story") await hasFocus(page, ".player button");

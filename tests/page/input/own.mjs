@@ -4,20 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import {
-    answerTo,
-    assertClose,
-    choosePreset,
-    chooseStep,
-    dropFile,
-    exported,
-    inFolder,
-    numberOf,
-    openPage,
-    readNpy,
-    settled,
-    tableOf,
-} from "../support.mjs";
+import { answerTo, assertClose, choosePreset, chooseStep, dropFile, exported, inFolder, inLaboratory, numberOf, openPage, readNpy, settled, tableOf, tabOf } from "../support.mjs";
 
 const HIDDEN = "–";
 
@@ -268,7 +255,7 @@ export const cases = {
             ["tr-TR", /çok uzun.*322.*64/, /Bir cümle yazın/],
             ["ru-RU", /слишком длинное.*322.*64/, /Напишите предложение/],
         ]) {
-            const page = await openPage(stage, { locale }, "/", settled),
+            const page = await openPage(stage, { locale }, "/", inLaboratory),
                 box = page.locator(".panel textarea").first();
             await box.fill("word ".repeat(80));
             await page.locator(".notice", { hasText: long }).waitFor();
@@ -279,7 +266,7 @@ export const cases = {
             await answerTo(page, () => box.fill("Anna likes tea"));
             await page.locator(".stage h2", { hasText: "5 × 5" }).waitFor();
             assert.doesNotMatch(await page.locator(".panel .note").first().textContent(), empty);
-            await page.locator("header nav button").nth(2).click();
+            await tabOf(page, "models").click();
             await page.locator(".model-form input").first().fill("word ".repeat(80));
             await page.keyboard.press("Enter");
             await page.locator(".notice", { hasText: long }).waitFor();

@@ -6,17 +6,16 @@
 import { presetCase } from "../../../server/web/request/presets.js";
 import { SENTENCES } from "../../../server/web/models/view_state.js";
 import { computed } from "../models/opened.mjs";
-import { addressOf, dropFile, settled } from "../support.mjs";
+import { addressOf, dropFile, opened, settled, tabOf } from "../support.mjs";
 
 const STEPS = ["in.query", "w.query", "q", "scores", "masked", "context", "output"];
 const LESSONS = ["hand", "masks", "cross"];
-const MODES = ["story", "lab", "models"];
 
 const HOSTILE = { endpoint: "../admin/delete-everything", request: { inputs: { query: [[1]] } } };
 const DUMP = { attentions: [[[[1, 0], [0.5, 0.5]]]], tokens: ["a", "b"] };
 
 async function openMode(page, mode) {
-    await page.locator("header nav button").nth(MODES.indexOf(mode)).click();
+    await tabOf(page, mode).click();
     if (mode === "models") await computed(page);
     if (mode === "story") await page.locator(".scene svg").waitFor();
 }
@@ -39,9 +38,30 @@ async function unmasked(stage) {
     return JSON.stringify((await response.json()).outputs.attention);
 }
 
-async function* laboratory(page, open, stage) {
-    await open("/");
+/** A word that the model does not know, and one that it knows. */
+const UNKNOWN = { en: ["tired", "exhausted"], tr: ["yorgundu", "bitkindi"], ru: ["усталым", "изнурённым"] };
+
+async function* opening(page, open, stage, language) {
     yield "first visit";
+    await page.locator(".swap button").nth(1).click();
+    await page.locator(".swap button[aria-pressed=true]").nth(0).waitFor();
+    await page.locator(".sentence").press("Home");
+    yield "the special token";
+    await page.locator(".foot summary").click();
+    yield "help";
+    await page.locator(".swap button").nth(0).click();
+    await page.locator(".ways button").nth(1).click();
+    const box = page.locator(".own input"),
+        [known, unknown] = UNKNOWN[language];
+    await box.fill((await box.inputValue()).replace(known, unknown));
+    await page.locator(".unknowns li button").first().waitFor();
+    yield "an unknown word";
+}
+
+async function* laboratory(page, open, stage) {
+    await tabOf(page, "lab").click();
+    await settled(page);
+    yield "the sentence in the laboratory";
     await page.locator(".stage [role=tab]").nth(3).click();
     await page.locator(".stage .headgrid canvas").waitFor();
     yield "layers";
@@ -119,7 +139,7 @@ async function* trouble(page, open) {
     yield "a key is wanted";
     await page.unroute("**/v1/**");
     for (const [name, path] of [["hostile link", addressOf(HOSTILE)], ["broken link", "/#v1=abc"]]) {
-        await open(path);
+        await open(path, opened);
         await notice(page);
         yield name;
     }
@@ -181,10 +201,10 @@ async function* models(page, open, stage, language) {
  * @param {string} language
  */
 export async function* walk(page, stage, language) {
-    const open = async (path) => {
+    const open = async (path, ready = settled) => {
         await page.goto("about:blank");
         await page.goto(stage.url + path);
-        await settled(page);
+        await ready(page);
     };
-    for (const part of [laboratory, story, models, trouble]) yield* part(page, open, stage, language);
+    for (const part of [opening, laboratory, story, models, trouble]) yield* part(page, open, stage, language);
 }

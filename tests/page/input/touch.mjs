@@ -2,7 +2,7 @@
  * touch.mjs: fingers on the map, as the browser's own input sees them: one gesture does one thing.
  */
 import assert from "node:assert/strict";
-import { answerTo, choosePreset, openPage, settled } from "../support.mjs";
+import { answerTo, choosePreset, opened, openPage, settled, tabOf } from "../support.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
 
@@ -91,9 +91,9 @@ const rowsOfBar = (page) =>
 export const cases = {
     async "touch: on a phone the bar has two rows at most, unfolds, and every control of it is on the screen"(stage) {
         for (const locale of ["en-GB", "tr-TR", "ru-RU"]) {
-            const page = await openPage(stage, { ...PHONE, locale }, "/");
-            for (const mode of [1, 0, 2]) {
-                await page.locator("header nav button").nth(mode).tap();
+            const page = await openPage(stage, { ...PHONE, locale }, "/", opened);
+            for (const mode of ["lab", "story", "models", "start"]) {
+                await tabOf(page, mode).tap();
                 assert.ok((await rowsOfBar(page)).length <= 2, `${locale}, mode ${mode}`);
             }
             await page.locator("header .more").tap();

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
-import { assertClose, dropFile, eventually, exported, inFolder, numberOf, openPage } from "../support.mjs";
+import { assertClose, dropFile, eventually, exported, inFolder, numberOf, openPage, tabOf } from "../support.mjs";
 import { answerOf, cellOf, colourAt, computed, headCell, openHead, openModels, SENTENCE, sentence } from "./opened.mjs";
 
 const TOKENS = ["a", "cat", "sat", "on", "a"];
@@ -165,7 +165,7 @@ export const cases = {
         await headCell(page).focus();
         for (const key of ["Enter", "a"]) await page.keyboard.press(key);
         await computed(page);
-        assert.equal(await page.locator("header nav button").nth(2).getAttribute("aria-selected"), "true");
+        assert.equal(await tabOf(page, "models").getAttribute("aria-selected"), "true");
         assert.equal(await headCell(page).getAttribute("aria-label"), "layer 2, head 1");
         assert.doesNotMatch(await page.locator(".grid-box").textContent(), /all steps|switches/);
         await page.getByRole("button", { name: "Close the file" }).click();
@@ -266,7 +266,7 @@ export const cases = {
             const page = await openPage(stage),
                 path = await exported(page, "This page (HTML)", folder);
             const copy = await openPage(stage, {}, pathToFileURL(path).href);
-            await copy.locator("header nav button").nth(2).click();
+            await tabOf(copy, "models").click();
             await copy.getByText("no model runs here", { exact: false }).waitFor();
             await dropFile(copy, "heads.safetensors", FORMS["heads.safetensors"]);
             await showsMaps(copy, "heads.safetensors");

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assertClose, eventually, numberOf, openPage, settled, startServer } from "../support.mjs";
+import { assertClose, eventually, numberOf, openPage, settled, startServer, tabOf } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
 import { writeMixture, writeModel } from "./random_model.mjs";
@@ -65,7 +65,7 @@ export const cases = {
         writeMixture(join(folder, "mixture"));
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const page = await openPage({ ...stage, url: server.url });
-        await page.locator("header nav button").nth(2).click();
+        await tabOf(page, "models").click();
         await computed(page);
         await page.locator(".model-form select").first().selectOption("mixture");
         await computed(page);
@@ -288,7 +288,7 @@ export const cases = {
         await page.waitForFunction(() => document.querySelector(".verdict.good"));
         await settled(page);
         assert.match(await page.locator(".lab .readout").textContent(), /^it → animal0\.99999/);
-        await page.locator("header nav button").nth(2).click();
+        await tabOf(page, "models").click();
         await computed(page);
         assert.equal(await sentence(page).inputValue(), SENTENCE);
         await page.finish();

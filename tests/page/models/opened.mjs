@@ -1,7 +1,7 @@
 /**
  * opened.mjs: the mode of models as people drive it, and the server's own answers to compare with.
  */
-import { openPage, settled } from "../support.mjs";
+import { opened, openPage, settled, tabOf } from "../support.mjs";
 
 export const SENTENCE = "The animal did not cross the street because it was too tired";
 export const HIDDEN = "The animal did not cross the street because the [MASK] was too tired";
@@ -21,8 +21,8 @@ export async function computed(page) {
 }
 
 export async function openModels(stage, options = {}, path = "/") {
-    const page = await openPage(stage, options, path, settled);
-    await page.locator("header nav button").nth(2).click();
+    const page = await openPage(stage, options, path, path === "/" ? opened : settled);
+    await tabOf(page, "models").click();
     await computed(page);
     return page;
 }

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openPage, startServer } from "../support.mjs";
+import { openPage, startServer, tabOf } from "../support.mjs";
 import { computed, headCell, sentence } from "./opened.mjs";
 import { writeModel } from "./random_model.mjs";
 
@@ -14,7 +14,7 @@ export const cases = {
         writeModel(join(folder, "large"), { layers: 12, heads: 12, width: 96, longest: 512 });
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const page = await openPage({ ...stage, url: server.url });
-        await page.locator("header nav button").nth(2).click();
+        await tabOf(page, "models").click();
         await computed(page);
         await page.locator(".model-form select").first().selectOption("large");
         await computed(page);

@@ -2,17 +2,16 @@
  * addresses.mjs: what the address of the page may ask for, and what the page says of one that asks for more.
  */
 import assert from "node:assert/strict";
-import { addressOf, answerTo, choosePreset, dropFile, openPage, settled } from "../support.mjs";
+import { addressOf, answerTo, choosePreset, dropFile, inLaboratory, opened, openPage, settled } from "../support.mjs";
 
 const REQUEST = { inputs: { query: [[1, 0], [0, 1]] } };
 
 const hashOf = (content) => addressOf(content).slice(1);
 
-const open = (stage, hash) => openPage(stage, {}, "/" + hash);
+const open = (stage, hash, ready = settled) => openPage(stage, {}, "/" + hash, ready);
 
-const DEMO = "/v1/layers/demo.bert.encoder.layer.3.attention";
-
-const USUAL = ["GET /", "POST /v1/models/demo/attention", "GET " + DEMO, `POST ${DEMO}/attention`, "GET /v1/layers"];
+/** What the opening asks for. */
+const USUAL = ["GET /", "POST /v1/models/demo/attention", "GET /v1/layers"];
 
 async function reload(page) {
     await page.reload();
@@ -27,7 +26,7 @@ const shown = async (page) => ({
 export const cases = {
     async "addresses: only the page's two endpoints can be named"(stage) {
         for (const endpoint of ["../admin/delete-everything", "attention/gradients", "//example.org/", "", 7, null]) {
-            const page = await open(stage, hashOf({ endpoint, request: REQUEST }));
+            const page = await open(stage, hashOf({ endpoint, request: REQUEST }), opened);
             assert.match(await page.locator(".notice").textContent(), /cannot be used: .*not an endpoint/, String(endpoint));
             assert.deepEqual(page.asked.filter((path) => !USUAL.includes(path)), []);
             await page.finish();
@@ -39,7 +38,7 @@ export const cases = {
     },
     async "addresses: only what can be a name asks for a kept layer"(stage) {
         for (const layer of ["..", ".", "../../version", "a/b", "", "a?b", {}, ["a"]]) {
-            const page = await open(stage, hashOf({ layer, request: REQUEST }));
+            const page = await open(stage, hashOf({ layer, request: REQUEST }), opened);
             assert.match(await page.locator(".notice").textContent(), /cannot name a kept layer/, String(layer));
             assert.deepEqual(page.asked.filter((path) => !USUAL.includes(path)), []);
             await page.finish();
@@ -58,9 +57,9 @@ export const cases = {
             [7, /request must be an object/],
             [null, /request must be an object/],
         ]) {
-            const page = await open(stage, hashOf({ endpoint: "attention", request }));
+            const page = await open(stage, hashOf({ endpoint: "attention", request }), opened);
             assert.match(await page.locator(".notice").textContent(), said, JSON.stringify(request));
-            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
+            assert.match(await page.locator(".answer").textContent(), /“it”.*“animal”/);
             await page.finish();
         }
     },
@@ -85,12 +84,12 @@ export const cases = {
     },
     async "addresses: a broken one says so, at the start and when it is put in later"(stage) {
         for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#v1=%%", "#v1=", hashOf(null), hashOf(7), hashOf({})]) {
-            const page = await open(stage, hash);
+            const page = await open(stage, hash, opened);
             assert.match(await page.locator(".notice").textContent(), /cannot be used: the address/, hash.slice(0, 20));
-            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
+            assert.match(await page.locator(".answer").textContent(), /“it”.*“animal”/);
             await page.finish();
         }
-        const page = await open(stage, "");
+        const page = await open(stage, "", opened);
         await page.evaluate(() => {
             location.hash = "#v1=AAAA";
         });
@@ -103,8 +102,9 @@ export const cases = {
         await page.finish();
     },
     async "addresses: reloading brings back edits, view and A, and the address follows every change"(stage) {
-        const page = await openPage(stage, {}, "/");
+        const page = await openPage(stage, {}, "/", opened);
         assert.equal(new URL(page.url()).hash, "");
+        await inLaboratory(page);
         await choosePreset(page, "cross");
         await page.getByRole("button", { name: "Keep as A" }).click();
         await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
@@ -164,11 +164,13 @@ export const cases = {
         await page.finish();
     },
     async "addresses: Back and Forward go through the examples that were opened, with what was done to them"(stage) {
-        const page = await openPage(stage, {}, "/"),
+        const page = await openPage(stage, {}, "/", inLaboratory),
             title = (text) => page.locator(".stage h2", { hasText: text }).waitFor();
         const saved = (before) => page.waitForFunction((hash) => location.hash !== hash, before);
+        await page.waitForFunction(() => location.hash);
+        const sentence = await page.evaluate(() => location.hash);
         await choosePreset(page, "three");
-        await saved("");
+        await saved(sentence);
         await answerTo(page, () => page.getByLabel("Causal").uncheck());
         await choosePreset(page, "cross");
         await page.waitForTimeout(1000);
@@ -184,7 +186,7 @@ export const cases = {
         await page.finish();
     },
     async "addresses: what is typed is in the fragment, and in no query"(stage) {
-        const page = await openPage(stage, {}, "/"),
+        const page = await openPage(stage, {}, "/", inLaboratory),
             asked = [];
         page.on("request", (request) => asked.push(request.url()));
         await answerTo(page, () => page.getByLabel("Sentence").fill("A secret that the log need not know"));

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
-import { addressOf, answerTo, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
+import { addressOf, answerTo, dropFile, exported, inFolder, inLaboratory, opened, openPage, settled, tabOf } from "../support.mjs";
 
 const drawn = (page) => page.locator(".scene svg").waitFor();
 
@@ -15,7 +15,7 @@ const drawn = (page) => page.locator(".scene svg").waitFor();
 const fromLaboratory = (page, folder) => exported(page, "This page (HTML)", folder);
 
 async function fromStory(page, folder) {
-    await page.locator("header nav button").first().click();
+    await tabOf(page, "story").click();
     await drawn(page);
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as a page" }).click()]);
     const path = join(folder, file.suggestedFilename());
@@ -35,18 +35,18 @@ async function openCopy(stage, path, ready) {
 
 /** What is copied, and what is done with the copy. */
 const COPIES = {
-    "a head of a model": { path: "/", save: fromLaboratory, ready: settled },
+    "a head of a model": { path: "/", come: inLaboratory, save: fromLaboratory, ready: settled },
     "an edited request": { path: addressOf({ preset: "padding", view: { step: "q" } }), save: fromLaboratory, ready: settled },
     links: { path: addressOf({ preset: "cross", view: { tab: "links" } }), save: fromLaboratory, ready: settled },
-    "the story": { path: "/", save: fromStory, ready: drawn },
+    "the story": { path: "/", come: opened, save: fromStory, ready: drawn },
 };
 
 const OPENED = Object.fromEntries(
-    Object.entries(COPIES).map(([name, { path, save, ready }]) => [
+    Object.entries(COPIES).map(([name, { path, come, save, ready }]) => [
         `copies: saved from the page, it opens from disk without an error, and axe finds nothing: ${name}`,
         (stage) =>
             inFolder(async (folder) => {
-                const page = await openPage(stage, {}, path),
+                const page = await openPage(stage, {}, path, come),
                     file = await save(page, folder);
                 await page.finish();
                 const { copy, complaints } = await openCopy(stage, file, ready);
@@ -80,7 +80,7 @@ export const cases = {
     ...OPENED,
     async "copies: a page and a JSON of a trained model say its model, and nothing replaces its vectors"(stage) {
         await inFolder(async (folder) => {
-            const page = await openPage(stage, {}, "/", settled),
+            const page = await openPage(stage, {}, "/", inLaboratory),
                 path = await fromLaboratory(page, folder);
             await reopened(page, folder);
             await saysItsModel(page);

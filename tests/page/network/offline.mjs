@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
 import { openModels, sentence } from "../models/opened.mjs";
-import { answerTo, choosePreset, dropFile, exported, inFolder, openPage, settled } from "../support.mjs";
+import { answerTo, choosePreset, dropFile, exported, inFolder, inLaboratory, openPage, settled } from "../support.mjs";
 
 const STALE = { "en-GB": /^Old:/, "tr-TR": /^Eski:/, "ru-RU": /^Устарело:/ };
 const GONE = { "en-GB": /cannot be reached/, "tr-TR": /ulaşılamıyor/, "ru-RU": /недоступен/ };
@@ -72,7 +72,7 @@ export const cases = {
         await page.finish();
     },
     async "offline: a sentence that was typed while the server was gone is answered once it is back"(stage) {
-        const page = await openPage(stage, {}, "/", settled),
+        const page = await openPage(stage, {}, "/", inLaboratory),
             box = page.getByLabel("Sentence");
         await cut(page);
         await box.fill("The animal did not cross the street because it was too wide");
@@ -97,7 +97,7 @@ export const cases = {
         await page.finish();
     },
     async "offline: an example that was chosen while the server was gone opens once it is back"(stage) {
-        const page = await openPage(stage, {}, "/", settled);
+        const page = await openPage(stage, {}, "/", inLaboratory);
         await cut(page);
         await page.getByRole("combobox", { name: "Example" }).selectOption("demo.previous");
         await saysGone(page);
@@ -164,7 +164,7 @@ export const cases = {
     },
     async "offline: the part for models comes when it is opened, and an exported page has it"(stage) {
         const page = await openPage(stage),
-            isPart = (path) => path.startsWith("GET /web/parts/");
+            isPart = (path) => path === "GET /web/parts/explorer.json";
         assert.deepEqual(page.asked.filter(isPart), []);
         await page.getByRole("tab", { name: "Models" }).click();
         await page.locator(".models .readout b").waitFor();

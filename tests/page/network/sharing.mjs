@@ -14,7 +14,9 @@ import {
     copied,
     exported,
     inFolder,
+    inLaboratory,
     numberOf,
+    opened,
     openPage,
     readNpy,
     settled,
@@ -48,8 +50,8 @@ export const cases = {
     },
     async "sharing: a broken address opens the page as it is"(stage) {
         for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#something"]) {
-            const page = await openPage(stage, {}, "/" + hash);
-            assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
+            const page = await openPage(stage, {}, "/" + hash, opened);
+            assert.match(await page.locator(".answer").textContent(), /“it”.*“animal”/);
             await page.finish();
         }
     },
@@ -75,7 +77,9 @@ export const cases = {
             const ready = (page) => page.getByLabel("API key").waitFor();
             const page = await openPage({ ...stage, url: server.url }, PERMISSIONS, "/", ready);
             await page.getByLabel("API key").fill(key);
-            const { answer } = await answerTo(page, () => page.keyboard.press("Enter"));
+            await page.keyboard.press("Enter");
+            await inLaboratory(page);
+            const { answer } = await answerTo(page, () => page.getByLabel("Causal").check());
             assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
             assert.equal(await page.locator(".notice").isVisible(), false);
             for (const [kind, program] of [

@@ -2,7 +2,7 @@
  * large.mjs: a map of 4096 × 4096, and the times of what people wait for. Times are reported, numbers are judged.
  */
 import assert from "node:assert/strict";
-import { choosePreset, focusGrid, openPage, settled } from "../support.mjs";
+import { choosePreset, focusGrid, inLaboratory, openPage, settled } from "../support.mjs";
 
 const NODES_MAX = 1500;
 
@@ -173,7 +173,7 @@ export const cases = {
             const other = await openPage(stage, {}, "about:blank", async () => {});
             await other.addInitScript(withoutWorker);
             await other.goto(stage.url);
-            await settled(other);
+            await inLaboratory(other);
             assert.equal(await pixels(other), wanted);
             assert.equal(other.workers().length, 0);
             await other.finish();

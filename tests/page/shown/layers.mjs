@@ -7,19 +7,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, colourAt } from "../models/opened.mjs";
-import {
-    answerTo,
-    assertClose,
-    copied,
-    dropFile,
-    eventually,
-    focusGrid,
-    numberOf,
-    openPage,
-    settled,
-    startServer,
-    tableOf,
-} from "../support.mjs";
+import { answerTo, assertClose, copied, dropFile, eventually, focusGrid, inLaboratory, numberOf, opened, openPage, settled, startServer, tableOf } from "../support.mjs";
 
 /** Numbers that are the same everywhere and unlike each other. */
 const matrix = (rows, cols, seed) =>
@@ -81,7 +69,7 @@ export const cases = {
         await page.finish();
     },
     async "layers: of a sentence in a model the tab shows the model's own maps, and opens its layers with their inputs"(stage) {
-        const page = await openPage(stage, {}, "/", settled),
+        const page = await openPage(stage, {}, "/", inLaboratory),
             text = "The animal did not cross the street because it was too tired",
             { outputs } = await answerOf(stage, text);
         await page.getByRole("tab", { name: "Layers" }).click();
@@ -203,9 +191,9 @@ export const cases = {
             address = new URL(page.url()).hash;
             await page.finish();
         });
-        const page = await openPage(stage, {}, "/" + address);
+        const page = await openPage(stage, {}, "/" + address, opened);
         assert.match(await page.locator(".notice").textContent(), /cannot be used.*model\.2/);
-        assert.match(await page.locator(".stage h2").textContent(), /14 × 14/);
+        assert.match(await page.locator(".answer").textContent(), /“it”.*“animal”/);
         await page.finish();
     },
     async "layers: several as a grid, each asked for once; one opens by click and by keyboard"(stage) {

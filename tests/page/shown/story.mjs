@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, inFolder, numberOf, openPage, tableOf } from "../support.mjs";
+import { addressOf, dropFile, inFolder, numberOf, opened, openPage, tableOf } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -180,7 +180,7 @@ export const cases = {
         await dropFile(page, "wrong.json", JSON.stringify({ ...lesson, pages: [...lesson.pages, { say: 7 }] }));
         await page.locator(".notice", { hasText: "page 2 of the lesson" }).waitFor();
         await page.finish();
-        const hostile = await openPage(stage, {}, addressOf({ preset: "three", lesson: { pages: [1] } }));
+        const hostile = await openPage(stage, {}, addressOf({ preset: "three", lesson: { pages: [1] } }), opened);
         assert.match(await hostile.locator(".notice").textContent(), /a lesson needs/);
         await hostile.finish();
     },

@@ -1,0 +1,118 @@
+/**
+ * reading.js: one sentence as one head of the model "demo" reads it, in words as they are written.
+ *
+ * The model reads pieces of words. A weight on a word is the sum of the weights on its pieces. A weight from a word is
+ * the mean of those from its pieces. So the weights from a word sum to 1, as those of a piece do (Clark et al., "What
+ * Does BERT Look At?", 2019, section 4.1).
+ *
+ * @typedef {object} Word
+ * @property {string} text as it is written
+ * @property {number[]} pieces
+ * @property {number} from first character in the text
+ * @property {number} to the character behind the last one
+ * @property {boolean} isJoined no space stands in front of it
+ * @property {boolean} isSpecial a token that the model adds
+ * @property {boolean} isKnown the model has it in its vocabulary, and does not spell it
+ *
+ * @typedef {{text: string, words: Word[], weights: number[][]}} Reading weights: of each word on each word
+ */
+import { ask } from "../exchange/server.js";
+import { pathOfModel } from "../models/case.js";
+import { OPENING } from "../models/examples.js";
+
+/** Pieces of a spelled word: the vocabulary has every letter. "[UNK]" stands for other characters. */
+const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
+
+/** @returns {Word[]} */
+function wordsOf(text, { text: [pieces], offsets: [offsets] }) {
+  const characters = Array.from(text),
+    words = [];
+  pieces.forEach((piece, at) => {
+    const [from, to] = offsets[at],
+      last = words.at(-1);
+    if (piece.startsWith("##") && from < to) {
+      last.pieces.push(at);
+      last.to = to;
+      last.isKnown &&= !isSpelled(piece);
+    } else
+      words.push({ pieces: [at], from, to, isSpecial: from === to, isKnown: !isSpelled(piece), isJoined: from > 0 && last?.to === from });
+  });
+  return words.map((word) => ({ ...word, text: word.isSpecial ? pieces[word.pieces[0]] : characters.slice(word.from, word.to).join("") }));
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+const weightOf = (map, query, key) => sum(query.pieces.map((i) => sum(key.pieces.map((j) => map[i][j])))) / query.pieces.length;
+
+/** @param {string} text @param {AbortSignal} signal @returns {Promise<Reading>} */
+export async function readSentence(text, signal) {
+  const options = { return: ["attention"], layers: [OPENING.layer], heads: [OPENING.head] };
+  const { outputs, tokens } = await (await ask(pathOfModel("demo"), { body: { inputs: { text }, options }, signal })).json();
+  const words = wordsOf(text, tokens),
+    [[[map]]] = outputs.attention;
+  return { text, words, weights: words.map((query) => words.map((key) => weightOf(map, query, key))) };
+}
+
+/** The word that points at another word most. @param {Reading} reading */
+export function tellingWord({ words, weights }) {
+  let found = 0,
+    most = -1;
+  weights.forEach((row, i) =>
+    row.forEach((weight, j) => {
+      if (i === j || words[i].isSpecial || words[j].isSpecial || weight <= most) return;
+      most = weight;
+      found = i;
+    }),
+  );
+  return found;
+}
+
+/** Whether at most one word differs. @param {Reading | null} before @param {Reading} reading */
+export const hasSameWords = (before, { words }) =>
+  before?.words.length === words.length && words.filter(({ text }, at) => text !== before.words[at].text).length <= 1;
+
+/** The text with other words in the place of some of its own. @param {Reading} reading @param {Map<Word, string>} others */
+export function withWords({ text }, others) {
+  const characters = Array.from(text);
+  for (const [{ from, to }, other] of [...others].reverse()) characters.splice(from, to - from, other);
+  return characters.join("");
+}
+
+/** Predictions that are asked for, and those that are offered. */
+const LOOKED_AT = 60,
+  OFFERED = 3;
+
+/** Least number of letters to insert, remove or replace (Levenshtein). */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + Number(a[i - 1] !== b[j - 1]));
+    row = next;
+  }
+  return row[b.length];
+}
+
+const isCyrillic = (text) => /^\p{Script=Cyrillic}/u.test(text);
+
+/**
+ * Words that the model knows and predicts in the place of an unknown one. Those that are spelled almost like it come first.
+ * @param {Reading} reading @param {Word[]} unknown @param {AbortSignal} signal @returns {Promise<string[][]>} for each unknown word
+ */
+export async function nearWords(reading, unknown, signal) {
+  const masked = withWords(reading, new Map(unknown.map((word) => [word, "[MASK]"])));
+  const body = { inputs: { text: masked }, options: { return: ["predictions"], predictions_k: LOOKED_AT } };
+  const { outputs, tokens } = await (await ask(pathOfModel("demo"), { body, signal })).json();
+  const own = reading.words.filter((word) => unknown.includes(word) || word.text === "[MASK]"),
+    places = tokens.text[0].flatMap((piece, at) => (piece === "[MASK]" ? [at] : []));
+  return unknown.map((word) => {
+    const text = word.text.toLowerCase(),
+      isNear = (one) => distance(one, text) <= Math.min(2, text.length / 3);
+    const fitting = outputs.predictions.tokens[0][places[own.indexOf(word)]].filter(
+      (one) => /^\p{L}{2,}$/u.test(one) && isCyrillic(one) === isCyrillic(text),
+    );
+    const [first] = word.text,
+      written = (one) => (first === first.toLowerCase() ? one : one[0].toUpperCase() + one.slice(1));
+    return [...fitting.filter(isNear), ...fitting.filter((one) => !isNear(one))].slice(0, OFFERED).map(written);
+  });
+}
