@@ -30,7 +30,7 @@ static bool check_buckets(const attn_relative_position *own, struct attn_check *
     if (own->buckets > 0 && own->max_distance <= own->buckets / 2 + 1)
         return attn_refuse(check, ATTN_ERR_VALUE, FIELD(max_distance),
                            "~ is %lld; with %lld buckets it must be above %lld, half of them and 1",
-                           (long long)own->max_distance, (long long)own->buckets, (long long)(own->buckets / 2 + 1));
+                           (long long)own->max_distance, (long long)own->buckets, (long long)own->buckets / 2 + 1);
     return true;
 }
 

@@ -1,4 +1,5 @@
 /* read.c: describes a whole model: its stacks with their blocks, its head, and facts about it. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -455,6 +456,7 @@ static bool fail_type(const json_t *table, const char *type, const struct model_
     struct chunks types = chunks_begin(builder->reader.arena);
     architecture_write_types(table, "model", type, "it has ", &types);
     const char *text = chunks_join(&types);
+    assert(builder->type != NULL);
     const bool is_nested = strcmp(type, builder->type) != 0;
     return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
                         "config.json: attnd cannot run models of model_type \"%.64s\"%s%.64s; %s", type,

@@ -219,7 +219,7 @@ static attn_status decode_bytes(struct reading *reading, const struct node *node
 static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
 {
     void *file = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     attn_error why = {.message = ""};
     if (decode_bytes(reading, node, "a WAV file as base64", &file, &bytes) != ATTN_OK)
         return reading->status;
@@ -252,7 +252,7 @@ static attn_status decode_samples_of_16_bits(struct reading *reading, const stru
     const struct node shape = node_member(node, "shape"), text = node_member(node, "base64");
     const attn_tensor *lengths;
     void *bytes = NULL;
-    size_t count;
+    size_t count = 0;
     if (node_check_members(reading, node, members, ARRAY_LENGTH(members)) != ATTN_OK)
         return reading->status;
     if (shape.json == NULL || text.json == NULL)

@@ -90,7 +90,7 @@ static bool may_listen(const struct http_server *server, char *message, size_t m
 
 static bool take_passed_socket(struct http_server *server, char *message, size_t message_size)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof address;
     if (getsockname(server->setup.passed_socket, (struct sockaddr *)&address, &length) != 0) {
         snprintf(message, message_size, "the socket that was passed on: %s", strerror(errno));
