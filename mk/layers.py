@@ -27,13 +27,13 @@ ORDER = """
     core/src/attention core/src/layer core/src/backward core/src/model core/src/api
     server/base/array server/base server/config
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer
-    server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint server/codec/model
+    server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint/language server/codec/checkpoint server/codec/model
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer/slow server/codec/tokenizer server/codec/gguf
     server/service server/service/registry/files server/service/registry/prepared server/service/registry/version
-    server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/metrics server/service/cache
+    server/service/registry/layer/version server/service/registry server/service/registry/layer server/service/cache server/service/metrics
     server/service/run server/service/registry/model server/service/run/batch
     server/service/run/model/job server/service/run/model/item server/service/run/model/output
-    server/service/run/model/embedding server/service/run/model/questions
+    server/service/run/model/copy server/service/run/model/embedding server/service/run/model/questions
     server/service/run/model
     server/service/infer
     server/http/wire server/http/connections server/http server/program server/main

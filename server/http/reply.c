@@ -277,35 +277,11 @@ static void add_timing(struct head *head, const struct request *request)
     add_field(head, "Server-Timing", text);
 }
 
-/* A whole number as structured fields may have it (RFC 9651, section 3.3.1). */
-static double field_integer(double value)
-{
-    return fmin(fmax(value, 0), 999999999999999);
-}
-
-/*
- * What the API key may use, and has left, in the form of draft-ietf-httpapi-ratelimit-headers-10: q is the limit, w its
- * window in seconds, r what is left, and t the seconds until all of the limit is there again.
- */
 static void add_quotas(struct head *head, const struct request *request)
 {
-    enum { ENTRY = 80 };
+    char policy[KEYS_FIELD_MAX], left[KEYS_FIELD_MAX];
     struct keys *keys = request->server->setup.keys;
-    struct keys_quota quotas[KEYS_QUOTAS];
-    char policy[KEYS_QUOTAS * ENTRY], left[KEYS_QUOTAS * ENTRY], *to_policy = policy, *to_left = left;
-    const size_t count =
-        keys != NULL && request->key_name[0] != '\0' ? keys_quotas(keys, request->key_name, quotas, KEYS_QUOTAS) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct keys_quota *quota = &quotas[i];
-        const char *comma = i > 0 ? ", " : "";
-        const double q = floor(quota->limit), w = ceil(quota->limit / quota->rate), r = floor(quota->left),
-                     t = ceil((quota->limit - quota->left) / quota->rate);
-        to_policy += snprintf(to_policy, ENTRY, "%s\"%s\";q=%.0f;w=%.0f", comma, quota->name, field_integer(q),
-                              field_integer(w));
-        to_left +=
-            snprintf(to_left, ENTRY, "%s\"%s\";r=%.0f;t=%.0f", comma, quota->name, field_integer(r), field_integer(t));
-    }
-    if (count == 0)
+    if (keys == NULL || request->key_name[0] == '\0' || !keys_write_fields(keys, request->key_name, policy, left))
         return;
     add_field(head, "RateLimit-Policy", policy);
     add_field(head, "RateLimit", left);

@@ -2,6 +2,7 @@
 #include "service/keys.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -401,6 +402,31 @@ size_t keys_quotas(struct keys *keys, const char *name, struct keys_quota *quota
     }
     pthread_mutex_unlock(&keys->lock);
     return count;
+}
+
+/* A whole number as structured fields may have it (RFC 9651, section 3.3.1). */
+static double field_integer(double value)
+{
+    return fmin(fmax(value, 0), 999999999999999);
+}
+
+bool keys_write_fields(struct keys *keys, const char *name, char policy[KEYS_FIELD_MAX], char left[KEYS_FIELD_MAX])
+{
+    enum { ENTRY = KEYS_FIELD_MAX / KEYS_QUOTAS };
+    struct keys_quota quotas[KEYS_QUOTAS];
+    char *to_policy = policy, *to_left = left;
+    const size_t count = keys_quotas(keys, name, quotas, KEYS_QUOTAS);
+    for (size_t i = 0; i < count; i++) {
+        const struct keys_quota *quota = &quotas[i];
+        const char *comma = i > 0 ? ", " : "";
+        const double q = floor(quota->limit), w = ceil(quota->limit / quota->rate), r = floor(quota->left),
+                     t = ceil((quota->limit - quota->left) / quota->rate);
+        to_policy += snprintf(to_policy, ENTRY, "%s\"%s\";q=%.0f;w=%.0f", comma, quota->name, field_integer(q),
+                              field_integer(w));
+        to_left +=
+            snprintf(to_left, ENTRY, "%s\"%s\";r=%.0f;t=%.0f", comma, quota->name, field_integer(r), field_integer(t));
+    }
+    return count > 0;
 }
 
 _Static_assert((int)QUOTAS == (int)KEYS_QUOTAS, "keys.h says how many quotas there are");

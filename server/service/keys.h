@@ -84,6 +84,14 @@ enum { KEYS_QUOTAS = 3 };
 size_t keys_quotas(struct keys *keys, const char *name, struct keys_quota *quotas, size_t max);
 
 /*
+ * Writes the fields RateLimit-Policy and RateLimit for the key of that name, as draft-ietf-httpapi-ratelimit-headers-10
+ * has them: q is the limit, w its window in seconds, r what is left, and t the seconds until all of the limit is there
+ * again. False: it has no quota.
+ */
+enum { KEYS_FIELD_MAX = 80 * KEYS_QUOTAS };
+bool keys_write_fields(struct keys *keys, const char *name, char policy[KEYS_FIELD_MAX], char left[KEYS_FIELD_MAX]);
+
+/*
  * Makes a new random key: the token for its owner, and the line for the file. rights and quota may be NULL; the line
  * then leaves them out. False: message says what is wrong with rights or quota.
  */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/checkpoint/architecture.h"
+#include "codec/checkpoint/language/architecture.h"
 #include "codec/checkpoint/module.h"
 #include "codec/json/tree.h"
 

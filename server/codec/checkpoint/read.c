@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/checkpoint/architecture.h"
 #include "codec/checkpoint/description.h"
+#include "codec/checkpoint/language/architecture.h"
 #include "codec/checkpoint/module.h"
 #include "codec/checkpoint/origin.h"
 #include "codec/checkpoint/parts.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "codec/checkpoint/architecture.h"
-#include "codec/checkpoint/expression.h"
+#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/json/tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/checkpoint/expression.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/request/envelope_decode.h"
 #include "service/registry/model/files.h"
 

@@ -1,12 +1,12 @@
 /* architecture.c: the table of architectures, its choices by a configuration, and its patterns of names. */
-#include "codec/checkpoint/architecture.h"
+#include "codec/checkpoint/language/architecture.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/embedded_file.h"
-#include "codec/checkpoint/expression.h"
+#include "codec/checkpoint/language/expression.h"
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 

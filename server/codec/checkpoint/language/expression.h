@@ -1,6 +1,6 @@
 /* expression.h: expressions of architectures.json over the members of a config.json. */
-#ifndef CODEC_CHECKPOINT_EXPRESSION_H
-#define CODEC_CHECKPOINT_EXPRESSION_H
+#ifndef CODEC_CHECKPOINT_LANGUAGE_EXPRESSION_H
+#define CODEC_CHECKPOINT_LANGUAGE_EXPRESSION_H
 
 #include "codec/json/tree.h"
 

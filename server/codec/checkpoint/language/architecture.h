@@ -2,8 +2,8 @@
  * architecture.h: data that says which tensors of a checkpoint are which part of a model (architectures.json). Private
  * to this folder.
  */
-#ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
-#define CODEC_CHECKPOINT_ARCHITECTURE_H
+#ifndef CODEC_CHECKPOINT_LANGUAGE_ARCHITECTURE_H
+#define CODEC_CHECKPOINT_LANGUAGE_ARCHITECTURE_H
 
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/outcome.h"
