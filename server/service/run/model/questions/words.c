@@ -25,12 +25,12 @@ static attn_status fail_memory(const struct model_job *job)
 /* Quotes as many of the tokens as fit. */
 static void tell_tokens(const struct tokenizer_output *tokens, char told[TOLD_BYTES])
 {
-    static const char rest[] = " …";
+    static const char quotes[] = ", \"\"", rest[] = ", …";
     size_t used = 0;
     told[0] = '\0';
     for (size_t i = 0; i < tokens->count; i++) {
         const struct text_span text = tokens->tokens[i].text;
-        const bool fits = text.length < TOLD_BYTES - sizeof rest - sizeof ", \"\"" - used;
+        const bool fits = used + sizeof quotes + text.length + sizeof rest <= TOLD_BYTES;
         used += (size_t)snprintf(told + used, TOLD_BYTES - used, fits ? "%s\"%.*s\"" : "%s…", i > 0 ? ", " : "",
                                  (int)text.length, text.at);
         if (!fits)
