@@ -178,16 +178,18 @@ static size_t width_of(const struct model_job *job, const struct model_edit *edi
     return model_width(stack);
 }
 
-/* The rows and columns of an item, beside those of the source. */
+/* The rows and columns of an item, beside those of the source, whose count keys may take from its own length. */
 static attn_status check_item(struct model_job *job, struct model_edit *edit, size_t item)
 {
-    attn_selection rows, columns, source = {.count = 0};
+    attn_selection rows, columns, from_rows = {.count = 0}, from_columns = {.count = 0};
     char field[FIELD_BYTES];
     attn_status status = model_edit_rows(job, edit, item, false, &rows);
     if (status == ATTN_OK)
         status = model_edit_columns(job, edit, width_of(job, edit, item), &columns);
     if (status == ATTN_OK && edit->from != SIZE_MAX)
-        status = model_edit_rows(job, edit, edit->from, true, &source);
+        status = model_edit_rows(job, edit, edit->from, true, &from_rows);
+    if (status == ATTN_OK && edit->from != SIZE_MAX)
+        status = model_edit_columns(job, edit, width_of(job, edit, edit->from), &from_columns);
     if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
         return status;
     if (status != ATTN_OK)
@@ -196,16 +198,14 @@ static attn_status check_item(struct model_job *job, struct model_edit *edit, si
         return fail_width(job, edit, item, columns.count);
     if (edit->from == SIZE_MAX)
         return ATTN_OK;
-    const bool has_keys = edit->given->keys.count > 0;
-    if (source.count != rows.count || (!has_keys && width_of(job, edit, edit->from) != width_of(job, edit, item)))
+    if (from_rows.count != rows.count || from_columns.count != columns.count)
         return attn_fail(job->err, ATTN_ERR_SHAPE, field_of(job, edit, "", field),
                          "%s replaces %zu queries of item %zu by %zu of item %zu, with %zu and %zu numbers each: name "
                          "queries and keys that both have",
-                         field, rows.count, item, source.count, edit->from, width_of(job, edit, item),
-                         width_of(job, edit, edit->from));
-    edit->kept_rows = source.count;
-    edit->kept_columns = columns.count;
-    return has_keys ? model_edit_columns(job, edit, width_of(job, edit, edit->from), &columns) : ATTN_OK;
+                         field, rows.count, item, from_rows.count, edit->from, columns.count, from_columns.count);
+    edit->kept_rows = from_rows.count;
+    edit->kept_columns = from_columns.count;
+    return ATTN_OK;
 }
 
 static attn_status check_items(struct model_job *job, struct model_edit *edit)
