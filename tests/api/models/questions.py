@@ -144,6 +144,8 @@ def words_that_cannot_be_scored_are_refused(client, _):
     scores = {"return": ["word_scores"]}
     told = refusal(client, "bert", {"text": TEXT}, words=["the", "xylophone"], **scores)
     assert told["pointer"] == "/options/words/1" and "tokens, " in told["error"] and "give texts of one token" in told["error"], told
+    for count in range(30, 60):  # some of so many tokens are told
+        assert f"is {count} tokens, " in refusal(client, "bert", {"text": TEXT}, words=["a " * count], **scores)["error"]
     assert "has no tokenizer" in refusal(client, "bare", {"ids": [5]}, words=["a"], **scores)["error"]
     assert "are words, and " in refusal(client, "head-sentiment", {"text": TEXT}, words=[1], **scores)["error"]
     assert "give inputs.target" in refusal(client, "whole-t5", {"text": TEXT}, words=[1], **scores)["error"]
@@ -374,6 +376,8 @@ REFUSED = (
     ("whole-gpt2", {"at": "hidden", "do": "replace", "from": 0}, "", "replaces 1 queries of item 2 by 3 of item 0"),
     ("whole-gpt2", {"at": "hidden", "do": "replace", "from": 0, "items": [1], "queries": [0], "from_queries": [0, 1]}, "", "replaces 1 queries"),
     ("whole-gpt2", {"at": "hidden", "do": "replace", "from": 2, "items": [1], "queries": [1]}, "/queries", "(item 1)"),
+    ("whole-gpt2", {"at": "attention", "do": "replace", "from": 0, "items": [2], "queries": [0], "keys": [{"from": 0, "to": -1}]}, "",
+     "with 1 and 3 numbers each"),
     ("whole-gpt2", {"at": "hidden", "do": "replace", "value": [1], "from_queries": [0]}, "/from_queries", "which is not given"),
     ("whole-gpt2", {"at": "hidden", "do": "zero", "part": "encoder"}, "/part", "has one stack"),
     ("whole-t5", {"at": "hidden", "do": "zero"}, "", 'has no "part"'),
