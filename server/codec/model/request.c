@@ -567,9 +567,9 @@ attn_status model_request_decode_safetensors(const char *body, size_t bytes, att
 {
     struct envelope_source file;
     attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
-    if (status == ATTN_OK)
-        status =
-            decode_request(&file, MODEL_REQUEST_ATTENTION, &(struct model_inputs){.batch = 0}, arena, request, err);
+    if (status != ATTN_OK)
+        return status;
+    status = decode_request(&file, MODEL_REQUEST_ATTENTION, &(struct model_inputs){.batch = 0}, arena, request, err);
     return envelope_name_text(status, err);
 }
 

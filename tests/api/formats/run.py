@@ -164,7 +164,8 @@ def vectors_go_into_a_model_as_a_file(client):
         wrong = tensor_file.write({pointer[1:].replace("/", "."): ("I64", [1], [1])}, {"request": json.dumps({"inputs": inputs})})
         refusal = post(client, wrong, TENSORS, status=400, path=path).json()
         expect(refusal["pointer"] == pointer, refusal["error"])
-    post(client, body[:-1], TENSORS, status=400, path=path)
+    refusal = post(client, body[:-1], TENSORS, status=400, path=path).json()
+    expect(refusal["error"].startswith("not safetensors: "), refusal["error"])
 
 
 @case
