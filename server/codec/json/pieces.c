@@ -183,17 +183,19 @@ struct reader {
 static uint32_t read_escape(char **from, const char *end)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    char digits[5] = "", *digits_end;
+    char digits[5] = "";
     const char letter = *from < end ? *(*from)++ : '\0';
     const char *known = letter != '\0' ? strchr(letters, letter) : NULL;
     if (known != NULL)
         return (unsigned char)meanings[known - letters];
-    if (letter != 'u' || end - *from < 4 || !isxdigit((unsigned char)**from))
+    if (letter != 'u' || end - *from < 4)
         return 0;
     memcpy(digits, *from, 4);
-    const unsigned long c = strtoul(digits, &digits_end, 16);
+    if (strspn(digits, "0123456789abcdefABCDEF") != 4) /* strtoul reads 0x, too */
+        return 0;
     *from += 4;
-    return digits_end == digits + 4 && (c < 0xD800 || c > 0xDFFF) ? (uint32_t)c : 0;
+    const unsigned long c = strtoul(digits, NULL, 16);
+    return c < 0xD800 || c > 0xDFFF ? (uint32_t)c : 0;
 }
 
 /* Decodes the string at *at in its place, with a NUL at its end. False: it is not plain. */

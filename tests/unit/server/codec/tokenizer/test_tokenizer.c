@@ -363,6 +363,7 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\\u0000\",\"vocab\":{},\"merges\":[]}}", ATTN_ERR_VALUE, "of the kind \"\""},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\\u0000\":0},\"merges\":[]}}", ATTN_ERR_VALUE, "U+0000"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\\u0000\",0]]}}", ATTN_ERR_VALUE, "U+0000"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\u0x61\":0},\"merges\":[]}}", ATTN_ERR_SYNTAX, "invalid escape"},
     {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}}", ATTN_ERR_VALUE, "\"unk_id\" beyond"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", ATTN_ERR_VALUE,
      "/model/vocab/0 must be a token and its"},
