@@ -4,22 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The list of hops in all fields X-Forwarded-For. When it becomes too long, the first hops are lost. */
+/* The end of the list of hops in all fields X-Forwarded-For. The first hops are lost where it becomes too long. */
 struct hops {
     size_t length;
     char list[1024];
 };
 
+/* A list that begins without a comma has a hop that is cut off. */
 static enum MHD_Result add_hops(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct hops *hops = cls;
     (void)kind;
     if (!text_equal_fold(text_span_of(name), "X-Forwarded-For"))
         return MHD_YES;
-    const size_t more = strlen(value) + 1;
-    if (more >= sizeof hops->list)
+    const size_t length = strlen(value), most = sizeof hops->list - sizeof ",";
+    if (length > most) {
+        hops->length = (size_t)snprintf(hops->list, sizeof hops->list, "%s", value + length - most);
         return MHD_YES;
-    if (hops->length + more >= sizeof hops->list)
+    }
+    if (hops->length + length > most)
         hops->length = 0;
     hops->length += (size_t)snprintf(hops->list + hops->length, sizeof hops->list - hops->length, ",%s", value);
     return MHD_YES;

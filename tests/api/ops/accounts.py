@@ -258,6 +258,8 @@ def the_log_says_who_and_why(program):
             ("/v1/attention?d", {"X-Forwarded-For": "[2001:db9::1]:80,2001:db8::5"}, "2001:db9::1"),
             ("/v1/attention?e", {"X-Forwarded-For": "198.51.100.1, unknown"}, "127.0.0.1"),
             ("/v1/attention?f", {"X-Forwarded-For": "10.0.0.9"}, "10.0.0.9"),
+            ("/v1/attention?g", {"X-Forwarded-For": "198.51.100.1, " * 500 + "203.0.113.7, 10.1.2.3"}, "203.0.113.7"),
+            ("/v1/attention?h", {"X-Forwarded-For": "10.1.2.3" * 200}, "127.0.0.1"),
         ]
         for target, fields, _ in cases:
             server.client().send("POST", target, b'{"inputs":{"key":[[1]]}}', {"Content-Type": "application/json", **fields})
