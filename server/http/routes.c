@@ -21,6 +21,7 @@ enum {
     METRICS = MEDIA_BIT(MEDIA_METRICS),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
+    SOUND = MEDIA_BIT(MEDIA_WAV),
     RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
 };
 
@@ -43,7 +44,7 @@ static const struct route routes[] = {
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/attention", "POST", TENSORS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
-     .service = attend_model, .reads = TENSORS | MEDIA_BIT(MEDIA_WAV), .takes_parameters = true,
+     .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true,
      .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},

