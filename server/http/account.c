@@ -52,16 +52,6 @@ static void log_stages(struct log_line *line, const struct stages *stages)
         log_ms(line, names[i], stages->ms[i]);
 }
 
-static void log_trace(struct log_line *line, const struct trace *trace)
-{
-    if (trace->id[0] == '\0')
-        return;
-    log_text(line, "trace_id", trace->id);
-    log_text(line, "span_id", trace->span);
-    log_text(line, "parent_id", trace->parent);
-    log_text(line, "trace_flags", trace->flags);
-}
-
 /* Logs the path without its query, because clients put keys there by mistake. */
 static void log_path(struct log_line *line, const char *target)
 {
@@ -97,7 +87,7 @@ static void log_request(const struct request *request, enum MHD_RequestTerminati
     struct log_line line;
     log_begin(&line, request->server->setup.log, LOG_INFO, "request");
     log_text(&line, "id", request->id);
-    log_trace(&line, &request->trace);
+    trace_log(&request->trace, &line);
     log_client(&line, request);
     if (request->key_name[0] != '\0')
         log_text(&line, "key", request->key_name);

@@ -46,3 +46,13 @@ const char *trace_write(const struct trace *trace, char text[TRACE_PARENT_TEXT])
     snprintf(text, TRACE_PARENT_TEXT, "00-%s-%s-%s", trace->id, trace->span, trace->flags);
     return text;
 }
+
+void trace_log(const struct trace *trace, struct log_line *line)
+{
+    if (trace->id[0] == '\0')
+        return;
+    log_text(line, "trace_id", trace->id);
+    log_text(line, "span_id", trace->span);
+    log_text(line, "parent_id", trace->parent);
+    log_text(line, "trace_flags", trace->flags);
+}

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/log.h"
+
 enum { TRACE_ID_DIGITS = 32, TRACE_SPAN_DIGITS = 16, TRACE_PARENT_TEXT = 56 };
 
 struct trace {
@@ -24,5 +26,8 @@ struct trace {
 bool trace_begin(struct trace *trace, const char *field, uint64_t random);
 /* Writes the traceparent of the answer: the trace with our span. Returns text. */
 const char *trace_write(const struct trace *trace, char text[TRACE_PARENT_TEXT]);
+
+/* Adds the fields of the trace to a line of the log, if there is a trace. */
+void trace_log(const struct trace *trace, struct log_line *line);
 
 #endif
