@@ -27,6 +27,8 @@ static bool check_buckets(const attn_relative_position *own, struct attn_check *
     if (own->buckets < 0 || own->buckets == 1 || own->buckets > (int64_t)DIMENSION_MAX)
         return attn_refuse(check, ATTN_ERR_VALUE, FIELD(buckets), "~ is %lld; expected 2 to %zu",
                            (long long)own->buckets, DIMENSION_MAX);
+    if (own->buckets > 0 && own->max_distance == 0)
+        return attn_refuse(check, ATTN_ERR_FIELD, FIELD(max_distance), "~ is missing; buckets need it");
     if (own->buckets > 0 && own->max_distance <= own->buckets / 2 + 1)
         return attn_refuse(check, ATTN_ERR_VALUE, FIELD(max_distance),
                            "~ is %lld; with %lld buckets it must be above %lld, half of them and 1",

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, inFolder, numberOf, opened, openPage, tableOf } from "../support.mjs";
+import { addressOf, dropFile, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -16,7 +16,7 @@ const drawn = (page) => page.waitForFunction(() => document.querySelector(".scen
 /** The hand-made lesson, at a page. */
 async function openStory(stage, options = {}) {
     const page = await openPage(stage, options);
-    await page.locator("nav.segments button").first().click();
+    await tabOf(page, "story").click();
     await drawn(page);
     return page;
 }
@@ -91,7 +91,7 @@ export const cases = {
             await turnTo(page, LESSONS[0], 6, language);
             await starts(`context[${home}, d0] = `);
             assert.equal(await page.locator(".story .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
-            await page.getByRole("tab").nth(1).or(page.locator("nav.segments button").nth(1)).first().click();
+            await tabOf(page, "lab").click();
             await page.locator(".stage h2", { hasText: "A V" }).waitFor();
             assert.equal(await page.locator(".explain .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
             await page.finish();
