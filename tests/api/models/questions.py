@@ -156,8 +156,8 @@ def words_that_cannot_be_scored_are_refused(client, _):
 ARCHIVED = ("mistral", "llama-classes", "vit-nobias")  # of tests/others/models
 # Parallel blocks, norms of branches, factors of branches, sinks, experts, shared layers, other norms and post-norms.
 OTHERS = ("gptj", "falcon-7b", "falcon-40b", "gpt_neox", "phi", "cohere", "gemma2", "gemma3", "olmo2", "glm4", "granite", "minicpm", "gpt_oss",
-          "mixtral", "qwen2_moe", "bloom", "opt", "modernbert", "qwen3", "exaone4", "albert", "distilbert", "mpnet", "esm", "nomic_bert")
-POST_NORMED = ("albert", "distilbert", "mpnet", "nomic_bert")
+          "mixtral", "qwen2_moe", "bloom", "opt", "modernbert", "qwen3-window", "exaone4", "albert", "distilbert-relu", "mpnet", "esm", "nomic_bert")
+POST_NORMED = ("albert", "distilbert-relu", "mpnet", "nomic_bert")
 WEIGHED = {"bert": tokens.OWN / "bert", "whole-gpt2": tokens.OWN / "gpt2", "whole-t5": tokens.OWN / "t5"}
 
 
