@@ -234,6 +234,7 @@ Effective = TypedDict(
         "model": str,
         "model_type": str,
         "layers": int,
+        "interventions": List[Mapping[str, Any]],
         "words": Union[Literal['next'], List[int]],
     },
     total=False,
