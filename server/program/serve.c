@@ -416,9 +416,15 @@ int serve(const struct config *config)
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
 
+/* Many messages begin with the name of their part, which is not said twice. */
 static bool say_outcome(const char *part, const char *failure)
 {
-    printf("%-10s %s\n", part, failure != NULL ? failure : "ok");
+    const size_t length = strlen(part);
+    const bool has_name = failure != NULL && strncmp(failure, part, length) == 0 && failure[length] == ':';
+    printf("%-10s %s\n", part,
+           failure == NULL ? "ok"
+           : has_name      ? failure + length + strspn(failure + length, ": ")
+                           : failure);
     return failure == NULL;
 }
 

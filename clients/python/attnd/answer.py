@@ -39,7 +39,7 @@ class Classes(TypedDict, total=False):
 
 
 MAP = ("batch", "head", "query", "key")
-#: What can have labels. Models put layers in front.
+#: The axes of the steps that can have labels. Answers of models have an axis of layers before them.
 AXES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask"), MAP),
     **dict.fromkeys(("lse", "entropy"), MAP[:3]),
