@@ -30,11 +30,14 @@ find_tool() {
 tool=${TOOL:-$(find_tool)}
 [ -z "${PLATFORMS:-}" ] || [ "$tool" = docker ] || tool=buildah
 
-# build_with COMMAND…: one build of $variant; FLAGS is a list of words on purpose.
+# build_with COMMAND…: one build of $variant; FLAGS is a list of words on purpose. The labels of the commit are flags, too:
+# buildah takes a cached LABEL whatever its arguments are now.
 build_with() {
+    created=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)
     # shellcheck disable=SC2086
     "$@" -f docker/Dockerfile --target "$variant" --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
-        --build-arg "SOURCE_DATE_EPOCH=$epoch" --build-arg "CREATED=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)" \
+        --build-arg "SOURCE_DATE_EPOCH=$epoch" --build-arg "CREATED=$created" \
+        --label "org.opencontainers.image.revision=$revision" --label "org.opencontainers.image.created=$created" \
         ${BASE:+--build-arg "BASE=$BASE"} ${SOURCE:+--build-arg "SOURCE=$SOURCE"} ${FLAGS:-} .
 }
 
