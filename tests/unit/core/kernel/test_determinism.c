@@ -65,7 +65,7 @@ START_TEST(asking_for_more_does_not_change_the_output)
 {
     const attn_kernel *kernel;
     for (size_t variant = 0; variant < VARIANTS; variant++)
-        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        for (size_t k = variant % one_in(3); (kernel = attn_kernel_at(k)) != NULL; k += one_in(3)) {
             test_scene scene = varied_scene(variant);
             attn_steps every = scene_every_step(&scene.request);
             test_run all = run_kernel(&scene.request, kernel, every);

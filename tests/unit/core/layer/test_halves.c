@@ -93,11 +93,12 @@ START_TEST(halves_give_the_bytes_of_float32)
 {
     const attn_kernel *kernel;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (unsigned which = 1; which < 8; which++)
+        for (size_t which = 1 + s % one_in(2); which < 8; which += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
                 scene_attention(&scene, &sizes[s]);
-                expect_same_when_narrow(&scene, kernel, which, which % 2 ? ATTN_F16 : ATTN_BF16, "halves");
+                expect_same_when_narrow(&scene, kernel, (unsigned)which, which / 2 % 2 ? ATTN_F16 : ATTN_BF16,
+                                        "halves");
                 scene_destroy(&scene);
             }
 }
@@ -107,7 +108,7 @@ START_TEST(caches_of_halves_give_the_bytes_of_float32)
 {
     const attn_kernel *kernel;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (int type = ATTN_F16; type <= ATTN_BF16; type++)
+        for (size_t type = ATTN_F16 + s % one_in(2); type <= ATTN_BF16; type += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
                 scene_attention(&scene, &sizes[s]);
@@ -124,7 +125,7 @@ START_TEST(halves_go_with_products_in_bfloat16)
 {
     const attn_kernel *kernel;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (int type = ATTN_F16; type <= ATTN_BF16; type++)
+        for (size_t type = ATTN_F16 + s % one_in(2); type <= ATTN_BF16; type += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
                 scene_attention(&scene, &sizes[s]);
@@ -143,7 +144,7 @@ START_TEST(masks_norms_rotations_and_biases_go_with_halves)
     size_t masks = 0;
     while (mask_case_at(masks) != NULL)
         masks++;
-    for (size_t variant = 0; variant < 48; variant++) {
+    for (size_t variant = 0; variant < 48; variant += one_in(3)) {
         const scene_size *n = &sizes[variant % 5];
         test_scene scene = scene_create(ATTN_F32, variant);
         scene_attention(&scene, n);
@@ -172,7 +173,7 @@ END_TEST
 START_TEST(linear_and_performer_read_halves)
 {
     const attn_kernel *kernel;
-    for (size_t variant = 0; variant < 32; variant++)
+    for (size_t variant = 0; variant < 32; variant += one_in(3))
         for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
             const scene_size *n = &sizes[1 + variant % 4];
             test_scene scene = scene_create(ATTN_F32, variant);

@@ -50,7 +50,7 @@ START_TEST(tokens_with_gaps_give_the_same_bytes)
 {
     const attn_kernel *kernel;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (size_t c = 0; mask_case_at(c) != NULL; c++)
+        for (size_t c = s % one_in(3); mask_case_at(c) != NULL; c += one_in(3))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(c % 2 ? ATTN_F64 : ATTN_F32, c);
                 scene_attention(&scene, &sizes[s]);
@@ -226,7 +226,7 @@ START_TEST(maps_are_written_where_the_plan_says)
     const attn_steps maps = WANT(SCORES) | WANT(SCALED) | WANT(MASKED) | WANT(ATTENTION) | WANT(DROPPED);
     const attn_kernel *kernel;
     for (size_t s = 0; s < 2; s++)
-        for (size_t c = 0; mask_case_at(c) != NULL; c++)
+        for (size_t c = s % one_in(3); mask_case_at(c) != NULL; c += one_in(3))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(c % 2 == 0 ? ATTN_F32 : ATTN_F64, c);
                 scene_attention(&scene, &sizes[s]);
