@@ -23,11 +23,11 @@ static void take_list(const json_t *list, size_t layers, size_t heads, struct mo
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        const json_t *layer = json_array_get(json_array_get(list, i), 0),
-                     *head = json_array_get(json_array_get(list, i), 1);
+        const json_t *pair = json_array_get(list, i), *layer = json_array_get(pair, 0), *head = json_array_get(pair, 1);
         const json_int_t numbers[] = {json_is_integer(layer) ? json_integer_value(layer) : -1,
                                       json_is_integer(head) ? json_integer_value(head) : -1};
-        if (numbers[0] < 0 || numbers[1] < 0 || (size_t)numbers[0] >= layers || (size_t)numbers[1] >= heads) {
+        if (json_array_size(pair) != 2 || numbers[0] < 0 || numbers[1] < 0 || (size_t)numbers[0] >= layers ||
+            (size_t)numbers[1] >= heads) {
             snprintf(alignment->reason, sizeof alignment->reason,
                      "alignment_heads of generation_config.json has at place %zu no head of the %zu layers of %zu", i,
                      layers, heads);

@@ -37,7 +37,8 @@ TOKENIZER = {
               "merges": ["\u0120 a", "a b", "\u0120a b"]},
 }
 HEADS = {"audio-far": {"alignment_heads": [[2, 0]]}, "audio-none": {"alignment_heads": []}, "audio-word": {"alignment_heads": "all"},
-         "audio-pairs": {"alignment_heads": [[1, 1], [0, 0]]}, "audio-null": {"alignment_heads": None}, "audio-torn": None}
+         "audio-pairs": {"alignment_heads": [[1, 1], [0, 0]]},
+         "audio-triple": {"alignment_heads": [[0, 0, 1]]}, "audio-null": {"alignment_heads": None}, "audio-torn": None}
 BROKEN = {"audio-0": (0, "whisper", "conv1"), "audio-7": (7, "whisper", "conv1"), "audio-huge": (1e300, "num_mel_bins", "expected a whole")}
 
 
@@ -100,8 +101,8 @@ def other_heads_give_other_times(client, _):
     inputs = {"audio": made_audio.samples("noise", SAMPLES), "target": "ab cab d."}
     for name in ("audio-pairs", "audio-null"):
         assert answer(client, inputs, name, **{"return": ["word_times"]})["outputs"]["word_times"]["words"][0]
-    for name, part in (("audio-far", "at place 0 no head of the 2 layers of 2"), ("audio-none", "1 to 4 pairs"), ("audio-word", "1 to 4 pairs"),
-                       ("audio-torn", "generation_config.json is no JSON")):
+    for name, part in (("audio-far", "at place 0 no head of the 2 layers of 2"), ("audio-triple", "at place 0 no head"),
+                       ("audio-none", "1 to 4 pairs"), ("audio-word", "1 to 4 pairs"), ("audio-torn", "generation_config.json is no JSON")):
         reply = post(client, inputs, name, **{"return": ["word_times"]})
         assert reply.status == 400 and part in reply.json()["error"], reply.body[:400]
         assert answer(client, inputs, name)["outputs"]["cross_attention"], name
