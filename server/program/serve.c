@@ -66,6 +66,70 @@ static void complete_setup(struct serving *serving)
                                          .compute_threads = config->compute_threads};
 }
 
+/* ---- the first lines of the log, and the address of the page on a terminal ---- */
+
+static void say_memory(const struct log *log, const struct config *config)
+{
+    const struct memory_division *memory = &config->memory;
+    struct log_line line;
+    log_begin(&line, log, LOG_INFO, "memory");
+    log_count(&line, "total", memory->total);
+    log_count(&line, "process", memory->process_bytes);
+    log_count(&line, "heap", memory->heap_bytes);
+    log_count(&line, "connections", memory->connections_bytes);
+    log_count(&line, "layers", memory->layers_bytes);
+    log_count(&line, "caches", memory->caches_bytes);
+    log_count(&line, "prepared", memory->prepared_bytes);
+    log_count(&line, "models", memory->models_bytes);
+    log_count(&line, "requests", memory->requests_bytes);
+    log_end(&line);
+    if (memory->connections < config->connections)
+        log_say(log, LOG_WARN, "--memory has room for %llu connections, not for %llu",
+                (unsigned long long)memory->connections, (unsigned long long)config->connections);
+}
+
+/*
+ * Says where the server listens, what it computes with, how its memory is divided, and which variables are not settings.
+ */
+static void say_start(const struct serving *serving)
+{
+    const struct log *log = &serving->log;
+    const struct config *config = serving->config;
+    struct log_line line;
+    const bool is_open = http_daemon_is_open_to_all(serving->server);
+    log_say(log, is_open ? LOG_WARN : LOG_INFO, "listening on %s%s", http_daemon_url(serving->server),
+            is_open ? ", without keys: anybody who reaches it may compute, and read, replace and delete what is kept "
+                      "(--keys)"
+                    : "");
+    log_begin(&line, log, LOG_INFO, "attnd " ATTN_VERSION);
+    log_text(&line, "kernel", attn_kernel_name(serving->kernel));
+    log_text(&line, "blas", attn_blas_description());
+    log_count(&line, "io_threads", config->io_threads);
+    log_count(&line, "compute_threads", config->compute_threads);
+    log_end(&line);
+    say_memory(log, config);
+    for (uint64_t i = 0; i < config->unknown_variables; i++)
+        log_say(log, LOG_WARN, "%.*s is not a setting and is ignored; --help lists them all",
+                (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+}
+
+static void say_fonts(const struct log *log, const struct font_set *fonts)
+{
+    for (size_t i = 0; i < fonts->count; i++)
+        log_say(log, LOG_DEBUG, "labels of pictures: %s", fonts->file[i].path);
+    if (fonts->count == 0)
+        log_say(log, LOG_DEBUG, "labels of pictures: no font was found; the built-in font for ASCII is used");
+}
+
+/* Tells a human where the page is, and how the server ends. */
+static void say_page(const struct http_server *server)
+{
+    if (!isatty(STDOUT_FILENO))
+        return;
+    printf("\nOpen %s/ in a browser. Ctrl+C ends the server.\n\n", http_daemon_url(server));
+    fflush(stdout);
+}
+
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* All members but growth.bound_bytes start at 0. */
@@ -376,11 +440,11 @@ static bool start(struct serving *serving, char *message, size_t message_size)
     serving->server = http_daemon_start(&serving->setup, message, message_size);
     if (serving->server == NULL)
         return false;
-    announce_start(&serving->log, serving->config, serving->server, attn_kernel_name(serving->kernel));
-    announce_fonts(&serving->log, &serving->fonts);
+    say_start(serving);
+    say_fonts(&serving->log, &serving->fonts);
     if (test_itself(serving, message, message_size)) {
         log_writer_flush(serving->log.writer, LOG_PATIENCE_MS);
-        announce_page(serving->server);
+        say_page(serving->server);
         return true;
     }
     http_daemon_stop(serving->server);

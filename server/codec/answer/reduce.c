@@ -6,7 +6,7 @@
 
 #include "codec/answer/reduce_map.h"
 #include "codec/bytes/pace.h"
-#include "codec/tensor/gather.h"
+#include "codec/tensor/write.h"
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };
 

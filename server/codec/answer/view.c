@@ -8,7 +8,6 @@
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/write.h"
-#include "codec/tensor/gather.h"
 #include "codec/tensor/write.h"
 
 const char *const view_names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "codec/picture/answer.h"
+#include "codec/picture/image.h"
 
 attn_status model_picture_choose_part(const struct picture_options *options, bool has_decoder, bool has_target,
                                       model_part_kind *part, attn_error *err)

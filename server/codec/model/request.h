@@ -8,8 +8,7 @@
 #define CODEC_MODEL_REQUEST_H
 
 #include "base/text.h"
-#include "codec/model/interventions.h"
-#include "codec/model/words.h"
+#include "codec/model/options.h"
 #include "codec/request/envelope.h"
 
 /* What a model can give besides the steps of its layers (ATTN_STEP_LIST). Names are those of options.return. */

@@ -5,7 +5,6 @@
 
 #include "codec/bytes/bound.h"
 #include "codec/oip/oip.h"
-#include "codec/tensor/gather.h"
 #include "codec/tensor/write.h"
 
 enum {

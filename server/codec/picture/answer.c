@@ -1,5 +1,5 @@
 /* answer.c: turns a result into a picture of its attention maps. */
-#include "codec/picture/answer.h"
+#include "codec/picture/image.h"
 
 #include "codec/answer/token_labels.h"
 

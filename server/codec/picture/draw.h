@@ -3,6 +3,7 @@
 #define CODEC_PICTURE_DRAW_H
 
 #include "attn/runtime.h"
+#include "codec/picture/fonts/arena_blocks.h"
 #include "codec/picture/fonts/glyphs.h"
 #include "codec/picture/layout.h"
 
@@ -79,5 +80,26 @@ void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, co
 ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, int scale, const struct font_set *fonts, attn_error *err);
 
 enum { PICTURE_GLYPHS_BYTES = 4 << 20 }; /* the most memory of the glyphs of a picture */
+
+/* ---- png.c: rows of pixels as a PNG file (ISO/IEC 15948), by libpng ---- */
+
+/* Receives the next bytes of the file. Returning false ends the writing. */
+typedef bool png_sink(void *context, const void *bytes, size_t length);
+
+struct png_image {
+    const uint8_t *pixels; /* three bytes per pixel, red first; no gaps between rows */
+    size_t width, height;
+    int scale; /* the density in the file is 96 dots per inch times scale; 0: none is written */
+};
+
+/*
+ * Writes the file of an image to sink. libpng's memory comes from blocks. Returns false without memory, when sink
+ * returns false, and when runtime says stop; runtime is asked between rows.
+ */
+bool png_write_rgb(const struct png_image *image, const attn_runtime *runtime, struct blocks *blocks, png_sink *sink,
+                   void *context);
+/* The longest file in bytes, and the bytes that are taken from the arena meanwhile. */
+size_t png_bytes_bound(size_t width, size_t height);
+enum { PNG_WRITE_MEMORY_BYTES = 1 << 20 };
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"
+#include "codec/answer/forms.h"
 #include "codec/bytes/chunks.h"
 #include "codec/picture/fonts/font_set.h"
 #include "codec/picture/options.h"
@@ -67,5 +68,24 @@ ATTN_MUST_CHECK attn_status picture_write_png(const struct picture *picture, con
 /* Text stays text. Up to 16384 cells have a tooltip each; beyond that, each head is an embedded image. No scripts. */
 ATTN_MUST_CHECK attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts,
                                               const attn_runtime *runtime, struct chunks *out, attn_error *err);
+
+/* ---- answer.c: takes what a picture needs from request and result ---- */
+
+/*
+ * Call this before planning. It asks for the weights and for what the mask allows, because the picture needs both,
+ * whatever options.return says. ATTN_ERR_FIELD when the options ask for another form of the maps (pool, top_k, dtype,
+ * view).
+ */
+ATTN_MUST_CHECK attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err);
+
+/*
+ * Makes the picture of a planned answer. The caller sets picture->options, and answer_picture_fill adds the numbers.
+ * Labels come from the request's tokens; the numbers of heads, rows and columns come from its selections. The plan must
+ * outlive the picture. ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status answer_picture_make(const struct answer *answer, attn_arena *arena, struct picture *picture,
+                                                attn_error *err);
+/* Adds the numbers of the result. The result must outlive the picture. */
+void answer_picture_fill(const attn_result *result, struct picture *picture);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "codec/bytes/base64.h"
 #include "codec/picture/draw.h"
-#include "codec/picture/png_write.h"
 
 enum {
     TOOLTIP_CELLS_MAX = 16384, /* cells of a picture */

@@ -1,9 +1,14 @@
-/* index_list.c: settles selections, among them indices that count from the end. */
+/* index_list.c: decodes and settles selections, among them indices that count from the end. */
 #include "codec/tensor/index_list.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
-enum { FIELD_MAX = 64 };
+#include "attn/version.h"
+#include "base/array.h"
+#include "codec/json/node.h"
+
+enum { FIELD_MAX = 64, DIGITS_MAX = 18 };
 
 /* ---- to a selection ---- */
 
@@ -37,6 +42,151 @@ bool index_list_select(const struct index_list *list, attn_arena *arena, attn_se
     if (list->count > 1 && count <= SELECTION_MAX)
         selection->items = expand(list->ranges, list->count, count, arena);
     return count <= SELECTION_MAX && (list->count == 1 || selection->items != NULL);
+}
+
+static const char wanted_selection[] = "a list of indices and of ranges such as \"0-2\", or one range";
+static const char wanted_piece[] = "an index, or a range such as \"0-2\" or {\"from\": 0, \"to\": 2}";
+
+/* ---- ranges of a request ---- */
+
+static attn_status decode_index(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_integer(reading, node, INT64_MIN, INT64_MAX, to);
+}
+
+/* Reads digits up to the end mark. False: it is not a number, or too long. */
+static bool read_digits(const char **at, const char *end, int64_t *value)
+{
+    const char *begin = *at;
+    *value = 0;
+    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
+        *value = *at - begin < DIGITS_MAX ? *value * 10 + (**at - '0') : *value;
+    return *at > begin && *at - begin <= DIGITS_MAX;
+}
+
+/* Reads "from-to". */
+static bool read_range(const char *text, size_t length, struct index_range *range)
+{
+    const char *at = text, *end = text + length;
+    return read_digits(&at, end, &range->from) && at < end && *at++ == '-' && read_digits(&at, end, &range->to) &&
+           at == end;
+}
+
+static attn_status decode_ends(struct reading *reading, const struct node *node, struct index_range *range)
+{
+    static const struct member members[] = {{"from", decode_index, offsetof(struct index_range, from), MEMBER_ALWAYS},
+                                            {"to", decode_index, offsetof(struct index_range, to), MEMBER_ALWAYS}};
+    node_decode_members(reading, node, members, ARRAY_LENGTH(members), range);
+    if (node_find(node->json, "from") == NULL || node_find(node->json, "to") == NULL)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "must have \"from\" and \"to\"");
+    return reading->status;
+}
+
+/* Reads [from, to]. Beside ranges of other forms, such a list of numbers was lifted as a tensor is. */
+static attn_status decode_pair(struct reading *reading, const struct node *node, struct index_range *range)
+{
+    struct node pair = *node;
+    if (node_decode_list(reading, node, wanted_piece, &pair) != ATTN_OK)
+        return reading->status;
+    const struct node from = node_element(&pair, 0), to = node_element(&pair, 1);
+    if (json_array_size(pair.json) == 2) {
+        decode_index(reading, &from, &range->from);
+        decode_index(reading, &to, &range->to);
+    } else {
+        node_fail_type(reading, node, wanted_piece);
+    }
+    json_decref(pair.json);
+    return reading->status;
+}
+
+static attn_status decode_any_range(struct reading *reading, const struct node *node, struct index_range *range)
+{
+    const char *text;
+    size_t length;
+    if (node_string(reading, node, &text, &length))
+        return read_range(text, length, range)
+                   ? ATTN_OK
+                   : node_fail_value(reading, node,
+                                     "a range such as \"0-2\"; from the end, {\"from\": -3, \"to\": -1}");
+    if (json_is_object(node->json))
+        return decode_ends(reading, node, range);
+    return decode_pair(reading, node, range);
+}
+
+/* Reads an index or a range. */
+static attn_status decode_piece(struct reading *reading, const struct node *node, struct index_range *range)
+{
+    if (json_is_number(node->json)) {
+        attn_status status = decode_index(reading, node, &range->from);
+        range->to = range->from;
+        return status;
+    }
+    attn_status status = decode_any_range(reading, node, range);
+    if (status == ATTN_OK && range->to < range->from && (range->to < 0) == (range->from < 0))
+        return node_fail(reading, node, ATTN_ERR_VALUE, "is a range from %lld to %lld, which ends before it begins",
+                         (long long)range->from, (long long)range->to);
+    return status;
+}
+
+/* ---- lists of a request ---- */
+
+/* Two numbers in ascending order were a range before 0.3.0. The hint about it ends with version 1. */
+static bool was_range(const struct node *list, const struct index_range *ranges)
+{
+    return ATTN_VERSION_MAJOR == 0 && json_array_size(list->json) == 2 &&
+           json_is_number(json_array_get(list->json, 0)) && json_is_number(json_array_get(list->json, 1)) &&
+           ranges[0].from >= 0 && ranges[1].from - ranges[0].from > 1;
+}
+
+static attn_status decode_pieces(struct reading *reading, const struct node *node, size_t count,
+                                 struct index_list *list)
+{
+    const bool is_list = json_is_array(node->json);
+    struct index_range *ranges = attn_arena_take(reading->arena, count, sizeof *ranges);
+    if (ranges == NULL)
+        return node_fail_memory(reading, node);
+    *list = (struct index_list){.ranges = ranges, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        const struct node piece = is_list ? node_element(node, i) : *node;
+        const attn_status status = decode_piece(reading, &piece, &ranges[i]);
+        if (status != ATTN_OK)
+            return status;
+        list->counts_from_end |= ranges[i].from < 0 || ranges[i].to < 0;
+    }
+    list->was_range = is_list && was_range(node, ranges);
+    return ATTN_OK;
+}
+
+static attn_status select_now(struct reading *reading, const struct node *node, const struct index_list *list,
+                              attn_selection *selection)
+{
+    if (index_list_select(list, reading->arena, selection))
+        return ATTN_OK;
+    return selection->count > SELECTION_MAX
+               ? node_fail(reading, node, ATTN_ERR_TOO_LARGE, "selects more than %d entries", SELECTION_MAX)
+               : node_fail_memory(reading, node);
+}
+
+attn_status decode_selection(struct reading *reading, const struct node *node, struct index_list *list,
+                             attn_selection *selection)
+{
+    struct node whole = *node;
+    const char *text;
+    size_t length;
+    const bool is_one =
+        json_is_object(node->json) ? !node_is_array(reading, node) : node_string(reading, node, &text, &length);
+    attn_status status = is_one ? ATTN_OK : node_decode_list(reading, node, wanted_selection, &whole);
+    if (status != ATTN_OK)
+        return status;
+    const size_t pieces = is_one ? 1 : json_array_size(whole.json);
+    status = pieces > 0 ? decode_pieces(reading, &whole, pieces, list)
+                        : node_fail(reading, node, ATTN_ERR_VALUE, "selects nothing");
+    *selection = (attn_selection){.count = 0};
+    if (status == ATTN_OK && !list->counts_from_end)
+        status = select_now(reading, node, list, selection);
+    if (!is_one)
+        json_decref(whole.json);
+    return status;
 }
 
 /* ---- after the plan ---- */

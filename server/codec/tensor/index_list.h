@@ -57,7 +57,7 @@ bool index_list_hint(const struct index_list *list, const char *name, char messa
 
 struct reading;
 struct node;
-/* selection.c: a list without negative indices is settled at once; *selection of others selects all until they are. */
+/* Decodes a list: one without negative indices is settled at once; *selection of others selects all until they are. */
 attn_status decode_selection(struct reading *reading, const struct node *node, struct index_list *list,
                              attn_selection *selection);
 

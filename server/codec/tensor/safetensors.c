@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "codec/bytes/bound.h"
 #include "codec/json/tree.h"
-#include "codec/tensor/gather.h"
+#include "codec/tensor/write.h"
 
 enum { LENGTH_BYTES = 8 };
 

@@ -30,4 +30,13 @@ void tensor_write_json(const attn_tensor *tensor, const struct tensor_style *sty
 /* The longest text, in bytes. */
 size_t tensor_write_bound(const attn_tensor *tensor, const struct tensor_style *style);
 
+/* Copies elements [from, from + count), counted in row-major order, to to. No dimension may be 0. */
+void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t count);
+
+/*
+ * Appends the bytes of all elements to out: little-endian, as in memory. A contiguous tensor is not copied: out refers
+ * to it, and the tensor must outlive out. Without memory out->is_ok becomes false.
+ */
+void tensor_append(const attn_tensor *tensor, struct chunks *out);
+
 #endif

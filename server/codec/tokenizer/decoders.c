@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
-#include "codec/tokenizer/model/step_kinds.h"
 #include "codec/tokenizer/parts.h"
 #include "codec/tokenizer/text/unicode.h"
 

@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "codec/json/pieces.h"
 #include "codec/json/tree.h"
-#include "codec/tokenizer/model/words.h"
 #include "codec/tokenizer/parts.h"
 
 /* ---- the vocabulary ---- */

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/tokenizer/model/step_kinds.h"
 #include "codec/tokenizer/parts.h"
 #include "codec/tokenizer/text/unicode.h"
 

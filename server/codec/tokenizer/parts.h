@@ -4,8 +4,6 @@
 
 #include "codec/tokenizer/encoding.h"
 #include "codec/tokenizer/model/kinds.h"
-#include "codec/tokenizer/model/step_kinds.h"
-#include "codec/tokenizer/model/trie.h"
 
 /* ---- added.c: tokens beside those of the model, which are found in the text before everything else ---- */
 

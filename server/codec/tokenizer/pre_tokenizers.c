@@ -1,7 +1,7 @@
 /* pre_tokenizers.c: pre-tokenizers, which split the text into the pieces that the model then takes one by one. */
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
-#include "codec/tokenizer/model/step_kinds.h"
+#include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/text/unicode.h"
 
 /* ---- by the class of a character ---- */

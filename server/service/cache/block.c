@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/tensor/gather.h"
+#include "codec/tensor/write.h"
 
 enum { BATCH, HEADS, LENGTH, WIDTH, RANK };
 

@@ -15,6 +15,7 @@
 #ifndef SERVICE_REGISTRY_FILES_H
 #define SERVICE_REGISTRY_FILES_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -126,5 +127,23 @@ const char *file_reason(int error, char *text, size_t size);
 
 /* Whether text can name a layer: 1 to LAYER_NAME_MAX letters, digits, dots, underscores and hyphens, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);
+
+/* ---- a thread that looks at files at regular times ---- */
+
+/* All zero at first. */
+struct watch {
+    unsigned every_ms;
+    void (*look)(void *context);
+    void *context;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ending;
+    bool is_running, is_ending;
+};
+
+/* Calls look every so many milliseconds until watch_end; 0: never. Returns an errno: there is no thread then. */
+int watch_begin(struct watch *watch, unsigned every_ms, void (*look)(void *context), void *context);
+/* Waits for the end of a look. */
+void watch_end(struct watch *watch);
 
 #endif

@@ -1,6 +1,6 @@
 /* attend.c: a request for attention from body text to answer text: decode, cache, plan, weigh, run, write. */
 #include "codec/answer/forms.h"
-#include "codec/picture/answer.h"
+#include "codec/picture/image.h"
 #include "service/cache/request.h"
 #include "service/endpoints.h"
 #include "service/registry/version.h"

@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "codec/tokenizer/model/kinds.h"
-#include "codec/tokenizer/model/slots.h"
 
 #define NOWHERE UINT32_MAX
 

@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "codec/tokenizer/model/kinds.h"
-#include "codec/tokenizer/model/trie.h"
 
 #define NOWHERE UINT32_MAX
 

@@ -6,7 +6,6 @@
  */
 #include "base/array.h"
 #include "codec/tokenizer/model/kinds.h"
-#include "codec/tokenizer/model/trie.h"
 
 enum { WORD_CHARACTERS = 100 };
 

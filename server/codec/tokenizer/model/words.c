@@ -1,9 +1,8 @@
 /* words.c: reads the vocabulary of a model, twice: to measure it, and to copy it. */
-#include "codec/tokenizer/model/words.h"
+#include "codec/tokenizer/model/kinds.h"
 
 #include <string.h>
 
-#include "codec/tokenizer/model/kinds.h"
 
 enum { GAPS_MAX = 1 << 16 /* ids without a token, beside one for each token */ };
 

@@ -1,5 +1,5 @@
 /* classes.c: the table of the classes of slow tokenizers, from the equations of their Python sources. */
-#include "codec/tokenizer/slow/classes.h"
+#include "codec/tokenizer/slow/parts.h"
 
 #include <string.h>
 

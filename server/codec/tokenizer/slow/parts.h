@@ -5,9 +5,75 @@
 #include "codec/bytes/chunks.h"
 #include "codec/json/tree.h"
 #include "codec/tokenizer/model/vocabulary.h"
-#include "codec/tokenizer/slow/classes.h"
-#include "codec/tokenizer/slow/sentencepiece.h"
 #include "codec/tokenizer/slow/slow.h"
+
+/* ---- classes.c: what each class of slow tokenizers does with its files ---- */
+
+enum slow_form {
+    SLOW_WORDPIECE,  /* vocab.txt */
+    SLOW_BYTE_LEVEL, /* vocab.json and merges.txt: bytes as visible characters */
+    SLOW_CLIP,       /* the same with </w> behind words */
+    SLOW_SPM,        /* SentencePiece with the ids of its pieces, behind the tokens of head */
+    SLOW_SPM_VOCAB   /* SentencePiece with the ids of vocab.json */
+};
+
+struct slow_class {
+    const char *names;  /* of the classes, without "Fast" */
+    const char *models; /* the types of config.json whose class it is; "" for none */
+    enum slow_form form;
+    const char *tokens; /* the special tokens by default: "unk=[UNK] …"; ~ behind one: it takes the space before it */
+    /*
+     * What is added to a text, and to a pair: A and B are the texts, other letters special tokens: b bos, e eos, s sep,
+     * c cls, l the language. A digit behind a letter is the type id.
+     */
+    const char *single, *pair;
+    const char *head;        /* SLOW_SPM: tokens before the pieces; "" for none */
+    unsigned skipped;        /* SLOW_SPM: pieces at the front that the head replaces */
+    const char *tail;        /* tokens behind the pieces, or behind those of vocab.json */
+    const char *normalizers; /* steps before those of the model, as JSON, each with a comma behind it; "" for none */
+    bool has_sentinels;      /* <extra_id_0> … behind the vocabulary, backwards */
+    bool lowers_by_default;  /* do_lower_case, when tokenizer_config.json does not say it */
+    bool has_legacy;         /* "legacy": false adds a space before the text alone, not behind special tokens */
+    bool adds_by_settings;   /* add_bos_token and add_eos_token say what is added; single and pair have both */
+    bool bos_by_default;     /* add_bos_token, when tokenizer_config.json does not say it */
+};
+
+/* NULL: no class has the name. */
+const struct slow_class *slow_class_find(struct text_span name);
+/* NULL: there is no rule for that type of model. */
+const struct slow_class *slow_class_of_model(struct text_span model_type);
+
+/* ---- sentencepiece.c: a model of SentencePiece, a message of protocol buffers (sentencepiece_model.proto) ---- */
+
+enum piece_type { PIECE_NORMAL = 1, PIECE_UNKNOWN, PIECE_CONTROL, PIECE_USER, PIECE_UNUSED, PIECE_BYTE };
+enum { SENTENCEPIECE_UNIGRAM = 1, SENTENCEPIECE_BPE = 2 };
+
+struct sentencepiece_piece {
+    struct text_span text; /* in the file: no NUL ends it */
+    float score;
+    enum piece_type type;
+};
+
+struct sentencepiece {
+    struct sentencepiece_piece *pieces; /* by id */
+    size_t count, room;                 /* room: of the table */
+    uint64_t model_type;
+    bool byte_fallback;
+    bool add_dummy_prefix, remove_extra_whitespaces;
+    struct text_span charsmap; /* of the normaliser; length 0: none */
+};
+
+/*
+ * Reads a file. The pieces live in arena, and all texts in the file.
+ *   ATTN_ERR_SYNTAX     it is no model of SentencePiece
+ *   ATTN_ERR_VALUE      it is of a type that is not supported
+ *   ATTN_ERR_TOO_LARGE  too many pieces
+ *   ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status sentencepiece_read(struct text_span file, attn_arena *arena, struct sentencepiece *model,
+                                               attn_error *err);
+
+/* ---- all that is known ---- */
 
 /* The letters of slow_class.single, in the order of slow_role_names. */
 enum slow_role { ROLE_BOS, ROLE_EOS, ROLE_UNK, ROLE_SEP, ROLE_PAD, ROLE_CLS, ROLE_MASK, ROLE_LANG, ROLES };
@@ -69,12 +135,10 @@ void slow_write_post_processor(const struct slow *slow, struct chunks *out);
 void slow_write_unknown(const struct slow *slow, struct chunks *out);
 void slow_write_ids(const struct slow *slow, struct chunks *out);
 
-/* ---- the forms: each writes all that is behind the post-processor ---- */
+/* ---- forms.c: each writes all that is behind the post-processor ---- */
 
 void slow_write_wordpiece(const struct slow *slow, struct chunks *out);
 attn_status slow_write_byte_level(const struct slow *slow, struct chunks *out);
 attn_status slow_write_pieces(const struct slow *slow, struct chunks *out);
-/* The steps of BasicTokenizer. An accent goes when letters are lowered, unless the settings say otherwise. */
-void slow_write_bert_normalizer(struct chunks *out, bool lowers, bool strips, bool is_spaced);
 
 #endif

@@ -1,10 +1,9 @@
 /* sentencepiece.c: the fields of a model of SentencePiece. Fields that are not read are skipped by their wire type. */
-#include "codec/tokenizer/slow/sentencepiece.h"
+#include "codec/tokenizer/slow/parts.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "codec/tokenizer/model/vocabulary.h"
 
 /* ---- protocol buffers: encoding of the wire ---- */
 

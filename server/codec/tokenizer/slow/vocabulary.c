@@ -5,7 +5,7 @@
 
 #include "codec/bytes/utf8.h"
 #include "codec/json/pieces.h"
-#include "codec/tokenizer/model/words.h"
+#include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/slow/parts.h"
 
 attn_status slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "service/registry/layer/version.h"
 #include "service/registry/store.h"
-#include "service/registry/watch.h"
 
 struct layer_directory {
     struct registry *store;

@@ -71,7 +71,7 @@ const char *layer_version_digest(struct layer_version *version, const attn_runti
 const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT]);
 
 /*
- * conditions.c: If-Match and If-None-Match of a request for a layer (RFC 9110, section 13.1), and the digest of a
+ * If-Match and If-None-Match of a request for a layer (RFC 9110, section 13.1), and the digest of a
  * version, which entity tags contain. Failures fill in call->refusal and *call->err.
  */
 

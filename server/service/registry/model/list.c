@@ -10,7 +10,6 @@
 #include "base/signals.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
-#include "service/registry/watch.h"
 
 struct folder {
     char name[MODEL_NAME_MAX + 1];

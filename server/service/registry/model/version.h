@@ -44,7 +44,7 @@ static inline void model_version_release(struct model_version *version)
 }
 
 /*
- * modules.c. Keeps the attention modules of the version as layers, NAME.PATH, that requests cannot change, also in place
+ * Keeps the attention modules of the version as layers, NAME.PATH, that requests cannot change, also in place
  * of files of the directory that have their names. A layer's tensors are views of the model's files, so it holds a
  * reference to the version. Returns how many modules cannot be layers.
  */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/picture/answer.h"
+#include "codec/picture/image.h"
 #include "codec/request/envelope_decode.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"

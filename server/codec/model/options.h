@@ -1,12 +1,32 @@
+/* options.h: options.words and options.interventions of a request to a whole model. */
+#ifndef CODEC_MODEL_OPTIONS_H
+#define CODEC_MODEL_OPTIONS_H
+
+#include "base/text.h"
+#include "codec/tensor/index_list.h"
+
+/* ---- the words that it scores ---- */
+
+/* A text of one token, or an id. */
+struct model_word {
+    struct text_span text; /* at NULL: id */
+    int64_t id;
+};
+
+struct model_word_list {
+    const struct model_word *items; /* in the arena of the request; NULL without words */
+    size_t count;
+    bool is_next; /* the word that follows each token; of an encoder, the token itself */
+};
+
+/* *to is a struct model_word_list. */
+attn_status decode_given_words(struct reading *reading, const struct node *node, void *to);
+
 /*
- * interventions.h: options.interventions of a request to a whole model: what is changed while it runs.
+ * ---- what is changed while it runs ----
  *
  *     {"at": "context", "layers": [3], "heads": [0], "queries": [-1], "do": "replace", "from": 1}
  */
-#ifndef CODEC_MODEL_INTERVENTIONS_H
-#define CODEC_MODEL_INTERVENTIONS_H
-
-#include "codec/tensor/index_list.h"
 
 /* Where, in the order of a layer. */
 #define MODEL_PLACE_LIST(X)                                                                                            \
