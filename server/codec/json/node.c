@@ -264,6 +264,14 @@ attn_status node_fail_memory(struct reading *reading, const struct node *node)
     return node_fail(reading, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
 }
 
+void *node_take(struct reading *reading, const struct node *node, size_t count, size_t size)
+{
+    void *taken = node_has_failed(reading) ? NULL : attn_arena_take(reading->arena, count, size);
+    if (taken == NULL)
+        node_fail_memory(reading, node);
+    return taken;
+}
+
 attn_status node_place(struct reading *reading, const char *at)
 {
     return skim_place(reading->skim, (size_t)(at - reading->skim->body), ATTN_ERR_SYNTAX, reading->err);

@@ -128,6 +128,8 @@ attn_status node_fail_type_with(struct reading *reading, const struct node *node
 /* Adds a sentence to the message of the failure that was just recorded, behind a semicolon. */
 void node_explain(struct reading *reading, const char *sentence);
 attn_status node_fail_memory(struct reading *reading, const struct node *node);
+/* count items of size bytes from the arena, for the node. NULL: something has failed, now or before. */
+void *node_take(struct reading *reading, const struct node *node, size_t count, size_t size);
 /* Adds line and column to reading->err: the JSON of a lifted piece is wrong at that byte. Returns ATTN_ERR_SYNTAX. */
 attn_status node_place(struct reading *reading, const char *at);
 

@@ -13,39 +13,41 @@ enum { WORDS_MAX = 256 };
 
 static const char wanted_words[] = "a list of texts of one token each or of ids, or \"next\"";
 
-/* Copies a text, because the tree is closed before it is used. */
-static attn_status decode_one(struct reading *reading, const struct node *node, struct model_word *word)
+attn_status decode_string(struct reading *reading, const struct node *node, const char *wanted, struct text_span *text)
 {
-    const char *at;
-    *word = (struct model_word){.id = 0};
-    if (json_is_number(node->json))
-        return node_decode_integer(reading, node, 0, INT32_MAX, &word->id);
-    if (!node_string(reading, node, &at, &word->text.length))
-        return node_fail_type(reading, node, "a text of one token, or an id");
-    char *copy = attn_arena_take(reading->arena, word->text.length + 1, 1);
+    const char *at = "";
+    size_t length = 0;
+    if (!node_string(reading, node, &at, &length))
+        node_fail_type(reading, node, wanted);
+    char *copy = node_take(reading, node, length + 1, 1);
     if (copy == NULL)
-        return node_fail_memory(reading, node);
-    memcpy(copy, at, word->text.length);
-    copy[word->text.length] = '\0';
-    word->text.at = copy;
+        return reading->status;
+    memcpy(copy, at, length);
+    copy[length] = '\0';
+    *text = (struct text_span){copy, length};
     return ATTN_OK;
 }
 
-static attn_status decode_list_of_words(struct reading *reading, const struct node *list, struct model_word_list *made)
+static attn_status decode_one(struct reading *reading, const struct node *node, struct model_word *word)
+{
+    *word = (struct model_word){.id = 0};
+    return json_is_number(node->json) ? node_decode_integer(reading, node, 0, INT32_MAX, &word->id)
+                                      : decode_string(reading, node, "a text of one token, or an id", &word->text);
+}
+
+static void decode_list_of_words(struct reading *reading, const struct node *list, struct model_word_list *made)
 {
     const size_t count = json_array_size(list->json);
     if (count == 0)
-        return node_fail(reading, list, ATTN_ERR_VALUE, "is empty: name at least one word");
+        node_fail(reading, list, ATTN_ERR_VALUE, "is empty: name at least one word");
     if (count > WORDS_MAX)
-        return node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu words; at most %d are possible", count, WORDS_MAX);
-    struct model_word *words = attn_arena_take(reading->arena, count, sizeof *words);
-    attn_status status = words != NULL ? ATTN_OK : node_fail_memory(reading, list);
-    for (size_t i = 0; words != NULL && i < count && status == ATTN_OK; i++) {
+        node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu words; at most %d are possible", count, WORDS_MAX);
+    struct model_word *words = node_take(reading, list, count, sizeof *words);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = node_element(list, i);
-        status = decode_one(reading, &element, &words[i]);
+        decode_one(reading, &element, &words[i]);
     }
     *made = (struct model_word_list){.items = words, .count = count};
-    return status;
 }
 
 attn_status decode_given_words(struct reading *reading, const struct node *node, void *to)
@@ -58,12 +60,10 @@ attn_status decode_given_words(struct reading *reading, const struct node *node,
         made->is_next = length == strlen("next") && memcmp(text, "next", length) == 0;
         return made->is_next ? ATTN_OK : node_fail_value(reading, node, wanted_words);
     }
-    attn_status status = node_decode_list(reading, node, wanted_words, &list);
-    if (status != ATTN_OK)
-        return status;
-    status = decode_list_of_words(reading, &list, made);
+    node_decode_list(reading, node, wanted_words, &list);
+    decode_list_of_words(reading, &list, made);
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 /* ---- interventions: members ---- */
@@ -126,10 +126,9 @@ static attn_status decode_from(struct reading *reading, const struct node *node,
 static attn_status decode_value(struct reading *reading, const struct node *node, void *to)
 {
     const attn_tensor **value = to;
-    const attn_status status = decode_tensor(reading, node, value);
-    if (status == ATTN_OK && ((*value)->rank != 1 || (*value)->shape[0] == 0))
-        return node_fail(reading, node, ATTN_ERR_SHAPE, "must be a vector, a list of numbers");
-    return status;
+    if (decode_tensor(reading, node, value) == ATTN_OK && ((*value)->rank != 1 || (*value)->shape[0] == 0))
+        node_fail(reading, node, ATTN_ERR_SHAPE, "must be a vector, a list of numbers");
+    return reading->status;
 }
 
 #define MEMBER(name) offsetof(struct model_intervention, name)
@@ -187,9 +186,8 @@ static attn_status check_intervention(struct reading *reading, const struct node
                                       const struct model_intervention *made)
 {
     const struct node part = node_member(node, "part"), from_queries = node_member(node, "from_queries");
-    attn_status status = check_rules(reading, node, made);
-    if (status != ATTN_OK)
-        return status;
+    if (node_has_failed(reading) || check_rules(reading, node, made) != ATTN_OK)
+        return reading->status;
     if (made->act == MODEL_DO_MASK && made->at != MODEL_AT_ATTENTION)
         return node_fail(reading, node, ATTN_ERR_FIELD,
                          "has \"do\": \"mask\", which hides edges of \"attention\" alone");
@@ -217,34 +215,29 @@ static attn_status decode_intervention(struct reading *reading, const struct nod
     for (size_t i = 0; i < 2; i++)
         if (node_find(node->json, intervention_members[i].name) == NULL)
             return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", intervention_members[i].name);
-    const attn_status status =
-        node_decode_members(reading, node, intervention_members, ARRAY_LENGTH(intervention_members), made);
-    return status == ATTN_OK ? check_intervention(reading, node, made) : status;
+    node_decode_members(reading, node, intervention_members, ARRAY_LENGTH(intervention_members), made);
+    return check_intervention(reading, node, made);
 }
 
-static attn_status decode_all(struct reading *reading, const struct node *list, struct model_intervention_list *made)
+static void decode_all(struct reading *reading, const struct node *list, struct model_intervention_list *made)
 {
     const size_t count = json_array_size(list->json);
     if (count > INTERVENTIONS_MAX)
-        return node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu interventions; at most %d are possible", count,
-                         INTERVENTIONS_MAX);
-    struct model_intervention *items = attn_arena_take(reading->arena, count, sizeof *items);
-    attn_status status = items != NULL ? ATTN_OK : node_fail_memory(reading, list);
-    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+        node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu interventions; at most %d are possible", count,
+                  INTERVENTIONS_MAX);
+    struct model_intervention *items = node_take(reading, list, count, sizeof *items);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = node_element(list, i);
-        status = decode_intervention(reading, &element, &items[i]);
+        decode_intervention(reading, &element, &items[i]);
     }
     *made = (struct model_intervention_list){items, count};
-    return status;
 }
 
 attn_status decode_interventions(struct reading *reading, const struct node *node, void *to)
 {
     struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of objects with \"at\" and \"do\"", &list);
-    if (status != ATTN_OK)
-        return status;
-    status = decode_all(reading, &list, to);
+    node_decode_list(reading, node, "a list of objects with \"at\" and \"do\"", &list);
+    decode_all(reading, &list, to);
     json_decref(list.json);
-    return status;
+    return reading->status;
 }

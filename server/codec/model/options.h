@@ -19,6 +19,8 @@ struct model_word_list {
     bool is_next; /* the word that follows each token; of an encoder, the token itself */
 };
 
+/* Copies a string, because the tree is closed before the text is used. */
+attn_status decode_string(struct reading *reading, const struct node *node, const char *wanted, struct text_span *text);
 /* *to is a struct model_word_list. */
 attn_status decode_given_words(struct reading *reading, const struct node *node, void *to);
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "codec/bytes/outcome.h"
 #include "codec/picture/image.h"
 
 attn_status model_picture_choose_part(const struct picture_options *options, bool has_decoder, bool has_target,
@@ -37,10 +38,10 @@ static size_t count_selected(const attn_selection *selection, size_t all)
 }
 
 /* Narrows the selection of layers or heads, called what, to the number that the options give. all: there are so many. */
-static attn_status narrow(const char *what, size_t wanted, size_t all, attn_selection *selection, attn_error *err)
+static bool narrow(const char *what, size_t wanted, size_t all, attn_selection *selection, struct outcome *outcome)
 {
     if (wanted == PICTURE_ALL)
-        return ATTN_OK;
+        return true;
     const size_t count = count_selected(selection, all);
     size_t i = 0;
     while (i < count && attn_selected(selection, i) != wanted)
@@ -51,14 +52,14 @@ static attn_status narrow(const char *what, size_t wanted, size_t all, attn_sele
     else
         snprintf(expected, sizeof expected, "one of the %ss that options.%ss selects, or all", what, what);
     if (i == count)
-        return picture_options_fail_number(what, wanted, expected, err);
+        return outcome_note(outcome, picture_options_fail_number(what, wanted, expected, outcome->err));
     *selection = (attn_selection){.first = wanted, .count = 1};
-    return ATTN_OK;
+    return true;
 }
 
-static const attn_tensor *take_item(const attn_tensor *batch, size_t item, attn_arena *arena)
+static const attn_tensor *take_item(const attn_tensor *batch, size_t item, struct outcome *outcome)
 {
-    attn_tensor *one = attn_arena_take(arena, 1, sizeof *one);
+    attn_tensor *one = outcome_take(outcome, 1, sizeof *one);
     if (one == NULL)
         return NULL;
     *one = *batch;
@@ -68,12 +69,12 @@ static const attn_tensor *take_item(const attn_tensor *batch, size_t item, attn_
 }
 
 /* Narrows the inputs to one item of the batch. */
-static attn_status choose_item(size_t item, struct model_inputs *inputs, attn_arena *arena, attn_error *err)
+static bool choose_item(size_t item, struct model_inputs *inputs, struct outcome *outcome)
 {
     char expected[64];
     snprintf(expected, sizeof expected, "a batch item from 0 to %zu", inputs->batch - 1);
     if (item >= inputs->batch)
-        return picture_options_fail_number("batch", item, expected, err);
+        return outcome_note(outcome, picture_options_fail_number("batch", item, expected, outcome->err));
     const struct text_span **const texts[] = {&inputs->text, &inputs->pair, &inputs->target};
     const struct model_ids **const ids[] = {&inputs->ids, &inputs->target_ids};
     const attn_tensor **const tensors[] = {&inputs->pixels, &inputs->embeddings};
@@ -82,10 +83,9 @@ static attn_status choose_item(size_t item, struct model_inputs *inputs, attn_ar
     for (size_t i = 0; i < 2; i++)
         *ids[i] = *ids[i] != NULL ? *ids[i] + item : NULL;
     for (size_t i = 0; i < 2; i++)
-        if (*tensors[i] != NULL && (*tensors[i] = take_item(*tensors[i], item, arena)) == NULL)
-            return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the picture");
+        *tensors[i] = *tensors[i] != NULL ? take_item(*tensors[i], item, outcome) : NULL;
     inputs->batch = 1;
-    return ATTN_OK;
+    return !outcome_has_failed(outcome);
 }
 
 /* Pools the maps, unless the request has only one. */
@@ -99,46 +99,38 @@ static void pool_maps(size_t layers, size_t heads, const struct model_request *r
 }
 
 /* The picture is of one part, whose layers and heads are known before the plan. */
-static attn_status settle(size_t layers, size_t heads, struct model_request *request, attn_arena *arena,
-                          attn_error *err)
+static bool settle(size_t layers, size_t heads, struct model_request *request, struct outcome *outcome)
 {
     struct index_list *lists[] = {&request->layer_list, &request->common.lists.heads};
-    attn_status status = index_list_settle(lists[0], "layers", layers, arena, &request->layers, err);
-    if (status == ATTN_OK)
-        status = index_list_settle(lists[1], "heads", heads, arena, &request->common.request.options.heads, err);
+    attn_selection *chosen = &request->common.request.options.heads;
+    const bool is_settled =
+        outcome_note(outcome,
+                     index_list_settle(lists[0], "layers", layers, outcome->arena, &request->layers, outcome->err)) &&
+        outcome_note(outcome, index_list_settle(lists[1], "heads", heads, outcome->arena, chosen, outcome->err));
     lists[0]->counts_from_end = lists[1]->counts_from_end = false;
-    return status;
+    return is_settled;
 }
 
 attn_status model_picture_prepare(const struct picture_options *options, size_t layers, size_t heads,
                                   struct model_request *request, attn_arena *arena, attn_error *err)
 {
-    attn_status status = answer_picture_prepare(&request->common, err);
+    struct outcome outcome = {.arena = arena, .err = err};
     request->results = 0;
-    if (status == ATTN_OK)
-        status = settle(layers, heads, request, arena, err);
-    if (status == ATTN_OK)
-        status = narrow("layer", options->layer, layers, &request->layers, err);
-    if (status == ATTN_OK)
-        status = narrow("head", options->head, heads, &request->common.request.options.heads, err);
-    if (status == ATTN_OK)
-        status = choose_item(options->batch, &request->inputs, arena, err);
-    if (status == ATTN_OK)
+    if (outcome_note(&outcome, answer_picture_prepare(&request->common, err)) &&
+        settle(layers, heads, request, &outcome) &&
+        narrow("layer", options->layer, layers, &request->layers, &outcome) &&
+        narrow("head", options->head, heads, &request->common.request.options.heads, &outcome) &&
+        choose_item(options->batch, &request->inputs, &outcome))
         pool_maps(layers, heads, request, &request->common.reduction);
-    return status;
+    return outcome.status;
 }
 
 /* ---- the picture ---- */
 
-static attn_status fail_memory(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels of the picture");
-}
-
 /* The numbers of the first count elements. NULL without memory. */
-static const size_t *list_numbers(const attn_selection *selection, size_t count, attn_arena *arena)
+static const size_t *list_numbers(const attn_selection *selection, size_t count, struct outcome *outcome)
 {
-    size_t *numbers = attn_arena_take(arena, count, sizeof *numbers);
+    size_t *numbers = outcome_take(outcome, count, sizeof *numbers);
     for (size_t i = 0; i < count && numbers != NULL; i++)
         numbers[i] = attn_selected(selection, i);
     return numbers;
@@ -157,26 +149,24 @@ static size_t count_taken(const attn_selection *selection, size_t length)
  * positions from floor(r n / count) on (reduce.h). *whole is the number of positions before the pooling; 0: they were
  * not pooled.
  */
-static attn_status make_axis(const attn_selection *selection, const struct labels *labels, size_t count,
-                             attn_arena *arena, struct picture_axis *axis, size_t *whole, attn_error *err)
+static void make_axis(const attn_selection *selection, const struct labels *labels, size_t count,
+                      struct outcome *outcome, struct picture_axis *axis, size_t *whole)
 {
     const size_t selected = count_taken(selection, labels->count);
     const bool is_pooled = selected > count;
-    size_t *numbers = attn_arena_take(arena, count, sizeof *numbers);
-    if (numbers == NULL)
-        return fail_memory(err);
-    for (size_t i = 0; i < count; i++)
+    size_t *numbers = outcome_take(outcome, count, sizeof *numbers);
+    for (size_t i = 0; i < count && numbers != NULL; i++)
         numbers[i] = attn_selected(selection, is_pooled ? i * selected / count : i);
     *axis =
         (struct picture_axis){.labels = is_pooled ? NULL : labels->texts, .count = labels->count, .numbers = numbers};
     *whole = is_pooled ? selected : 0;
-    return ATTN_OK;
 }
 
 attn_status model_picture_make(const struct picture_options *options, model_part_kind part,
                                const struct model_answer *answer, const struct labels labels[2], attn_arena *arena,
                                struct model_picture *made, attn_error *err)
 {
+    struct outcome outcome = {.arena = arena, .err = err};
     struct picture *picture = &made->picture;
     const struct model_selections *shown = model_part_shown(answer, part);
     *made =
@@ -186,16 +176,13 @@ attn_status model_picture_make(const struct picture_options *options, model_part
     assert(made->attention != NULL && made->mask != NULL); /* model_picture_prepare asked for both */
     model_picture_fill(made);
     const size_t *shape = made->weights.shape;
-    picture->layer_numbers = list_numbers(&shown->layers, shape[0], arena);
-    picture->head_numbers = list_numbers(&shown->heads, shape[1], arena);
-    if (picture->layer_numbers == NULL || picture->head_numbers == NULL)
-        return fail_memory(err);
-    attn_status status = make_axis(&shown->queries, &labels[model_part_query_stack(part)], shape[2], arena,
-                                   &picture->queries, &picture->whole_rows, err);
-    if (status == ATTN_OK)
-        status = make_axis(&shown->keys, &labels[model_part_key_stack(part)], shape[3], arena, &picture->keys,
-                           &picture->whole_columns, err);
-    return status;
+    picture->layer_numbers = list_numbers(&shown->layers, shape[0], &outcome);
+    picture->head_numbers = list_numbers(&shown->heads, shape[1], &outcome);
+    make_axis(&shown->queries, &labels[model_part_query_stack(part)], shape[2], &outcome, &picture->queries,
+              &picture->whole_rows);
+    make_axis(&shown->keys, &labels[model_part_key_stack(part)], shape[3], &outcome, &picture->keys,
+              &picture->whole_columns);
+    return outcome.status;
 }
 
 void model_picture_fill(struct model_picture *picture)

@@ -49,92 +49,59 @@ static attn_status set_batch(struct reading *reading, const struct node *node, s
     return ATTN_OK;
 }
 
-static attn_status decode_text(struct reading *reading, const struct node *node, struct text_span *text)
-{
-    return node_string(reading, node, &text->at, &text->length) ? ATTN_OK
-                                                                : node_fail_type(reading, node, "a string of text");
-}
-
-/* Copies the text, because the tree is closed before the text is used. */
-static attn_status copy_text(struct reading *reading, const struct node *node, struct text_span *text)
-{
-    attn_status status = decode_text(reading, node, text);
-    if (status != ATTN_OK)
-        return status;
-    char *copy = attn_arena_take(reading->arena, text->length + 1, 1);
-    if (copy == NULL)
-        return node_fail_memory(reading, node);
-    memcpy(copy, text->at, text->length);
-    copy[text->length] = '\0';
-    text->at = copy;
-    return ATTN_OK;
-}
-
 /* struct model_inputs: a list of one text for each item, into *texts */
 static attn_status decode_texts(struct reading *reading, const struct node *node, struct model_inputs *inputs,
                                 const struct text_span **texts)
 {
     struct node list = *node;
     const char *at;
-    size_t length, count = 1;
+    size_t length;
     const bool is_one = node_string(reading, node, &at, &length);
-    attn_status status = ATTN_OK;
-    if (!is_one) {
-        status = node_decode_list(reading, node, "a text, or a list of texts, one for each item", &list);
-        if (status != ATTN_OK)
-            return status;
-        count = json_array_size(list.json);
-    }
-    status = set_batch(reading, node, inputs, count);
-    struct text_span *spans = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *spans) : NULL;
-    if (status == ATTN_OK && spans == NULL)
-        status = node_fail_memory(reading, node);
-    for (size_t i = 0; spans != NULL && i < count && status == ATTN_OK; i++) {
+    if (!is_one)
+        node_decode_list(reading, node, "a text, or a list of texts, one for each item", &list);
+    const size_t count = is_one ? 1 : json_array_size(list.json);
+    set_batch(reading, node, inputs, count);
+    struct text_span *spans = node_take(reading, node, count, sizeof *spans);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = is_one ? *node : node_element(&list, i);
-        status = copy_text(reading, &element, &spans[i]);
+        decode_string(reading, &element, "a string of text", &spans[i]);
     }
     *texts = spans;
     if (!is_one)
         json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
-static attn_status decode_row(struct reading *reading, const struct node *row, struct model_ids *ids)
+static void decode_row(struct reading *reading, const struct node *row, struct model_ids *ids)
 {
     const size_t count = json_array_size(row->json);
-    int64_t *items = attn_arena_take(reading->arena, count, sizeof *items);
-    attn_status status = items != NULL ? ATTN_OK : node_fail_memory(reading, row);
-    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+    if (!json_is_array(row->json))
+        node_fail_type(reading, row, "a list of ids");
+    int64_t *items = node_take(reading, row, count, sizeof *items);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = node_element(row, i);
-        status = node_decode_integer(reading, &element, 0, INT32_MAX, &items[i]);
+        node_decode_integer(reading, &element, 0, INT32_MAX, &items[i]);
     }
     *ids = (struct model_ids){items, count};
-    return status;
 }
 
 /* struct model_inputs: a list of ids, or a list of such lists, into *all */
 static attn_status decode_ids_lists(struct reading *reading, const struct node *node, struct model_inputs *inputs,
                                     const struct model_ids **all)
 {
-    static const char wanted[] = "a list of ids, or a list of such lists, one for each item";
     struct node list;
-    attn_status status = node_decode_list(reading, node, wanted, &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, "a list of ids, or a list of such lists, one for each item", &list);
     const bool is_one = !json_is_array(json_array_get(list.json, 0));
     const size_t count = is_one ? 1 : json_array_size(list.json);
-    status = set_batch(reading, node, inputs, count);
-    struct model_ids *rows = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *rows) : NULL;
-    if (status == ATTN_OK && rows == NULL)
-        status = node_fail_memory(reading, node);
-    for (size_t i = 0; rows != NULL && i < count && status == ATTN_OK; i++) {
+    set_batch(reading, node, inputs, count);
+    struct model_ids *rows = node_take(reading, node, count, sizeof *rows);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node row = is_one ? list : node_element(&list, i);
-        status = json_is_array(row.json) ? decode_row(reading, &row, &rows[i])
-                                         : node_fail_type(reading, &row, "a list of ids");
+        decode_row(reading, &row, &rows[i]);
     }
     *all = rows;
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_text_input(struct reading *reading, const struct node *node, void *to)
@@ -171,12 +138,10 @@ static attn_status decode_target_ids(struct reading *reading, const struct node 
 static attn_status decode_batched(struct reading *reading, const struct node *node, int rank, const char *shape,
                                   struct model_inputs *inputs, const attn_tensor **tensor)
 {
-    attn_status status = decode_tensor(reading, node, tensor);
-    if (status != ATTN_OK)
-        return status;
-    attn_tensor *batched = attn_arena_take(reading->arena, 1, sizeof *batched);
-    if (batched == NULL)
-        return node_fail_memory(reading, node);
+    decode_tensor(reading, node, tensor);
+    attn_tensor *batched = node_take(reading, node, 1, sizeof *batched);
+    if (node_has_failed(reading))
+        return reading->status;
     size_t sizes[ATTN_MAX_RANK] = {1};
     const int missing = rank - (*tensor)->rank;
     if (missing != 0 && missing != 1)
@@ -206,25 +171,24 @@ static attn_status decode_bytes(struct reading *reading, const struct node *node
         return node_fail_type(reading, node, what);
     if (!base64_decoded_length(text, length, count))
         return node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: its length or its padding is wrong");
-    *bytes = attn_arena_take(reading->arena, *count, 1);
-    if (*bytes == NULL)
-        return node_fail_memory(reading, node);
-    if (base64_decode(*bytes, text, length, &pace, &bad))
-        return ATTN_OK;
+    *bytes = node_take(reading, node, *count, 1);
+    if (*bytes == NULL || base64_decode(*bytes, text, length, &pace, &bad))
+        return reading->status;
     return attn_arena_is_cancelled(reading->arena)
                ? node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled")
                : node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
 }
 
-static attn_status decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
+static void decode_wav(struct reading *reading, const struct node *node, attn_tensor *samples)
 {
     void *file = NULL;
     size_t bytes = 0;
     attn_error why = {.message = ""};
     if (decode_bytes(reading, node, "a WAV file as base64", &file, &bytes) != ATTN_OK)
-        return reading->status;
+        return;
     const attn_status status = wav_read(file, bytes, *decoder_of(reading)->compute, reading->arena, samples, &why);
-    return status == ATTN_OK ? ATTN_OK : node_fail(reading, node, status, "%s", why.message);
+    if (status != ATTN_OK)
+        node_fail(reading, node, status, "%s", why.message);
 }
 
 /* struct model_inputs: one WAV file, or a list of one for each item */
@@ -232,16 +196,14 @@ static attn_status decode_wavs(struct reading *reading, const struct node *node,
                                struct model_inputs *inputs)
 {
     const size_t count = is_one ? 1 : json_array_size(node->json);
-    attn_status status = set_batch(reading, node, inputs, count);
-    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *items) : NULL;
-    if (status == ATTN_OK && items == NULL)
-        status = node_fail_memory(reading, node);
-    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
+    set_batch(reading, node, inputs, count);
+    attn_tensor *items = node_take(reading, node, count, sizeof *items);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = is_one ? *node : node_element(node, i);
-        status = decode_wav(reading, &element, &items[i]);
+        decode_wav(reading, &element, &items[i]);
     }
     inputs->audio = items;
-    return status;
+    return reading->status;
 }
 
 /* {"dtype": "int16", "shape", "base64"}: samples of one item or of a batch, little-endian. */
@@ -267,15 +229,13 @@ static attn_status decode_samples_of_16_bits(struct reading *reading, const stru
         count / (2 * batch) != (size_t)last)
         return node_fail(reading, &shape, ATTN_ERR_SHAPE, "must be [samples] or [batch, samples] of %zu samples in all",
                          count / 2);
-    attn_status status = set_batch(reading, node, inputs, batch);
-    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, batch, sizeof *items) : NULL;
-    if (status == ATTN_OK && items == NULL)
-        return node_fail_memory(reading, node);
-    for (size_t i = 0; status == ATTN_OK && i < batch; i++)
-        status = wav_samples((const char *)bytes + count / batch * i, (size_t)last, *decoder_of(reading)->compute,
-                             reading->arena, &items[i], reading->err);
+    set_batch(reading, node, inputs, batch);
+    attn_tensor *items = node_take(reading, node, batch, sizeof *items);
+    for (size_t i = 0; i < batch && !node_has_failed(reading); i++)
+        node_note(reading, wav_samples((const char *)bytes + count / batch * i, (size_t)last,
+                                       *decoder_of(reading)->compute, reading->arena, &items[i], reading->err));
     inputs->audio = items;
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_audio(struct reading *reading, const struct node *node, void *to)
@@ -290,15 +250,13 @@ static attn_status decode_audio(struct reading *reading, const struct node *node
     const struct node dtype = node_member(node, "dtype");
     if (json_tree_word(dtype.json) != NULL && strcmp(json_tree_word(dtype.json), "int16") == 0)
         return decode_samples_of_16_bits(reading, node, inputs);
-    attn_status status = decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
-    attn_tensor *items = status == ATTN_OK ? attn_arena_take(reading->arena, inputs->batch, sizeof *items) : NULL;
-    if (status == ATTN_OK && items == NULL)
-        return node_fail_memory(reading, node);
-    for (size_t i = 0; items != NULL && i < inputs->batch; i++)
+    decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
+    attn_tensor *items = node_take(reading, node, inputs->batch, sizeof *items);
+    for (size_t i = 0; i < inputs->batch && !node_has_failed(reading); i++)
         items[i] = attn_tensor_view((char *)all->data + i * all->shape[1] * attn_dtype_bytes(all->dtype), all->dtype, 1,
                                     &all->shape[1]);
     inputs->audio = items;
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
@@ -342,7 +300,7 @@ static attn_status check_inputs(struct reading *reading, const struct node *node
         return node_fail(reading, &pair, ATTN_ERR_FIELD, "is a second segment of \"text\", which is not given");
     if (inputs->target != NULL && inputs->target_ids != NULL)
         return node_fail(reading, &target_ids, ATTN_ERR_FIELD, "does not go with \"target\": give one of them");
-    return ATTN_OK;
+    return reading->status;
 }
 
 static attn_status decode_model_inputs(struct reading *reading, const struct node *node, void *to)
@@ -350,8 +308,8 @@ static attn_status decode_model_inputs(struct reading *reading, const struct nod
     struct model_inputs *inputs = to;
     if (!json_is_object(node->json))
         return node_fail_type_with(reading, node, "an object", "a text is inputs.text, and ids are inputs.ids");
-    attn_status status = node_decode_members(reading, node, input_members, ARRAY_LENGTH(input_members), inputs);
-    return status == ATTN_OK ? check_inputs(reading, node, inputs) : status;
+    node_decode_members(reading, node, input_members, ARRAY_LENGTH(input_members), inputs);
+    return check_inputs(reading, node, inputs);
 }
 
 /* ---- options ---- */
@@ -382,20 +340,17 @@ static attn_status decode_results(struct reading *reading, const struct node *no
 {
     struct model_request *request = to;
     struct node spelt = *node, list;
-    attn_status status = short_form_spell(reading, &spelt, &names_form);
-    if (status == ATTN_OK)
-        status = node_decode_list(reading, &spelt, names_form.wanted, &list);
-    if (status != ATTN_OK)
-        return status;
+    short_form_spell(reading, &spelt, &names_form);
+    node_decode_list(reading, &spelt, names_form.wanted, &list);
     request->common.request.options.want = 0;
-    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < json_array_size(list.json) && !node_has_failed(reading); i++) {
         const struct node element = node_element(&list, i);
-        status = decode_result(reading, &element, request);
+        decode_result(reading, &element, request);
     }
-    if (status == ATTN_OK && request->common.request.options.want == 0 && request->results == 0)
-        status = node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one result, such as \"attention\"");
+    if (request->common.request.options.want == 0 && request->results == 0)
+        node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one result, such as \"attention\"");
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_layers(struct reading *reading, const struct node *node, void *to)
@@ -404,51 +359,37 @@ static attn_status decode_layers(struct reading *reading, const struct node *nod
     return decode_selection(reading, node, &request->layer_list, &request->layers);
 }
 
-static attn_status decode_ablation(struct reading *reading, const struct node *node, struct model_ablation *ablation)
+static void decode_ablation(struct reading *reading, const struct node *node, struct model_ablation *ablation)
 {
-    int64_t layer, head;
-    if (!json_is_array(node->json) || json_array_size(node->json) != 2)
-        return node_fail_type(reading, node, "a pair [layer, head]");
     const struct node first = node_element(node, 0), second = node_element(node, 1);
-    attn_status status = node_decode_integer(reading, &first, -INDEX_MAX, INDEX_MAX, &layer);
-    if (status == ATTN_OK)
-        status = node_decode_integer(reading, &second, -INDEX_MAX, INDEX_MAX, &head);
-    if (status == ATTN_OK)
-        *ablation = (struct model_ablation){layer, head};
-    return status;
+    if (!json_is_array(node->json) || json_array_size(node->json) != 2)
+        node_fail_type(reading, node, "a pair [layer, head]");
+    node_decode_integer(reading, &first, -INDEX_MAX, INDEX_MAX, &ablation->layer);
+    node_decode_integer(reading, &second, -INDEX_MAX, INDEX_MAX, &ablation->head);
 }
 
 static attn_status decode_ablate(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
     struct node list;
-    attn_status status = node_decode_list(reading, node, "a list of pairs [layer, head]", &list);
-    if (status != ATTN_OK)
-        return status;
+    node_decode_list(reading, node, "a list of pairs [layer, head]", &list);
     const size_t count = json_array_size(list.json);
-    struct model_ablation *all = NULL;
     if (count > ABLATIONS_MAX)
-        status = node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu pairs; at most %d are possible", count,
-                           ABLATIONS_MAX);
-    else if ((all = attn_arena_take(reading->arena, count, sizeof *all)) == NULL)
-        status = node_fail_memory(reading, node);
-    for (size_t i = 0; all != NULL && i < count && status == ATTN_OK; i++) {
+        node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu pairs; at most %d are possible", count, ABLATIONS_MAX);
+    struct model_ablation *all = node_take(reading, node, count, sizeof *all);
+    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = node_element(&list, i);
-        status = decode_ablation(reading, &element, &all[i]);
+        decode_ablation(reading, &element, &all[i]);
     }
     request->ablate = all;
     request->ablations = count;
     json_decref(list.json);
-    return status;
+    return reading->status;
 }
 
 static attn_status decode_predictions_k(struct reading *reading, const struct node *node, void *to)
 {
-    int64_t k;
-    attn_status status = node_decode_integer(reading, node, 1, PREDICTIONS_MAX, &k);
-    if (status == ATTN_OK)
-        *(size_t *)to = (size_t)k;
-    return status;
+    return decode_count(reading, node, 1, PREDICTIONS_MAX, to);
 }
 
 /* compute comes first: the inputs are read in this type. */
@@ -476,46 +417,44 @@ static const struct member option_members[] = {
 static const struct member_table option_table = {"options", option_members, ARRAY_LENGTH(option_members)};
 
 /* Other programs call the number of predicted words top_k. */
-static attn_status check_top_k(struct reading *reading, const struct node *node, struct model_request *request)
+static void check_top_k(struct reading *reading, const struct node *node, const struct model_request *request)
 {
     const uint32_t words = 1U << MODEL_PREDICTIONS | 1U << MODEL_LOGIT_LENS;
     const struct node top_k = node_member(node, "top_k");
     if (top_k.json != NULL && (request->results & words) != 0 && request->common.request.options.want == 0)
-        return node_fail(reading, &top_k, ATTN_ERR_FIELD,
-                         "selects weights of maps; options.predictions_k is the number of predicted words");
-    return check_shown(reading, node, &request->common);
+        node_fail(reading, &top_k, ATTN_ERR_FIELD,
+                  "selects weights of maps; options.predictions_k is the number of predicted words");
 }
 
 /* Words are an option of two results. */
-static attn_status check_words(struct reading *reading, const struct node *node, const struct model_request *request)
+static void check_words(struct reading *reading, const struct node *node, const struct model_request *request)
 {
     const struct node words = node_member(node, "words"), wanted = node_member(node, "return");
     const bool has_words = request->words.items != NULL || request->words.is_next;
     if (has_words && !(request->results & (1U << MODEL_WORD_SCORES | 1U << MODEL_LOGIT_LENS)))
-        return node_fail(reading, &words, ATTN_ERR_FIELD,
-                         "is for \"word_scores\" and \"logit_lens\": name one of them in options.return");
+        node_fail(reading, &words, ATTN_ERR_FIELD,
+                  "is for \"word_scores\" and \"logit_lens\": name one of them in options.return");
     if (!has_words && request->results >> MODEL_WORD_SCORES & 1)
-        return node_fail(reading, &wanted, ATTN_ERR_FIELD,
-                         "has \"word_scores\", which needs options.words: a list of texts or ids, or \"next\"");
-    return ATTN_OK;
+        node_fail(reading, &wanted, ATTN_ERR_FIELD,
+                  "has \"word_scores\", which needs options.words: a list of texts or ids, or \"next\"");
 }
 
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
-    attn_status status = node_decode_members(reading, node, option_members, ARRAY_LENGTH(option_members), request);
-    if (status == ATTN_OK && request->common.view != ENVELOPE_VIEW_NONE && request->results != 0) {
-        const struct node wanted = node_member(node, "return");
-        return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
-    }
-    if (status == ATTN_OK)
-        status = check_words(reading, node, request);
-    return status == ATTN_OK ? check_top_k(reading, node, request) : status;
+    const struct node wanted = node_member(node, "return");
+    node_decode_members(reading, node, option_members, ARRAY_LENGTH(option_members), request);
+    if (request->common.view != ENVELOPE_VIEW_NONE && request->results != 0)
+        node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
+    check_words(reading, node, request);
+    check_top_k(reading, node, request);
+    check_shown(reading, node, &request->common);
+    return reading->status;
 }
 
 /* ---- the whole ---- */
 
-static attn_status decode_root(struct decoder *decoder, json_t *tree, struct model_request *request)
+static void decode_root(struct reading *reading, json_t *tree, struct model_request *request)
 {
     static const struct member members[] = {
         {"options", decode_model_options, 0, MEMBER_ALWAYS},
@@ -523,12 +462,11 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct mod
     };
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(&decoder->reading, &root, "a JSON object");
-    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK && request->inputs.batch == 0 && !node_find(tree, "inputs"))
-        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), request)
-                             : status;
+        node_fail_type(reading, &root, "a JSON object");
+    node_check_members(reading, &root, members, ARRAY_LENGTH(members));
+    if (request->inputs.batch == 0 && !node_find(tree, "inputs"))
+        node_fail(reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    node_decode_members(reading, &root, members, ARRAY_LENGTH(members), request);
 }
 
 static attn_status decode_request(const struct envelope_source *source, model_request_kind kind,
@@ -548,11 +486,10 @@ static attn_status decode_request(const struct envelope_source *source, model_re
     decoder.reading.silent = "inputs";
     decoder.texts_place = "a text is inputs.text";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
-    attn_status status = decoder_open(&decoder, source, &document);
-    if (status == ATTN_OK)
-        status = decode_root(&decoder, document.tree, request);
+    if (decoder_open(&decoder, source, &document) == ATTN_OK)
+        decode_root(&decoder.reading, document.tree, request);
     document_close(&document);
-    return status;
+    return decoder.reading.status;
 }
 
 attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,

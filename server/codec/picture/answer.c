@@ -2,6 +2,7 @@
 #include "codec/picture/image.h"
 
 #include "codec/answer/token_labels.h"
+#include "codec/bytes/outcome.h"
 
 attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
 {
@@ -15,28 +16,26 @@ attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
 }
 
 /* Lists the numbers that a selection keeps. NULL when it keeps all. */
-static attn_status list_numbers(const attn_selection *selection, attn_arena *arena, const size_t **numbers,
-                                attn_error *err)
+static const size_t *list_numbers(const attn_selection *selection, struct outcome *outcome)
 {
-    *numbers = selection->items;
     if (selection->count == 0 || selection->items != NULL)
-        return ATTN_OK;
-    size_t *list = attn_arena_take(arena, selection->count, sizeof *list);
+        return selection->items;
+    size_t *list = outcome_take(outcome, selection->count, sizeof *list);
     for (size_t i = 0; list != NULL && i < selection->count; i++)
         list[i] = attn_selected(selection, i);
-    *numbers = list;
-    return list != NULL ? ATTN_OK : attn_fail_no_memory(err);
+    return list;
 }
 
-static attn_status make_axis(const struct envelope_tokens *tokens, const attn_selection *selection, attn_arena *arena,
-                             struct picture_axis *axis, attn_error *err)
+static struct picture_axis make_axis(const struct envelope_tokens *tokens, const attn_selection *selection,
+                                     struct outcome *outcome)
 {
-    struct labels labels;
-    attn_status status = labels_read(tokens, arena, &labels, err);
-    if (status != ATTN_OK)
-        return status;
-    *axis = (struct picture_axis){.labels = labels.texts, .count = labels.count, .is_per_item = labels.is_per_item};
-    return list_numbers(selection, arena, &axis->numbers, err);
+    struct labels labels = {.texts = NULL};
+    if (!outcome_has_failed(outcome))
+        outcome_note(outcome, labels_read(tokens, outcome->arena, &labels, outcome->err));
+    return (struct picture_axis){.labels = labels.texts,
+                                 .count = labels.count,
+                                 .is_per_item = labels.is_per_item,
+                                 .numbers = list_numbers(selection, outcome)};
 }
 
 static void point_to(const attn_tensor *steps, struct picture *picture)
@@ -50,11 +49,12 @@ attn_status answer_picture_make(const struct answer *answer, attn_arena *arena, 
 {
     const struct envelope *envelope = answer->envelope;
     const attn_options *selected = &envelope->request.options;
+    struct outcome outcome = {.arena = arena, .err = err};
     point_to(answer->plan->step, picture);
-    attn_status status = list_numbers(&selected->heads, arena, &picture->head_numbers, err);
-    if (status == ATTN_OK)
-        status = make_axis(&envelope->query_tokens, &selected->queries, arena, &picture->queries, err);
-    return status == ATTN_OK ? make_axis(&envelope->key_tokens, &selected->keys, arena, &picture->keys, err) : status;
+    picture->head_numbers = list_numbers(&selected->heads, &outcome);
+    picture->queries = make_axis(&envelope->query_tokens, &selected->queries, &outcome);
+    picture->keys = make_axis(&envelope->key_tokens, &selected->keys, &outcome);
+    return outcome.status;
 }
 
 void answer_picture_fill(const attn_result *result, struct picture *picture)

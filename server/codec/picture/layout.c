@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "codec/bytes/outcome.h"
+
 /* The largest side of a panel and of its cells. A picture with fewer panels has larger ones. */
 struct panel_size {
     size_t panels; /* the row holds for up to so many panels */
@@ -65,16 +67,14 @@ static attn_status choose_panels(const struct picture *picture, struct picture_l
     if (shape[0] == 0 || shape[1] == 0 || shape[2] == 0 || shape[3] == 0)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL, "a map of shape %s has nothing to draw",
                          attn_shape_text(text, sizeof text, 4, shape));
-    attn_status status = choose_head(picture, layout, err);
-    if (status == ATTN_OK)
-        status = choose_item(picture, layout, err);
-    if (status == ATTN_OK && layout->heads > PICTURE_PANELS_MAX / layout->items)
-        status = attn_fail(err, ATTN_ERR_TOO_LARGE, "?head",
-                           "the picture would show %zu heads of %zu %s, at most %d maps fit in one: choose by head= or "
-                           "%s=",
-                           layout->heads, layout->items, is_of_model(picture) ? "layers" : "batch items",
-                           PICTURE_PANELS_MAX, is_of_model(picture) ? "layer" : "batch");
-    return status;
+    struct outcome outcome = {.err = err};
+    if (outcome_note(&outcome, choose_head(picture, layout, err)) &&
+        outcome_note(&outcome, choose_item(picture, layout, err)) && layout->heads > PICTURE_PANELS_MAX / layout->items)
+        outcome_fail(&outcome, ATTN_ERR_TOO_LARGE, "?head",
+                     "the picture would show %zu heads of %zu %s, at most %d maps fit in one: choose by head= or %s=",
+                     layout->heads, layout->items, is_of_model(picture) ? "layers" : "batch items", PICTURE_PANELS_MAX,
+                     is_of_model(picture) ? "layer" : "batch");
+    return outcome.status;
 }
 
 /* All layers share a band, because they have the same labels. */

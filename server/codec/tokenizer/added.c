@@ -27,7 +27,7 @@ static attn_status normalize(struct loading *loading, const struct steps *normal
                                    reading->err));
     for (size_t i = 0; i < normalizers->count && !node_has_failed(reading); i++) {
         normalizers->items[i].kind->edit(&draft, normalizers->items[i].options);
-        node_note(reading, draft.status);
+        node_note(reading, draft.outcome.status);
     }
     if (node_has_failed(reading))
         return reading->status;

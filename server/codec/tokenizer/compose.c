@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/bytes/outcome.h"
 #include "codec/tokenizer/model/vocabulary.h"
 
 enum {
@@ -106,23 +107,23 @@ static size_t find_pairs(const struct vocabulary *vocabulary, const struct compo
     return found;
 }
 
-static attn_status make_vocabulary(const struct compose_token *tokens, size_t count, attn_arena *scratch,
-                                   struct vocabulary *vocabulary, attn_error *err)
+static bool make_vocabulary(const struct compose_token *tokens, size_t count, struct vocabulary *vocabulary,
+                            struct outcome *outcome)
 {
-    attn_status status = vocabulary_create(vocabulary, count, count, scratch, err);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++)
-        status = vocabulary_add(vocabulary, tokens[i].text, (uint32_t)i, err);
-    return status;
+    bool is_well = outcome_note(outcome, vocabulary_create(vocabulary, count, count, outcome->arena, outcome->err));
+    for (size_t i = 0; i < count && is_well; i++)
+        is_well = outcome_note(outcome, vocabulary_add(vocabulary, tokens[i].text, (uint32_t)i, outcome->err));
+    return is_well;
 }
 
 attn_status compose_merges(const struct compose_token *tokens, size_t count, attn_arena *scratch, struct chunks *out,
                            attn_error *err)
 {
     struct vocabulary vocabulary;
+    struct outcome outcome = {.arena = scratch, .err = err};
     size_t pairs = 0, found = 0, work = 0;
-    attn_status status = make_vocabulary(tokens, count, scratch, &vocabulary, err);
-    if (status != ATTN_OK)
-        return status;
+    if (!make_vocabulary(tokens, count, &vocabulary, &outcome))
+        return outcome.status;
     for (size_t i = 0; i < count; i++)
         work += tokens[i].text.length <= MERGED_BYTES_MAX ? tokens[i].text.length * tokens[i].text.length : 0;
     if (work > MERGE_WORK_MAX)

@@ -16,9 +16,9 @@ static const char replacement_text[] = "\xEF\xBF\xBD"; /* U+FFFD */
 /* Counts bytes of work. True: stop, because of the deadline or an earlier failure. */
 static bool stops(struct decoding *decoding, size_t bytes)
 {
-    if (!decoding_has_failed(decoding) && pace_stops(&decoding->pace, bytes))
-        decoding->status = attn_fail(decoding->err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were decoded");
-    return decoding_has_failed(decoding);
+    if (!outcome_has_failed(&decoding->outcome) && pace_stops(&decoding->pace, bytes))
+        outcome_fail(&decoding->outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were decoded");
+    return outcome_has_failed(&decoding->outcome);
 }
 
 /* Room for so many bytes more; NULL after a failure. */
@@ -29,11 +29,9 @@ static char *reserve(struct decoding *decoding, size_t bytes)
     const size_t wanted = decoding->written_bytes + bytes;
     if (wanted > decoding->capacity || decoding->written == NULL) {
         const size_t capacity = wanted > 2 * decoding->capacity ? wanted + 64 : 2 * decoding->capacity;
-        char *larger = attn_arena_take(decoding->arena, capacity, 1);
-        if (larger == NULL) {
-            decoding->status = attn_fail_no_memory(decoding->err);
+        char *larger = outcome_take(&decoding->outcome, capacity, 1);
+        if (larger == NULL)
             return NULL;
-        }
         if (decoding->written != NULL)
             memcpy(larger, decoding->written, decoding->written_bytes);
         decoding->written = larger;
@@ -121,7 +119,7 @@ static void clean_up(struct decoding *decoding, size_t from)
     static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
                                            {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                            {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(pairs) && !decoding_has_failed(decoding); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(pairs) && !outcome_has_failed(&decoding->outcome); i++)
         decoding->written_bytes = from + replace_within(decoding->written + from, decoding->written_bytes - from,
                                                         text_span_of(pairs[i][0]), text_span_of(pairs[i][1]));
 }
@@ -178,7 +176,7 @@ static size_t part_bytes(const char *text, size_t length, bool *is_valid)
 
 static void write_lossy(struct decoding *decoding, const char *text, size_t length)
 {
-    for (size_t at = 0, good = 0; at < length && !decoding_has_failed(decoding);) {
+    for (size_t at = 0, good = 0; at < length && !outcome_has_failed(&decoding->outcome);) {
         bool is_valid;
         const size_t bytes = part_bytes(text + at, length - at, &is_valid);
         if (!is_valid)
@@ -198,7 +196,7 @@ static void write_bytes(struct decoding *decoding, size_t i, struct text_span te
 {
     (void)i, (void)options;
     const size_t before = decoding->written_bytes;
-    for (const char *at = text.at; at < text.at + text.length && !decoding_has_failed(decoding);) {
+    for (const char *at = text.at; at < text.at + text.length && !outcome_has_failed(&decoding->outcome);) {
         const int byte = unicode_to_byte(utf8_next(&at));
         const char c = (char)byte;
         if (byte < 0) {
@@ -213,7 +211,7 @@ static void write_bytes(struct decoding *decoding, size_t i, struct text_span te
 static void decode_byte_level(struct decoding *decoding, const void *options)
 {
     write_each(decoding, write_bytes, options);
-    if (decoding_has_failed(decoding) || decoding->count == 0)
+    if (outcome_has_failed(&decoding->outcome) || decoding->count == 0)
         return;
     const char *bytes = decoding->written;
     const size_t length = decoding->written_bytes;
@@ -246,7 +244,7 @@ static attn_status settle_metaspace(struct loading *loading, const struct node *
 static void write_metaspace(struct decoding *decoding, size_t i, struct text_span text, const void *options)
 {
     const struct metaspace *metaspace = options;
-    for (const char *at = text.at; at < text.at + text.length && !decoding_has_failed(decoding);) {
+    for (const char *at = text.at; at < text.at + text.length && !outcome_has_failed(&decoding->outcome);) {
         const uint32_t c = utf8_next(&at);
         if (c != metaspace->replacement)
             write_character(decoding, c);
@@ -278,7 +276,7 @@ static void write_bpe(struct decoding *decoding, size_t i, struct text_span text
     const struct bpe *bpe = options;
     const size_t from = decoding->written_bytes;
     write_text(decoding, text.at, text.length);
-    if (!decoding_has_failed(decoding))
+    if (!outcome_has_failed(&decoding->outcome))
         decoding->written_bytes = from + replace_within(decoding->written + from, text.length, bpe->suffix,
                                                         text_span_of(i + 1 == decoding->count ? "" : " "));
 }
@@ -310,7 +308,7 @@ static bool is_utf8(const char *text, size_t length)
 /* Bytes in a row are a text, or a replacement character each. They are the last bytes written. */
 static void end_bytes(struct decoding *decoding, size_t bytes, size_t *count)
 {
-    if (bytes == 0 || decoding_has_failed(decoding))
+    if (bytes == 0 || outcome_has_failed(&decoding->outcome))
         return;
     if (is_utf8(decoding->written + decoding->written_bytes - bytes, bytes)) {
         decoding->texts[(*count)++].length = bytes;
@@ -408,8 +406,9 @@ static void write_replaced(struct decoding *decoding, size_t i, struct text_span
     bool found = true;
     pattern_begin(&decoding->search, replace->pattern, text.at, text.length);
     while (text.length > 0 && !stops(decoding, TEXT_COST_BYTES)) {
-        decoding->status = pattern_next(&decoding->search, &from, &to, &found, decoding->err);
-        if (decoding_has_failed(decoding) || !found)
+        if (!outcome_note(&decoding->outcome,
+                          pattern_next(&decoding->search, &from, &to, &found, decoding->outcome.err)) ||
+            !found)
             break;
         write_text(decoding, text.at + last, from - last);
         write_text(decoding, replace->content.at, replace->content.length);

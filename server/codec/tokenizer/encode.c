@@ -13,9 +13,9 @@ struct text_span tokenizer_token(const struct tokenizer *tokenizer, uint32_t id)
     return vocabulary_text(&tokenizer->vocabulary, id);
 }
 
-static attn_status fail_cancelled(attn_error *err)
+static bool fail_cancelled(struct outcome *outcome)
 {
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized");
+    return outcome_fail(outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized");
 }
 
 /* ---- one text ---- */
@@ -45,15 +45,13 @@ static void tokenize_pieces(const struct tokenizer *tokenizer, struct model_run 
     }
 }
 
-static attn_status finish(const struct tokenizer *tokenizer, const struct model_run *run, uint8_t number,
-                          struct segment *segment)
+static void finish(const struct tokenizer *tokenizer, const struct model_run *run, uint8_t number,
+                   struct segment *segment)
 {
     struct draft *draft = run->draft;
     segment->count = run->count;
-    segment->tokens = attn_arena_take(draft->arena, run->count, sizeof *segment->tokens);
-    if (segment->tokens == NULL)
-        draft_fail(draft, ATTN_ERR_NO_MEMORY, "there is not enough memory");
-    for (size_t i = 0; segment->tokens != NULL && i < run->count && !draft_stops(draft, sizeof *segment->tokens); i++) {
+    segment->tokens = outcome_take(&draft->outcome, run->count, sizeof *segment->tokens);
+    for (size_t i = 0; i < run->count && !draft_stops(draft, sizeof *segment->tokens); i++) {
         const struct model_token *token = &run->tokens[i];
         const struct text_span surface = {draft->text.bytes + token->begin, token->end - token->begin};
         segment->tokens[i] = (struct tokenizer_token){
@@ -66,23 +64,24 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
     }
     if (!draft_has_failed(draft))
         postprocess_trim(&tokenizer->postprocessor, draft, segment->tokens, segment->count);
-    return draft->status;
 }
 
-static attn_status encode_text(const struct tokenizer *tokenizer, struct text_span text, uint8_t number,
-                               attn_arena *scratch, struct segment *segment, attn_error *err)
+static bool encode_text(const struct tokenizer *tokenizer, struct text_span text, uint8_t number, attn_arena *scratch,
+                        struct segment *segment, struct outcome *outcome)
 {
     struct draft draft;
     struct model_run run = {.draft = &draft, .vocabulary = &tokenizer->vocabulary};
-    attn_status status = draft_begin(&draft, number == 0 ? "the text" : "the pair", text.at, text.length, scratch, err);
-    if (status != ATTN_OK)
-        return status;
+    const char *name = number == 0 ? "the text" : "the pair";
+    if (!outcome_note(outcome, draft_begin(&draft, name, text.at, text.length, scratch, outcome->err)))
+        return false;
     added_split(&draft, &tokenizer->added, false);
     edit(&tokenizer->normalizers, &draft);
     added_split(&draft, &tokenizer->added, true);
     edit(&tokenizer->pre_tokenizers, &draft);
     tokenize_pieces(tokenizer, &run);
-    return draft.status == ATTN_OK ? finish(tokenizer, &run, number, segment) : draft.status;
+    if (!draft_has_failed(&draft))
+        finish(tokenizer, &run, number, segment);
+    return outcome_note(outcome, draft.outcome.status);
 }
 
 /* ---- length ---- */
@@ -100,18 +99,19 @@ static void truncate_longest(struct segment *text, struct segment *pair, size_t 
     longer->count = high < longer->count ? high : longer->count;
 }
 
-static attn_status fit(const struct tokenizer_input *input, size_t added, struct segment segments[2], attn_error *err)
+static bool fit(const struct tokenizer_input *input, size_t added, struct segment segments[2], struct outcome *outcome)
 {
     const size_t count = segments[0].count + segments[1].count + added, max = input->max_length;
     if (max == 0 || count <= max)
-        return ATTN_OK;
+        return true;
     if (added > max)
-        return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                         "at most %zu tokens have no place for the %zu that the tokenizer adds", max, added);
+        return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                            "at most %zu tokens have no place for the %zu that the tokenizer adds", max, added);
     if (!input->truncate)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the text has %zu tokens; at most %zu are allowed", count, max);
+        return outcome_fail(outcome, ATTN_ERR_TOO_LARGE, NULL, "the text has %zu tokens; at most %zu are allowed",
+                            count, max);
     truncate_longest(&segments[0], &segments[1], max - added);
-    return ATTN_OK;
+    return true;
 }
 
 /* ---- both texts ---- */
@@ -158,28 +158,28 @@ static bool add_segment(const struct tokenizer *tokenizer, const struct segment 
     return true;
 }
 
-static attn_status assemble(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
-                            const struct template *template, const struct segment segments[2], attn_arena *arena,
-                            struct tokenizer_output *output, attn_error *err)
+static bool assemble(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
+                     const struct template *template, const struct segment segments[2], struct tokenizer_output *output,
+                     struct outcome *outcome)
 {
     size_t count = 0, bytes = 0;
-    struct pace pace = pace_begin(arena);
+    struct pace pace = pace_begin(outcome->arena);
     for (size_t i = 0; i < template->count; i++) {
         const uint8_t what = template->parts[i].what;
         count += what == PART_SPECIAL ? 1 : segments[what].count;
         if (what != PART_SPECIAL && !count_surface(tokenizer, &segments[what], &pace, &bytes))
-            return fail_cancelled(err);
+            return fail_cancelled(outcome);
     }
     output->count = 0;
-    output->tokens = attn_arena_take(arena, count, sizeof *output->tokens);
-    char *texts = attn_arena_take(arena, bytes, 1);
-    if (output->tokens == NULL || texts == NULL)
-        return attn_fail_no_memory(err);
+    output->tokens = outcome_take(outcome, count, sizeof *output->tokens);
+    char *texts = outcome_take(outcome, bytes, 1);
+    if (texts == NULL)
+        return false;
     for (size_t i = 0; i < template->count; i++) {
         const struct template_part *part = &template->parts[i];
         if (part->what != PART_SPECIAL) {
             if (!add_segment(tokenizer, &segments[part->what], part->type_id, &texts, &pace, output))
-                return fail_cancelled(err);
+                return fail_cancelled(outcome);
         } else if (input->add_special) {
             output->tokens[output->count++] =
                 (struct tokenizer_token){.id = part->id,
@@ -189,7 +189,7 @@ static attn_status assemble(const struct tokenizer *tokenizer, const struct toke
                                          .text = vocabulary_text(&tokenizer->vocabulary, part->id)};
         }
     }
-    return ATTN_OK;
+    return true;
 }
 
 attn_status tokenizer_encode(const struct tokenizer *tokenizer, const struct tokenizer_input *input, attn_arena *arena,
@@ -198,17 +198,15 @@ attn_status tokenizer_encode(const struct tokenizer *tokenizer, const struct tok
     const bool has_pair = input->pair.at != NULL;
     const struct template *template = has_pair ? &tokenizer->postprocessor.pair : &tokenizer->postprocessor.single;
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
+    struct outcome outcome = {.arena = arena, .err = err};
     struct segment segments[2] = {{0}};
-    attn_status status = encode_text(tokenizer, input->text, 0, scratch, &segments[0], err);
-    if (status == ATTN_OK && has_pair)
-        status = encode_text(tokenizer, input->pair, 1, scratch, &segments[1], err);
-    if (status == ATTN_OK)
-        status = fit(input, input->add_special ? template->added : 0, segments, err);
-    if (status == ATTN_OK)
-        status = assemble(tokenizer, input, template, segments, arena, output, err);
+    (void)(encode_text(tokenizer, input->text, 0, scratch, &segments[0], &outcome) &&
+           (!has_pair || encode_text(tokenizer, input->pair, 1, scratch, &segments[1], &outcome)) &&
+           fit(input, input->add_special ? template->added : 0, segments, &outcome) &&
+           assemble(tokenizer, input, template, segments, output, &outcome));
     if (scratch != arena)
         attn_arena_release(scratch, mark);
-    return status;
+    return outcome.status;
 }
 
 /* ---- decoding ---- */
@@ -219,7 +217,7 @@ static void collect(const struct tokenizer *tokenizer, const uint32_t *ids, size
 {
     for (size_t i = 0; i < count; i++) {
         if (pace_stops(&decoding->pace, sizeof *decoding->texts)) {
-            decoding->status = fail_cancelled(decoding->err);
+            fail_cancelled(&decoding->outcome);
             return;
         }
         const struct added_token *added = added_find(&tokenizer->added, ids[i]);
@@ -230,18 +228,20 @@ static void collect(const struct tokenizer *tokenizer, const uint32_t *ids, size
     }
 }
 
-static attn_status join(struct decoding *decoding, bool has_decoder, attn_arena *arena, struct text_span *text,
-                        attn_error *err)
+static void join(struct decoding *decoding, bool has_decoder, attn_arena *arena, struct text_span *text)
 {
     size_t bytes = 1;
     for (size_t i = 0; i < decoding->count; i++)
         bytes += decoding->texts[i].length + 1;
-    char *joined = attn_arena_take(arena, bytes, 1), *to = joined;
+    decoding->outcome.arena = arena;
+    char *joined = outcome_take(&decoding->outcome, bytes, 1), *to = joined;
     if (joined == NULL)
-        return attn_fail_no_memory(err);
+        return;
     for (size_t i = 0; i < decoding->count; i++) {
-        if (pace_stops(&decoding->pace, sizeof *decoding->texts + decoding->texts[i].length))
-            return fail_cancelled(err);
+        if (pace_stops(&decoding->pace, sizeof *decoding->texts + decoding->texts[i].length)) {
+            fail_cancelled(&decoding->outcome);
+            return;
+        }
         if (i > 0 && !has_decoder)
             *to++ = ' ';
         memcpy(to, decoding->texts[i].at, decoding->texts[i].length);
@@ -249,25 +249,22 @@ static attn_status join(struct decoding *decoding, bool has_decoder, attn_arena 
     }
     *to = '\0';
     *text = (struct text_span){joined, (size_t)(to - joined)};
-    return ATTN_OK;
 }
 
 attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t count, bool skip_special,
                              attn_arena *arena, attn_arena *scratch, struct text_span *text, attn_error *err)
 {
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
-    struct decoding decoding = {.arena = scratch, .pace = pace_begin(scratch), .search.arena = scratch, .err = err};
-    decoding.texts = attn_arena_take(scratch, count, sizeof *decoding.texts);
-    if (decoding.texts == NULL)
-        decoding.status = attn_fail_no_memory(err);
-    else
+    struct decoding decoding = {
+        .outcome = {.arena = scratch, .err = err}, .pace = pace_begin(scratch), .search.arena = scratch};
+    decoding.texts = outcome_take(&decoding.outcome, count, sizeof *decoding.texts);
+    if (decoding.texts != NULL)
         collect(tokenizer, ids, count, skip_special, &decoding);
-    for (size_t i = 0; i < tokenizer->decoders.count && !decoding_has_failed(&decoding); i++)
+    for (size_t i = 0; i < tokenizer->decoders.count && !outcome_has_failed(&decoding.outcome); i++)
         tokenizer->decoders.items[i].kind->decode(&decoding, tokenizer->decoders.items[i].options);
-    attn_status status = decoding.status;
-    if (status == ATTN_OK)
-        status = join(&decoding, tokenizer->decoders.count > 0, arena, text, err);
+    if (!outcome_has_failed(&decoding.outcome))
+        join(&decoding, tokenizer->decoders.count > 0, arena, text);
     if (scratch != arena)
         attn_arena_release(scratch, mark);
-    return status;
+    return decoding.outcome.status;
 }

@@ -106,13 +106,13 @@ static attn_status decode(const struct tokenizer *tokenizer, uint32_t id, bool i
 {
     struct text_span two = {NULL, 0};
     const uint32_t ids[] = {id, id};
-    attn_status status = tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, text, NULL);
+    const attn_status status = tokenizer_decode(tokenizer, ids, 1, false, scratch, scratch, text, NULL);
     if (status != ATTN_OK || is_first)
         return status;
-    status = tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL);
-    if (status == ATTN_OK && begins_with(two, *text))
+    const attn_status again = tokenizer_decode(tokenizer, ids, 2, false, scratch, scratch, &two, NULL);
+    if (two.at != NULL && begins_with(two, *text))
         *text = (struct text_span){two.at + text->length, two.length - text->length};
-    return status;
+    return again;
 }
 
 /* WordPiece sets a space between words, which belongs to no token. */
@@ -216,14 +216,14 @@ static bool keep_token(const struct tokenizer *tokenizer, const struct tokenizer
     return shown->length > 0 || keep_id(tokenizer, token->id, false, arena, shown);
 }
 
-/* Whether the loop over the tokens may go on; if not, *status says why. */
-static bool goes_on(bool is_kept, struct pace *pace, attn_status *status, attn_error *err)
+/* Whether the loop over the tokens may go on. */
+static bool goes_on(bool is_kept, struct pace *pace, struct outcome *outcome)
 {
     if (!is_kept)
-        *status = attn_fail_no_memory(err);
+        outcome_no_memory(outcome);
     else if (pace_stops(pace, sizeof(struct tokenizer_token)))
-        *status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were labelled");
-    return *status == ATTN_OK;
+        outcome_fail(outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were labelled");
+    return !outcome_has_failed(outcome);
 }
 
 attn_status tokenizer_show_text(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
@@ -231,21 +231,21 @@ attn_status tokenizer_show_text(const struct tokenizer *tokenizer, const struct 
                                 struct text_span *shown, attn_error *err)
 {
     struct place places[2] = {{.text = input->text}, {.text = input->pair}};
+    struct outcome outcome = {.arena = arena, .err = err};
     struct pace pace = pace_begin(arena);
-    attn_status status = ATTN_OK;
     for (size_t i = 0; i < count; i++)
-        if (!goes_on(keep_token(tokenizer, &tokens[i], places, arena, &shown[i]), &pace, &status, err))
+        if (!goes_on(keep_token(tokenizer, &tokens[i], places, arena, &shown[i]), &pace, &outcome))
             break;
-    return status;
+    return outcome.status;
 }
 
 attn_status tokenizer_show_ids(const struct tokenizer *tokenizer, const int64_t *ids, size_t count, attn_arena *arena,
                                struct text_span *shown, attn_error *err)
 {
+    struct outcome outcome = {.arena = arena, .err = err};
     struct pace pace = pace_begin(arena);
-    attn_status status = ATTN_OK;
     for (size_t i = 0; i < count; i++)
-        if (!goes_on(keep_id(tokenizer, (uint32_t)ids[i], i == 0, arena, &shown[i]), &pace, &status, err))
+        if (!goes_on(keep_id(tokenizer, (uint32_t)ids[i], i == 0, arena, &shown[i]), &pace, &outcome))
             break;
-    return status;
+    return outcome.status;
 }

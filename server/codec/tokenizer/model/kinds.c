@@ -247,6 +247,6 @@ bool model_has_bytes(const struct model_bytes *bytes, const char *text, size_t l
 
 void model_fail_unknown(struct model_run *run)
 {
-    draft_fail(run->draft, ATTN_ERR_VALUE,
-               "the text holds characters that the tokenizer has no token for, and it has no unknown token");
+    outcome_fail(&run->draft->outcome, ATTN_ERR_VALUE, NULL,
+                 "the text holds characters that the tokenizer has no token for, and it has no unknown token");
 }

@@ -24,21 +24,14 @@ struct loading {
 
 /* A list of texts that decoders change. A step writes all of them anew, one behind the other. */
 struct decoding {
-    attn_arena *arena;
+    struct outcome outcome; /* after a failure, nothing more is written */
     struct pace pace;
     struct text_span *texts;
     size_t count;
     char *written;
     size_t written_bytes, capacity;
     struct pattern_search search;
-    attn_status status; /* once it is not ATTN_OK, nothing more is written */
-    attn_error *err;
 };
-
-static inline bool decoding_has_failed(const struct decoding *decoding)
-{
-    return decoding->status != ATTN_OK;
-}
 
 struct step_kind {
     const char *name;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 enum { GAPS_MAX = 1 << 16 /* ids without a token, beside one for each token */ };
 
 struct words {

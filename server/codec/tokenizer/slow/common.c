@@ -33,14 +33,14 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* In the order of ids, as the loader wants tokens that the vocabulary does not have. */
-attn_status slow_write_added(const struct slow *slow, struct chunks *out)
+bool slow_write_added(const struct slow *slow, struct chunks *out)
 {
     size_t count = slow->token_count;
     for (size_t i = 0; i < slow->model.count; i++)
         count += is_found_first(slow, i);
-    struct slow_token *tokens = attn_arena_take(slow->arena, count, sizeof *tokens);
+    struct slow_token *tokens = outcome_take(slow->outcome, count, sizeof *tokens);
     if (tokens == NULL)
-        return attn_fail_no_memory(slow->err);
+        return false;
     count = slow->token_count;
     memcpy(tokens, slow->tokens, count * sizeof *tokens);
     for (size_t i = 0; i < slow->model.count; i++) {
@@ -56,7 +56,7 @@ attn_status slow_write_added(const struct slow *slow, struct chunks *out)
         if (i == 0 || tokens[i].id != tokens[i - 1].id)
             write_token(out, &tokens[i], i == 0);
     chunks_text(out, "],");
-    return ATTN_OK;
+    return true;
 }
 
 const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role)

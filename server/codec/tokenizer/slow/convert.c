@@ -29,7 +29,7 @@ const char *slow_vocabulary_name(const struct slow_files *files)
 
 /* ---- the class ---- */
 
-static attn_status read_settings(struct slow *slow)
+static bool read_settings(struct slow *slow)
 {
     for (size_t i = SLOW_SETTINGS; i <= SLOW_ADDED; i++) {
         const struct slow_file_text *file = &slow->files->files[i];
@@ -37,28 +37,28 @@ static attn_status read_settings(struct slow *slow)
         json_error_t error;
         if (file->name == NULL)
             continue;
-        if (!json_text_quote_numbers(file->text, slow->arena, &strict))
-            return attn_fail_no_memory(slow->err);
-        slow->trees[i] = json_tree_load(strict.at, strict.length, slow->arena, &error);
+        if (!json_text_quote_numbers(file->text, slow->outcome->arena, &strict))
+            return outcome_no_memory(slow->outcome);
+        slow->trees[i] = json_tree_load(strict.at, strict.length, slow->outcome->arena, &error);
         if (slow->trees[i] == NULL && json_tree_is_starved())
-            return attn_fail_no_memory(slow->err);
+            return outcome_no_memory(slow->outcome);
         if (!json_is_object(slow->trees[i]))
             return slow_fail(slow, (enum slow_file)i, ATTN_ERR_SYNTAX, "is not a JSON object%s%.120s",
                              slow->trees[i] == NULL ? ": " : "", slow->trees[i] == NULL ? error.text : "");
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* The value of the member "model_type", found in the text of config.json. */
 static struct text_span model_type(const struct slow *slow, json_t **config)
 {
     json_error_t error;
-    *config = json_tree_load(slow->files->config.at, slow->files->config.length, slow->arena, &error);
+    *config = json_tree_load(slow->files->config.at, slow->files->config.length, slow->outcome->arena, &error);
     const char *type = json_tree_word(json_object_get(*config, "model_type"));
     return text_span_of(type != NULL ? type : "");
 }
 
-static attn_status find_class(struct slow *slow)
+static bool find_class(struct slow *slow)
 {
     const json_t *given = slow_setting(slow, "tokenizer_class");
     struct text_span name = text_span_of(json_is_string(given) ? json_tree_word(given) : "");
@@ -68,19 +68,18 @@ static attn_status find_class(struct slow *slow)
     json_t *config = NULL;
     const struct text_span type = model_type(slow, &config);
     slow->class = name.length > 0 ? slow_class_find(name) : slow_class_of_model(type);
-    attn_status status = ATTN_OK;
     if (slow->class == NULL)
-        status = attn_fail(
-            slow->err, ATTN_ERR_VALUE, NULL,
+        outcome_fail(
+            slow->outcome, ATTN_ERR_VALUE, NULL,
             "there is no tokenizer.json, and the slow files of %s%.*s are not read; write it in Python: from "
             "transformers import AutoTokenizer; AutoTokenizer.from_pretrained(\"DIR\").save_pretrained(\"DIR\")",
             name.length > 0 ? "" : "a model of the type ", (int)(name.length > 0 ? name.length : type.length) % 80,
             name.length > 0 ? name.at : type.at);
     json_decref(config);
-    return status;
+    return slow->class != NULL;
 }
 
-static attn_status check_files(const struct slow *slow)
+static bool check_files(const struct slow *slow)
 {
     static const struct {
         enum slow_form form;
@@ -100,25 +99,25 @@ static attn_status check_files(const struct slow *slow)
         if (slow->class->form == needed[i].form && slow->files->files[needed[i].file].name == NULL) {
             struct text_span rest = text_span_of(slow->class->names), first = rest;
             (void)text_next(&rest, ' ', &first);
-            return attn_fail(slow->err, ATTN_ERR_FIELD, NULL,
-                             "there is no tokenizer.json, and a %.*s without it needs %s, which is absent; download it",
-                             (int)first.length, first.at, needed[i].name);
+            return outcome_fail(
+                slow->outcome, ATTN_ERR_FIELD, NULL,
+                "there is no tokenizer.json, and a %.*s without it needs %s, which is absent; download it",
+                (int)first.length, first.at, needed[i].name);
         }
-    return ATTN_OK;
+    return true;
 }
 
 /* ---- the file ---- */
 
-static attn_status write_all(const struct slow *slow, struct chunks *out)
+static bool write_all(const struct slow *slow, struct chunks *out)
 {
     chunks_text(out, "{\"version\":\"1.0\",");
-    if (slow_write_added(slow, out) != ATTN_OK)
-        return slow->err->status;
+    if (!slow_write_added(slow, out))
+        return false;
     slow_write_post_processor(slow, out);
     switch (slow->class->form) {
     case SLOW_WORDPIECE:
-        slow_write_wordpiece(slow, out);
-        return ATTN_OK;
+        return slow_write_wordpiece(slow, out);
     case SLOW_BYTE_LEVEL:
     case SLOW_CLIP:
         return slow_write_byte_level(slow, out);
@@ -129,33 +128,21 @@ static attn_status write_all(const struct slow *slow, struct chunks *out)
     return slow_write_pieces(slow, out);
 }
 
-static attn_status convert(struct slow *slow, struct text_span *json)
-{
-    struct chunks out = chunks_begin(slow->arena);
-    attn_status status = read_settings(slow);
-    if (status == ATTN_OK)
-        status = find_class(slow);
-    if (status == ATTN_OK)
-        status = check_files(slow);
-    if (status == ATTN_OK)
-        status = slow_read_vocabulary(slow);
-    if (status == ATTN_OK)
-        status = slow_find_tokens(slow);
-    if (status == ATTN_OK)
-        status = write_all(slow, &out);
-    if (status != ATTN_OK)
-        return status;
-    *json = (struct text_span){chunks_join(&out), out.total_bytes};
-    return json->at != NULL ? ATTN_OK : attn_fail_no_memory(slow->err);
-}
-
 attn_status slow_convert(const struct slow_files *files, attn_arena *arena, struct text_span *json, attn_error *err)
 {
-    struct slow slow = {.files = files, .arena = arena, .err = err, .scratch = attn_arena_create_beside(arena)};
-    const attn_status status = slow.scratch != NULL ? convert(&slow, json) : attn_fail_no_memory(err);
+    struct outcome outcome = {.arena = arena, .err = err};
+    struct slow slow = {.files = files, .outcome = &outcome, .scratch = attn_arena_create_beside(arena)};
+    struct chunks out = chunks_begin(arena);
+    if (slow.scratch == NULL)
+        return attn_fail_no_memory(err);
+    if (read_settings(&slow) && find_class(&slow) && check_files(&slow) && slow_read_vocabulary(&slow) &&
+        slow_find_tokens(&slow) && write_all(&slow, &out)) {
+        *json = (struct text_span){chunks_join(&out), out.total_bytes};
+        if (json->at == NULL)
+            outcome_no_memory(&outcome);
+    }
     for (size_t i = 0; i < ARRAY_LENGTH(slow.trees); i++)
         json_decref(slow.trees[i]);
-    if (slow.scratch != NULL)
-        attn_arena_destroy(slow.scratch);
-    return status;
+    attn_arena_destroy(slow.scratch);
+    return outcome.status;
 }

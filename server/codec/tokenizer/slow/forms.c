@@ -23,12 +23,12 @@ static void write_bert_normalizer(struct chunks *out, bool lowers, bool strips, 
                       slow_bool_text(strips), slow_bool_text(lowers));
 }
 
-void slow_write_wordpiece(const struct slow *slow, struct chunks *out)
+bool slow_write_wordpiece(const struct slow *slow, struct chunks *out)
 {
     const bool lowers = slow_is_set(slow, "do_lower_case", slow->class->lowers_by_default);
     chunks_text(out, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
     write_bert_normalizer(out, lowers, slow_is_set(slow, "strip_accents", lowers),
-                               slow_is_set(slow, "tokenize_chinese_chars", true));
+                          slow_is_set(slow, "tokenize_chinese_chars", true));
     chunks_format(out,
                   "]},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
                   "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":%s},"
@@ -38,6 +38,7 @@ void slow_write_wordpiece(const struct slow *slow, struct chunks *out)
     chunks_text(out, ",");
     slow_write_ids(slow, out);
     chunks_text(out, "}}");
+    return true;
 }
 
 /* ---- BPE over bytes, as GPT-2 and CLIP have it ---- */
@@ -53,7 +54,7 @@ static bool write_part(const struct slow *slow, struct chunks *out, struct text_
 }
 
 /* A line of merges.txt: two tokens with a space between. The first line may be the version. */
-static attn_status write_merges(const struct slow *slow, struct chunks *out)
+static bool write_merges(const struct slow *slow, struct chunks *out)
 {
     struct text_span rest = slow->files->files[SLOW_MERGES].text, line;
     const char *comma = "";
@@ -85,7 +86,7 @@ static attn_status write_merges(const struct slow *slow, struct chunks *out)
         comma = ",";
     }
     chunks_text(out, "]}}");
-    return ATTN_OK;
+    return true;
 }
 
 /* The words that a class cuts a text into. */
@@ -99,7 +100,7 @@ static const char *pattern_of(const struct slow *slow)
     return NULL;
 }
 
-attn_status slow_write_byte_level(const struct slow *slow, struct chunks *out)
+bool slow_write_byte_level(const struct slow *slow, struct chunks *out)
 {
     const bool is_clip = slow->class->form == SLOW_CLIP;
     const char *pattern = pattern_of(slow);
@@ -196,7 +197,7 @@ static bool is_cut_again(const struct slow *slow, struct text_span text)
            text.at[text.length - 2] >= '0' && text.at[text.length - 2] <= '9';
 }
 
-static attn_status write_unigram(const struct slow *slow, struct chunks *out)
+static bool write_unigram(const struct slow *slow, struct chunks *out)
 {
     const struct vocabulary *vocabulary = &slow->vocabulary;
     const struct slow_token *unknown = slow_token_of(slow, ROLE_UNK);
@@ -215,7 +216,7 @@ static attn_status write_unigram(const struct slow *slow, struct chunks *out)
         chunks_format(out, ",%.17g]", slow->scores[id] - (is_cut_again(slow, text) ? 100 : 0));
     }
     chunks_text(out, "]}}");
-    return ATTN_OK;
+    return true;
 }
 
 struct scored {
@@ -262,14 +263,14 @@ static void write_pairs(const struct slow *slow, struct chunks *out, struct text
 }
 
 /* SentencePiece has the scores of what merges make, and no merges: the highest score is merged first. */
-static attn_status write_bpe(const struct slow *slow, struct chunks *out)
+static bool write_bpe(const struct slow *slow, struct chunks *out)
 {
     const struct vocabulary *vocabulary = &slow->vocabulary;
-    struct scored *order = attn_arena_take(slow->arena, vocabulary->size, sizeof *order);
+    struct scored *order = outcome_take(slow->outcome, vocabulary->size, sizeof *order);
     const char *comma = "";
     size_t count = 0, work = 0;
     if (order == NULL)
-        return attn_fail_no_memory(slow->err);
+        return false;
     for (uint32_t id = 0; id < vocabulary->size; id++) {
         const struct text_span text = vocabulary_text(vocabulary, id);
         if (text.at == NULL || slow->scores[id] <= SLOW_NEVER || is_character(text))
@@ -286,13 +287,13 @@ static attn_status write_bpe(const struct slow *slow, struct chunks *out)
     chunks_text(out, ",");
     slow_write_ids(slow, out);
     chunks_text(out, ",\"merges\":[");
-    for (size_t i = 0; i < count && !attn_arena_is_cancelled(slow->arena); i++)
+    for (size_t i = 0; i < count && !attn_arena_is_cancelled(slow->outcome->arena); i++)
         write_pairs(slow, out, vocabulary_text(vocabulary, order[i].id), &comma);
     chunks_text(out, "]}}");
-    return ATTN_OK;
+    return true;
 }
 
-attn_status slow_write_pieces(const struct slow *slow, struct chunks *out)
+bool slow_write_pieces(const struct slow *slow, struct chunks *out)
 {
     write_spm_steps(slow, out);
     return slow->model.model_type == SENTENCEPIECE_BPE ? write_bpe(slow, out) : write_unigram(slow, out);

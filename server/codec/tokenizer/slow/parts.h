@@ -3,6 +3,7 @@
 #define CODEC_TOKENIZER_SLOW_PARTS_H
 
 #include "codec/bytes/chunks.h"
+#include "codec/bytes/outcome.h"
 #include "codec/json/tree.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/slow/slow.h"
@@ -64,14 +65,13 @@ struct sentencepiece {
 };
 
 /*
- * Reads a file. The pieces live in arena, and all texts in the file.
+ * Reads a file. The pieces live in the arena, and all texts in the file.
  *   ATTN_ERR_SYNTAX     it is no model of SentencePiece
  *   ATTN_ERR_VALUE      it is of a type that is not supported
  *   ATTN_ERR_TOO_LARGE  too many pieces
  *   ATTN_ERR_NO_MEMORY
  */
-ATTN_MUST_CHECK attn_status sentencepiece_read(struct text_span file, attn_arena *arena, struct sentencepiece *model,
-                                               attn_error *err);
+ATTN_MUST_CHECK bool sentencepiece_read(struct text_span file, struct sentencepiece *model, struct outcome *outcome);
 
 /* ---- all that is known ---- */
 
@@ -88,8 +88,8 @@ struct slow_token {
 struct slow {
     const struct slow_files *files;
     const struct slow_class *class;
-    attn_arena *arena, *scratch; /* scratch: for what is given back at once */
-    attn_error *err;
+    struct outcome *outcome;      /* its arena has what is kept, and remembers the first failure */
+    attn_arena *scratch;          /* for what is given back at once */
     json_t *trees[SLOW_VOCAB];    /* of the settings, the special and the added tokens; NULL: no such file */
     struct vocabulary vocabulary; /* of the files, without added tokens */
     double *scores;               /* by id; forms with SentencePiece */
@@ -108,9 +108,9 @@ struct slow {
 /* ---- vocabulary.c ---- */
 
 /* Reads the file of the class's form into vocabulary, scores and model. */
-attn_status slow_read_vocabulary(struct slow *slow);
-/* Records a failure whose message begins with the file's name. Returns status. */
-attn_status slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
+bool slow_read_vocabulary(struct slow *slow);
+/* Records a failure whose message begins with the file's name. Returns false. */
+bool slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ---- tokens.c ---- */
@@ -121,7 +121,7 @@ bool slow_is_set(const struct slow *slow, const char *name, bool otherwise);
 /* NULL: no added token has the text. */
 const struct slow_token *slow_token_find(const struct slow *slow, struct text_span text);
 /* Finds the roles and the tokens that are found in texts. */
-attn_status slow_find_tokens(struct slow *slow);
+bool slow_find_tokens(struct slow *slow);
 
 /* ---- common.c ---- */
 
@@ -129,7 +129,7 @@ const char *slow_bool_text(bool value);
 /* The token of the role. NULL: there is none. */
 const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role);
 /* Each writes members of the file, or of its model, with a comma behind them. */
-attn_status slow_write_added(const struct slow *slow, struct chunks *out);
+bool slow_write_added(const struct slow *slow, struct chunks *out);
 void slow_write_post_processor(const struct slow *slow, struct chunks *out);
 /* The members "unk_token", with a comma before it, and "vocab". */
 void slow_write_unknown(const struct slow *slow, struct chunks *out);
@@ -137,8 +137,8 @@ void slow_write_ids(const struct slow *slow, struct chunks *out);
 
 /* ---- forms.c: each writes all that is behind the post-processor ---- */
 
-void slow_write_wordpiece(const struct slow *slow, struct chunks *out);
-attn_status slow_write_byte_level(const struct slow *slow, struct chunks *out);
-attn_status slow_write_pieces(const struct slow *slow, struct chunks *out);
+bool slow_write_wordpiece(const struct slow *slow, struct chunks *out);
+bool slow_write_byte_level(const struct slow *slow, struct chunks *out);
+bool slow_write_pieces(const struct slow *slow, struct chunks *out);
 
 #endif

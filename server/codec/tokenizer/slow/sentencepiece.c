@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-
 /* ---- protocol buffers: encoding of the wire ---- */
 
 enum wire { WIRE_NUMBER = 0, WIRE_EIGHT_BYTES = 1, WIRE_BYTES = 2, WIRE_FOUR_BYTES = 5 };
@@ -148,25 +147,25 @@ static bool take_of_model(struct sentencepiece *model, const struct field *field
     return is_well;
 }
 
-attn_status sentencepiece_read(struct text_span file, attn_arena *arena, struct sentencepiece *model, attn_error *err)
+bool sentencepiece_read(struct text_span file, struct sentencepiece *model, struct outcome *outcome)
 {
     *model = (struct sentencepiece){
         .model_type = SENTENCEPIECE_UNIGRAM, .add_dummy_prefix = true, .remove_extra_whitespaces = true};
     if (!read_message(file, count_piece, model) || model->count == 0)
-        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "is not a model of SentencePiece");
+        return outcome_fail(outcome, ATTN_ERR_SYNTAX, NULL, "is not a model of SentencePiece");
     if (model->count > VOCABULARY_IDS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "has %zu pieces; at most %d are possible", model->count,
-                         VOCABULARY_IDS_MAX);
-    model->pieces = attn_arena_take(arena, model->count, sizeof *model->pieces);
+        return outcome_fail(outcome, ATTN_ERR_TOO_LARGE, NULL, "has %zu pieces; at most %d are possible", model->count,
+                            VOCABULARY_IDS_MAX);
+    model->pieces = outcome_take(outcome, model->count, sizeof *model->pieces);
     if (model->pieces == NULL)
-        return attn_fail_no_memory(err);
+        return false;
     model->room = model->count;
     model->count = 0;
     if (!read_message(file, take_of_model, model) || model->count != model->room)
-        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "has a piece that is damaged, with the id %zu",
-                         model->count > 0 ? model->count - 1 : 0);
+        return outcome_fail(outcome, ATTN_ERR_SYNTAX, NULL, "has a piece that is damaged, with the id %zu",
+                            model->count > 0 ? model->count - 1 : 0);
     if (model->model_type != SENTENCEPIECE_UNIGRAM && model->model_type != SENTENCEPIECE_BPE)
-        return attn_fail(err, ATTN_ERR_VALUE, NULL, "is of the type %llu; Unigram (1) and BPE (2) are supported",
-                         (unsigned long long)model->model_type);
-    return ATTN_OK;
+        return outcome_fail(outcome, ATTN_ERR_VALUE, NULL, "is of the type %llu; Unigram (1) and BPE (2) are supported",
+                            (unsigned long long)model->model_type);
+    return true;
 }

@@ -43,54 +43,58 @@ static struct text_span text_of(const json_t *json)
 }
 
 /* Notes the additional special tokens, by text. */
-static attn_status note_others(struct slow *slow, size_t count)
+static bool note_others(struct slow *slow, size_t count)
 {
-    attn_status status = vocabulary_create(&slow->others, count, count + 1, slow->arena, slow->err);
     const json_t *list = slow_setting(slow, "additional_special_tokens"), *other;
+    struct outcome *outcome = slow->outcome;
+    bool is_well =
+        outcome_note(outcome, vocabulary_create(&slow->others, count, count + 1, outcome->arena, outcome->err));
     size_t i;
     json_array_foreach(list, i, other)
     {
         const struct text_span text = text_of(other);
-        if (status == ATTN_OK && text.length > 0)
-            status = vocabulary_add(&slow->others, text, (uint32_t)i, slow->err);
+        if (is_well && text.length > 0)
+            is_well = outcome_note(outcome, vocabulary_add(&slow->others, text, (uint32_t)i, outcome->err));
     }
-    return status;
+    return is_well;
 }
 
 /* Room for all tokens that the files and the class can name. */
-static attn_status make_room(struct slow *slow)
+static bool make_room(struct slow *slow)
 {
+    struct outcome *outcome = slow->outcome;
     const size_t others = json_array_size(slow_setting(slow, "additional_special_tokens"));
     const size_t room = json_object_size(slow_setting(slow, "added_tokens_decoder")) +
                         json_object_size(slow->trees[SLOW_ADDED]) + others + ROLES +
                         SENTINELS_MAX; /* or languages, which are fewer */
     if (room > TOKENS_MAX || others > OTHERS_MAX)
-        return attn_fail(slow->err, ATTN_ERR_TOO_LARGE, NULL,
-                         "there are more than %d added tokens or %d additional special tokens", TOKENS_MAX, OTHERS_MAX);
-    slow->tokens = attn_arena_take(slow->arena, room, sizeof *slow->tokens);
+        return outcome_fail(outcome, ATTN_ERR_TOO_LARGE, NULL,
+                            "there are more than %d added tokens or %d additional special tokens", TOKENS_MAX,
+                            OTHERS_MAX);
+    slow->tokens = outcome_take(outcome, room, sizeof *slow->tokens);
     slow->token_room = room;
     slow->next_id = slow->vocabulary.size;
-    if (slow->tokens == NULL)
-        return attn_fail_no_memory(slow->err);
-    const attn_status status = vocabulary_create(&slow->places, room, room, slow->arena, slow->err);
-    return status == ATTN_OK ? note_others(slow, others) : status;
+    return slow->tokens != NULL &&
+           outcome_note(outcome, vocabulary_create(&slow->places, room, room, outcome->arena, outcome->err)) &&
+           note_others(slow, others);
 }
 
 /* Adds a token. token.id VOCABULARY_NONE: that of the vocabulary, else a new one. One that is there stays as it is. */
-static attn_status add(struct slow *slow, struct slow_token token)
+static bool add(struct slow *slow, struct slow_token token)
 {
     if (token.text.length == 0 || slow_token_find(slow, token.text) != NULL || slow->token_count == slow->token_room)
-        return ATTN_OK;
+        return true;
     if (token.id == VOCABULARY_NONE)
         token.id = vocabulary_find(&slow->vocabulary, token.text.at, token.text.length);
     if (token.id == VOCABULARY_NONE)
         token.id = slow->next_id;
     if (token.id >= VOCABULARY_IDS_MAX)
-        return attn_fail(slow->err, ATTN_ERR_TOO_LARGE, NULL, "the token \"%.60s\" has an id of %d or more",
-                         token.text.at, VOCABULARY_IDS_MAX);
+        return outcome_fail(slow->outcome, ATTN_ERR_TOO_LARGE, NULL, "the token \"%.60s\" has an id of %d or more",
+                            token.text.at, VOCABULARY_IDS_MAX);
     slow->next_id = token.id >= slow->next_id ? token.id + 1 : slow->next_id;
     slow->tokens[slow->token_count] = token;
-    return vocabulary_add(&slow->places, token.text, (uint32_t)slow->token_count++, slow->err);
+    return outcome_note(slow->outcome,
+                        vocabulary_add(&slow->places, token.text, (uint32_t)slow->token_count++, slow->outcome->err));
 }
 
 /* A token of JSON: its text alone, or an object of all that it has. */
@@ -110,7 +114,7 @@ static struct slow_token token_of(const json_t *json, bool is_special)
 /* ---- where tokens are from ---- */
 
 /* "added_tokens_decoder": tokens by id. */
-static attn_status add_by_id(struct slow *slow)
+static bool add_by_id(struct slow *slow)
 {
     const char *key;
     json_t *value;
@@ -122,10 +126,10 @@ static attn_status add_by_id(struct slow *slow)
             return slow_fail(slow, SLOW_SETTINGS, ATTN_ERR_VALUE,
                              "/added_tokens_decoder/%.60s must be a token with \"content\", under its id", key);
         token.id = (uint32_t)id;
-        if (add(slow, token) != ATTN_OK)
-            return slow->err->status;
+        if (!add(slow, token))
+            return false;
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* Whether it is one of the roles or of the additional special tokens. */
@@ -138,7 +142,7 @@ static bool is_special(const struct slow *slow, struct text_span text)
 }
 
 /* added_tokens.json: ids by token. Files of earlier versions have it instead. */
-static attn_status add_by_text(struct slow *slow)
+static bool add_by_text(struct slow *slow)
 {
     const char *key;
     json_t *value;
@@ -150,14 +154,21 @@ static attn_status add_by_text(struct slow *slow)
         if (id < 0 || id >= VOCABULARY_IDS_MAX || text.length == 0)
             return slow_fail(slow, SLOW_ADDED, ATTN_ERR_VALUE, "/%.60s must be the id of a token", key);
         const struct slow_token token = {.text = text, .id = (uint32_t)id, .normalized = !special, .special = special};
-        if (add(slow, token) != ATTN_OK)
-            return slow->err->status;
+        if (!add(slow, token))
+            return false;
     }
-    return ATTN_OK;
+    return true;
+}
+
+/* Copies a text that is made here. */
+static bool copy(struct slow *slow, const char *text, size_t length, struct text_span *copied)
+{
+    *copied = (struct text_span){outcome_copy_text(slow->outcome, text, length), length};
+    return copied->at != NULL;
 }
 
 /* The tokens of the class's list, whose texts are copied; those of the settings take their place. */
-static attn_status find_roles(struct slow *slow, bool strips[ROLES])
+static bool find_roles(struct slow *slow, bool strips[ROLES])
 {
     struct text_span rest = text_span_of(slow->class->tokens), one;
     char name[32];
@@ -167,44 +178,37 @@ static attn_status find_roles(struct slow *slow, bool strips[ROLES])
             if (one.length <= skipped || memcmp(one.at, role_names[i], skipped - 1) != 0 || one.at[skipped - 1] != '=')
                 continue;
             strips[i] = one.at[one.length - 1] == '~';
-            const size_t length = one.length - skipped - strips[i];
-            const char *copy = attn_arena_copy_text(slow->arena, one.at + skipped, length);
-            if (copy == NULL)
-                return attn_fail_no_memory(slow->err);
-            slow->roles[i] = (struct text_span){copy, length};
+            if (!copy(slow, one.at + skipped, one.length - skipped - strips[i], &slow->roles[i]))
+                return false;
         }
     for (size_t i = 0; i < ROLE_LANG; i++) {
         snprintf(name, sizeof name, "%s_token", role_names[i]);
         const struct text_span given = text_of(slow_setting(slow, name));
         slow->roles[i] = given.length > 0 ? given : slow->roles[i];
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* The language of the source, in the spelling of its token: "en" is "__en__" for a class whose default has that form. */
-static attn_status find_language(struct slow *slow)
+static bool find_language(struct slow *slow)
 {
     struct text_span *role = &slow->roles[ROLE_LANG];
     const struct text_span given = text_of(slow_setting(slow, "src_lang"));
     char text[64];
     if (role->length == 0 || given.length == 0 || given.length > 32)
-        return ATTN_OK;
+        return true;
     const char *mark = role->at[0] == '_' && given.at[0] != '_' ? "__" : "";
     const int length = snprintf(text, sizeof text, "%s%.*s%s", mark, (int)given.length, given.at, mark);
-    const char *copy = attn_arena_copy_text(slow->arena, text, (size_t)length);
-    if (copy == NULL)
-        return attn_fail_no_memory(slow->err);
-    *role = (struct text_span){copy, (size_t)length};
-    return ATTN_OK;
+    return copy(slow, text, (size_t)length, role);
 }
 
-static attn_status add_roles(struct slow *slow, const bool strips[ROLES])
+static bool add_roles(struct slow *slow, const bool strips[ROLES])
 {
     const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
-    attn_status status = ATTN_OK;
+    bool is_well = true;
     char name[32];
     size_t i;
-    for (i = 0; i < ROLES && status == ATTN_OK; i++) {
+    for (i = 0; i < ROLES && is_well; i++) {
         snprintf(name, sizeof name, "%s_token", role_names[i]);
         struct slow_token token = token_of(slow_setting(slow, name), true);
         token.lstrip |= strips[i] && !json_is_object(slow_setting(slow, name));
@@ -212,15 +216,14 @@ static attn_status add_roles(struct slow *slow, const bool strips[ROLES])
         const bool is_there =
             token.text.length > 0 &&
             (i != ROLE_LANG || vocabulary_find(&slow->vocabulary, token.text.at, token.text.length) != VOCABULARY_NONE);
-        status = is_there ? add(slow, token) : ATTN_OK;
+        is_well = !is_there || add(slow, token);
     }
-    if (status == ATTN_OK)
-        json_array_foreach(others, i, other) if (status == ATTN_OK) status = add(slow, token_of(other, true));
-    return status;
+    json_array_foreach(others, i, other) is_well = is_well && add(slow, token_of(other, true));
+    return is_well;
 }
 
 /* <extra_id_0> has the highest id. */
-static attn_status add_sentinels(struct slow *slow)
+static bool add_sentinels(struct slow *slow)
 {
     const json_t *given = slow_setting(slow, "extra_ids");
     const json_int_t asked = json_is_integer(given) ? json_integer_value(given) : SENTINELS;
@@ -228,50 +231,32 @@ static attn_status add_sentinels(struct slow *slow)
     char text[32];
     for (uint32_t i = 0; i < count; i++) {
         const int length = snprintf(text, sizeof text, "<extra_id_%u>", (unsigned)i);
-        const char *copy = attn_arena_copy_text(slow->arena, text, (size_t)length);
-        const struct slow_token token = {.text = {copy, (size_t)length},
-                                         .id = slow->vocabulary.size + count - 1 - i,
-                                         .lstrip = true,
-                                         .rstrip = true,
-                                         .special = true};
-        if (copy == NULL)
-            return attn_fail_no_memory(slow->err);
-        if (add(slow, token) != ATTN_OK)
-            return slow->err->status;
+        struct slow_token token = {
+            .id = slow->vocabulary.size + count - 1 - i, .lstrip = true, .rstrip = true, .special = true};
+        if (!copy(slow, text, (size_t)length, &token.text) || !add(slow, token))
+            return false;
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* The languages of a class whose vocabulary does not have them. */
-static attn_status add_tail(struct slow *slow)
+static bool add_tail(struct slow *slow)
 {
     struct text_span rest = text_span_of(slow->class->tail != NULL ? slow->class->tail : ""), one;
-    attn_status status = ATTN_OK;
     uint32_t count = 0;
-    while (status == ATTN_OK && slow->class->form == SLOW_SPM_VOCAB && text_next(&rest, ' ', &one)) {
-        const char *copy = attn_arena_copy_text(slow->arena, one.at, one.length);
-        const struct slow_token token = {
-            .text = {copy, one.length}, .id = slow->vocabulary.size + count++, .special = true};
-        status = copy != NULL ? add(slow, token) : attn_fail_no_memory(slow->err);
+    while (slow->class->form == SLOW_SPM_VOCAB && text_next(&rest, ' ', &one)) {
+        struct slow_token token = {.id = slow->vocabulary.size + count++, .special = true};
+        if (!copy(slow, one.at, one.length, &token.text) || !add(slow, token))
+            return false;
     }
-    return status;
+    return true;
 }
 
-attn_status slow_find_tokens(struct slow *slow)
+bool slow_find_tokens(struct slow *slow)
 {
+    const bool has_ids = slow_setting(slow, "added_tokens_decoder") != NULL;
     bool strips[ROLES] = {false};
-    attn_status status = make_room(slow);
-    if (status == ATTN_OK)
-        status = find_roles(slow, strips);
-    if (status == ATTN_OK)
-        status = find_language(slow);
-    if (status == ATTN_OK)
-        status = add_by_id(slow);
-    if (status == ATTN_OK)
-        status = add_tail(slow);
-    if (status == ATTN_OK && slow_setting(slow, "added_tokens_decoder") == NULL)
-        status = add_by_text(slow);
-    if (status == ATTN_OK && slow->class->has_sentinels && slow_setting(slow, "added_tokens_decoder") == NULL)
-        status = add_sentinels(slow);
-    return status == ATTN_OK ? add_roles(slow, strips) : status;
+    return make_room(slow) && find_roles(slow, strips) && find_language(slow) && add_by_id(slow) && add_tail(slow) &&
+           (has_ids || add_by_text(slow)) && (has_ids || !slow->class->has_sentinels || add_sentinels(slow)) &&
+           add_roles(slow, strips);
 }

@@ -8,39 +8,39 @@
 #include "codec/tokenizer/model/kinds.h"
 #include "codec/tokenizer/slow/parts.h"
 
-attn_status slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
+bool slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
 {
-    char message[sizeof slow->err->message];
+    char message[sizeof slow->outcome->err->message];
     va_list values;
     va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
     va_end(values);
     const char *name = slow->files->files[file].name;
-    return attn_fail(slow->err, status, NULL, "%.60s: %.500s", name != NULL ? name : "the tokenizer", message);
+    return outcome_fail(slow->outcome, status, NULL, "%.60s: %.500s", name != NULL ? name : "the tokenizer", message);
 }
 
 /* Adds a token whose text is copied. */
-static attn_status add(struct slow *slow, enum slow_file file, const char *text, size_t length, size_t id)
+static bool add(struct slow *slow, enum slow_file file, const char *text, size_t length, size_t id)
 {
-    const char *copy = attn_arena_copy_text(slow->arena, text, length);
+    const char *copy = outcome_copy_text(slow->outcome, text, length);
     attn_error why = {.status = ATTN_OK};
     if (copy == NULL)
-        return attn_fail_no_memory(slow->err);
+        return false;
     for (size_t at = 0, bytes; at < length; at += bytes)
         if ((bytes = utf8_length(copy + at)) == 0)
             return slow_fail(slow, file, ATTN_ERR_SYNTAX, "the token with the id %zu is not UTF-8", id);
     if (vocabulary_add(&slow->vocabulary, (struct text_span){copy, length}, (uint32_t)id, &why) == ATTN_OK)
-        return ATTN_OK;
+        return true;
     return slow_fail(slow, file, why.status, "%.200s", why.message);
 }
 
-static attn_status create(struct slow *slow, enum slow_file file, size_t count, size_t size)
+static bool create(struct slow *slow, enum slow_file file, size_t count, size_t size)
 {
     attn_error why = {.status = ATTN_OK};
     if (size > VOCABULARY_IDS_MAX)
         return slow_fail(slow, file, ATTN_ERR_TOO_LARGE, "has more than %d tokens", VOCABULARY_IDS_MAX);
-    if (vocabulary_create(&slow->vocabulary, count, size, slow->arena, &why) == ATTN_OK)
-        return ATTN_OK;
+    if (vocabulary_create(&slow->vocabulary, count, size, slow->outcome->arena, &why) == ATTN_OK)
+        return true;
     return slow_fail(slow, file, why.status, "%.200s", why.message);
 }
 
@@ -58,27 +58,27 @@ static bool take_line(struct text_span *rest, struct text_span *line)
     return true;
 }
 
-static attn_status read_lines(struct slow *slow)
+static bool read_lines(struct slow *slow)
 {
     const struct text_span text = slow->files->files[SLOW_LINES].text;
     struct text_span rest = text, line;
     size_t count = 0;
     while (take_line(&rest, &line))
         count++;
-    attn_status status = create(slow, SLOW_LINES, count, count);
+    bool is_well = create(slow, SLOW_LINES, count, count);
     rest = text;
-    for (size_t id = 0; status == ATTN_OK && id < count && take_line(&rest, &line); id++) {
+    for (size_t id = 0; is_well && id < count && take_line(&rest, &line); id++) {
         if (memchr(line.at, '\0', line.length) != NULL)
-            status = slow_fail(slow, SLOW_LINES, ATTN_ERR_SYNTAX, "line %zu has U+0000", id + 1);
+            is_well = slow_fail(slow, SLOW_LINES, ATTN_ERR_SYNTAX, "line %zu has U+0000", id + 1);
         else if (line.length > 0)
-            status = add(slow, SLOW_LINES, line.at, line.length, id);
+            is_well = add(slow, SLOW_LINES, line.at, line.length, id);
     }
-    return status;
+    return is_well;
 }
 
 /* ---- vocab.json ---- */
 
-static attn_status read_json(struct slow *slow)
+static bool read_json(struct slow *slow)
 {
     static const struct member_table *const no_sections[] = {NULL};
     static const struct node root;
@@ -86,14 +86,14 @@ static attn_status read_json(struct slow *slow)
     const struct text_span text = slow->files->files[SLOW_VOCAB].text;
     const struct skim whole = {.body = text.at, .body_length = text.length, .arena = slow->scratch};
     struct loading loading = {
-        .reading = {.arena = slow->arena, .skim = &whole, .sections = no_sections, .err = &why},
+        .reading = {.arena = slow->outcome->arena, .skim = &whole, .sections = no_sections, .err = &why},
         .scratch = slow->scratch,
         .vocab = json_collection_of(text),
     };
     if (loading.vocab.text.at == NULL || *loading.vocab.text.at != '{')
         return slow_fail(slow, SLOW_VOCAB, ATTN_ERR_SYNTAX, "is not a JSON object of ids by token");
     if (words_load(&loading, &root, 0, &slow->vocabulary) == ATTN_OK)
-        return ATTN_OK;
+        return true;
     return slow_fail(slow, SLOW_VOCAB, loading.reading.status, "%.480s", why.message);
 }
 
@@ -108,13 +108,13 @@ static size_t count_words(const char *list)
     return count;
 }
 
-static attn_status add_words(struct slow *slow, const char *list, size_t id)
+static bool add_words(struct slow *slow, const char *list, size_t id)
 {
     struct text_span rest = text_span_of(list != NULL ? list : ""), one;
-    attn_status status = ATTN_OK;
-    while (status == ATTN_OK && text_next(&rest, ' ', &one))
-        status = add(slow, SLOW_PIECES, one.at, one.length, id++);
-    return status;
+    while (text_next(&rest, ' ', &one))
+        if (!add(slow, SLOW_PIECES, one.at, one.length, id++))
+            return false;
+    return true;
 }
 
 /* The score with which a piece is found: a piece of the user is taken wherever it stands, others than words never. */
@@ -135,7 +135,7 @@ static double highest_score(const struct sentencepiece *model)
 }
 
 /* The ids of the pieces, which follow those of the head. */
-static attn_status add_pieces(struct slow *slow)
+static bool add_pieces(struct slow *slow)
 {
     const struct slow_class *class = slow->class;
     const struct sentencepiece *model = &slow->model;
@@ -144,21 +144,20 @@ static attn_status add_pieces(struct slow *slow)
         return slow_fail(slow, SLOW_PIECES, ATTN_ERR_VALUE,
                          "has %zu pieces, and its class %.40s needs %zu at the front", model->count, class->names,
                          skipped);
-    attn_status status = create(slow, SLOW_PIECES, size + model->count, size + model->count - skipped);
-    if (status == ATTN_OK)
-        status = add_words(slow, class->head, 0);
-    for (size_t i = skipped; i < model->count && status == ATTN_OK; i++)
-        status = add(slow, SLOW_PIECES, model->pieces[i].text.at, model->pieces[i].text.length, head + i - skipped);
-    return status == ATTN_OK ? add_words(slow, class->tail, head + model->count - skipped) : status;
+    bool is_well = create(slow, SLOW_PIECES, size + model->count, size + model->count - skipped) &&
+                   add_words(slow, class->head, 0);
+    for (size_t i = skipped; i < model->count && is_well; i++)
+        is_well = add(slow, SLOW_PIECES, model->pieces[i].text.at, model->pieces[i].text.length, head + i - skipped);
+    return is_well && add_words(slow, class->tail, head + model->count - skipped);
 }
 
 /* Tokens that are no pieces are never found in a text. */
-static attn_status set_scores(struct slow *slow)
+static bool set_scores(struct slow *slow)
 {
     const double highest = highest_score(&slow->model);
-    slow->scores = attn_arena_take(slow->arena, slow->vocabulary.size, sizeof *slow->scores);
+    slow->scores = outcome_take(slow->outcome, slow->vocabulary.size, sizeof *slow->scores);
     if (slow->scores == NULL)
-        return attn_fail_no_memory(slow->err);
+        return false;
     for (size_t i = 0; i < slow->vocabulary.size; i++)
         slow->scores[i] = SLOW_NEVER;
     for (size_t i = 0; i < slow->model.count; i++) {
@@ -167,20 +166,19 @@ static attn_status set_scores(struct slow *slow)
         if (id != VOCABULARY_NONE)
             slow->scores[id] = score_of(piece, highest);
     }
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status read_sentencepiece(struct slow *slow)
+static bool read_sentencepiece(struct slow *slow)
 {
     attn_error why = {.status = ATTN_OK};
-    attn_status status = sentencepiece_read(slow->files->files[SLOW_PIECES].text, slow->arena, &slow->model, &why);
-    if (status != ATTN_OK)
-        return slow_fail(slow, SLOW_PIECES, status, "%.200s", why.message);
-    status = slow->class->form == SLOW_SPM ? add_pieces(slow) : read_json(slow);
-    return status == ATTN_OK ? set_scores(slow) : status;
+    struct outcome file = {.arena = slow->outcome->arena, .err = &why};
+    if (!sentencepiece_read(slow->files->files[SLOW_PIECES].text, &slow->model, &file))
+        return slow_fail(slow, SLOW_PIECES, why.status, "%.200s", why.message);
+    return (slow->class->form == SLOW_SPM ? add_pieces(slow) : read_json(slow)) && set_scores(slow);
 }
 
-attn_status slow_read_vocabulary(struct slow *slow)
+bool slow_read_vocabulary(struct slow *slow)
 {
     switch (slow->class->form) {
     case SLOW_WORDPIECE:

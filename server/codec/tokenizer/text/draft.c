@@ -10,17 +10,10 @@
 
 enum { SEARCHES_PER_CHECK = 64 /* of the deadline, which a long search checks itself */ };
 
-bool draft_fail(struct draft *draft, attn_status status, const char *message)
-{
-    if (!draft_has_failed(draft))
-        draft->status = attn_fail(draft->err, status, NULL, "%s", message);
-    return false;
-}
-
 bool draft_stops(struct draft *draft, size_t bytes)
 {
     if (!draft_has_failed(draft) && pace_stops(&draft->pace, bytes))
-        draft_fail(draft, ATTN_ERR_CANCELLED, "cancelled while the text was tokenized");
+        outcome_fail(&draft->outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized");
     return draft_has_failed(draft);
 }
 
@@ -35,7 +28,7 @@ static void *take_block(struct draft *draft, size_t count, size_t item_bytes, si
     }
     if (best == NULL) {
         *bytes = count * item_bytes;
-        return attn_arena_take(draft->arena, count, item_bytes);
+        return attn_arena_take(draft->outcome.arena, count, item_bytes);
     }
     const struct draft_spare taken = *best;
     *best = (struct draft_spare){0};
@@ -75,7 +68,7 @@ bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t want
     room = room < wanted ? wanted : room;
     void *larger = take_block(draft, room, item_bytes, &bytes);
     if (larger == NULL)
-        return draft_fail(draft, ATTN_ERR_NO_MEMORY, "there is not enough memory");
+        return outcome_no_memory(&draft->outcome);
     if (*capacity > 0) {
         if (!copy(draft, larger, *items, *capacity * item_bytes))
             return false;
@@ -93,7 +86,7 @@ static bool grow_text(struct draft *draft, struct draft_text *text, size_t more)
     if (wanted <= text->capacity && wanted <= text->origin_capacity && !draft_has_failed(draft))
         return true;
     if (wanted > DRAFT_BYTES_MAX)
-        return draft_fail(draft, ATTN_ERR_TOO_LARGE, "the text is too long for a tokenizer");
+        return outcome_fail(&draft->outcome, ATTN_ERR_TOO_LARGE, NULL, "the text is too long for a tokenizer");
     void *bytes = text->bytes, *origins = text->origins;
     if (!draft_grow(draft, &bytes, &text->capacity, wanted, 1))
         return false;
@@ -123,36 +116,32 @@ static void align(struct draft *draft, const char *name)
     uint32_t character = 0;
     for (size_t at = 0; at < text->length; character++) {
         const size_t bytes = utf8_length(text->bytes + at);
-        if (bytes == 0 || text->bytes[at] == '\0') {
-            draft->status = bytes == 0 ? attn_fail(draft->err, ATTN_ERR_SYNTAX, NULL,
-                                                   "%s is not UTF-8: byte %zu begins no character", name, at)
-                                       : attn_fail(draft->err, ATTN_ERR_VALUE, NULL,
-                                                   "%s holds U+0000, as character %u; a tokenizer takes all other "
-                                                   "characters",
-                                                   name, (unsigned)character);
-            return;
-        }
-        for (size_t i = 0; i < bytes; i++)
-            text->origins[at++] = (struct origin){character, character + 1};
+        if (bytes == 0)
+            outcome_fail(&draft->outcome, ATTN_ERR_SYNTAX, NULL, "%s is not UTF-8: byte %zu begins no character", name,
+                         at);
+        else if (text->bytes[at] == '\0')
+            outcome_fail(&draft->outcome, ATTN_ERR_VALUE, NULL,
+                         "%s holds U+0000, as character %u; a tokenizer takes all other characters", name,
+                         (unsigned)character);
         if (draft_stops(draft, bytes))
             return;
+        for (size_t i = 0; i < bytes; i++)
+            text->origins[at++] = (struct origin){character, character + 1};
     }
 }
 
 attn_status draft_begin(struct draft *draft, const char *name, const char *text, size_t length, attn_arena *arena,
                         attn_error *err)
 {
-    *draft = (struct draft){.arena = arena, .pace = pace_begin(arena), .err = err, .search.arena = arena};
-    if (!grow_text(draft, &draft->text, length))
-        return draft->status;
-    if (!copy(draft, draft->text.bytes, text, length))
-        return draft->status;
+    *draft = (struct draft){.outcome = {.arena = arena, .err = err}, .pace = pace_begin(arena), .search.arena = arena};
+    if (!grow_text(draft, &draft->text, length) || !copy(draft, draft->text.bytes, text, length))
+        return draft->outcome.status;
     draft->text.bytes[length] = '\0';
     draft->text.length = length;
     align(draft, name);
     if (length > 0)
         add_piece(draft, &draft->pieces, (struct piece){.end = (uint32_t)length, .id = PIECE_IS_TEXT});
-    return draft->status;
+    return draft->outcome.status;
 }
 
 /* ---- reading ---- */
@@ -289,8 +278,8 @@ void draft_add_matches(struct draft *draft, const struct piece *piece, const str
     bool found = true;
     pattern_begin(&draft->search, pattern, draft->text.bytes + piece->begin, piece->end - piece->begin);
     while (!draft_stops(draft, PACE_BYTES / SEARCHES_PER_CHECK)) {
-        draft->status = pattern_next(&draft->search, &begin, &end, &found, draft->err);
-        if (draft_has_failed(draft) || !found)
+        if (!outcome_note(&draft->outcome, pattern_next(&draft->search, &begin, &end, &found, draft->outcome.err)) ||
+            !found)
             break;
         if (piece->begin + begin > last)
             draft_add_span(draft, last, piece->begin + begin, inverted);

@@ -3,14 +3,15 @@
  * that it stands for, so every token has offsets in the original.
  *
  * A draft consists of pieces in order. A piece is still text, or it is an added token. Steps either rewrite all pieces
- * of text (draft_rewrite) or split them (draft_split); each takes linear time. An error stays in draft->status, and
- * everything after it does nothing.
+ * of text (draft_rewrite) or split them (draft_split); each takes linear time. The outcome remembers the first
+ * failure, and everything after it does nothing.
  */
 #ifndef CODEC_TOKENIZER_TEXT_DRAFT_H
 #define CODEC_TOKENIZER_TEXT_DRAFT_H
 
 #include <stdint.h>
 
+#include "codec/bytes/outcome.h"
 #include "codec/bytes/pace.h"
 #include "codec/tokenizer/text/pattern.h"
 
@@ -54,11 +55,9 @@ struct draft_spare {
 enum { DRAFT_SPARES = 8 };
 
 struct draft {
-    attn_arena *arena;
+    struct outcome outcome;
     struct draft_spare spares[DRAFT_SPARES];
     struct pace pace;
-    attn_status status;
-    attn_error *err;
     struct draft_text text, next_text;
     struct draft_pieces pieces, next_pieces;
     struct draft_span *spans;
@@ -80,7 +79,7 @@ enum { DRAFT_BYTES_MAX = 1 << 30 };
 
 static inline bool draft_has_failed(const struct draft *draft)
 {
-    return draft->status != ATTN_OK;
+    return outcome_has_failed(&draft->outcome);
 }
 
 /*
@@ -92,8 +91,6 @@ static inline bool draft_has_failed(const struct draft *draft)
 attn_status draft_begin(struct draft *draft, const char *name, const char *text, size_t length, attn_arena *arena,
                         attn_error *err);
 
-/* Records a failure, unless there is one. Returns false. */
-bool draft_fail(struct draft *draft, attn_status status, const char *message);
 /* Counts bytes of work. True: stop, because of the deadline or an earlier failure. */
 bool draft_stops(struct draft *draft, size_t bytes);
 /* Enlarges an array in the draft's arena to at least wanted items. False without memory. */

@@ -178,7 +178,7 @@ attn_status model_version_create(const char *name, struct model_files *files, st
 
 /* The name of the layer. False: a layer cannot have such a name. */
 static bool name_module(const struct model_version *version, const struct checkpoint_layer *layer,
-                    char name[LAYER_NAME_MAX + 1])
+                        char name[LAYER_NAME_MAX + 1])
 {
     const int length = snprintf(name, LAYER_NAME_MAX + 1, "%s.%s", version->common.name, layer->name);
     return length <= LAYER_NAME_MAX && layer_name_is_valid(name, (size_t)length);
