@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "codec/bytes/outcome.h"
 #include "codec/bytes/pace.h"
 #include "service/limits.h"
 #include "service/registry/layer/keeper.h"
@@ -80,25 +81,21 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 
 attn_status layers_get(struct call *call)
 {
-    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call);
+    struct outcome got = {.err = call->err};
+    if (!outcome_note(&got, layer_keeper_find(call->in.layers, call->in.names[0], call)) ||
+        !outcome_note(&got, layer_check_match(layer_version_of(call->version), call)))
+        return version_confirm(call, got.status);
     struct layer_version *version = layer_version_of(call->version);
-    if (status == ATTN_OK)
-        status = layer_check_match(version, call);
-    if (status != ATTN_OK)
-        return version_confirm(call, status);
     assert(version != NULL);
     if (call->in.answer_media == MEDIA_SAFETENSORS) {
         call->sends_file = true;
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
         for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
             chunks_borrow(call->out, piece->data, piece->length);
-        status = set_etag(call, version);
-        return version_confirm(call, status == ATTN_OK ? call_finish(call) : status);
-    }
-    status = write_layer(call, version);
-    if (status == ATTN_OK)
-        status = set_etag_of_facts(call, version);
-    return version_confirm(call, status);
+        (void)(outcome_note(&got, set_etag(call, version)) && outcome_note(&got, call_finish(call)));
+    } else
+        (void)(outcome_note(&got, write_layer(call, version)) && outcome_note(&got, set_etag_of_facts(call, version)));
+    return version_confirm(call, got.status);
 }
 
 /* Makes the file to keep. A body that is safetensors already is kept unchanged. */
@@ -117,20 +114,19 @@ attn_status layers_put(struct call *call)
 {
     struct chunks file = chunks_begin(call->out->arena);
     const double since = clock_now_ms();
-    attn_status status = layer_keeper_allows_put(call->in.layers, call->in.names[0], 0, call);
-    if (status == ATTN_OK)
-        status = make_file(call, &file);
+    struct outcome put = {.err = call->err};
+    if (outcome_note(&put, layer_keeper_allows_put(call->in.layers, call->in.names[0], 0, call)) &&
+        outcome_note(&put, make_file(call, &file)) && !file.is_ok)
+        outcome_fail(&put, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
     call->times.parse_ms = clock_now_ms() - since;
-    if (status == ATTN_OK && !file.is_ok)
-        status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
-    if (status == ATTN_OK)
-        status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call);
+    if (!outcome_has_failed(&put))
+        outcome_note(&put, layer_keeper_put(call->in.layers, call->in.names[0], &file, call));
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
-    if (status != ATTN_OK)
-        return limits_explain(call, status);
+    if (outcome_has_failed(&put))
+        return limits_explain(call, put.status);
     struct layer_version *version = layer_version_of(call->version);
-    status = set_etag(call, version);
-    return status == ATTN_OK ? write_layer(call, version) : status;
+    (void)(outcome_note(&put, set_etag(call, version)) && outcome_note(&put, write_layer(call, version)));
+    return put.status;
 }
 
 attn_status layers_remove(struct call *call)
@@ -195,7 +191,7 @@ static attn_status write_row(struct call *call, struct registry_row *row)
         else
             registry_look(layer_keeper_registry(call->in.layers), KIND_LAYER, row->name, row);
     }
-    attn_status status = confirm_row(call, row);
+    struct outcome written = {.err = call->err, .status = confirm_row(call, row)};
     chunks_format(out, "{\"state\":\"%s\",", states[row->state]);
     if (row->reason[0] != '\0') {
         chunks_text(out, "\"reason\":");
@@ -204,19 +200,19 @@ static attn_status write_row(struct call *call, struct registry_row *row)
     }
     if (row->layer == NULL)
         chunks_format(out, "\"name\":\"%s\"", row->name);
-    else if (status == ATTN_OK)
-        status = write_version(call, row->layer);
+    else if (!outcome_has_failed(&written))
+        outcome_note(&written, write_version(call, row->layer));
     chunks_text(out, "}");
-    return status;
+    return written.status;
 }
 
 attn_status layers_list(struct call *call)
 {
     struct page page;
     size_t count, bytes;
-    attn_status status = read_page(call, &page);
-    if (status != ATTN_OK)
-        return status;
+    struct outcome listed = {.arena = call->out->arena, .err = call->err};
+    if (!outcome_note(&listed, read_page(call, &page)))
+        return listed.status;
     layer_keeper_rescan(call->in.layers);
     struct registry *store = layer_keeper_registry(call->in.layers);
     struct registry_row *rows = attn_arena_take(call->out->arena, page.limit, sizeof *rows);
@@ -226,14 +222,14 @@ attn_status layers_list(struct call *call)
     chunks_text(call->out, "{\"layers\":[");
     for (size_t i = 0; i < got; i++) {
         if (pace_is_cancelled(call->in.runtime))
-            status = ATTN_ERR_CANCELLED;
+            outcome_note(&listed, ATTN_ERR_CANCELLED);
         chunks_text(call->out, i > 0 ? "," : "");
-        if (status == ATTN_OK)
-            status = write_row(call, &rows[i]);
+        if (!outcome_has_failed(&listed))
+            outcome_note(&listed, write_row(call, &rows[i]));
         layer_version_release(rows[i].layer);
     }
-    if (status != ATTN_OK)
-        return attn_fail(call->err, status, NULL, "the list was not finished");
+    if (outcome_has_failed(&listed))
+        return attn_fail(call->err, listed.status, NULL, "the list was not finished");
     registry_totals(store, KIND_LAYER, &count, &bytes);
     chunks_format(call->out, "],\"count\":%zu,\"bytes\":%zu,\"durable\":%s,\"next\":", count, bytes,
                   layer_keeper_is_durable(call->in.layers) ? "true" : "false");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "codec/bytes/outcome.h"
 #include "codec/bytes/pace.h"
 #include "service/registry/layer/directory.h"
 
@@ -84,7 +85,7 @@ static attn_status read_new_name(const struct layer_keeper *keeper, struct text_
                                  char name[LAYER_NAME_MAX + 1], struct call *call)
 {
     struct registry_row model;
-    attn_status status = read_name(span, name, call);
+    const attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
     if (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0)
@@ -92,9 +93,9 @@ static attn_status read_new_name(const struct layer_keeper *keeper, struct text_
                            "\"%s\" is a name of this server's own under /v2/models: choose another", name);
     registry_look(keeper->directory.store, KIND_MODEL, name, &model);
     version_release(model.version);
-    if (status == ATTN_OK && model.state != REGISTRY_ABSENT)
+    if (model.state != REGISTRY_ABSENT)
         return call_refuse(call, CALL_CONFLICT, "\"%s\" is the name of a model (GET /v1/models): choose another", name);
-    return status;
+    return ATTN_OK;
 }
 
 /* ---- lookups ---- */
@@ -176,17 +177,17 @@ static attn_status wait_for_others(struct layer_keeper *keeper, struct call *cal
  */
 static attn_status keep_others_from_changing(struct layer_keeper *keeper, struct call *call)
 {
+    struct outcome held = {.err = call->err};
     unsigned waited_ms = 0;
-    attn_status status = ATTN_OK;
     registry_begin_change(keeper->directory.store);
     if (keeper->directory.files == NULL)
         return ATTN_OK;
     const int outcome = layer_directory_follow(&keeper->directory);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    while (status == ATTN_OK && layer_files_lock(keeper->directory.files) != 0)
-        status = wait_for_others(keeper, call, &waited_ms);
-    return status;
+    while (!outcome_has_failed(&held) && layer_files_lock(keeper->directory.files) != 0)
+        outcome_note(&held, wait_for_others(keeper, call, &waited_ms));
+    return held.status;
 }
 
 static void let_others_change(struct layer_keeper *keeper)
@@ -203,43 +204,39 @@ static void let_others_change(struct layer_keeper *keeper)
  */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
+    struct outcome checked = {.err = call->err};
     struct registry_row row;
-    attn_status status = ATTN_OK;
     layer_directory_refresh(&keeper->directory, name, &row);
-    while (status == ATTN_OK && layer_conditions_lack_digest(row.layer, call)) {
+    while (!outcome_has_failed(&checked) && layer_conditions_lack_digest(row.layer, call)) {
         let_others_change(keeper);
         if (layer_digest(row.layer, call) == NULL)
-            status = ATTN_ERR_CANCELLED;
+            outcome_note(&checked, ATTN_ERR_CANCELLED);
         layer_version_release(row.layer);
-        const attn_status kept = keep_others_from_changing(keeper, call);
-        status = status == ATTN_OK ? kept : status;
+        outcome_note(&checked, keep_others_from_changing(keeper, call));
         layer_directory_refresh(&keeper->directory, name, &row);
     }
     *exists = row.state != REGISTRY_ABSENT;
-    if (status == ATTN_OK)
-        status = layer_check_conditions(row.layer, call);
-    if (status == ATTN_OK && row.is_fixed)
-        status = call_refuse(call, CALL_CONFLICT, "the layer \"%s\" belongs to a model and cannot be changed", name);
+    if (!outcome_has_failed(&checked) && outcome_note(&checked, layer_check_conditions(row.layer, call)) &&
+        row.is_fixed)
+        outcome_note(&checked, call_refuse(call, CALL_CONFLICT,
+                                           "the layer \"%s\" belongs to a model and cannot be changed", name));
     layer_version_release(row.layer);
-    return status;
+    return checked.status;
 }
 
 attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, size_t bytes, struct call *call)
 {
+    struct outcome allowed = {.err = call->err};
     char name[LAYER_NAME_MAX + 1];
     bool exists;
-    attn_status status = read_new_name(keeper, span, name, call);
-    if (status == ATTN_OK)
-        status = check_writable(keeper, call);
-    if (status == ATTN_OK)
-        status = check_room(keeper, name, bytes, call);
-    if (status != ATTN_OK)
-        return status;
-    status = keep_others_from_changing(keeper, call);
-    if (status == ATTN_OK)
-        status = check_change(keeper, name, call, &exists);
+    if (!outcome_note(&allowed, read_new_name(keeper, span, name, call)) ||
+        !outcome_note(&allowed, check_writable(keeper, call)) ||
+        !outcome_note(&allowed, check_room(keeper, name, bytes, call)))
+        return allowed.status;
+    (void)(outcome_note(&allowed, keep_others_from_changing(keeper, call)) &&
+           outcome_note(&allowed, check_change(keeper, name, call, &exists)));
     let_others_change(keeper);
-    return status;
+    return allowed.status;
 }
 
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span, struct call *call)
@@ -269,15 +266,12 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     bool is_renamed = true;
     int outcome = 0;
     assert(version != NULL);
-    attn_status status = keep_others_from_changing(keeper, call);
-    if (status == ATTN_OK)
-        status = check_change(keeper, version->common.name, call, exists);
-    if (status == ATTN_OK)
-        status = check_room(keeper, version->common.name, version->common.kept_bytes, call);
-    if (status != ATTN_OK) {
-        if (keeper->directory.files != NULL)
-            layer_files_discard(keeper->directory.files, draft);
-        return status;
+    struct outcome allowed = {.err = call->err};
+    if (!outcome_note(&allowed, keep_others_from_changing(keeper, call)) ||
+        !outcome_note(&allowed, check_change(keeper, version->common.name, call, exists)) ||
+        !outcome_note(&allowed, check_room(keeper, version->common.name, version->common.kept_bytes, call))) {
+        layer_keeper_give_up(keeper, draft);
+        return allowed.status;
     }
     if (keeper->directory.files != NULL) {
         outcome = layer_files_commit(keeper->directory.files, draft, version->common.name, &version->common.identity,
@@ -317,60 +311,61 @@ void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft
         layer_files_discard(keeper->directory.files, draft);
 }
 
+/* Puts the version of a written draft. The draft is given up in case of a failure. */
+static attn_status put_version(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
+                               struct call *call)
+{
+    bool exists = false;
+    const int synced = keeper->directory.files != NULL ? layer_files_sync(draft) : 0;
+    if (synced != 0) {
+        layer_files_discard(keeper->directory.files, draft);
+        return layer_refuse_errno(call, synced);
+    }
+    if (layer_digest(version, call) == NULL) /* there is no directory, and so no draft */
+        return ATTN_ERR_CANCELLED;
+    const attn_status status = commit(keeper, draft, version, call, &exists);
+    let_others_change(keeper);
+    call->outcome = exists ? CALL_DONE : CALL_CREATED;
+    return status;
+}
+
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
                              struct call *call)
 {
     char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT] = "";
     struct layer_draft own = {.fd = -1}, *draft = call->in.draft != NULL ? call->in.draft : &own;
+    struct outcome put = {.err = call->err};
     struct layer_version *version;
-    bool exists = false;
-    attn_status status = read_new_name(keeper, span, name, call);
-    if (status == ATTN_OK)
-        status = check_room(keeper, name, content->total_bytes, call);
-    if (status != ATTN_OK)
-        return status;
-    const int outcome = keeper->directory.files != NULL
+    if (!outcome_note(&put, read_new_name(keeper, span, name, call)) ||
+        !outcome_note(&put, check_room(keeper, name, content->total_bytes, call)))
+        return put.status;
+    const int written = keeper->directory.files != NULL
                             ? layer_files_write(keeper->directory.files, content, call->in.runtime, draft, digest)
                             : file_bytes_copy(content, &draft->bytes);
-    if (outcome != 0)
-        return layer_refuse_errno(call, outcome);
-    status = layer_version_read(name, draft->bytes, NULL, &version, call->err);
-    if (status != ATTN_OK) {
-        if (keeper->directory.files != NULL)
-            layer_files_discard(keeper->directory.files, draft);
-        return status;
+    if (written != 0)
+        return layer_refuse_errno(call, written);
+    if (!outcome_note(&put, layer_version_read(name, draft->bytes, NULL, &version, call->err))) {
+        layer_keeper_give_up(keeper, draft);
+        return put.status;
     }
     assert(version != NULL);
     version->files = keeper->directory.files;
     memcpy(version->digest, digest, sizeof digest);
-    const int synced = keeper->directory.files != NULL ? layer_files_sync(draft) : 0;
-    if (synced != 0) {
-        layer_files_discard(keeper->directory.files, draft);
-        status = layer_refuse_errno(call, synced);
-    } else if (layer_digest(version, call) == NULL) { /* there is no directory, and so no draft */
-        status = ATTN_ERR_CANCELLED;
-    } else {
-        status = commit(keeper, draft, version, call, &exists);
-        let_others_change(keeper);
-    }
-    if (status != ATTN_OK) {
+    if (outcome_note(&put, put_version(keeper, draft, version, call)))
+        call->version = &version->common;
+    else
         layer_version_release(version);
-        return status;
-    }
-    call->version = &version->common;
-    call->outcome = exists ? CALL_DONE : CALL_CREATED;
-    return ATTN_OK;
+    return put.status;
 }
 
 /* The caller calls let_others_change afterwards. */
 static attn_status remove_file(struct layer_keeper *keeper, const char *name, struct call *call)
 {
+    struct outcome allowed = {.err = call->err};
     bool exists;
-    attn_status status = keep_others_from_changing(keeper, call);
-    if (status == ATTN_OK)
-        status = check_change(keeper, name, call, &exists);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(&allowed, keep_others_from_changing(keeper, call)) ||
+        !outcome_note(&allowed, check_change(keeper, name, call, &exists)))
+        return allowed.status;
     if (!exists)
         return refuse_absent(call, name);
     const int outcome = keeper->directory.files != NULL ? layer_files_remove(keeper->directory.files, name) : 0;
@@ -382,35 +377,32 @@ static attn_status remove_file(struct layer_keeper *keeper, const char *name, st
 
 attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
+    struct outcome removed = {.err = call->err};
     char name[LAYER_NAME_MAX + 1];
-    attn_status status = read_name(span, name, call);
-    if (status == ATTN_OK)
-        status = check_writable(keeper, call);
-    if (status != ATTN_OK)
-        return status;
-    status = remove_file(keeper, name, call);
-    let_others_change(keeper);
-    return status;
+    if (outcome_note(&removed, read_name(span, name, call)) && outcome_note(&removed, check_writable(keeper, call))) {
+        outcome_note(&removed, remove_file(keeper, name, call));
+        let_others_change(keeper);
+    }
+    return removed.status;
 }
 
 attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
+    struct outcome loaded = {.err = call->err};
     struct registry_row row;
-    attn_status status = read_name(span, name, call);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(&loaded, read_name(span, name, call)))
+        return loaded.status;
     registry_begin_change(keeper->directory.store);
     (void)registry_set_loaded(keeper->directory.store, name, true);
     layer_directory_refresh(&keeper->directory, name, &row);
     registry_end_change(keeper->directory.store);
-    status = give(&row, call);
-    if (status == ATTN_OK && row.reason[0] != '\0')
-        status =
-            call_refuse(call, CALL_CONFLICT,
-                        "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
+    if (outcome_note(&loaded, give(&row, call)) && row.reason[0] != '\0')
+        outcome_note(&loaded, call_refuse(call, CALL_CONFLICT,
+                                          "the file of the layer \"%s\" cannot be used, the version before it is: %s",
+                                          name, row.reason));
     version_release(row.version);
-    return status;
+    return loaded.status;
 }
 
 attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span span, struct call *call)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "codec/bytes/outcome.h"
 #include "codec/bytes/pace.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* the most memory for reading a header and the text in it */
@@ -108,19 +109,17 @@ attn_status layer_version_read(const char *name, struct file_bytes bytes, const 
 {
     struct kept_layer_facts facts;
     struct envelope_source base;
-    attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
-    attn_status status = ATTN_ERR_NO_MEMORY;
+    struct outcome read = {.arena = attn_arena_create(READ_BYTES_MAX), .err = err};
     *version = NULL;
-    if (arena != NULL)
-        status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
-    if (status == ATTN_OK)
+    if (read.arena != NULL &&
+        outcome_note(&read, kept_layer_read(bytes.at, bytes.size, read.arena, &base, &facts, err)))
         *version = layer_version_create(name, bytes, identity, &facts, &base);
-    if (arena == NULL || (status == ATTN_OK && *version == NULL))
-        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
-    if (*version == NULL)
+    if (*version == NULL) {
+        outcome_fail(&read, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
         file_bytes_release(&bytes);
-    attn_arena_destroy(arena);
-    return status;
+    }
+    attn_arena_destroy(read.arena);
+    return read.status;
 }
 
 size_t layer_version_file_bytes(const struct layer_version *version)

@@ -12,6 +12,7 @@
 #include "base/embedded_file.h"
 #include "base/machine.h"
 #include "base/signals.h"
+#include "codec/bytes/outcome.h"
 #include "codec/gguf/model.h"
 #include "codec/json/pieces.h"
 #include "service/registry/model/folder.h"
@@ -22,11 +23,11 @@ static const char CONFIG[] = MODEL_CONFIG, ONE_FILE[] = "model.safetensors", IND
                   TOKENIZER[] = MODEL_FILES_TOKENIZER, MODULES[] = MODEL_FILES_MODULES, POOLING[] = MODEL_FILES_POOLING,
                   GENERATION[] = "generation_config.json", SUFFIX[] = ".safetensors", GGUF[] = ".gguf";
 
-static attn_status fail_file(attn_error *err, const char *name, int error)
+static bool fail_file(struct outcome *outcome, const char *name, int error)
 {
     char text[128];
-    return attn_fail(err, error == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s", name,
-                     file_reason(error, text, sizeof text));
+    return outcome_fail(outcome, error == ENOMEM ? ATTN_ERR_NO_MEMORY : ATTN_ERR_VALUE, NULL, "%.200s: %s", name,
+                        file_reason(error, text, sizeof text));
 }
 
 attn_status model_files_name(attn_status status, const char *name, attn_error *err)
@@ -63,9 +64,10 @@ static struct checkpoint_text text_of(const struct model_file *file)
     return (struct checkpoint_text){file->bytes.at + skipped, file->bytes.size - skipped};
 }
 
-static attn_status check_text(const struct model_file *file, attn_error *err)
+static bool check_text(const struct model_file *file, struct outcome *outcome)
 {
-    return model_folder_check_text(file->name, (struct text_span){file->bytes.at, file->bytes.size}, err);
+    const struct text_span text = {file->bytes.at, file->bytes.size};
+    return outcome_note(outcome, model_folder_check_text(file->name, text, outcome->err));
 }
 
 static struct text_span config_of(const struct model_files *files)
@@ -73,25 +75,25 @@ static struct text_span config_of(const struct model_files *files)
     return (struct text_span){files->checkpoint.config, files->checkpoint.config_length};
 }
 
-static attn_status make_room(struct model_files *files, size_t more, attn_error *err)
+static bool make_room(struct model_files *files, size_t more, struct outcome *outcome)
 {
     struct model_file *all = attn_arena_take_zeroed(files->arena, files->count + more, sizeof *all);
     if (all == NULL)
-        return fail_file(err, CONFIG, ENOMEM);
+        return fail_file(outcome, CONFIG, ENOMEM);
     if (files->count > 0)
         memcpy(all, files->files, files->count * sizeof *all);
     files->files = all;
-    return ATTN_OK;
+    return true;
 }
 
-/* Adds the tensors of a file to the list. The name and the shape of each are copied. */
-static attn_status copy_tensors(struct model_files *files, const struct safetensors *shard)
+/* Adds the tensors of a file to the list. The name and the shape of each are copied. False without memory. */
+static bool copy_tensors(struct model_files *files, const struct safetensors *shard)
 {
     struct checkpoint *checkpoint = &files->checkpoint;
     struct safetensors_tensor *all =
         attn_arena_take(files->arena, checkpoint->tensor_count + shard->tensor_count + 1, sizeof *all);
     if (all == NULL)
-        return ATTN_ERR_NO_MEMORY;
+        return false;
     if (checkpoint->tensor_count > 0)
         memcpy(all, checkpoint->tensors, checkpoint->tensor_count * sizeof *all);
     checkpoint->tensors = all;
@@ -100,83 +102,73 @@ static attn_status copy_tensors(struct model_files *files, const struct safetens
         size_t *shape = attn_arena_take(files->arena, tensor.rank + 1, sizeof *shape);
         tensor.name = attn_arena_copy_text(files->arena, tensor.name, strlen(tensor.name));
         if (shape == NULL || tensor.name == NULL)
-            return ATTN_ERR_NO_MEMORY;
+            return false;
         if (tensor.rank > 0)
             memcpy(shape, tensor.shape, tensor.rank * sizeof *shape);
         tensor.shape = shape;
         all[checkpoint->tensor_count++] = tensor;
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* Lists the tensors of a file. Reading a header takes many times its bytes, which are given back at once. */
-static attn_status add_tensors(struct model_files *files, const struct model_file *file, attn_error *err)
+static bool add_tensors(struct model_files *files, const struct model_file *file, struct outcome *outcome)
 {
     struct safetensors shard;
     attn_arena *scratch = attn_arena_create_beside(files->arena);
     if (scratch == NULL)
-        return fail_file(err, file->name, ENOMEM);
-    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, err);
-    if (status != ATTN_OK)
-        status = model_files_name(status, file->name, err);
-    else if (copy_tensors(files, &shard) != ATTN_OK)
-        status = fail_file(err, file->name, ENOMEM);
+        return fail_file(outcome, file->name, ENOMEM);
+    const attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, outcome->err);
+    if (outcome_note(outcome, model_files_name(status, file->name, outcome->err)) && !copy_tensors(files, &shard))
+        fail_file(outcome, file->name, ENOMEM);
     attn_arena_destroy(scratch);
-    return status;
+    return !outcome_has_failed(outcome);
 }
 
 /* Lists the files that hold tensors. */
-static attn_status name_shards(struct model_files *files, const char *const **names, size_t *count, attn_error *err)
+static bool name_shards(struct model_files *files, const char *const **names, size_t *count, struct outcome *outcome)
 {
     static const char *const one[] = {ONE_FILE};
     struct model_file *index;
     *names = one;
     *count = 1;
-    const int outcome = map(files, INDEX, &index);
-    if (outcome != 0)
-        return outcome == ENOENT ? ATTN_OK : fail_file(err, INDEX, outcome);
-    if (check_text(index, err) != ATTN_OK)
-        return err->status;
+    const int mapped = map(files, INDEX, &index);
+    if (mapped != 0)
+        return mapped == ENOENT || fail_file(outcome, INDEX, mapped);
+    if (!check_text(index, outcome))
+        return false;
     const struct checkpoint_text text = text_of(index);
-    attn_status status = checkpoint_read_index(text.at, text.length, files->arena, names, count, err);
-    if (status == ATTN_OK && *count > SHARDS_MAX)
-        status = attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the index names %zu files; at most %d are possible", *count,
-                           SHARDS_MAX);
-    return model_files_name(status, INDEX, err);
+    const attn_status status = checkpoint_read_index(text.at, text.length, files->arena, names, count, outcome->err);
+    if (outcome_note(outcome, model_files_name(status, INDEX, outcome->err)) && *count > SHARDS_MAX)
+        outcome_fail(outcome, ATTN_ERR_TOO_LARGE, NULL, "%s: the index names %zu files; at most %d are possible", INDEX,
+                     *count, SHARDS_MAX);
+    return !outcome_has_failed(outcome);
 }
 
 /* is_part: the index names the file. */
-static attn_status fail_absent(const struct model_files *files, const char *name, bool is_part, attn_error *err)
-{
-    if (!is_part)
-        return model_folder_explain(files->directory, name, config_of(files), err);
-    return attn_fail(err, ATTN_ERR_VALUE, NULL,
-                     "%.200s: there is no such file, and %s names it as a part of the weights; download it too", name,
-                     INDEX);
-}
-
-static attn_status open_shard(struct model_files *files, const char *name, bool is_part, attn_error *err)
+static bool open_shard(struct model_files *files, const char *name, bool is_part, struct outcome *outcome)
 {
     struct model_file *shard;
-    const int outcome = map(files, name, &shard);
-    if (outcome == ENOENT)
-        return fail_absent(files, name, is_part, err);
-    if (outcome != 0)
-        return fail_file(err, name, outcome);
-    const attn_status status = check_text(shard, err);
-    return status == ATTN_OK ? add_tensors(files, shard, err) : status;
+    const int mapped = map(files, name, &shard);
+    if (mapped == ENOENT && is_part)
+        return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                            "%.200s: there is no such file, and %s names it as a part of the weights; download it too",
+                            name, INDEX);
+    if (mapped == ENOENT)
+        return outcome_note(outcome, model_folder_explain(files->directory, name, config_of(files), outcome->err));
+    if (mapped != 0)
+        return fail_file(outcome, name, mapped);
+    return check_text(shard, outcome) && add_tensors(files, shard, outcome);
 }
 
-static attn_status open_shards(struct model_files *files, attn_error *err)
+static bool open_shards(struct model_files *files, struct outcome *outcome)
 {
     const char *const *names = NULL;
     size_t count = 0;
-    attn_status status = name_shards(files, &names, &count, err);
-    if (status == ATTN_OK)
-        status = make_room(files, count, err);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++)
-        status = open_shard(files, names[i], names[0] != ONE_FILE, err);
-    return status;
+    bool is_well = name_shards(files, &names, &count, outcome) && make_room(files, count, outcome);
+    for (size_t i = 0; i < count && is_well; i++)
+        is_well = open_shard(files, names[i], names[0] != ONE_FILE, outcome);
+    return is_well;
 }
 
 /* Reading ends when the server is to stop. */
@@ -186,7 +178,7 @@ static bool is_to_stop(void *context)
     return signals_ask_to_stop();
 }
 
-static attn_status begin(struct model_files *files, attn_budget *budget, int directory, attn_error *err)
+static bool begin(struct model_files *files, attn_budget *budget, int directory, struct outcome *outcome)
 {
     enum {
         OTHERS = 7
@@ -194,20 +186,21 @@ static attn_status begin(struct model_files *files, attn_budget *budget, int dir
     *files = (struct model_files){.directory = directory,
                                   .tokenizer_name = TOKENIZER,
                                   .arena = attn_arena_create_within(budget, budget != NULL ? SIZE_MAX : BYTES_MAX)};
+    outcome->arena = files->arena;
     if (files->arena == NULL)
-        return fail_file(err, CONFIG, ENOMEM);
+        return fail_file(outcome, CONFIG, ENOMEM);
     attn_arena_watch(files->arena, is_to_stop, NULL);
-    return make_room(files, OTHERS, err);
+    return make_room(files, OTHERS, outcome);
 }
 
 /* A small file that a folder need not have: one that cannot be read counts as absent. */
-static attn_status map_text(struct model_files *files, const char *name, struct checkpoint_text *text, attn_error *err)
+static bool map_text(struct model_files *files, const char *name, struct checkpoint_text *text, struct outcome *outcome)
 {
     struct model_file *file;
-    const int outcome = map(files, name, &file);
-    if (outcome == 0)
+    const int mapped = map(files, name, &file);
+    if (mapped == 0)
         *text = text_of(file);
-    return outcome == ETXTBSY || outcome == ENOMEM ? fail_file(err, name, outcome) : ATTN_OK;
+    return (mapped != ETXTBSY && mapped != ENOMEM) || fail_file(outcome, name, mapped);
 }
 
 /* ---- one GGUF file ---- */
@@ -226,58 +219,56 @@ static int open_parent(const char *path, const char *name)
 }
 
 /* A tokenizer that cannot be used is no failure: there is a reason then. */
-static attn_status make_tokenizer(struct model_files *files, const struct gguf *gguf, attn_arena *scratch,
-                                  attn_error *err)
+static bool make_tokenizer(struct model_files *files, const struct gguf *gguf, attn_arena *scratch,
+                           struct outcome *outcome)
 {
     attn_error why = {.status = ATTN_OK};
     files->tokenizer_outcome = ENOENT;
     files->texts = attn_arena_create_beside(files->arena);
     if (files->texts == NULL)
-        return attn_fail_no_memory(err);
+        return outcome_no_memory(outcome);
     const attn_status status = gguf_tokenizer(gguf, files->texts, scratch, &files->tokenizer, &why);
-    if (status == ATTN_OK)
-        return ATTN_OK;
-    files->tokenizer_failure = attn_arena_copy_text(files->arena, why.message, strlen(why.message));
-    return status == ATTN_ERR_NO_MEMORY || files->tokenizer_failure == NULL ? attn_fail_no_memory(err) : ATTN_OK;
+    if (status != ATTN_OK)
+        files->tokenizer_failure = outcome_copy_text(outcome, why.message, strlen(why.message));
+    return status == ATTN_ERR_NO_MEMORY ? outcome_no_memory(outcome) : !outcome_has_failed(outcome);
 }
 
-static attn_status read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch,
-                             attn_error *err)
+static bool read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch,
+                      struct outcome *outcome)
 {
     const size_t processors = machine_processors();
     const attn_pool_options options = {
         .threads = processors < ATTN_POOL_THREADS_MAX ? processors : ATTN_POOL_THREADS_MAX, .caller_works = true};
     struct gguf gguf;
-    attn_status status = gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, err);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(outcome, gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, outcome->err)))
+        return false;
     attn_pool *pool = attn_pool_create(&options, NULL); /* until the file is read */
     const attn_runtime runtime = pool != NULL ? attn_pool_runtime(pool, NULL) : attn_runtime_serial(NULL);
-    status = gguf_describe(&gguf, &runtime, files->arena, &files->checkpoint, err);
+    outcome_note(outcome, gguf_describe(&gguf, &runtime, files->arena, &files->checkpoint, outcome->err));
     attn_pool_destroy(pool);
-    return status == ATTN_OK ? make_tokenizer(files, &gguf, scratch, err) : status;
+    return !outcome_has_failed(outcome) && make_tokenizer(files, &gguf, scratch, outcome);
 }
 
-static attn_status open_gguf(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
+static bool open_gguf(struct model_files *files, attn_budget *budget, const char *path, struct outcome *outcome)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     struct model_file *file;
-    attn_status status = begin(files, budget, open_parent(path, name), err);
-    if (status == ATTN_OK && files->directory < 0)
-        return fail_file(err, path, errno);
-    if (status != ATTN_OK)
-        return status;
+    if (!begin(files, budget, open_parent(path, name), outcome))
+        return false;
+    if (files->directory < 0)
+        return fail_file(outcome, path, errno);
     name = attn_arena_copy_text(files->arena, name, strlen(name));
-    attn_arena *scratch = attn_arena_create_beside(files->arena);
-    if (name != NULL && scratch != NULL) {
-        files->tokenizer_name = name;
-        const int outcome = map(files, name, &file);
-        status = outcome == 0 ? model_files_name(read_gguf(files, file, scratch, err), name, err)
-                              : fail_file(err, name, outcome);
-    } else
-        status = fail_file(err, path, ENOMEM);
+    attn_arena *scratch = name != NULL ? attn_arena_create_beside(files->arena) : NULL;
+    if (scratch == NULL)
+        return fail_file(outcome, path, ENOMEM);
+    files->tokenizer_name = name;
+    const int mapped = map(files, name, &file);
+    if (mapped != 0)
+        fail_file(outcome, name, mapped);
+    else if (!read_gguf(files, file, scratch, outcome))
+        outcome->status = model_files_name(outcome->status, name, outcome->err);
     attn_arena_destroy(scratch);
-    return status;
+    return !outcome_has_failed(outcome);
 }
 
 /* ---- a folder ---- */
@@ -286,75 +277,81 @@ static attn_status open_gguf(struct model_files *files, attn_budget *budget, con
  * Python writes NaN and Infinity into JSON, which has no such numbers. They become strings, so that a member that is not
  * read does not matter, and one that is read is refused by its name.
  */
-static attn_status set_config(struct model_files *files, const struct model_file *file, attn_error *err)
+static bool set_config(struct model_files *files, const struct model_file *file, struct outcome *outcome)
 {
     enum { QUOTED_MAX = 1 << 26 }; /* a configuration is shorter; a longer text is refused before its end is read */
     const struct checkpoint_text text = text_of(file);
     struct text_span strict = {text.at, text.length};
-    if (check_text(file, err) != ATTN_OK)
-        return err->status;
-    if (text.length <= QUOTED_MAX &&
-        !json_text_quote_numbers((struct text_span){text.at, text.length}, files->arena, &strict))
-        return fail_file(err, CONFIG, ENOMEM);
+    if (!check_text(file, outcome))
+        return false;
+    if (text.length <= QUOTED_MAX && !json_text_quote_numbers(strict, files->arena, &strict))
+        return fail_file(outcome, CONFIG, ENOMEM);
     files->checkpoint.config = strict.at;
     files->checkpoint.config_length = strict.length;
-    return ATTN_OK;
+    return true;
+}
+
+static bool open_config(struct model_files *files, struct outcome *outcome)
+{
+    struct model_file *file;
+    const int mapped = map(files, CONFIG, &file);
+    if (mapped == ENOENT)
+        return outcome_note(outcome, model_folder_explain(files->directory, CONFIG, config_of(files), outcome->err));
+    return mapped == 0 ? set_config(files, file, outcome) : fail_file(outcome, CONFIG, mapped);
 }
 
 /*
  * Maps the files of a slow tokenizer: of each kind the first that is there. Fewer kinds than names exist, so there is room
  * for the index behind them.
  */
-static attn_status map_slow(struct model_files *files, attn_error *err)
+static bool map_slow(struct model_files *files, struct outcome *outcome)
 {
-    attn_status status = make_room(files, slow_name_count, err);
+    bool is_well = make_room(files, slow_name_count, outcome);
     files->slow.config = config_of(files);
-    for (size_t i = 0; i < slow_name_count && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < slow_name_count && is_well; i++) {
         struct slow_file_text *slow = &files->slow.files[slow_names[i].file];
         struct model_file *file;
-        const int outcome = slow->name == NULL ? map(files, slow_names[i].name, &file) : ENOENT;
-        if (outcome == 0) {
+        const int mapped = slow->name == NULL ? map(files, slow_names[i].name, &file) : ENOENT;
+        if (mapped == 0) {
             const struct checkpoint_text text = text_of(file);
             *slow = (struct slow_file_text){{text.at, text.length}, file->name};
-        } else if (outcome != ENOENT)
-            status = fail_file(err, slow_names[i].name, outcome);
+        } else if (mapped != ENOENT)
+            is_well = fail_file(outcome, slow_names[i].name, mapped);
     }
-    return status;
+    return is_well;
 }
 
-attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
+static bool open_tokenizer(struct model_files *files, struct outcome *outcome)
 {
     struct model_file *file;
-    struct file_identity ignored;
-    if (file_look(AT_FDCWD, path, &ignored) == 0)
-        return open_gguf(files, budget, path, err);
-    attn_status status = begin(files, budget, model_folder_open(path), err);
-    if (status == ATTN_OK && files->directory < 0)
-        return fail_file(err, path, errno);
-    if (status != ATTN_OK)
-        return status;
-    const int outcome = map(files, CONFIG, &file);
-    if (outcome == ENOENT)
-        return fail_absent(files, CONFIG, false, err);
-    if (outcome != 0)
-        return fail_file(err, CONFIG, outcome);
-    if (set_config(files, file, err) != ATTN_OK)
-        return err->status;
     files->tokenizer_outcome = map(files, TOKENIZER, &file);
     if (files->tokenizer_outcome == ETXTBSY)
-        return fail_file(err, TOKENIZER, ETXTBSY);
+        return fail_file(outcome, TOKENIZER, ETXTBSY);
     if (files->tokenizer_outcome == 0)
         files->tokenizer = text_of(file);
     if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
         files->tokenizer_outcome = ENODATA;
-    status = map_text(files, MODULES, &files->modules, err);
-    if (status == ATTN_OK)
-        status = map_text(files, POOLING, &files->pooling, err);
-    if (status == ATTN_OK)
-        status = map_text(files, GENERATION, &files->generation, err);
-    if (status == ATTN_OK && files->tokenizer_outcome == ENOENT)
-        status = map_slow(files, err);
-    return status == ATTN_OK ? open_shards(files, err) : status;
+    return true;
+}
+
+static bool open_folder(struct model_files *files, attn_budget *budget, const char *path, struct outcome *outcome)
+{
+    if (!begin(files, budget, model_folder_open(path), outcome))
+        return false;
+    if (files->directory < 0)
+        return fail_file(outcome, path, errno);
+    return open_config(files, outcome) && open_tokenizer(files, outcome) &&
+           map_text(files, MODULES, &files->modules, outcome) && map_text(files, POOLING, &files->pooling, outcome) &&
+           map_text(files, GENERATION, &files->generation, outcome) &&
+           (files->tokenizer_outcome != ENOENT || map_slow(files, outcome)) && open_shards(files, outcome);
+}
+
+attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path, attn_error *err)
+{
+    struct outcome outcome = {.err = err};
+    struct file_identity ignored;
+    (void)(file_look(AT_FDCWD, path, &ignored) == 0 ? open_gguf : open_folder)(files, budget, path, &outcome);
+    return outcome.status;
 }
 
 EMBEDDED_FILE(demo_config, "examples/train_demo/model/config.json");
@@ -366,12 +363,14 @@ attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn
     const size_t config = (size_t)(demo_config_end - demo_config_begin),
                  tensors = (size_t)(demo_tensors_end - demo_tensors_begin),
                  tokenizer = (size_t)(demo_tokenizer_end - demo_tokenizer_begin);
-    attn_status status = begin(files, budget, -1, err);
+    struct outcome outcome = {.err = err};
+    const bool is_begun = begin(files, budget, -1, &outcome);
     const struct model_file file = {.name = ONE_FILE, .bytes = {.at = demo_tensors_begin, .size = tensors}};
     files->checkpoint = (struct checkpoint){.config = demo_config_begin, .config_length = config};
     files->tokenizer = (struct checkpoint_text){demo_tokenizer_begin, tokenizer};
     files->bytes = config + tensors + tokenizer;
-    return status == ATTN_OK ? add_tensors(files, &file, err) : status;
+    (void)(is_begun && add_tensors(files, &file, &outcome));
+    return outcome.status;
 }
 
 void model_files_rest(struct model_files *files)

@@ -217,9 +217,9 @@ static void look_at(struct models *models, struct folder *folder)
         row.version = NULL;
     }
     bool again;
-    const attn_status status = read_model(folder, models->settings.budget, &version, &again, &err);
+    const bool is_read = read_model(folder, models->settings.budget, &version, &again, &err) == ATTN_OK;
     folder->stamp = again ? 0 : stamp;
-    install(models, folder, version, row.model, status == ATTN_OK ? "" : err.message);
+    install(models, folder, version, row.model, is_read ? "" : err.message);
 }
 
 /* ---- the parent folder ---- */

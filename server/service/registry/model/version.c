@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/bytes/outcome.h"
 #include "service/registry/layer/version.h"
 #include "service/registry/model/folder.h"
 
@@ -59,18 +60,13 @@ static attn_status read_tokenizer(struct model_version *version, attn_arena *scr
 {
     const struct model_files *files = &version->files;
     struct text_span text = {files->tokenizer.at, files->tokenizer.length};
-    const char *name = files->tokenizer_name;
-    attn_status status;
-    if (text.at != NULL)
-        status = model_folder_check_text(name, text, err);
-    else
-        status = convert_slow(&files->slow, scratch, &text, err);
+    const char *name = text.at != NULL ? files->tokenizer_name : slow_vocabulary_name(&files->slow);
+    const attn_status status =
+        text.at != NULL ? model_folder_check_text(name, text, err) : convert_slow(&files->slow, scratch, &text, err);
     if (status != ATTN_OK)
         return status;
-    if (files->tokenizer.at == NULL)
-        name = slow_vocabulary_name(&files->slow);
-    status = tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err);
-    return model_files_name(status, name, err);
+    return model_files_name(
+        tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err), name, err);
 }
 
 /* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */
@@ -84,9 +80,7 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
     attn_arena *arena = version->files.arena, *scratch = attn_arena_create_beside(arena);
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     const size_t before = attn_arena_bytes(arena);
-    attn_status status = ATTN_ERR_NO_MEMORY;
-    if (scratch != NULL)
-        status = read_tokenizer(version, scratch, &err);
+    const attn_status status = scratch != NULL ? read_tokenizer(version, scratch, &err) : ATTN_ERR_NO_MEMORY;
     attn_arena_destroy(scratch);
     if (status == ATTN_OK) {
         version->tokenizer_bytes = attn_arena_bytes(arena) - before;
@@ -135,6 +129,12 @@ static attn_status find_layers(struct model_version *version, attn_error *err)
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(err, status, NULL, "%s", why.message) : ATTN_OK;
 }
 
+static bool make_slots(struct model_version *version, struct outcome *outcome)
+{
+    version->slots = calloc(version->model.slots + 1, sizeof *version->slots);
+    return version->slots != NULL || outcome_fail(outcome, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
+}
+
 attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
                                  attn_error *err)
 {
@@ -148,30 +148,24 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     version_init(&made->common, &kind, name);
     version_fix(&made->common);
     made->files = *files;
-    attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
-    made->is_runnable = status == ATTN_OK;
+    struct outcome outcome = {.arena = made->files.arena, .err = err};
+    made->is_runnable =
+        outcome_note(&outcome, checkpoint_read_model(&made->files.checkpoint, outcome.arena, &made->model, err));
     if (strcmp(files->tokenizer_name, MODEL_FILES_TOKENIZER) != 0) /* of a GGUF file */
         text_replace(err->message, sizeof err->message, "config.json", "the metadata");
-    if (status != ATTN_ERR_NO_MEMORY && find_layers(made, err) != ATTN_OK)
-        status = ATTN_ERR_NO_MEMORY;
-    if (status == ATTN_OK) {
-        made->slots = calloc(made->model.slots + 1, sizeof *made->slots);
-        if (made->slots == NULL)
-            status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
-    }
-    if (status == ATTN_OK)
-        status = load_tokenizer(made, err);
+    if (outcome.status != ATTN_ERR_NO_MEMORY && find_layers(made, err) != ATTN_OK)
+        outcome.status = ATTN_ERR_NO_MEMORY; /* which counts more than a model that cannot run */
+    const bool has_tokenizer = !outcome_has_failed(&outcome) && make_slots(made, &outcome) &&
+                               outcome_note(&outcome, load_tokenizer(made, err));
     model_files_rest(&made->files);
-    if (status == ATTN_OK)
-        status = load_pooling(made, err);
-    if (status == ATTN_OK)
-        status =
-            checkpoint_read_alignment(made->files.generation, &made->model, made->files.arena, &made->alignment, err);
-    if (status == ATTN_OK || (!made->is_runnable && status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
+    const bool is_whole = has_tokenizer && outcome_note(&outcome, load_pooling(made, err)) &&
+                          outcome_note(&outcome, checkpoint_read_alignment(made->files.generation, &made->model,
+                                                                           outcome.arena, &made->alignment, err));
+    if (is_whole || (!made->is_runnable && outcome.status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else
         destroy(&made->common);
-    return status;
+    return outcome.status;
 }
 
 /* ---- its attention modules as layers ---- */
