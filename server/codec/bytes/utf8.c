@@ -60,3 +60,11 @@ char *utf8_write(char *to, uint32_t c)
     }
     return to;
 }
+
+size_t utf8_count(const char *text, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += utf8_begins(text[i]);
+    return count;
+}

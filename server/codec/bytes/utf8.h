@@ -2,6 +2,7 @@
 #ifndef CODEC_BYTES_UTF8_H
 #define CODEC_BYTES_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,13 @@ size_t utf8_length(const char *text);
  * U+FFFD.
  */
 uint32_t utf8_next(const char **text);
+/* Whether the byte begins a character: it continues none. */
+static inline bool utf8_begins(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+/* How many characters the text has. */
+size_t utf8_count(const char *text, size_t length);
 /* Writes a code point without a terminator. Returns where it ends. */
 char *utf8_write(char *to, uint32_t c);
 

@@ -34,24 +34,29 @@ const char *model_result_name(model_result_kind kind)
 
 /* ---- inputs ---- */
 
+/* The state that the inputs need: the size of the batch, by those that were read. */
+struct model_decoder {
+    struct decoder common;
+    size_t *batch;
+};
+
 /* Every list of a request has one element for each item of the batch. */
-static attn_status set_batch(struct reading *reading, const struct node *node, struct model_inputs *inputs,
-                             size_t count)
+static attn_status set_batch(struct reading *reading, const struct node *node, size_t count)
 {
+    size_t *batch = ((struct model_decoder *)reading)->batch;
     if (count == 0)
         return node_fail(reading, node, ATTN_ERR_VALUE, "is empty");
     if (count > BATCH_MAX)
         return node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu items; at most %d are possible", count, BATCH_MAX);
-    if (inputs->batch != 0 && inputs->batch != count)
+    if (*batch != 0 && *batch != count)
         return node_fail(reading, node, ATTN_ERR_SHAPE, "has %zu items, and the inputs before it have %zu", count,
-                         inputs->batch);
-    inputs->batch = count;
+                         *batch);
+    *batch = count;
     return ATTN_OK;
 }
 
-/* struct model_inputs: a list of one text for each item, into *texts */
-static attn_status decode_texts(struct reading *reading, const struct node *node, struct model_inputs *inputs,
-                                const struct text_span **texts)
+/* const struct text_span *: a text, or a list of one text for each item */
+static attn_status decode_texts(struct reading *reading, const struct node *node, void *to)
 {
     struct node list = *node;
     const char *at;
@@ -60,13 +65,13 @@ static attn_status decode_texts(struct reading *reading, const struct node *node
     if (!is_one)
         node_decode_list(reading, node, "a text, or a list of texts, one for each item", &list);
     const size_t count = is_one ? 1 : json_array_size(list.json);
-    set_batch(reading, node, inputs, count);
+    set_batch(reading, node, count);
     struct text_span *spans = node_take(reading, node, count, sizeof *spans);
     for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = is_one ? *node : node_element(&list, i);
         decode_string(reading, &element, "a string of text", &spans[i]);
     }
-    *texts = spans;
+    *(const struct text_span **)to = spans;
     if (!is_one)
         json_decref(list.json);
     return reading->status;
@@ -85,58 +90,27 @@ static void decode_row(struct reading *reading, const struct node *row, struct m
     *ids = (struct model_ids){items, count};
 }
 
-/* struct model_inputs: a list of ids, or a list of such lists, into *all */
-static attn_status decode_ids_lists(struct reading *reading, const struct node *node, struct model_inputs *inputs,
-                                    const struct model_ids **all)
+/* const struct model_ids *: a list of ids, or a list of one such list for each item */
+static attn_status decode_ids_lists(struct reading *reading, const struct node *node, void *to)
 {
     struct node list;
     node_decode_list(reading, node, "a list of ids, or a list of such lists, one for each item", &list);
     const bool is_one = !json_is_array(json_array_get(list.json, 0));
     const size_t count = is_one ? 1 : json_array_size(list.json);
-    set_batch(reading, node, inputs, count);
+    set_batch(reading, node, count);
     struct model_ids *rows = node_take(reading, node, count, sizeof *rows);
     for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node row = is_one ? list : node_element(&list, i);
         decode_row(reading, &row, &rows[i]);
     }
-    *all = rows;
+    *(const struct model_ids **)to = rows;
     json_decref(list.json);
     return reading->status;
 }
 
-static attn_status decode_text_input(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_inputs *inputs = to;
-    return decode_texts(reading, node, inputs, &inputs->text);
-}
-
-static attn_status decode_pair(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_inputs *inputs = to;
-    return decode_texts(reading, node, inputs, &inputs->pair);
-}
-
-static attn_status decode_target(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_inputs *inputs = to;
-    return decode_texts(reading, node, inputs, &inputs->target);
-}
-
-static attn_status decode_ids_input(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_inputs *inputs = to;
-    return decode_ids_lists(reading, node, inputs, &inputs->ids);
-}
-
-static attn_status decode_target_ids(struct reading *reading, const struct node *node, void *to)
-{
-    struct model_inputs *inputs = to;
-    return decode_ids_lists(reading, node, inputs, &inputs->target_ids);
-}
-
 /* The tensor of one item gets the axis of the batch. */
 static attn_status decode_batched(struct reading *reading, const struct node *node, int rank, const char *shape,
-                                  struct model_inputs *inputs, const attn_tensor **tensor)
+                                  const attn_tensor **tensor)
 {
     decode_tensor(reading, node, tensor);
     attn_tensor *batched = node_take(reading, node, 1, sizeof *batched);
@@ -151,13 +125,12 @@ static attn_status decode_batched(struct reading *reading, const struct node *no
     *tensor = batched;
     if (attn_tensor_count(batched) == 0)
         return node_fail(reading, node, ATTN_ERR_SHAPE, "has a dimension of 0");
-    return set_batch(reading, node, inputs, sizes[0]);
+    return set_batch(reading, node, sizes[0]);
 }
 
 static attn_status decode_pixels(struct reading *reading, const struct node *node, void *to)
 {
-    struct model_inputs *inputs = to;
-    return decode_batched(reading, node, 4, "(batch, channels, height, width)", inputs, &inputs->pixels);
+    return decode_batched(reading, node, 4, "(batch, channels, height, width)", to);
 }
 
 /* The bytes that a text of base64 encodes; what says what they are. */
@@ -191,24 +164,23 @@ static void decode_wav(struct reading *reading, const struct node *node, attn_te
         node_fail(reading, node, status, "%s", why.message);
 }
 
-/* struct model_inputs: one WAV file, or a list of one for each item */
-static attn_status decode_wavs(struct reading *reading, const struct node *node, bool is_one,
-                               struct model_inputs *inputs)
+/* One WAV file, or a list of one for each item. */
+static attn_status decode_wavs(struct reading *reading, const struct node *node, bool is_one, const attn_tensor **audio)
 {
     const size_t count = is_one ? 1 : json_array_size(node->json);
-    set_batch(reading, node, inputs, count);
+    set_batch(reading, node, count);
     attn_tensor *items = node_take(reading, node, count, sizeof *items);
     for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         const struct node element = is_one ? *node : node_element(node, i);
         decode_wav(reading, &element, &items[i]);
     }
-    inputs->audio = items;
+    *audio = items;
     return reading->status;
 }
 
 /* {"dtype": "int16", "shape", "base64"}: samples of one item or of a batch, little-endian. */
 static attn_status decode_samples_of_16_bits(struct reading *reading, const struct node *node,
-                                             struct model_inputs *inputs)
+                                             const attn_tensor **audio)
 {
     static const struct member members[] = {{.name = "dtype"}, {.name = "shape"}, {.name = "base64"}};
     const struct node shape = node_member(node, "shape"), text = node_member(node, "base64");
@@ -229,58 +201,56 @@ static attn_status decode_samples_of_16_bits(struct reading *reading, const stru
         count / (2 * batch) != (size_t)last)
         return node_fail(reading, &shape, ATTN_ERR_SHAPE, "must be [samples] or [batch, samples] of %zu samples in all",
                          count / 2);
-    set_batch(reading, node, inputs, batch);
+    set_batch(reading, node, batch);
     attn_tensor *items = node_take(reading, node, batch, sizeof *items);
     for (size_t i = 0; i < batch && !node_has_failed(reading); i++)
         node_note(reading, wav_samples((const char *)bytes + count / batch * i, (size_t)last,
                                        *decoder_of(reading)->compute, reading->arena, &items[i], reading->err));
-    inputs->audio = items;
+    *audio = items;
     return reading->status;
 }
 
 static attn_status decode_audio(struct reading *reading, const struct node *node, void *to)
 {
-    struct model_inputs *inputs = to;
-    const attn_tensor *all;
+    const attn_tensor **audio = to, *all;
     const char *text;
     size_t length;
     const bool is_one = node_string(reading, node, &text, &length);
     if (is_one || (node_lifted(reading, node) == NULL && node_first_string(reading, node, &text, &length)))
-        return decode_wavs(reading, node, is_one, inputs);
+        return decode_wavs(reading, node, is_one, audio);
     const struct node dtype = node_member(node, "dtype");
     if (json_tree_word(dtype.json) != NULL && strcmp(json_tree_word(dtype.json), "int16") == 0)
-        return decode_samples_of_16_bits(reading, node, inputs);
-    decode_batched(reading, node, 2, "(samples) or (batch, samples)", inputs, &all);
-    attn_tensor *items = node_take(reading, node, inputs->batch, sizeof *items);
-    for (size_t i = 0; i < inputs->batch && !node_has_failed(reading); i++)
+        return decode_samples_of_16_bits(reading, node, audio);
+    decode_batched(reading, node, 2, "(samples) or (batch, samples)", &all);
+    const size_t batch = *((struct model_decoder *)reading)->batch;
+    attn_tensor *items = node_take(reading, node, batch, sizeof *items);
+    for (size_t i = 0; i < batch && !node_has_failed(reading); i++)
         items[i] = attn_tensor_view((char *)all->data + i * all->shape[1] * attn_dtype_bytes(all->dtype), all->dtype, 1,
                                     &all->shape[1]);
-    inputs->audio = items;
+    *audio = items;
     return reading->status;
 }
 
 static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
 {
-    struct model_inputs *inputs = to;
-    return decode_batched(reading, node, 3, "(mels, frames) or (batch, mels, frames)", inputs, &inputs->features);
+    return decode_batched(reading, node, 3, "(mels, frames) or (batch, mels, frames)", to);
 }
 
 static attn_status decode_embeddings(struct reading *reading, const struct node *node, void *to)
 {
-    struct model_inputs *inputs = to;
-    return decode_batched(reading, node, 3, "(len, d_model) or (batch, len, d_model)", inputs, &inputs->embeddings);
+    return decode_batched(reading, node, 3, "(len, d_model) or (batch, len, d_model)", to);
 }
 
 static const struct member input_members[] = {
-    {"text", decode_text_input, 0, MEMBER_ALWAYS},
-    {"ids", decode_ids_input, 0, MEMBER_ALWAYS},
-    {"pixels", decode_pixels, 0, MEMBER_OF_MAPS},
-    {"audio", decode_audio, 0, MEMBER_OF_MAPS},
-    {"features", decode_features, 0, MEMBER_OF_MAPS},
-    {"embeddings", decode_embeddings, 0, MEMBER_OF_MAPS},
-    {"pair", decode_pair, 0, MEMBER_ALWAYS},
-    {"target", decode_target, 0, MEMBER_OF_MAPS},
-    {"target_ids", decode_target_ids, 0, MEMBER_OF_MAPS},
+    {"text", decode_texts, offsetof(struct model_inputs, text), MEMBER_ALWAYS},
+    {"ids", decode_ids_lists, offsetof(struct model_inputs, ids), MEMBER_ALWAYS},
+    {"pixels", decode_pixels, offsetof(struct model_inputs, pixels), MEMBER_OF_MAPS},
+    {"audio", decode_audio, offsetof(struct model_inputs, audio), MEMBER_OF_MAPS},
+    {"features", decode_features, offsetof(struct model_inputs, features), MEMBER_OF_MAPS},
+    {"embeddings", decode_embeddings, offsetof(struct model_inputs, embeddings), MEMBER_OF_MAPS},
+    {"pair", decode_texts, offsetof(struct model_inputs, pair), MEMBER_ALWAYS},
+    {"target", decode_texts, offsetof(struct model_inputs, target), MEMBER_OF_MAPS},
+    {"target_ids", decode_ids_lists, offsetof(struct model_inputs, target_ids), MEMBER_OF_MAPS},
 };
 
 static const struct member_table input_table = {"inputs", input_members, ARRAY_LENGTH(input_members)};
@@ -479,17 +449,20 @@ static attn_status decode_request(const struct envelope_source *source, model_re
     *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
     envelope_set_defaults(&request->common, ENVELOPE_LAYER);
     request->common.request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
-    struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
-    decoder.reading.sections = sections;
-    decoder.reading.elsewhere = elsewhere;
-    decoder.reading.foreign = model_words;
-    decoder.reading.silent = "inputs";
-    decoder.texts_place = "a text is inputs.text";
-    decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
-    if (decoder_open(&decoder, source, &document) == ATTN_OK)
-        decode_root(&decoder.reading, document.tree, request);
+    struct model_decoder decoder = {
+        .common = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err),
+        .batch = &request->inputs.batch};
+    struct reading *reading = &decoder.common.reading;
+    reading->sections = sections;
+    reading->elsewhere = elsewhere;
+    reading->foreign = model_words;
+    reading->silent = "inputs";
+    reading->scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
+    decoder.common.texts_place = "a text is inputs.text";
+    if (decoder_open(&decoder.common, source, &document) == ATTN_OK)
+        decode_root(reading, document.tree, request);
     document_close(&document);
-    return decoder.reading.status;
+    return reading->status;
 }
 
 attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,

@@ -25,11 +25,9 @@ static attn_status normalize(struct loading *loading, const struct steps *normal
     struct reading *reading = &loading->reading;
     node_note(reading, draft_begin(&draft, "an added token", token->content.at, token->content.length, loading->scratch,
                                    reading->err));
-    for (size_t i = 0; i < normalizers->count && !node_has_failed(reading); i++) {
-        normalizers->items[i].kind->edit(&draft, normalizers->items[i].options);
-        node_note(reading, draft.outcome.status);
-    }
-    if (node_has_failed(reading))
+    if (!node_has_failed(reading))
+        steps_edit(normalizers, &draft);
+    if (node_note(reading, draft.outcome.status) != ATTN_OK)
         return reading->status;
     const char *text = attn_arena_copy_text(reading->arena, draft.text.bytes, draft.text.length);
     token->normalized_text = (struct text_span){text, draft.text.length};
@@ -84,7 +82,7 @@ static attn_status build_trie(struct loading *loading, const struct added *added
             texts[i] = added->tokens[i].normalized_text;
             *has_any = true;
         }
-    node_note(reading, trie_create(trie, texts, added->count, reading->arena, loading->scratch, reading->err));
+    loading_trie(loading, texts, added->count, trie);
     attn_arena_release(loading->scratch, mark);
     return reading->status;
 }

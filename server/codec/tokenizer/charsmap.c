@@ -82,7 +82,7 @@ static bool are_offsets_valid(const struct charsmap *map)
         if ((unit >> 31) == 0)
             continue;
         const size_t at = unit & 0x7FFFFFFF;
-        if (at < map->texts_bytes && ((unsigned char)map->texts[at] & 0xC0) == 0x80)
+        if (at < map->texts_bytes && !utf8_begins(map->texts[at]))
             return false;
     }
     return true;
@@ -139,18 +139,10 @@ static void put(struct replacing *replacing, uint32_t c, int64_t change)
     replacing->has_last = true;
 }
 
-static size_t count_characters(const char *text, size_t length)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < length; i++)
-        count += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return count;
-}
-
 /* Characters beyond those replaced are new. When there are fewer, the last one stands for the rest. */
 static void put_text(struct replacing *replacing, struct text_span text, size_t replaced)
 {
-    const size_t count = count_characters(text.at, text.length);
+    const size_t count = utf8_count(text.at, text.length);
     const char *at = text.at;
     for (size_t i = 0; i < count; i++)
         put(replacing, utf8_next(&at), i >= replaced);
@@ -165,7 +157,7 @@ static void replace_grapheme(struct replacing *replacing, size_t begin, size_t e
     const struct text_span whole =
         end - begin < GRAPHEME_BYTES ? find(replacing->map, bytes + begin, end - begin) : (struct text_span){NULL, 0};
     if (whole.at != NULL) {
-        put_text(replacing, whole, count_characters(bytes + begin, end - begin));
+        put_text(replacing, whole, utf8_count(bytes + begin, end - begin));
         return;
     }
     for (size_t at = begin; at < end && !draft_has_failed(draft);) {

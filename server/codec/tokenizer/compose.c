@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/bytes/outcome.h"
+#include "codec/bytes/utf8.h"
 #include "codec/tokenizer/model/vocabulary.h"
 
 enum {
@@ -70,31 +71,18 @@ static int compare_pairs(const void *first, const void *second)
     return compare_counts(a->left, b->left);
 }
 
-static bool begins_character(char byte)
-{
-    return ((unsigned char)byte & 0xC0) != 0x80;
-}
-
-static uint32_t characters(struct text_span text)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < text.length; i++)
-        count += begins_character(text.at[i]);
-    return count;
-}
-
 /* Finds the pairs that make the token of that id. Stores them at pairs, if that is not NULL. Returns how many. */
 static size_t find_pairs(const struct vocabulary *vocabulary, const struct compose_token *tokens, uint32_t id,
                          struct pair *pairs)
 {
     const struct text_span text = tokens[id].text;
-    const uint32_t length = pairs != NULL ? characters(text) : 0;
+    const uint32_t length = pairs != NULL ? (uint32_t)utf8_count(text.at, text.length) : 0;
     size_t found = 0;
     uint32_t left_length = 1;
     if (tokens[id].kind != COMPOSE_NORMAL || text.length > MERGED_BYTES_MAX)
         return 0;
     for (size_t i = 1; i < text.length; i++) {
-        if (!begins_character(text.at[i]))
+        if (!utf8_begins(text.at[i]))
             continue;
         const uint32_t left = vocabulary_find(vocabulary, text.at, i),
                        right = left != VOCABULARY_NONE ? vocabulary_find(vocabulary, text.at + i, text.length - i)

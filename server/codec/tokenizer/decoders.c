@@ -77,18 +77,27 @@ static void end(struct decoding *decoding, size_t count)
     }
 }
 
-/* Writes text i anew. */
-typedef void write_function(struct decoding *decoding, size_t i, struct text_span text, const void *options);
-
-static void write_each(struct decoding *decoding, write_function *write, const void *options)
+static void write_each(struct decoding *decoding, const struct step *step)
 {
     begin(decoding);
     for (size_t i = 0; i < decoding->count && !stops(decoding, TEXT_COST_BYTES); i++) {
         const size_t before = decoding->written_bytes;
-        write(decoding, i, decoding->texts[i], options);
+        step->kind->write(decoding, i, decoding->texts[i], step->options);
         decoding->texts[i].length = decoding->written_bytes - before;
     }
     end(decoding, decoding->count);
+}
+
+/* What a kind writes of each text comes first, then what it makes of all. */
+void decoders_run(const struct steps *decoders, struct decoding *decoding)
+{
+    for (size_t i = 0; i < decoders->count && !outcome_has_failed(&decoding->outcome); i++) {
+        const struct step *step = &decoders->items[i];
+        if (step->kind->write != NULL)
+            write_each(decoding, step);
+        if (step->kind->decode != NULL && !outcome_has_failed(&decoding->outcome))
+            step->kind->decode(decoding, step->options);
+    }
 }
 
 /* Replaces from, in a text of length bytes, by to, which is not longer. Returns the new length. */
@@ -138,16 +147,9 @@ static void write_wordpiece(struct decoding *decoding, size_t i, struct text_spa
         clean_up(decoding, from);
 }
 
-static void decode_wordpiece(struct decoding *decoding, const void *options)
-{
-    write_each(decoding, write_wordpiece, options);
-}
-
 static attn_status settle_wordpiece(struct loading *loading, const struct node *node, void *options)
 {
-    return ((struct wordpiece *)options)->prefix.at != NULL
-               ? ATTN_OK
-               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"prefix\"");
+    return step_needs(loading, node, ((struct wordpiece *)options)->prefix.at != NULL, "\"prefix\"");
 }
 
 /* ---- ByteLevel ---- */
@@ -210,8 +212,8 @@ static void write_bytes(struct decoding *decoding, size_t i, struct text_span te
 
 static void decode_byte_level(struct decoding *decoding, const void *options)
 {
-    write_each(decoding, write_bytes, options);
-    if (outcome_has_failed(&decoding->outcome) || decoding->count == 0)
+    (void)options;
+    if (decoding->count == 0)
         return;
     const char *bytes = decoding->written;
     const size_t length = decoding->written_bytes;
@@ -234,11 +236,9 @@ static attn_status settle_metaspace(struct loading *loading, const struct node *
     struct metaspace *metaspace = options;
     const struct text_span scheme = metaspace->prepend_scheme;
     const bool is_old = node_find(node->json, "add_prefix_space") != NULL;
-    if (metaspace->replacement == 0)
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"replacement\"");
     metaspace->drops_first =
         (scheme.at == NULL || !text_equal(scheme, "never")) && (!is_old || metaspace->add_prefix_space);
-    return ATTN_OK;
+    return step_needs(loading, node, metaspace->replacement != 0, "\"replacement\"");
 }
 
 static void write_metaspace(struct decoding *decoding, size_t i, struct text_span text, const void *options)
@@ -253,11 +253,6 @@ static void write_metaspace(struct decoding *decoding, size_t i, struct text_spa
     }
 }
 
-static void decode_metaspace(struct decoding *decoding, const void *options)
-{
-    write_each(decoding, write_metaspace, options);
-}
-
 /* ---- BPEDecoder ---- */
 
 struct bpe {
@@ -266,9 +261,7 @@ struct bpe {
 
 static attn_status settle_bpe(struct loading *loading, const struct node *node, void *options)
 {
-    return ((struct bpe *)options)->suffix.length > 0
-               ? ATTN_OK
-               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"suffix\", which is not empty");
+    return step_needs(loading, node, ((struct bpe *)options)->suffix.length > 0, "\"suffix\", which is not empty");
 }
 
 static void write_bpe(struct decoding *decoding, size_t i, struct text_span text, const void *options)
@@ -279,11 +272,6 @@ static void write_bpe(struct decoding *decoding, size_t i, struct text_span text
     if (!outcome_has_failed(&decoding->outcome))
         decoding->written_bytes = from + replace_within(decoding->written + from, text.length, bpe->suffix,
                                                         text_span_of(i + 1 == decoding->count ? "" : " "));
-}
-
-static void decode_bpe(struct decoding *decoding, const void *options)
-{
-    write_each(decoding, write_bpe, options);
 }
 
 /* ---- ByteFallback ---- */
@@ -353,7 +341,7 @@ static void write_same(struct decoding *decoding, size_t i, struct text_span tex
 
 static void decode_fuse(struct decoding *decoding, const void *options)
 {
-    write_each(decoding, write_same, options);
+    (void)options;
     if (decoding->count > 0)
         decoding->texts[0].length = decoding->written_bytes;
     decoding->count = decoding->count > 0;
@@ -381,27 +369,15 @@ static void write_stripped(struct decoding *decoding, size_t i, struct text_span
     write_text(decoding, text.at, text.length);
 }
 
-static void decode_strip(struct decoding *decoding, const void *options)
-{
-    write_each(decoding, write_stripped, options);
-}
-
 static attn_status settle_strip(struct loading *loading, const struct node *node, void *options)
 {
-    return ((struct strip *)options)->content != 0
-               ? ATTN_OK
-               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"content\"");
+    return step_needs(loading, node, ((struct strip *)options)->content != 0, "\"content\"");
 }
-
-struct replace {
-    const struct pattern *pattern;
-    struct text_span content;
-};
 
 static void write_replaced(struct decoding *decoding, size_t i, struct text_span text, const void *options)
 {
     (void)i;
-    const struct replace *replace = options;
+    const struct step_replace *replace = options;
     size_t last = 0, from = 0, to = 0;
     bool found = true;
     pattern_begin(&decoding->search, replace->pattern, text.at, text.length);
@@ -415,19 +391,6 @@ static void write_replaced(struct decoding *decoding, size_t i, struct text_span
         last = to;
     }
     write_text(decoding, text.at + last, text.length - last);
-}
-
-static void decode_replace(struct decoding *decoding, const void *options)
-{
-    write_each(decoding, write_replaced, options);
-}
-
-static attn_status settle_replace(struct loading *loading, const struct node *node, void *options)
-{
-    const struct replace *replace = options;
-    if (replace->pattern == NULL || replace->content.at == NULL)
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"pattern\" and \"content\"");
-    return ATTN_OK;
 }
 
 /* ---- the table ---- */
@@ -451,19 +414,19 @@ static const struct member metaspace_members[] = {
 static const struct member bpe_members[] = {ROW(bpe, suffix, step_text)};
 static const struct member strip_members[] = {ROW(strip, content, step_character), ROW(strip, start, step_count),
                                               ROW(strip, stop, step_count)};
-static const struct member replace_members[] = {ROW(replace, pattern, step_pattern), ROW(replace, content, step_text)};
 
 #define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
 
 static const struct step_kind kinds[] = {
-    {"WordPiece", WITH(wordpiece), settle_wordpiece, NULL, decode_wordpiece},
-    {"ByteLevel", byte_level_members, ARRAY_LENGTH(byte_level_members), 0, NULL, NULL, decode_byte_level},
-    {"Metaspace", WITH(metaspace), settle_metaspace, NULL, decode_metaspace},
-    {"BPEDecoder", WITH(bpe), settle_bpe, NULL, decode_bpe},
-    {"ByteFallback", NULL, 0, 0, NULL, NULL, decode_byte_fallback},
-    {"Fuse", NULL, 0, 0, NULL, NULL, decode_fuse},
-    {"Strip", WITH(strip), settle_strip, NULL, decode_strip},
-    {"Replace", WITH(replace), settle_replace, NULL, decode_replace},
+    {"WordPiece", WITH(wordpiece), .settle = settle_wordpiece, .write = write_wordpiece},
+    {"ByteLevel", byte_level_members, ARRAY_LENGTH(byte_level_members), .write = write_bytes,
+     .decode = decode_byte_level},
+    {"Metaspace", WITH(metaspace), .settle = settle_metaspace, .write = write_metaspace},
+    {"BPEDecoder", WITH(bpe), .settle = settle_bpe, .write = write_bpe},
+    {"ByteFallback", .decode = decode_byte_fallback},
+    {"Fuse", .write = write_same, .decode = decode_fuse},
+    {"Strip", WITH(strip), .settle = settle_strip, .write = write_stripped},
+    {"Replace", WITH(step_replace), .settle = step_settle_replace, .write = write_replaced},
 };
 
 const struct step_table decoder_table = {kinds, ARRAY_LENGTH(kinds), "decoder", "decoders"};

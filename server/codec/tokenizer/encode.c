@@ -26,12 +26,6 @@ struct segment {
     size_t count;
 };
 
-static void edit(const struct steps *steps, struct draft *draft)
-{
-    for (size_t i = 0; i < steps->count && !draft_has_failed(draft); i++)
-        steps->items[i].kind->edit(draft, steps->items[i].options);
-}
-
 static void tokenize_pieces(const struct tokenizer *tokenizer, struct model_run *run)
 {
     struct draft *draft = run->draft;
@@ -75,9 +69,9 @@ static bool encode_text(const struct tokenizer *tokenizer, struct text_span text
     if (!outcome_note(outcome, draft_begin(&draft, name, text.at, text.length, scratch, outcome->err)))
         return false;
     added_split(&draft, &tokenizer->added, false);
-    edit(&tokenizer->normalizers, &draft);
+    steps_edit(&tokenizer->normalizers, &draft);
     added_split(&draft, &tokenizer->added, true);
-    edit(&tokenizer->pre_tokenizers, &draft);
+    steps_edit(&tokenizer->pre_tokenizers, &draft);
     tokenize_pieces(tokenizer, &run);
     if (!draft_has_failed(&draft))
         finish(tokenizer, &run, number, segment);
@@ -260,8 +254,7 @@ attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *
     decoding.texts = outcome_take(&decoding.outcome, count, sizeof *decoding.texts);
     if (decoding.texts != NULL)
         collect(tokenizer, ids, count, skip_special, &decoding);
-    for (size_t i = 0; i < tokenizer->decoders.count && !outcome_has_failed(&decoding.outcome); i++)
-        tokenizer->decoders.items[i].kind->decode(&decoding, tokenizer->decoders.items[i].options);
+    decoders_run(&tokenizer->decoders, &decoding);
     if (!outcome_has_failed(&decoding.outcome))
         join(&decoding, tokenizer->decoders.count > 0, arena, text);
     if (scratch != arena)

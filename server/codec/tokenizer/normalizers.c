@@ -56,21 +56,17 @@ static uint32_t nmt(uint32_t c)
     return is_space ? ' ' : c;
 }
 
-#define EDIT_OF_MAP(name, map)                                                                                         \
-    static void name##_piece(struct draft *draft, const struct piece *piece, const void *options)                      \
+#define REWRITE_BY_MAP(name, map)                                                                                      \
+    static void name(struct draft *draft, const struct piece *piece, const void *options)                              \
     {                                                                                                                  \
         (void)options;                                                                                                 \
         map_piece(draft, piece, map);                                                                                  \
-    }                                                                                                                  \
-    static void name(struct draft *draft, const void *options)                                                         \
-    {                                                                                                                  \
-        draft_rewrite(draft, name##_piece, options);                                                                   \
     }
 
-EDIT_OF_MAP(strip_accents, drop_mark)
-EDIT_OF_MAP(strip_nonspacing, drop_nonspacing)
-EDIT_OF_MAP(clean_text, clean)
-EDIT_OF_MAP(normalize_nmt, nmt)
+REWRITE_BY_MAP(strip_accents, drop_mark)
+REWRITE_BY_MAP(strip_nonspacing, drop_nonspacing)
+REWRITE_BY_MAP(clean_text, clean)
+REWRITE_BY_MAP(normalize_nmt, nmt)
 
 static void lower_piece(struct draft *draft, const struct piece *piece, const void *options)
 {
@@ -82,23 +78,6 @@ static void lower_piece(struct draft *draft, const struct piece *piece, const vo
         for (size_t i = 0; i < count; i++)
             draft_put(draft, lower[i], origin);
     }
-}
-
-static void lowercase(struct draft *draft, const void *options)
-{
-    draft_rewrite(draft, lower_piece, options);
-}
-
-static void bytes_piece(struct draft *draft, const struct piece *piece, const void *options)
-{
-    (void)options;
-    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft); at++)
-        draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), origin_at(draft, at));
-}
-
-static void byte_level(struct draft *draft, const void *options)
-{
-    draft_rewrite(draft, bytes_piece, options);
 }
 
 /*
@@ -260,29 +239,17 @@ static void compose_edit(struct draft *draft, enum compose_form form)
     draft_rewrite(draft, compose_piece, &form);
 }
 
-static void nfc(struct draft *draft, const void *options)
-{
-    (void)options;
-    compose_edit(draft, COMPOSE_NFC);
-}
+#define EDIT_BY_FORM(name, form)                                                                                       \
+    static void name(struct draft *draft, const void *options)                                                         \
+    {                                                                                                                  \
+        (void)options;                                                                                                 \
+        compose_edit(draft, form);                                                                                     \
+    }
 
-static void nfd(struct draft *draft, const void *options)
-{
-    (void)options;
-    compose_edit(draft, COMPOSE_NFD);
-}
-
-static void nfkc(struct draft *draft, const void *options)
-{
-    (void)options;
-    compose_edit(draft, COMPOSE_NFKC);
-}
-
-static void nfkd(struct draft *draft, const void *options)
-{
-    (void)options;
-    compose_edit(draft, COMPOSE_NFKD);
-}
+EDIT_BY_FORM(nfc, COMPOSE_NFC)
+EDIT_BY_FORM(nfd, COMPOSE_NFD)
+EDIT_BY_FORM(nfkc, COMPOSE_NFKC)
+EDIT_BY_FORM(nfkd, COMPOSE_NFKD)
 
 /* ---- BERT ---- */
 
@@ -317,15 +284,15 @@ static void normalize_bert(struct draft *draft, const void *options)
 {
     const struct bert *bert = options;
     if (bert->clean_text)
-        clean_text(draft, NULL);
+        draft_rewrite(draft, clean_text, NULL);
     if (bert->handle_chinese_chars)
         draft_rewrite(draft, space_chinese, NULL);
     if (bert->strips_given ? bert->strip_accents : bert->lowercase) {
         compose_edit(draft, COMPOSE_NFD);
-        strip_nonspacing(draft, NULL);
+        draft_rewrite(draft, strip_nonspacing, NULL);
     }
     if (bert->lowercase)
-        lowercase(draft, NULL);
+        draft_rewrite(draft, lower_piece, NULL);
 }
 
 static attn_status settle_bert(struct loading *loading, const struct node *node, void *options)
@@ -357,11 +324,6 @@ static void strip_piece(struct draft *draft, const struct piece *piece, const vo
     draft_put_old(draft, begin, end);
 }
 
-static void strip(struct draft *draft, const void *options)
-{
-    draft_rewrite(draft, strip_piece, options);
-}
-
 struct prepend {
     struct text_span prepend;
 };
@@ -373,19 +335,9 @@ static void prepend_piece(struct draft *draft, const struct piece *piece, const 
     draft_put_old(draft, piece->begin, piece->end);
 }
 
-static void prepend(struct draft *draft, const void *options)
-{
-    draft_rewrite(draft, prepend_piece, options);
-}
-
-struct replace {
-    const struct pattern *pattern;
-    struct text_span content;
-};
-
 static void replace_piece(struct draft *draft, const struct piece *piece, const void *options)
 {
-    const struct replace *replace = options;
+    const struct step_replace *replace = options;
     draft->span_count = 0;
     draft_add_matches(draft, piece, replace->pattern, false);
     for (size_t i = 0; i < draft->span_count && !draft_has_failed(draft); i++) {
@@ -399,24 +351,9 @@ static void replace_piece(struct draft *draft, const struct piece *piece, const 
     }
 }
 
-static void replace(struct draft *draft, const void *options)
-{
-    draft_rewrite(draft, replace_piece, options);
-}
-
-static attn_status settle_replace(struct loading *loading, const struct node *node, void *options)
-{
-    const struct replace *replace = options;
-    if (replace->pattern == NULL || replace->content.at == NULL)
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"pattern\" and \"content\"");
-    return ATTN_OK;
-}
-
 static attn_status settle_prepend(struct loading *loading, const struct node *node, void *options)
 {
-    return ((struct prepend *)options)->prepend.at != NULL
-               ? ATTN_OK
-               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"prepend\"");
+    return step_needs(loading, node, ((struct prepend *)options)->prepend.at != NULL, "\"prepend\"");
 }
 
 /* ---- the table ---- */
@@ -434,30 +371,26 @@ static const struct member strip_members[] = {
 static const struct member prepend_members[] = {
     {"prepend", step_text, offsetof(struct prepend, prepend), MEMBER_ALWAYS},
 };
-static const struct member replace_members[] = {
-    {"pattern", step_pattern, offsetof(struct replace, pattern), MEMBER_ALWAYS},
-    {"content", step_text, offsetof(struct replace, content), MEMBER_ALWAYS},
-};
-static const struct member charsmap_members[] = {
+static const struct member charsmap_option_members[] = {
     {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS},
 };
 
+#define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
+
 static const struct step_kind kinds[] = {
-    {"BertNormalizer", bert_members, ARRAY_LENGTH(bert_members), sizeof(struct bert), settle_bert, normalize_bert,
-     NULL},
-    {"NFC", NULL, 0, 0, NULL, nfc, NULL},
-    {"NFD", NULL, 0, 0, NULL, nfd, NULL},
-    {"NFKC", NULL, 0, 0, NULL, nfkc, NULL},
-    {"NFKD", NULL, 0, 0, NULL, nfkd, NULL},
-    {"Lowercase", NULL, 0, 0, NULL, lowercase, NULL},
-    {"Strip", strip_members, ARRAY_LENGTH(strip_members), sizeof(struct strip), NULL, strip, NULL},
-    {"StripAccents", NULL, 0, 0, NULL, strip_accents, NULL},
-    {"Replace", replace_members, ARRAY_LENGTH(replace_members), sizeof(struct replace), settle_replace, replace, NULL},
-    {"Prepend", prepend_members, ARRAY_LENGTH(prepend_members), sizeof(struct prepend), settle_prepend, prepend, NULL},
-    {"Nmt", NULL, 0, 0, NULL, normalize_nmt, NULL},
-    {"Precompiled", charsmap_members, ARRAY_LENGTH(charsmap_members), sizeof(struct charsmap_option), NULL,
-     charsmap_edit, NULL},
-    {"ByteLevel", NULL, 0, 0, NULL, byte_level, NULL},
+    {"BertNormalizer", WITH(bert), .settle = settle_bert, .edit = normalize_bert},
+    {"NFC", .edit = nfc},
+    {"NFD", .edit = nfd},
+    {"NFKC", .edit = nfkc},
+    {"NFKD", .edit = nfkd},
+    {"Lowercase", .rewrite = lower_piece},
+    {"Strip", WITH(strip), .rewrite = strip_piece},
+    {"StripAccents", .rewrite = strip_accents},
+    {"Replace", WITH(step_replace), .settle = step_settle_replace, .rewrite = replace_piece},
+    {"Prepend", WITH(prepend), .settle = settle_prepend, .rewrite = prepend_piece},
+    {"Nmt", .rewrite = normalize_nmt},
+    {"Precompiled", WITH(charsmap_option), .edit = charsmap_edit},
+    {"ByteLevel", .rewrite = draft_spell_bytes},
 };
 
 const struct step_table normalizer_table = {kinds, ARRAY_LENGTH(kinds), "normalizer", "normalizers"};

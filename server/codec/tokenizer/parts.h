@@ -89,6 +89,10 @@ struct tokenizer {
     struct postprocessor postprocessor;
 };
 
+/* ---- decoders.c ---- */
+
+/* Runs the steps, until one fails. */
+void decoders_run(const struct steps *decoders, struct decoding *decoding);
 /* The byte that a token of byte fallback ("<0xE4>") stands for. False: it is another token. */
 bool decoder_read_byte(struct text_span text, char *byte);
 

@@ -153,10 +153,10 @@ static const struct member template_members[] = {{"single", step_ignored, 0, MEM
 #define WITH(members) members, ARRAY_LENGTH(members), sizeof(struct processor)
 
 static const struct step_kind kinds[] = {
-    {"BertProcessing", WITH(bert_members), settle_bert, NULL, NULL},
-    {"RobertaProcessing", WITH(roberta_members), settle_roberta, NULL, NULL},
-    {"ByteLevel", WITH(byte_level_members), NULL, NULL, NULL},
-    {"TemplateProcessing", WITH(template_members), settle_template, NULL, NULL},
+    {"BertProcessing", WITH(bert_members), .settle = settle_bert},
+    {"RobertaProcessing", WITH(roberta_members), .settle = settle_roberta},
+    {"ByteLevel", WITH(byte_level_members), .settle = NULL},
+    {"TemplateProcessing", WITH(template_members), .settle = settle_template},
 };
 
 const struct step_table post_processor_table = {kinds, ARRAY_LENGTH(kinds), "post-processor", "processors"};
@@ -181,10 +181,8 @@ attn_status postprocess_load(struct loading *loading, const struct node *node, s
     make_template(loading, plain, 2, &postprocessor->pair);
     if (steps_load(loading, node, &post_processor_table, &steps) != ATTN_OK)
         return loading->reading.status;
-    postprocessor->trims = attn_arena_take(loading->reading.arena, steps.count, sizeof *postprocessor->trims);
-    if (postprocessor->trims == NULL)
-        return node_fail_memory(&loading->reading, node);
-    for (size_t i = 0; i < steps.count; i++) {
+    postprocessor->trims = node_take(&loading->reading, node, steps.count, sizeof *postprocessor->trims);
+    for (size_t i = 0; i < steps.count && !node_has_failed(&loading->reading); i++) {
         const struct processor *processor = steps.items[i].options;
         if (processor->trim_offsets)
             postprocessor->trims[postprocessor->trim_count++] = (struct trim){processor->add_prefix_space};
@@ -222,7 +220,7 @@ static uint32_t count_trailing(struct text_span text)
     for (const char *end = text.at + text.length; end > text.at; count++) {
         do
             end--;
-        while (end > text.at && ((unsigned char)*end & 0xC0) == 0x80);
+        while (end > text.at && !utf8_begins(*end));
         const char *at = end;
         if (!is_trimmed(utf8_next(&at)))
             break;

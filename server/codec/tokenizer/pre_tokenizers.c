@@ -8,12 +8,14 @@
 
 typedef bool class_function(uint32_t c);
 
-static void find_class(struct draft *draft, const struct piece *piece, class_function *is_in)
+/* Finds characters of the class; is_in NULL: that character. */
+static void find_class(struct draft *draft, const struct piece *piece, class_function *is_in, uint32_t wanted)
 {
     size_t begin = piece->begin;
     for (size_t at = piece->begin; at < piece->end && !draft_stops(draft, 1);) {
         const size_t here = at;
-        if (!is_in(draft_next(draft, &at)))
+        const uint32_t c = draft_next(draft, &at);
+        if (is_in != NULL ? !is_in(c) : c != wanted)
             continue;
         if (here > begin)
             draft_add_span(draft, begin, here, false);
@@ -28,7 +30,7 @@ static void find_class(struct draft *draft, const struct piece *piece, class_fun
     static void name(struct draft *draft, const struct piece *piece, const void *options)                              \
     {                                                                                                                  \
         (void)options;                                                                                                 \
-        find_class(draft, piece, class);                                                                               \
+        find_class(draft, piece, class, 0);                                                                            \
     }
 
 FIND_OF_CLASS(find_spaces, unicode_is_space)
@@ -125,9 +127,8 @@ static void split_by_pattern(struct draft *draft, const void *options)
 
 static attn_status settle_split(struct loading *loading, const struct node *node, void *options)
 {
-    if (((struct split *)options)->pattern == NULL || node_find(node->json, "behavior") == NULL)
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"pattern\" and \"behavior\"");
-    return ATTN_OK;
+    const bool is_there = ((struct split *)options)->pattern != NULL && node_find(node->json, "behavior") != NULL;
+    return step_needs(loading, node, is_there, "\"pattern\" and \"behavior\"");
 }
 
 /* ---- ByteLevel ---- */
@@ -165,13 +166,6 @@ static void add_space(struct draft *draft, const struct piece *piece, const void
     draft_put_old(draft, piece->begin, piece->end);
 }
 
-static void write_bytes(struct draft *draft, const struct piece *piece, const void *options)
-{
-    (void)options;
-    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft); at++)
-        draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), draft->text.origins[at]);
-}
-
 static void split_byte_level(struct draft *draft, const void *options)
 {
     const struct byte_level *byte_level = options;
@@ -179,7 +173,7 @@ static void split_byte_level(struct draft *draft, const void *options)
         draft_rewrite(draft, add_space, NULL);
     if (byte_level->use_regex)
         split_by_pattern(draft, &byte_level->split);
-    draft_rewrite(draft, write_bytes, NULL);
+    draft_rewrite(draft, draft_spell_bytes, NULL);
 }
 
 /* ---- Metaspace ---- */
@@ -205,13 +199,11 @@ static attn_status settle_metaspace(struct loading *loading, const struct node *
 {
     struct metaspace *metaspace = options;
     const bool is_old = node_find(node->json, "add_prefix_space") != NULL;
-    if (metaspace->replacement == 0)
-        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"replacement\"");
     if (is_old && !metaspace->add_prefix_space)
         metaspace->prepend_scheme = SCHEME_NEVER;
     if (node_find(node->json, "split") == NULL)
         metaspace->split = true;
-    return ATTN_OK;
+    return step_needs(loading, node, metaspace->replacement != 0, "\"replacement\"");
 }
 
 static void replace_spaces(struct draft *draft, const struct piece *piece, const void *options)
@@ -233,19 +225,7 @@ static void replace_spaces(struct draft *draft, const struct piece *piece, const
 
 static void find_replacement(struct draft *draft, const struct piece *piece, const void *options)
 {
-    const struct metaspace *metaspace = options;
-    size_t begin = piece->begin;
-    for (size_t at = piece->begin; at < piece->end && !draft_stops(draft, 1);) {
-        const size_t here = at;
-        if (draft_next(draft, &at) != metaspace->replacement)
-            continue;
-        if (here > begin)
-            draft_add_span(draft, begin, here, false);
-        draft_add_span(draft, here, at, true);
-        begin = at;
-    }
-    if (begin < piece->end)
-        draft_add_span(draft, begin, piece->end, false);
+    find_class(draft, piece, NULL, ((const struct metaspace *)options)->replacement);
 }
 
 static void split_metaspace(struct draft *draft, const void *options)
@@ -285,14 +265,14 @@ static const struct member metaspace_members[] = {
 #define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
 
 static const struct step_kind kinds[] = {
-    {"BertPreTokenizer", NULL, 0, 0, NULL, split_bert, NULL},
-    {"Whitespace", NULL, 0, 0, NULL, split_words, NULL},
-    {"WhitespaceSplit", NULL, 0, 0, NULL, split_at_spaces, NULL},
-    {"Punctuation", WITH(punctuation), settle_punctuation, split_punctuation, NULL},
-    {"Digits", WITH(digits), NULL, split_digits, NULL},
-    {"Split", WITH(split), settle_split, split_by_pattern, NULL},
-    {"ByteLevel", WITH(byte_level), settle_byte_level, split_byte_level, NULL},
-    {"Metaspace", WITH(metaspace), settle_metaspace, split_metaspace, NULL},
+    {"BertPreTokenizer", .edit = split_bert},
+    {"Whitespace", .edit = split_words},
+    {"WhitespaceSplit", .edit = split_at_spaces},
+    {"Punctuation", WITH(punctuation), .settle = settle_punctuation, .edit = split_punctuation},
+    {"Digits", WITH(digits), .edit = split_digits},
+    {"Split", WITH(split), .settle = settle_split, .edit = split_by_pattern},
+    {"ByteLevel", WITH(byte_level), .settle = settle_byte_level, .edit = split_byte_level},
+    {"Metaspace", WITH(metaspace), .settle = settle_metaspace, .edit = split_metaspace},
 };
 
 const struct step_table pre_tokenizer_table = {kinds, ARRAY_LENGTH(kinds), "pre-tokenizer", "pretokenizers"};

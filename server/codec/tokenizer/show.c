@@ -170,7 +170,7 @@ static void move_to(struct place *place, uint32_t point)
     while (place->point > point && place->byte > 0) {
         do
             place->byte--;
-        while (place->byte > 0 && ((unsigned char)text[place->byte] & 0xC0) == 0x80);
+        while (place->byte > 0 && !utf8_begins(text[place->byte]));
         place->point--;
     }
 }

@@ -1,7 +1,6 @@
 /* files.c: the directory with the files of layers. */
 #include "service/registry/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -117,10 +116,9 @@ void layer_files_unlock(const struct layer_files *files)
     (void)flock(files->directory, LOCK_UN);
 }
 
-/* The caller closes the list. NULL: errno says why. */
-static DIR *open_list(const struct layer_files *files)
+DIR *file_list(int directory)
 {
-    const int own = openat(files->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = own < 0 ? NULL : fdopendir(own);
     const int outcome = errno;
     if (list == NULL && own >= 0)
@@ -141,7 +139,7 @@ static bool names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context)
 {
     char name[LAYER_NAME_MAX + 1];
-    DIR *list = open_list(files);
+    DIR *list = file_list(files->directory);
     const struct dirent *entry;
     int outcome = 0;
     if (list == NULL)
@@ -476,7 +474,7 @@ static bool sweep_entry(int directory, const char *entry)
 
 size_t layer_files_sweep(const struct layer_files *files)
 {
-    DIR *list = files->may_write ? open_list(files) : NULL;
+    DIR *list = files->may_write ? file_list(files->directory) : NULL;
     const struct dirent *entry;
     size_t removed = 0;
     while (list != NULL && (entry = readdir(list)) != NULL)

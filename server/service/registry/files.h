@@ -15,6 +15,7 @@
 #ifndef SERVICE_REGISTRY_FILES_H
 #define SERVICE_REGISTRY_FILES_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -58,6 +59,8 @@ bool file_identity_equal(const struct file_identity *a, const struct file_identi
 /* Whether both are the same file, and it was written to between. False when then is all zero. */
 bool file_identity_is_rewritten(const struct file_identity *then, const struct file_identity *now);
 
+/* Lists a directory, whose descriptor stays open. The caller closes the list. NULL: errno says why. */
+DIR *file_list(int directory);
 /* Finds the file that has the path now. ENOENT: there is none. path is relative to the directory. */
 int file_look(int directory, const char *path, struct file_identity *identity);
 

@@ -45,6 +45,12 @@ attn_status loading_fail_json(struct loading *loading, const json_error_t *error
     return skim_place(skim, at < skim->body_length ? at : skim->body_length, status, err);
 }
 
+attn_status loading_trie(struct loading *loading, const struct text_span *texts, size_t count, struct trie *trie)
+{
+    struct reading *reading = &loading->reading;
+    return node_note(reading, trie_create(trie, texts, count, reading->arena, loading->scratch, reading->err));
+}
+
 attn_status loading_each(struct loading *loading, const struct json_collection *member, const struct json_taker *taker,
                          void *context)
 {
@@ -121,6 +127,23 @@ attn_status step_token(struct reading *reading, const struct node *node, void *t
     if (json_array_size(node->json) != 2 || !json_is_string(json_array_get(node->json, 0)))
         return node_fail_value(reading, node, "a token and its id, as [\"[SEP]\", 3]");
     return step_count(reading, &id, &((struct step_token_id *)to)->id);
+}
+
+attn_status step_needs(struct loading *loading, const struct node *node, bool is_there, const char *what)
+{
+    return is_there ? ATTN_OK : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs %s", what);
+}
+
+const struct member step_replace_members[2] = {
+    {"pattern", step_pattern, offsetof(struct step_replace, pattern), MEMBER_ALWAYS},
+    {"content", step_text, offsetof(struct step_replace, content), MEMBER_ALWAYS},
+};
+
+attn_status step_settle_replace(struct loading *loading, const struct node *node, void *options)
+{
+    const struct step_replace *replace = options;
+    return step_needs(loading, node, replace->pattern != NULL && replace->content.at != NULL,
+                      "\"pattern\" and \"content\"");
 }
 
 attn_status step_ignored(struct reading *reading, const struct node *node, void *to)
@@ -204,10 +227,19 @@ attn_status steps_load(struct loading *loading, const struct node *node, const s
     *steps = (struct steps){0};
     if (node->json == NULL || node_has_failed(&loading->reading))
         return loading->reading.status;
-    steps->items = attn_arena_take(loading->reading.arena, STEPS_MAX, sizeof *steps->items);
-    if (steps->items == NULL)
-        return node_fail_memory(&loading->reading, node);
-    return load_steps(loading, node, table, 0, steps);
+    steps->items = node_take(&loading->reading, node, STEPS_MAX, sizeof *steps->items);
+    return steps->items != NULL ? load_steps(loading, node, table, 0, steps) : loading->reading.status;
+}
+
+void steps_edit(const struct steps *steps, struct draft *draft)
+{
+    for (size_t i = 0; i < steps->count && !draft_has_failed(draft); i++) {
+        const struct step *step = &steps->items[i];
+        if (step->kind->rewrite != NULL)
+            draft_rewrite(draft, step->kind->rewrite, step->options);
+        else
+            step->kind->edit(draft, step->options);
+    }
 }
 
 /* ---- what the models share ---- */

@@ -42,7 +42,9 @@ struct step_kind {
     attn_status (*settle)(struct loading *loading, const struct node *node, void *options);
     /* One of them, by the table. */
     void (*edit)(struct draft *draft, const void *options);
+    draft_edit *rewrite; /* of each piece */
     void (*decode)(struct decoding *decoding, const void *options);
+    void (*write)(struct decoding *decoding, size_t i, struct text_span text, const void *options); /* text i anew */
 };
 
 struct step {
@@ -66,6 +68,11 @@ struct step_table {
 attn_status steps_load(struct loading *loading, const struct node *node, const struct step_table *table,
                        struct steps *steps);
 
+/* Edits the draft by the steps, until one fails. */
+void steps_edit(const struct steps *steps, struct draft *draft);
+
+/* The trie of texts, in the reading's arena. */
+attn_status loading_trie(struct loading *loading, const struct text_span *texts, size_t count, struct trie *trie);
 /* Has all items of one of the long members taken (json/pieces.h). */
 attn_status loading_each(struct loading *loading, const struct json_collection *member, const struct json_taker *taker,
                          void *context);
@@ -94,6 +101,16 @@ decode_function step_ignored;   /* nothing: the option has no effect here */
 struct step_token_id {
     uint32_t id;
 };
+
+/* The options of Replace, which a normalizer and a decoder have. */
+struct step_replace {
+    const struct pattern *pattern;
+    struct text_span content;
+};
+extern const struct member step_replace_members[2];
+attn_status step_settle_replace(struct loading *loading, const struct node *node, void *options);
+/* Fails with what the step needs, unless it is there. */
+attn_status step_needs(struct loading *loading, const struct node *node, bool is_there, const char *what);
 
 /* ---- the models, which turn a piece of text into tokens: WordPiece, BPE and Unigram ---- */
 

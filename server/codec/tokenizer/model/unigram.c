@@ -70,7 +70,7 @@ static attn_status build_trie(struct loading *loading, struct unigram *unigram)
         return node_note(reading, attn_fail_no_memory(reading->err));
     for (size_t id = 0; id < count; id++)
         found[id] = unigram->scores[id] > score_never ? loading->vocabulary->texts[id] : (struct text_span){NULL, 0};
-    node_note(reading, trie_create(&unigram->trie, found, count, reading->arena, loading->scratch, reading->err));
+    loading_trie(loading, found, count, &unigram->trie);
     attn_arena_release(loading->scratch, mark);
     return reading->status;
 }

@@ -5,6 +5,7 @@
  * Wu et al., "Google's Neural Machine Translation System" (2016), section 4.1.
  */
 #include "base/array.h"
+#include "codec/bytes/utf8.h"
 #include "codec/tokenizer/model/kinds.h"
 
 enum { WORD_CHARACTERS = 100 };
@@ -23,14 +24,6 @@ static const struct member members[] = {
     {"max_input_chars_per_word", step_count, offsetof(struct wordpiece, max_input_chars_per_word), MEMBER_ALWAYS},
 };
 
-static attn_status build_trie(struct loading *loading, struct trie *trie)
-{
-    const struct vocabulary *vocabulary = loading->vocabulary;
-    struct reading *reading = &loading->reading;
-    return node_note(reading, trie_create(trie, vocabulary->texts, vocabulary->size, reading->arena, loading->scratch,
-                                          reading->err));
-}
-
 static attn_status load(struct loading *loading, const struct node *node, const void **model)
 {
     struct wordpiece *wordpiece = attn_arena_take_zeroed(loading->reading.arena, 1, sizeof *wordpiece);
@@ -40,7 +33,7 @@ static attn_status load(struct loading *loading, const struct node *node, const 
     wordpiece->continuing_subword_prefix = text_span_of("##");
     wordpiece->max_input_chars_per_word = WORD_CHARACTERS;
     if (node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), wordpiece) != ATTN_OK ||
-        build_trie(loading, &wordpiece->trie) != ATTN_OK)
+        loading_trie(loading, loading->vocabulary->texts, loading->vocabulary->size, &wordpiece->trie) != ATTN_OK)
         return loading->reading.status;
     const struct text_span prefix = wordpiece->continuing_subword_prefix;
     wordpiece->unknown = model_find_token(loading, wordpiece->unk_token);
@@ -70,7 +63,7 @@ static bool is_long(struct draft *draft, size_t begin, size_t end, size_t max)
 {
     size_t characters = 0;
     for (size_t at = begin; at < end && characters <= max && !draft_stops(draft, 1); at++)
-        characters += ((unsigned char)draft->text.bytes[at] & 0xC0) != 0x80;
+        characters += utf8_begins(draft->text.bytes[at]);
     return characters > max;
 }
 

@@ -59,10 +59,7 @@ static bool write_merges(const struct slow *slow, struct chunks *out)
     struct text_span rest = slow->files->files[SLOW_MERGES].text, line;
     const char *comma = "";
     chunks_text(out, ",\"merges\":[");
-    for (size_t number = 1; rest.length > 0; number++) {
-        const char *end = memchr(rest.at, '\n', rest.length);
-        line = (struct text_span){rest.at, end != NULL ? (size_t)(end - rest.at) : rest.length};
-        rest = (struct text_span){rest.at + line.length + (end != NULL), rest.length - line.length - (end != NULL)};
+    for (size_t number = 1; slow_take_line(&rest, &line); number++) {
         while (line.length > 0 && (line.at[line.length - 1] == '\r' || line.at[line.length - 1] == ' '))
             line.length--;
         if (line.length == 0 || (number == 1 && line.length > 8 && memcmp(line.at, "#version", 8) == 0))
@@ -249,8 +246,7 @@ static bool is_part(const struct slow *slow, const char *at, size_t length)
 static void write_pairs(const struct slow *slow, struct chunks *out, struct text_span text, const char **comma)
 {
     for (size_t at = text.length - 1; at > 0; at--) {
-        if (((unsigned char)text.at[at] & 0xC0) == 0x80 || !is_part(slow, text.at, at) ||
-            !is_part(slow, text.at + at, text.length - at))
+        if (!utf8_begins(text.at[at]) || !is_part(slow, text.at, at) || !is_part(slow, text.at + at, text.length - at))
             continue;
         chunks_text(out, *comma);
         chunks_text(out, "[");

@@ -109,6 +109,8 @@ struct slow {
 
 /* Reads the file of the class's form into vocabulary, scores and model. */
 bool slow_read_vocabulary(struct slow *slow);
+/* Takes the next line off the front, without its end. */
+bool slow_take_line(struct text_span *rest, struct text_span *line);
 /* Records a failure whose message begins with the file's name. Returns false. */
 bool slow_fail(const struct slow *slow, enum slow_file file, attn_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -46,8 +46,7 @@ static bool create(struct slow *slow, enum slow_file file, size_t count, size_t 
 
 /* ---- vocab.txt ---- */
 
-/* Takes the next line off the front, without its end. */
-static bool take_line(struct text_span *rest, struct text_span *line)
+bool slow_take_line(struct text_span *rest, struct text_span *line)
 {
     if (rest->length == 0)
         return false;
@@ -63,11 +62,11 @@ static bool read_lines(struct slow *slow)
     const struct text_span text = slow->files->files[SLOW_LINES].text;
     struct text_span rest = text, line;
     size_t count = 0;
-    while (take_line(&rest, &line))
+    while (slow_take_line(&rest, &line))
         count++;
     bool is_well = create(slow, SLOW_LINES, count, count);
     rest = text;
-    for (size_t id = 0; is_well && id < count && take_line(&rest, &line); id++) {
+    for (size_t id = 0; is_well && id < count && slow_take_line(&rest, &line); id++) {
         if (memchr(line.at, '\0', line.length) != NULL)
             is_well = slow_fail(slow, SLOW_LINES, ATTN_ERR_SYNTAX, "line %zu has U+0000", id + 1);
         else if (line.length > 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codec/bytes/utf8.h"
+#include "codec/tokenizer/text/unicode.h"
 
 enum { SEARCHES_PER_CHECK = 64 /* of the deadline, which a long search checks itself */ };
 
@@ -162,7 +163,7 @@ size_t draft_before(const struct draft *draft, size_t at)
 {
     do
         at--;
-    while (at > 0 && ((unsigned char)draft->text.bytes[at] & 0xC0) == 0x80);
+    while (at > 0 && !utf8_begins(draft->text.bytes[at]));
     return at;
 }
 
@@ -187,6 +188,13 @@ void draft_put(struct draft *draft, uint32_t c, struct origin origin)
     const char *end = utf8_write(to->bytes + to->length, c);
     for (const size_t next = (size_t)(end - to->bytes); to->length < next; to->length++)
         to->origins[to->length] = origin;
+}
+
+void draft_spell_bytes(struct draft *draft, const struct piece *piece, const void *options)
+{
+    (void)options;
+    for (size_t at = piece->begin; at < piece->end && !draft_has_failed(draft); at++)
+        draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), draft->text.origins[at]);
 }
 
 void draft_put_old(struct draft *draft, size_t begin, size_t end)

@@ -99,6 +99,8 @@ bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t want
 /* Appends a rewritten version of a piece of draft->text, by the functions below. */
 typedef void draft_edit(struct draft *draft, const struct piece *piece, const void *options);
 void draft_rewrite(struct draft *draft, draft_edit *edit, const void *options);
+/* Appends a visible character for each byte (unicode_of_byte). */
+draft_edit draft_spell_bytes;
 /* Appends a character. */
 void draft_put(struct draft *draft, uint32_t c, struct origin origin);
 /* Appends UTF-8 text, all of it from the same origin. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "codec/bytes/utf8.h"
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -437,7 +438,7 @@ static attn_status find_regex(struct pattern_search *search, size_t *begin, size
 static size_t character_bytes(const struct pattern_search *search)
 {
     size_t bytes = 1;
-    while (search->at + bytes < search->length && ((unsigned char)search->text[search->at + bytes] & 0xC0) == 0x80)
+    while (search->at + bytes < search->length && !utf8_begins(search->text[search->at + bytes]))
         bytes++;
     return bytes;
 }

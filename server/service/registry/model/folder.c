@@ -2,7 +2,6 @@
 #include "service/registry/model/folder.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/array.h"
 #include "codec/json/pieces.h"
+#include "service/registry/files.h"
 
 enum { NAME_BYTES = 256, REVISION_MAX = 64, CLASS_MAX = 80, CLASS_PLACES = 2 /* in the words of a form */ };
 
@@ -40,15 +40,11 @@ static bool read_revision(int folder, char revision[REVISION_MAX + 1])
 /* The name of the only folder in snapshots. False: there is none, or there are several. */
 static bool find_only(int snapshots, char name[REVISION_MAX + 1])
 {
-    const int copy = openat(snapshots, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    DIR *directory = file_list(snapshots);
     const struct dirent *entry;
     size_t count = 0;
-    if (directory == NULL) {
-        if (copy >= 0)
-            close(copy);
+    if (directory == NULL)
         return false;
-    }
     while ((entry = readdir(directory)) != NULL) {
         const size_t length = strlen(entry->d_name);
         if (entry->d_name[0] == '.' || length > REVISION_MAX)
@@ -144,12 +140,9 @@ static bool fits(const struct form *form, const char *name)
 /* The first row that fits, with the first name in the alphabet. NULL: none does. */
 static const struct form *find_form(int folder, char found[NAME_BYTES])
 {
-    const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    DIR *directory = file_list(folder);
     const struct dirent *entry;
     size_t best = ARRAY_LENGTH(forms);
-    if (directory == NULL && copy >= 0)
-        close(copy);
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         size_t i = 0;
         while (i < best && !fits(&forms[i], entry->d_name))
