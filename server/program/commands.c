@@ -191,26 +191,20 @@ static bool tls_receive(struct tls *tls, char *bytes, size_t size)
 static struct tls *tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
                             size_t message_size)
 {
-    (void)fd;
-    (void)certificate_path;
-    (void)patience_ms;
+    (void)fd, (void)certificate_path, (void)patience_ms;
     snprintf(message, message_size, "TLS: this attnd was built without GnuTLS");
     return NULL;
 }
 
 static bool tls_send(struct tls *tls, const char *bytes, size_t size)
 {
-    (void)tls;
-    (void)bytes;
-    (void)size;
+    (void)tls, (void)bytes, (void)size;
     return false;
 }
 
 static bool tls_receive(struct tls *tls, char *bytes, size_t size)
 {
-    (void)tls;
-    (void)bytes;
-    (void)size;
+    (void)tls, (void)bytes, (void)size;
     return false;
 }
 

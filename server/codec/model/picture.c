@@ -1,5 +1,5 @@
 /* picture.c: turns the attention of a model into a picture of layers and heads. */
-#include "codec/model/picture.h"
+#include "codec/model/forms.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* view.c: writes the attention maps of a whole model as the input of a front-end. */
-#include "codec/model/view.h"
+#include "codec/model/forms.h"
 
 #include <string.h>
 

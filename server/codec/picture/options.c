@@ -2,14 +2,12 @@
 #include "codec/picture/options.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "codec/picture/fonts/glyphs.h"
-
-/* Reads value into *options. Returns false when value is not what expected says. */
-typedef bool parameter_reader(const char *value, struct picture_options *options);
 
 /*
  * ---- colour maps ----
@@ -55,11 +53,6 @@ static colormap colormap_from_name(const char *name)
 
 /* ---- parameters ---- */
 
-struct parameter {
-    const char *name, *expected;
-    parameter_reader *read;
-};
-
 struct picture_options picture_options_default(picture_kind kind)
 {
     return (struct picture_options){.kind = kind,
@@ -70,9 +63,9 @@ struct picture_options picture_options_default(picture_kind kind)
 }
 
 /* Reads up to nine digits. */
-static bool read_number(const char *value, size_t *number)
+static bool read_number(const char *value, void *to)
 {
-    size_t length = strspn(value, "0123456789");
+    size_t *number = to, length = strspn(value, "0123456789");
     if (length == 0 || length > 9 || value[length] != '\0')
         return false;
     *number = 0;
@@ -81,115 +74,83 @@ static bool read_number(const char *value, size_t *number)
     return true;
 }
 
-static bool read_number_or_all(const char *value, size_t *number)
+static bool read_number_or_all(const char *value, void *to)
 {
     if (strcmp(value, "all") != 0)
-        return read_number(value, number);
-    *number = PICTURE_ALL;
+        return read_number(value, to);
+    *(size_t *)to = PICTURE_ALL;
     return true;
 }
 
-static bool read_head(const char *value, struct picture_options *options)
-{
-    return read_number_or_all(value, &options->head);
-}
-
-static bool read_batch(const char *value, struct picture_options *options)
-{
-    return read_number_or_all(value, &options->batch);
-}
-
-static bool read_one_batch(const char *value, struct picture_options *options)
-{
-    return read_number(value, &options->batch);
-}
-
-static bool read_layer(const char *value, struct picture_options *options)
-{
-    return read_number_or_all(value, &options->layer);
-}
-
-static bool read_part(const char *value, struct picture_options *options)
+static bool read_part(const char *value, void *to)
 {
     static const char *const words[] = {
         [PICTURE_PART_ENCODER] = "encoder", [PICTURE_PART_DECODER] = "decoder", [PICTURE_PART_CROSS] = "cross"};
     for (picture_part part = PICTURE_PART_ENCODER; part <= PICTURE_PART_CROSS; part++)
         if (strcmp(value, words[part]) == 0) {
-            options->part = part;
+            *(picture_part *)to = part;
             return true;
         }
     return false;
 }
 
-static bool read_colormap(const char *value, struct picture_options *options)
+static bool read_colormap(const char *value, void *to)
 {
-    options->colormap = colormap_from_name(value);
-    return options->colormap != COLORMAP_COUNT;
+    *(colormap *)to = colormap_from_name(value);
+    return *(colormap *)to != COLORMAP_COUNT;
 }
 
-static bool read_scale(const char *value, struct picture_options *options)
+static bool read_scale(const char *value, void *to)
 {
     size_t scale = 0;
     if (!read_number(value, &scale) || scale < 1 || scale > PICTURE_SCALE_MAX)
         return false;
-    options->scale = (int)scale;
+    *(int *)to = (int)scale;
     return true;
 }
 
-#define HEAD                                                                                                           \
-    {                                                                                                                  \
-        "head", "the number of a head, from 0, or all", read_head                                                      \
-    }
-#define COLORMAP                                                                                                       \
-    {                                                                                                                  \
-        "colormap", "viridis, cividis or grey", read_colormap                                                          \
-    }
-#define SCALE                                                                                                          \
-    {                                                                                                                  \
-        "scale", "a whole number of pixels from 1 to 4", read_scale                                                    \
-    }
+enum { OF_LAYER = 1 << PICTURE_OF_LAYER, OF_MODEL = 1 << PICTURE_OF_MODEL };
 
-static const struct parameter of_layer[] = {
-    HEAD,
-    {"batch", "the number of a batch item, from 0, or all", read_batch},
-    COLORMAP,
-    SCALE,
+static const struct parameter {
+    unsigned kinds; /* of pictures that have it */
+    const char *name, *expected;
+    bool (*read)(const char *value, void *to); /* false: the value is not what expected says */
+    size_t offset;                             /* of *to in struct picture_options */
+} known[] = {
+#define ROW(kinds, name, expected, read)                                                                               \
+    {                                                                                                                  \
+        kinds, #name, expected, read, offsetof(struct picture_options, name)                                           \
+    }
+    ROW(OF_MODEL, layer, "the number of a layer, from 0, or all", read_number_or_all),
+    ROW(OF_LAYER | OF_MODEL, head, "the number of a head, from 0, or all", read_number_or_all),
+    ROW(OF_LAYER, batch, "the number of a batch item, from 0, or all", read_number_or_all),
+    ROW(OF_MODEL, batch, "the number of a batch item, from 0", read_number),
+    ROW(OF_MODEL, part, "encoder, decoder or cross", read_part),
+    ROW(OF_LAYER | OF_MODEL, colormap, "viridis, cividis or grey", read_colormap),
+    ROW(OF_LAYER | OF_MODEL, scale, "a whole number of pixels from 1 to 4", read_scale),
+#undef ROW
 };
-
-static const struct parameter of_model[] = {
-    {"layer", "the number of a layer, from 0, or all", read_layer},
-    HEAD,
-    {"batch", "the number of a batch item, from 0", read_one_batch},
-    {"part", "encoder, decoder or cross", read_part},
-    COLORMAP,
-    SCALE,
-};
-
-enum { KNOWN_MAX = ARRAY_LENGTH(of_model) };
 
 static const struct {
-    const struct parameter *known;
-    size_t count;
-    const char *names, *any_name;
-} tables[] = {
-    [PICTURE_OF_LAYER] = {of_layer, ARRAY_LENGTH(of_layer), "head, batch, colormap and scale",
-                          "\"head, batch, colormap or scale\""},
-    [PICTURE_OF_MODEL] = {of_model, ARRAY_LENGTH(of_model), "layer, head, batch, part, colormap and scale",
+    const char *all, *any;
+} names[] = {
+    [PICTURE_OF_LAYER] = {"head, batch, colormap and scale", "\"head, batch, colormap or scale\""},
+    [PICTURE_OF_MODEL] = {"layer, head, batch, part, colormap and scale",
                           "\"layer, head, batch, part, colormap or scale\""},
 };
 
-/* The place in the table of that kind, or its count. */
+/* The place in the table, or its length. */
 static size_t find(picture_kind kind, const char *name)
 {
     size_t i = 0;
-    while (i < tables[kind].count && strcmp(tables[kind].known[i].name, name) != 0)
+    while (i < ARRAY_LENGTH(known) && !(known[i].kinds >> kind & 1 && strcmp(known[i].name, name) == 0))
         i++;
     return i;
 }
 
 bool picture_options_has(picture_kind kind, const char *name)
 {
-    return find(kind, name) < tables[kind].count;
+    return find(kind, name) < ARRAY_LENGTH(known);
 }
 
 /* Quotes text as a short JSON string. text may hold any bytes. */
@@ -215,8 +176,8 @@ static attn_status fail_name(picture_kind kind, const char *name, attn_error *er
 {
     char quoted[128];
     attn_fail(err, ATTN_ERR_FIELD, NULL, "%s is not a parameter of a picture; there are %s",
-              quote(quoted, sizeof quoted, name), tables[kind].names);
-    return attn_expect(err, tables[kind].any_name, quoted);
+              quote(quoted, sizeof quoted, name), names[kind].all);
+    return attn_expect(err, names[kind].any, quoted);
 }
 
 static attn_status fail_value(const struct parameter *parameter, const char *value, attn_error *err)
@@ -239,17 +200,16 @@ static attn_status fail_twice(const struct parameter *parameter, attn_error *err
 attn_status picture_options_read(picture_kind kind, const struct text_pair *parameters, size_t count,
                                  struct picture_options *options, attn_error *err)
 {
-    const struct parameter *known = tables[kind].known;
-    bool is_given[KNOWN_MAX] = {false};
+    bool is_given[ARRAY_LENGTH(known)] = {false};
     *options = picture_options_default(kind);
     for (size_t i = 0; i < count; i++) {
         size_t which = find(kind, parameters[i].name);
-        if (which == tables[kind].count)
+        if (which == ARRAY_LENGTH(known))
             return fail_name(kind, parameters[i].name, err);
         if (is_given[which])
             return fail_twice(&known[which], err);
         is_given[which] = true;
-        if (!known[which].read(parameters[i].value, options))
+        if (!known[which].read(parameters[i].value, (char *)options + known[which].offset))
             return fail_value(&known[which], parameters[i].value, err);
     }
     return ATTN_OK;

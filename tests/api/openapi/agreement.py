@@ -39,7 +39,7 @@ def check_parameters(document):
     for route in sources.routes():
         names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
                  if parameter["in"] == "query"}
-        of_pictures = sources.picture_parameters("of_model" if route.path.startswith("/v1/models/") else "of_layer")
+        of_pictures = sources.picture_parameters("OF_MODEL" if route.path.startswith("/v1/models/") else "OF_LAYER")
         known = of_lists if route.method == "GET" else of_pictures
         if names != (known if route.takes_parameters else set()):
             yield f"{route.method} {route.path}: {sorted(names)} are its parameters in the document"

@@ -50,12 +50,10 @@ def masks():
     return {name: set(places.split(" | ")) for name, _, places in MASK.findall(read(MASKS))}
 
 
-def picture_parameters(table):
-    """The names of a table of parameters; some of its rows are macros."""
-    text = read("server/codec/picture/options.c").replace("\\\n", "")
-    macros = dict(re.findall(r'#define (\w+)\s*\{\s*"(\w+)"', text))
-    rows = re.search(rf"struct parameter {table}\[\] = \{{(.*?)\n\}};", text, re.DOTALL).group(1)
-    return {quoted or macros[macro] for quoted, macro in re.findall(r'^    (?:\{"(\w+)"|([A-Z]+),)', rows, re.MULTILINE)}
+def picture_parameters(kind):
+    """The names of the parameters that a kind of pictures has: OF_LAYER or OF_MODEL."""
+    rows = re.findall(r"^    ROW\(([A-Z_| ]+), (\w+),", read("server/codec/picture/options.c"), re.MULTILINE)
+    return {name for kinds, name in rows if kind in kinds.split(" | ")}
 
 
 def core_names():

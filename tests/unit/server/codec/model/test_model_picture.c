@@ -1,7 +1,7 @@
 /*
  * test_model_picture.c: tests server/codec/model/picture.h by reading back the pictures of a small model.
  */
-#include "codec/model/picture.h"
+#include "codec/model/forms.h"
 
 #include <math.h>
 

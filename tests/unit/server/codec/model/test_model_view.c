@@ -1,7 +1,7 @@
 /*
  * test_model_view.c: tests server/codec/model/view.h by the whole text of each view of a small model.
  */
-#include "codec/model/view.h"
+#include "codec/model/forms.h"
 
 #include <stdlib.h>
 #include <string.h>
