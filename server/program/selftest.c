@@ -1,5 +1,5 @@
 /* selftest.c: checks that this build computes correctly on this machine. */
-#include "program/serving.h"
+#include "program/commands.h"
 
 #include <math.h>
 #include <stdio.h>

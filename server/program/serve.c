@@ -17,7 +17,6 @@
 #include "codec/picture/fonts/font_set.h"
 #include "codec/request/envelope_decode.h"
 #include "http/daemon.h"
-#include "program/serving.h"
 #include "service/cache/store.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"

@@ -1,5 +1,5 @@
 /* supervisor.c: takes the socket of the service manager, and reports the state of the process to it. */
-#include "program/serving.h"
+#include "program/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

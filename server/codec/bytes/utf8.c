@@ -68,3 +68,11 @@ size_t utf8_count(const char *text, size_t length)
         count += utf8_begins(text[i]);
     return count;
 }
+
+bool utf8_is_valid(const char *text, size_t length)
+{
+    size_t bytes = 1;
+    for (size_t at = 0; at < length && bytes > 0; at += bytes)
+        bytes = text[at] == '\0' ? 1 : utf8_length(text + at);
+    return bytes > 0;
+}

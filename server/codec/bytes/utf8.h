@@ -15,6 +15,8 @@ size_t utf8_length(const char *text);
  * U+FFFD.
  */
 uint32_t utf8_next(const char **text);
+/* Whether text[0 .. length), behind which a NUL stands, consists of characters. It may hold U+0000. */
+bool utf8_is_valid(const char *text, size_t length);
 /* Whether the byte begins a character: it continues none. */
 static inline bool utf8_begins(char byte)
 {

@@ -1,9 +1,7 @@
 /*
  * forms.h: the attention maps of a whole model as a picture or in the form that another program reads.
  *
- * A picture has layers down and heads across.
- *
- * A picture shows one batch item, and one part of a model with an encoder and a decoder. Several maps are pooled by
+ * A picture has layers down and heads across. It shows one batch item, and one part of a model with an encoder and a decoder. Several maps are pooled by
  * their maximum to at most MODEL_PICTURE_SIDE cells a side. One map alone is shown whole. The labels of pooled rows and
  * columns are positions: of the first row or column that the cell shows.
  *

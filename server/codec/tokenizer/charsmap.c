@@ -64,16 +64,6 @@ static struct text_span find(const struct charsmap *map, const char *text, size_
 
 /* ---- loading ---- */
 
-static bool is_utf8(const char *text, size_t length)
-{
-    for (size_t at = 0, bytes; at < length; at += bytes) {
-        bytes = text[at] == '\0' ? 1 : utf8_length(text + at);
-        if (bytes == 0)
-            return false;
-    }
-    return true;
-}
-
 /* Each offset is the start of a character or text. */
 static bool are_offsets_valid(const struct charsmap *map)
 {
@@ -113,7 +103,7 @@ attn_status charsmap_decode(struct reading *reading, const struct node *node, vo
                              .unit_count = trie_bytes / 4,
                              .texts = bytes + 4 + trie_bytes,
                              .texts_bytes = length - 4 - trie_bytes};
-    if (!is_utf8(map->texts, map->texts_bytes) || !are_offsets_valid(map))
+    if (!utf8_is_valid(map->texts, map->texts_bytes) || !are_offsets_valid(map))
         return node_fail(reading, node, ATTN_ERR_VALUE, "is a table with texts that are not UTF-8");
     *(const struct charsmap **)to = map;
     return ATTN_OK;

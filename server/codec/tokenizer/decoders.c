@@ -395,38 +395,34 @@ static void write_replaced(struct decoding *decoding, size_t i, struct text_span
 
 /* ---- the table ---- */
 
-#define ROW(options, name, decode)                                                                                     \
-    {                                                                                                                  \
-#name, decode, offsetof(struct options, name), MEMBER_ALWAYS                                                   \
-    }
 #define IGNORED(name)                                                                                                  \
     {                                                                                                                  \
         name, step_ignored, 0, MEMBER_ALWAYS                                                                           \
     }
 
-static const struct member wordpiece_members[] = {ROW(wordpiece, prefix, step_text),
-                                                  ROW(wordpiece, cleanup, node_decode_bool)};
+static const struct member wordpiece_members[] = {STEP_OPTION(wordpiece, prefix, step_text),
+                                                  STEP_OPTION(wordpiece, cleanup, node_decode_bool)};
 static const struct member byte_level_members[] = {IGNORED("add_prefix_space"), IGNORED("trim_offsets"),
                                                    IGNORED("use_regex")};
-static const struct member metaspace_members[] = {
-    ROW(metaspace, replacement, step_character), ROW(metaspace, prepend_scheme, step_text),
-    ROW(metaspace, add_prefix_space, node_decode_bool), ROW(metaspace, split, node_decode_bool), IGNORED("str_rep")};
-static const struct member bpe_members[] = {ROW(bpe, suffix, step_text)};
-static const struct member strip_members[] = {ROW(strip, content, step_character), ROW(strip, start, step_count),
-                                              ROW(strip, stop, step_count)};
-
-#define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
+static const struct member metaspace_members[] = {STEP_OPTION(metaspace, replacement, step_character),
+                                                  STEP_OPTION(metaspace, prepend_scheme, step_text),
+                                                  STEP_OPTION(metaspace, add_prefix_space, node_decode_bool),
+                                                  STEP_OPTION(metaspace, split, node_decode_bool), IGNORED("str_rep")};
+static const struct member bpe_members[] = {STEP_OPTION(bpe, suffix, step_text)};
+static const struct member strip_members[] = {STEP_OPTION(strip, content, step_character),
+                                              STEP_OPTION(strip, start, step_count),
+                                              STEP_OPTION(strip, stop, step_count)};
 
 static const struct step_kind kinds[] = {
-    {"WordPiece", WITH(wordpiece), .settle = settle_wordpiece, .write = write_wordpiece},
+    {"WordPiece", STEP_OPTIONS(wordpiece), .settle = settle_wordpiece, .write = write_wordpiece},
     {"ByteLevel", byte_level_members, ARRAY_LENGTH(byte_level_members), .write = write_bytes,
      .decode = decode_byte_level},
-    {"Metaspace", WITH(metaspace), .settle = settle_metaspace, .write = write_metaspace},
-    {"BPEDecoder", WITH(bpe), .settle = settle_bpe, .write = write_bpe},
+    {"Metaspace", STEP_OPTIONS(metaspace), .settle = settle_metaspace, .write = write_metaspace},
+    {"BPEDecoder", STEP_OPTIONS(bpe), .settle = settle_bpe, .write = write_bpe},
     {"ByteFallback", .decode = decode_byte_fallback},
     {"Fuse", .write = write_same, .decode = decode_fuse},
-    {"Strip", WITH(strip), .settle = settle_strip, .write = write_stripped},
-    {"Replace", WITH(step_replace), .settle = step_settle_replace, .write = write_replaced},
+    {"Strip", STEP_OPTIONS(strip), .settle = settle_strip, .write = write_stripped},
+    {"Replace", STEP_OPTIONS(step_replace), .settle = step_settle_replace, .write = write_replaced},
 };
 
 const struct step_table decoder_table = {kinds, ARRAY_LENGTH(kinds), "decoder", "decoders"};

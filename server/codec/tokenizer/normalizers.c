@@ -359,37 +359,27 @@ static attn_status settle_prepend(struct loading *loading, const struct node *no
 /* ---- the table ---- */
 
 static const struct member bert_members[] = {
-    {"clean_text", node_decode_bool, offsetof(struct bert, clean_text), MEMBER_ALWAYS},
-    {"handle_chinese_chars", node_decode_bool, offsetof(struct bert, handle_chinese_chars), MEMBER_ALWAYS},
-    {"strip_accents", node_decode_bool, offsetof(struct bert, strip_accents), MEMBER_ALWAYS},
-    {"lowercase", node_decode_bool, offsetof(struct bert, lowercase), MEMBER_ALWAYS},
-};
-static const struct member strip_members[] = {
-    {"strip_left", node_decode_bool, offsetof(struct strip, strip_left), MEMBER_ALWAYS},
-    {"strip_right", node_decode_bool, offsetof(struct strip, strip_right), MEMBER_ALWAYS},
-};
-static const struct member prepend_members[] = {
-    {"prepend", step_text, offsetof(struct prepend, prepend), MEMBER_ALWAYS},
-};
+    STEP_OPTION(bert, clean_text, node_decode_bool), STEP_OPTION(bert, handle_chinese_chars, node_decode_bool),
+    STEP_OPTION(bert, strip_accents, node_decode_bool), STEP_OPTION(bert, lowercase, node_decode_bool)};
+static const struct member strip_members[] = {STEP_OPTION(strip, strip_left, node_decode_bool),
+                                              STEP_OPTION(strip, strip_right, node_decode_bool)};
+static const struct member prepend_members[] = {STEP_OPTION(prepend, prepend, step_text)};
 static const struct member charsmap_option_members[] = {
-    {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS},
-};
-
-#define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
+    {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS}};
 
 static const struct step_kind kinds[] = {
-    {"BertNormalizer", WITH(bert), .settle = settle_bert, .edit = normalize_bert},
+    {"BertNormalizer", STEP_OPTIONS(bert), .settle = settle_bert, .edit = normalize_bert},
     {"NFC", .edit = nfc},
     {"NFD", .edit = nfd},
     {"NFKC", .edit = nfkc},
     {"NFKD", .edit = nfkd},
     {"Lowercase", .rewrite = lower_piece},
-    {"Strip", WITH(strip), .rewrite = strip_piece},
+    {"Strip", STEP_OPTIONS(strip), .rewrite = strip_piece},
     {"StripAccents", .rewrite = strip_accents},
-    {"Replace", WITH(step_replace), .settle = step_settle_replace, .rewrite = replace_piece},
-    {"Prepend", WITH(prepend), .settle = settle_prepend, .rewrite = prepend_piece},
+    {"Replace", STEP_OPTIONS(step_replace), .settle = step_settle_replace, .rewrite = replace_piece},
+    {"Prepend", STEP_OPTIONS(prepend), .settle = settle_prepend, .rewrite = prepend_piece},
     {"Nmt", .rewrite = normalize_nmt},
-    {"Precompiled", WITH(charsmap_option), .edit = charsmap_edit},
+    {"Precompiled", STEP_OPTIONS(charsmap_option), .edit = charsmap_edit},
     {"ByteLevel", .rewrite = draft_spell_bytes},
 };
 

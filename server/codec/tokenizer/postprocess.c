@@ -134,17 +134,13 @@ static attn_status settle_template(struct loading *loading, const struct node *n
 
 /* ---- the table ---- */
 
-#define ROW(name, decode)                                                                                              \
-    {                                                                                                                  \
-#name, decode, offsetof(struct processor, name), MEMBER_ALWAYS                                                 \
-    }
-
-static const struct member bert_members[] = {ROW(sep, step_token), ROW(cls, step_token)};
-static const struct member roberta_members[] = {ROW(sep, step_token), ROW(cls, step_token),
-                                                ROW(trim_offsets, node_decode_bool),
-                                                ROW(add_prefix_space, node_decode_bool)};
-static const struct member byte_level_members[] = {ROW(trim_offsets, node_decode_bool),
-                                                   ROW(add_prefix_space, node_decode_bool),
+static const struct member bert_members[] = {STEP_OPTION(processor, sep, step_token),
+                                             STEP_OPTION(processor, cls, step_token)};
+static const struct member roberta_members[] = {
+    STEP_OPTION(processor, sep, step_token), STEP_OPTION(processor, cls, step_token),
+    STEP_OPTION(processor, trim_offsets, node_decode_bool), STEP_OPTION(processor, add_prefix_space, node_decode_bool)};
+static const struct member byte_level_members[] = {STEP_OPTION(processor, trim_offsets, node_decode_bool),
+                                                   STEP_OPTION(processor, add_prefix_space, node_decode_bool),
                                                    {"use_regex", step_ignored, 0, MEMBER_ALWAYS}};
 static const struct member template_members[] = {{"single", step_ignored, 0, MEMBER_ALWAYS},
                                                  {"pair", step_ignored, 0, MEMBER_ALWAYS},

@@ -43,11 +43,6 @@ static void split_bert(struct draft *draft, const void *options)
     draft_split(draft, find_punctuation, options, DRAFT_ISOLATED);
 }
 
-static void split_at_spaces(struct draft *draft, const void *options)
-{
-    draft_split(draft, find_spaces, options, DRAFT_REMOVED);
-}
-
 enum word_class { CLASS_SPACE, CLASS_WORD, CLASS_OTHER };
 
 static enum word_class word_class(uint32_t c)
@@ -71,11 +66,6 @@ static void find_words(struct draft *draft, const struct piece *piece, const voi
         begin = here;
     }
     draft_add_span(draft, begin, piece->end, class == CLASS_SPACE);
-}
-
-static void split_words(struct draft *draft, const void *options)
-{
-    draft_split(draft, find_words, options, DRAFT_REMOVED);
 }
 
 struct punctuation {
@@ -238,41 +228,29 @@ static void split_metaspace(struct draft *draft, const void *options)
 
 /* ---- the table ---- */
 
-static const struct member punctuation_members[] = {
-    {"behavior", step_behavior, offsetof(struct punctuation, behavior), MEMBER_ALWAYS},
-};
-static const struct member digits_members[] = {
-    {"individual_digits", node_decode_bool, offsetof(struct digits, individual_digits), MEMBER_ALWAYS},
-};
-static const struct member split_members[] = {
-    {"pattern", step_pattern, offsetof(struct split, pattern), MEMBER_ALWAYS},
-    {"behavior", step_behavior, offsetof(struct split, behavior), MEMBER_ALWAYS},
-    {"invert", node_decode_bool, offsetof(struct split, invert), MEMBER_ALWAYS},
-};
-static const struct member byte_level_members[] = {
-    {"add_prefix_space", node_decode_bool, offsetof(struct byte_level, add_prefix_space), MEMBER_ALWAYS},
-    {"trim_offsets", node_decode_bool, offsetof(struct byte_level, trim_offsets), MEMBER_ALWAYS},
-    {"use_regex", node_decode_bool, offsetof(struct byte_level, use_regex), MEMBER_ALWAYS},
-};
-static const struct member metaspace_members[] = {
-    {"replacement", step_character, offsetof(struct metaspace, replacement), MEMBER_ALWAYS},
-    {"prepend_scheme", decode_scheme, offsetof(struct metaspace, prepend_scheme), MEMBER_ALWAYS},
-    {"split", node_decode_bool, offsetof(struct metaspace, split), MEMBER_ALWAYS},
-    {"add_prefix_space", node_decode_bool, offsetof(struct metaspace, add_prefix_space), MEMBER_ALWAYS},
-    {"str_rep", step_ignored, 0, MEMBER_ALWAYS},
-};
-
-#define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
+static const struct member punctuation_members[] = {STEP_OPTION(punctuation, behavior, step_behavior)};
+static const struct member digits_members[] = {STEP_OPTION(digits, individual_digits, node_decode_bool)};
+static const struct member split_members[] = {STEP_OPTION(split, pattern, step_pattern),
+                                              STEP_OPTION(split, behavior, step_behavior),
+                                              STEP_OPTION(split, invert, node_decode_bool)};
+static const struct member byte_level_members[] = {STEP_OPTION(byte_level, add_prefix_space, node_decode_bool),
+                                                   STEP_OPTION(byte_level, trim_offsets, node_decode_bool),
+                                                   STEP_OPTION(byte_level, use_regex, node_decode_bool)};
+static const struct member metaspace_members[] = {STEP_OPTION(metaspace, replacement, step_character),
+                                                  STEP_OPTION(metaspace, prepend_scheme, decode_scheme),
+                                                  STEP_OPTION(metaspace, split, node_decode_bool),
+                                                  STEP_OPTION(metaspace, add_prefix_space, node_decode_bool),
+                                                  {"str_rep", step_ignored, 0, MEMBER_ALWAYS}};
 
 static const struct step_kind kinds[] = {
     {"BertPreTokenizer", .edit = split_bert},
-    {"Whitespace", .edit = split_words},
-    {"WhitespaceSplit", .edit = split_at_spaces},
-    {"Punctuation", WITH(punctuation), .settle = settle_punctuation, .edit = split_punctuation},
-    {"Digits", WITH(digits), .edit = split_digits},
-    {"Split", WITH(split), .settle = settle_split, .edit = split_by_pattern},
-    {"ByteLevel", WITH(byte_level), .settle = settle_byte_level, .edit = split_byte_level},
-    {"Metaspace", WITH(metaspace), .settle = settle_metaspace, .edit = split_metaspace},
+    {"Whitespace", .remove = find_words},
+    {"WhitespaceSplit", .remove = find_spaces},
+    {"Punctuation", STEP_OPTIONS(punctuation), .settle = settle_punctuation, .edit = split_punctuation},
+    {"Digits", STEP_OPTIONS(digits), .edit = split_digits},
+    {"Split", STEP_OPTIONS(split), .settle = settle_split, .edit = split_by_pattern},
+    {"ByteLevel", STEP_OPTIONS(byte_level), .settle = settle_byte_level, .edit = split_byte_level},
+    {"Metaspace", STEP_OPTIONS(metaspace), .settle = settle_metaspace, .edit = split_metaspace},
 };
 
 const struct step_table pre_tokenizer_table = {kinds, ARRAY_LENGTH(kinds), "pre-tokenizer", "pretokenizers"};

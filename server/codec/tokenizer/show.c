@@ -65,14 +65,6 @@ static size_t character_bytes(const char *text, const char *end)
     return length <= (size_t)(end - text) ? length : 0;
 }
 
-static bool is_whole(const char *bytes, size_t count)
-{
-    size_t at = 0, length = 1;
-    for (; at < count && length > 0; at += length)
-        length = character_bytes(bytes + at, bytes + count);
-    return length > 0;
-}
-
 /* Characters as they are, bytes of a part of one as \xE4. Returns the length. */
 static size_t write_bytes(const char *bytes, size_t count, char room[TOKENIZER_SHOWN_MAX])
 {
@@ -188,7 +180,7 @@ static bool is_broken(const struct tokenizer *tokenizer, uint32_t id)
 {
     char bytes[SPELLED_MAX + 1];
     const size_t count = read_bytes(tokenizer, tokenizer_token(tokenizer, id), bytes);
-    return !is_whole(bytes, count);
+    return !utf8_is_valid(bytes, count);
 }
 
 /* False: there is not enough memory. */

@@ -237,6 +237,8 @@ void steps_edit(const struct steps *steps, struct draft *draft)
         const struct step *step = &steps->items[i];
         if (step->kind->rewrite != NULL)
             draft_rewrite(draft, step->kind->rewrite, step->options);
+        else if (step->kind->remove != NULL)
+            draft_split(draft, step->kind->remove, step->options, DRAFT_REMOVED);
         else
             step->kind->edit(draft, step->options);
     }

@@ -43,9 +43,17 @@ struct step_kind {
     /* One of them, by the table. */
     void (*edit)(struct draft *draft, const void *options);
     draft_edit *rewrite; /* of each piece */
+    draft_find *remove;  /* splits at what it finds */
     void (*decode)(struct decoding *decoding, const void *options);
     void (*write)(struct decoding *decoding, size_t i, struct text_span text, const void *options); /* text i anew */
 };
+
+/* A row of the table of a struct's options, and the three members of a kind for such a table, NAME_members. */
+#define STEP_OPTION(options, name, decode)                                                                             \
+    {                                                                                                                  \
+#name, decode, offsetof(struct options, name), MEMBER_ALWAYS                                                   \
+    }
+#define STEP_OPTIONS(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
 
 struct step {
     const struct step_kind *kind;

@@ -49,15 +49,6 @@ static bool read_settings(struct slow *slow)
     return true;
 }
 
-/* The value of the member "model_type", found in the text of config.json. */
-static struct text_span model_type(const struct slow *slow, json_t **config)
-{
-    json_error_t error;
-    *config = json_tree_load(slow->files->config.at, slow->files->config.length, slow->outcome->arena, &error);
-    const char *type = json_tree_word(json_object_get(*config, "model_type"));
-    return text_span_of(type != NULL ? type : "");
-}
-
 static bool find_class(struct slow *slow)
 {
     const json_t *given = slow_setting(slow, "tokenizer_class");
@@ -65,8 +56,11 @@ static bool find_class(struct slow *slow)
     const size_t fast = sizeof "Fast" - 1;
     if (name.length > fast && memcmp(name.at + name.length - fast, "Fast", fast) == 0)
         name.length -= fast;
-    json_t *config = NULL;
-    const struct text_span type = model_type(slow, &config);
+    json_error_t error;
+    const struct text_span text = slow->files->config;
+    json_t *config = json_tree_load(text.at, text.length, slow->outcome->arena, &error);
+    const char *word = json_tree_word(json_object_get(config, "model_type"));
+    const struct text_span type = text_span_of(word != NULL ? word : "");
     slow->class = name.length > 0 ? slow_class_find(name) : slow_class_of_model(type);
     if (slow->class == NULL)
         outcome_fail(
@@ -111,21 +105,16 @@ static bool check_files(const struct slow *slow)
 
 static bool write_all(const struct slow *slow, struct chunks *out)
 {
+    static bool (*const writers[])(const struct slow *slow, struct chunks *out) = {
+        [SLOW_WORDPIECE] = slow_write_wordpiece, [SLOW_BYTE_LEVEL] = slow_write_byte_level,
+        [SLOW_CLIP] = slow_write_byte_level,     [SLOW_SPM] = slow_write_pieces,
+        [SLOW_SPM_VOCAB] = slow_write_pieces,
+    };
     chunks_text(out, "{\"version\":\"1.0\",");
     if (!slow_write_added(slow, out))
         return false;
     slow_write_post_processor(slow, out);
-    switch (slow->class->form) {
-    case SLOW_WORDPIECE:
-        return slow_write_wordpiece(slow, out);
-    case SLOW_BYTE_LEVEL:
-    case SLOW_CLIP:
-        return slow_write_byte_level(slow, out);
-    case SLOW_SPM:
-    case SLOW_SPM_VOCAB:
-        break;
-    }
-    return slow_write_pieces(slow, out);
+    return writers[slow->class->form](slow, out);
 }
 
 attn_status slow_convert(const struct slow_files *files, attn_arena *arena, struct text_span *json, attn_error *err)

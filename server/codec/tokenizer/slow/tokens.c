@@ -7,8 +7,9 @@
 
 enum { SENTINELS = 100, SENTINELS_MAX = 1000, TOKENS_MAX = 1 << 16, OTHERS_MAX = 1 << 12 };
 
-/* "bos_token" and so on; ROLE_LANG has a setting of another form. */
-static const char *const role_names[ROLES] = {"bos", "eos", "unk", "sep", "pad", "cls", "mask", "lang"};
+/* The settings of roles; ROLE_LANG has one of another form. */
+static const char *const role_names[ROLES] = {"bos_token", "eos_token", "unk_token",  "sep_token",
+                                              "pad_token", "cls_token", "mask_token", "lang_token"};
 
 const json_t *slow_setting(const struct slow *slow, const char *name)
 {
@@ -171,10 +172,9 @@ static bool copy(struct slow *slow, const char *text, size_t length, struct text
 static bool find_roles(struct slow *slow, bool strips[ROLES])
 {
     struct text_span rest = text_span_of(slow->class->tokens), one;
-    char name[32];
     while (text_next(&rest, ' ', &one))
         for (size_t i = 0; i < ROLES; i++) {
-            const size_t skipped = strlen(role_names[i]) + 1;
+            const size_t skipped = strlen(role_names[i]) - strlen("_token") + 1;
             if (one.length <= skipped || memcmp(one.at, role_names[i], skipped - 1) != 0 || one.at[skipped - 1] != '=')
                 continue;
             strips[i] = one.at[one.length - 1] == '~';
@@ -182,8 +182,7 @@ static bool find_roles(struct slow *slow, bool strips[ROLES])
                 return false;
         }
     for (size_t i = 0; i < ROLE_LANG; i++) {
-        snprintf(name, sizeof name, "%s_token", role_names[i]);
-        const struct text_span given = text_of(slow_setting(slow, name));
+        const struct text_span given = text_of(slow_setting(slow, role_names[i]));
         slow->roles[i] = given.length > 0 ? given : slow->roles[i];
     }
     return true;
@@ -206,12 +205,10 @@ static bool add_roles(struct slow *slow, const bool strips[ROLES])
 {
     const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
     bool is_well = true;
-    char name[32];
     size_t i;
     for (i = 0; i < ROLES && is_well; i++) {
-        snprintf(name, sizeof name, "%s_token", role_names[i]);
-        struct slow_token token = token_of(slow_setting(slow, name), true);
-        token.lstrip |= strips[i] && !json_is_object(slow_setting(slow, name));
+        struct slow_token token = token_of(slow_setting(slow, role_names[i]), true);
+        token.lstrip |= strips[i] && !json_is_object(slow_setting(slow, role_names[i]));
         token.text = slow->roles[i];
         const bool is_there =
             token.text.length > 0 &&

@@ -26,9 +26,8 @@ static bool add(struct slow *slow, enum slow_file file, const char *text, size_t
     attn_error why = {.status = ATTN_OK};
     if (copy == NULL)
         return false;
-    for (size_t at = 0, bytes; at < length; at += bytes)
-        if ((bytes = utf8_length(copy + at)) == 0)
-            return slow_fail(slow, file, ATTN_ERR_SYNTAX, "the token with the id %zu is not UTF-8", id);
+    if (!utf8_is_valid(copy, length))
+        return slow_fail(slow, file, ATTN_ERR_SYNTAX, "the token with the id %zu is not UTF-8", id);
     if (vocabulary_add(&slow->vocabulary, (struct text_span){copy, length}, (uint32_t)id, &why) == ATTN_OK)
         return true;
     return slow_fail(slow, file, why.status, "%.200s", why.message);
@@ -179,15 +178,10 @@ static bool read_sentencepiece(struct slow *slow)
 
 bool slow_read_vocabulary(struct slow *slow)
 {
-    switch (slow->class->form) {
-    case SLOW_WORDPIECE:
-        return read_lines(slow);
-    case SLOW_BYTE_LEVEL:
-    case SLOW_CLIP:
-        return read_json(slow);
-    case SLOW_SPM:
-    case SLOW_SPM_VOCAB:
-        break;
-    }
-    return read_sentencepiece(slow);
+    static bool (*const readers[])(struct slow * slow) = {[SLOW_WORDPIECE] = read_lines,
+                                                          [SLOW_BYTE_LEVEL] = read_json,
+                                                          [SLOW_CLIP] = read_json,
+                                                          [SLOW_SPM] = read_sentencepiece,
+                                                          [SLOW_SPM_VOCAB] = read_sentencepiece};
+    return readers[slow->class->form](slow);
 }

@@ -1,8 +1,5 @@
 /*
- * keeper.h: finds, puts, removes, loads and unloads kept layers for requests, in memory or in a directory.
- *
- * With a directory, the files are the truth. Changes by other programs are noticed when a layer is next requested, when
- * layers are listed, and once per look_ms (directory.h).
+ * keeper.h: finds, puts, removes, loads and unloads kept layers for requests, in memory or in a directory (directory.h).
  */
 #ifndef SERVICE_REGISTRY_LAYER_KEEPER_H
 #define SERVICE_REGISTRY_LAYER_KEEPER_H

@@ -19,7 +19,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "check_main.h"
-#include "program/serving.h"
+#include "program/commands.h"
 
 enum { FILES_MAX = 6, MACHINE_CPUS = 8 };
 
