@@ -18,16 +18,21 @@ SOVERSION := $(if $(filter 0.%,$(VERSION)),$(basename $(VERSION)),$(firstword $(
 include mk/packages.mk
 include mk/compile.mk
 
-# The kernels take the compiler longest, so they come first. Attention takes less time than the rest of a kernel: one after the
-# other, they do not end together, and the line of progress moves.
-units = $(wildcard $(foreach kernel,$(1),$(foreach type,$(2),$(addprefix core/src/kernel/units/,attention/$(kernel)$(type).c $(kernel)$(type).c))))
-KERNEL_SRC := $(call units,$(kernels),_f32) $(call units,$(kernels),_f64) $(wildcard $(kernels:%=core/src/kernel/units/attention/%.c))
-LEFT_OUT_SRC := $(call units,$(kernels_left_out),_f32 _f64) $(wildcard $(kernels_left_out:%=core/src/kernel/units/attention/%.c))
+# The kernels take the compiler longest, so they come first, and each of their sources gives four objects (parts). Attention takes
+# less time than the rest of a kernel: one after the other, they do not end together, and the line of progress moves.
+units = $(wildcard $(1:%=core/src/kernel/units/%.c))
+KERNEL_SRC := $(call units,$(kernels))
+LEFT_OUT_SRC := $(call units,$(kernels_left_out))
+PARTED_SRC := $(filter-out %_bf16.c,$(KERNEL_SRC))
+parts := f32.attention f32.rest f64.attention f64.rest
 CORE_SRC := $(filter-out $(LEFT_OUT_SRC),$(KERNEL_SRC) $(filter-out $(KERNEL_SRC),$(sort $(shell find core/src -name '*.c' 2>/dev/null))))
 SERVER_SRC := $(sort $(shell find server -name '*.c' 2>/dev/null))
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 
-obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+obj = $(foreach source,$(filter $(PARTED_SRC),$(1)),$(parts:%=$(BUILD)/$(basename $(source)).%.o)) \
+      $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(PARTED_SRC),$(1)))
+# avx2.f32.rest.o is avx2.c compiled with -DKERNEL_f32 -DKERNEL_rest.
+part_flags = $(foreach part,$(parts),$(if $(filter %.$(part).o,$(1)),$(addprefix -DKERNEL_,$(subst ., ,$(part)))))
 CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
@@ -78,11 +83,17 @@ $(BUILD)/kernels: $(if $(call same,$(kernels),$(kernels_built)),,FORCE)
 
 $(call obj,core/src/kernel/units/kernels.c): $(BUILD)/kernels
 
-$(BUILD)/%.o: CPPFLAGS_OF = $(call cppflags_of,$<)
+$(BUILD)/%.o: CPPFLAGS_OF = $(call cppflags_of,$<) $(call part_flags,$@)
 $(BUILD)/%.o: CFLAGS_OF = $(call cflags_of,$<)
-$(BUILD)/%.o: %.c $(BUILD)/command
-	$(Q)mkdir -p $(@D)
-	$(Q)$(call step,compiling $<)$(COMPILE) -MMD -MP -c $< -o $@
+define compile
+$(Q)mkdir -p $(@D)
+$(Q)$(call step,compiling $<)$(COMPILE) -MMD -MP -c $< -o $@
+endef
+define compile_rule
+$(BUILD)/$(1).o: %.c $(BUILD)/command
+	$$(compile)
+endef
+$(foreach name,% $(addprefix %.,$(parts)),$(eval $(call compile_rule,$(name))))
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
@@ -113,4 +124,4 @@ $(BUILD)/attnd: $(BUILD)/libattn.a $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(S
 
 include mk/embedded.mk mk/tests.mk mk/bench.mk mk/lint.mk mk/install.mk mk/release.mk
 
--include $(patsubst %.c,$(BUILD)/%.d,$(SOURCES))
+-include $(patsubst %.o,%.d,$(call obj,$(SOURCES)))

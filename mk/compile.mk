@@ -93,9 +93,7 @@ cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/sr
     -Icore/src -Itests/support/core $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
     -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
 
-# The kernel of a unit: avx2 of avx2_f32.c.
-kernel_of = $(patsubst %_f64,%,$(patsubst %_f32,%,$(basename $(notdir $(1)))))
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
-            $(if $(filter core/src/kernel/units/%,$(1)),$(FLAGS_OF_$(call kernel_of,$(1))) $(KERNEL_FLAGS_in_$(MODE))) \
+            $(if $(filter core/src/kernel/units/%,$(1)),$(FLAGS_OF_$(basename $(notdir $(1)))) $(KERNEL_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))

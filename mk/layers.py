@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A room is a folder, or one unit where a folder's own units stand at several places of the order.
 ORDER = """
     core/include/attn
-    core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel/vector core/src/kernel core/src/kernel/products core/src/kernel/rows core/src/kernel/features core/src/kernel/units/attention core/src/kernel/units core/src/runtime core/src/gemm
+    core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel/vector core/src/kernel core/src/kernel/products core/src/kernel/rows core/src/kernel/features core/src/kernel/units core/src/runtime core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/model core/src/api
     server/base/array server/base server/config
     server/codec/bytes server/codec/number server/codec/json server/codec/words server/codec/tensor server/codec/request server/codec/answer
@@ -100,9 +100,10 @@ def find_calls(paths, build):
     for path in paths:
         if path.suffix != ".c":
             continue
-        printed = subprocess.run(["nm", "-gP", build / path.with_suffix(".o")], check=True, capture_output=True, text=True)
-        for line in printed.stdout.splitlines():
-            name, kind = line.split()[:2]
+        # avx2.c, which is compiled in parts, gives avx2.f32.rest.o and others.
+        objects = (build / path.parent).glob(f"{path.stem}.*o")
+        printed = subprocess.run(["nm", "-gP", *objects], check=True, capture_output=True, text=True)
+        for name, kind in re.findall(r"^(\S+) ([A-Za-z])\b", printed.stdout, re.MULTILINE):
             if kind == "U":
                 wanted.setdefault(unit_of(path), []).append(name)
             else:

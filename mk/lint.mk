@@ -27,10 +27,10 @@ format-check: ## complain about sources that `make format` would change
 
 compile_commands.json: Makefile $(wildcard mk/*.mk) $(SOURCES)
 	$(file >$@,[)
-	$(foreach f,$(SOURCES),$(file >>$@,$(compile_entry)))
+	$(foreach f,$(SOURCES),$(foreach o,$(call obj,$f),$(file >>$@,$(compile_entry))))
 	$(file >>$@,])
-compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"directory": "$(CURDIR)"$(comma) "file": "$f"$(comma) \
-    "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
+compile_entry = $(if $(filter $o,$(firstword $(call obj,$(firstword $(SOURCES))))),,$(comma)){"directory": "$(CURDIR)"$(comma) "file": "$f"$(comma) \
+    "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) $(call part_flags,$o) -c $f"}
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)
 
 # What changed since a commit: the sources, and those that have the name of a header.

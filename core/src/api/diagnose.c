@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/check.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/vocabulary.h"
 #include "kernel/entries.h"
 #include "mask/resolved.h"
 #include "request/request.h"

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 #include "kernel/entries.h"
 
 enum {
@@ -120,7 +120,7 @@ static void keep_before_mask(struct row *row, int which)
 static void scale_row(struct row *row)
 {
     const struct attn_heads_job *job = row->run->job;
-    const double scale = rounded(row, job->scale), cap = rounded(row, job->softcap);
+    const double scale = rounded(row, job->scale), cap = rounded(row, job->options->softcap);
     for (size_t j = 0; j < job->kv_len; j++) {
         double x = scale * row->x[j];
         if (row->x[j] == -(double)INFINITY)
@@ -141,8 +141,8 @@ static void measure_row(struct row *row)
         if (!row->allow[j] || !isfinite(size))
             continue;
         job->task_max_abs[row->task] = fmax(job->task_max_abs[row->task], size);
-        job->task_capped[row->task] += job->softcap > 0;
-        job->task_saturated[row->task] += job->softcap > 0 && size >= job->softcap * saturated;
+        job->task_capped[row->task] += job->options->softcap > 0;
+        job->task_saturated[row->task] += job->options->softcap > 0 && size >= job->options->softcap * saturated;
     }
 }
 
@@ -169,7 +169,7 @@ static double largest_of(const struct row *row)
 
 static double sink_of(const struct row *row)
 {
-    const attn_tensor *sinks = row->run->job->sinks;
+    const attn_tensor *sinks = row->run->job->options->sinks;
     return sinks == NULL ? -(double)INFINITY
                          : attn_number_at(sinks->data, sinks->dtype, (ptrdiff_t)row->h * sinks->stride[0]);
 }
@@ -220,9 +220,10 @@ static bool softmax_row(struct row *row)
     double keys;
     if (!exponentiate(row, top, &keys))
         return false;
-    const bool has_sum = row->sees || job->sinks != NULL;
+    const bool has_sum = row->sees || job->options->sinks != NULL;
     const double of_keys = largest == higher ? 1 : exp(top - higher), of_sink = exp(logit - higher);
-    const double whole = (row->sees ? of_keys * keys : 0) + of_sink, sink = job->sinks == NULL ? 0 : of_sink / whole;
+    const double whole = (row->sees ? of_keys * keys : 0) + of_sink,
+                 sink = job->options->sinks == NULL ? 0 : of_sink / whole;
     for (size_t j = 0; j < job->kv_len; j++)
         row->x[j] = row->allow[j] ? of_keys * row->x[j] / whole : 0;
     put_number(row, job->lse, has_sum ? higher + log(whole) : -(double)INFINITY);
@@ -272,8 +273,8 @@ static void drop_row(struct row *row)
     if (!(job->dropout > 0))
         return;
     attn_kernel_of(row->run->runtime->kernel, job->compute)
-        ->dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, (uint64_t)row_number(row) * job->kv_len,
-                       job->kv_len, row->keep);
+        ->dropout_keep(job->options->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+                       (uint64_t)row_number(row) * job->kv_len, job->kv_len, row->keep);
     for (size_t j = 0; j < job->kv_len; j++)
         row->x[j] = row->keep[j] ? row->x[j] * gain : 0;
     keep_row(row, MAP_DROPPED, NULL);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "backward/tile.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
@@ -315,7 +314,8 @@ static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
 {
     const struct attn_heads_job *job = &heads->job;
     const attn_dtype compute = job->compute;
-    const double logit = attn_number_get(job->sinks->data, compute, h * (size_t)job->sinks->stride[0]);
+    const double logit =
+        attn_number_get(job->options->sinks->data, compute, h * (size_t)job->options->sinks->stride[0]);
     double sum = 0;
     for (size_t b = 0; b < job->batch; b++)
         for (size_t i = 0; i < job->q_len; i++) {

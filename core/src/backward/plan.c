@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "backward/backward.h"
-#include "backward/tile.h"
+#include "base/check.h"
 #include "base/size.h"
-#include "base/vocabulary.h"
 #include "formulas/formulas.h"
 #include "request/request.h"
 

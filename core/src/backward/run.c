@@ -6,7 +6,6 @@
 #include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/formulas.h"
-#include "formulas/philox.h"
 #include "request/request.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
@@ -472,8 +471,6 @@ attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_binding
         return attn_fail(err, ATTN_ERR_FIELD, "grad_output", "grad_output has no data");
     attn_gradient_plan on_data = *plan;
     on_data.forward = bound.plan;
-    const uint64_t mode = attn_float_mode_enter();
-    status = run_gradient(&on_data, grad_output, runtime, arena, result, err);
-    attn_float_mode_leave(mode);
-    return status;
+    ATTN_FLOAT_MODE;
+    return run_gradient(&on_data, grad_output, runtime, arena, result, err);
 }

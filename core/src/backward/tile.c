@@ -1,11 +1,12 @@
 /* tile.c: one tile of the backward pass. */
-#include "backward/tile.h"
+#include "backward/backward.h"
 
 #include <string.h>
 
 #include "base/number.h"
 #include "base/size.h"
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
+#include "request/request.h"
 
 static size_t element_of(const struct gradient_tile *tile)
 {
@@ -38,7 +39,7 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
     const struct attn_heads_job *job = &heads->job;
     const size_t element = attn_dtype_bytes(job->compute), pairs = GRADIENT_ROWS * GRADIENT_STRIDE;
     const bool is_kept = heads->grad_scores != NULL || heads->grad_bias != NULL || heads->grad_distance != NULL;
-    const bool needs_masked = job->softcap > 0 && is_kept;
+    const bool needs_masked = attn_caps_scores(job->options) && is_kept;
     size_t used = 0;
     *tile =
         (struct gradient_tile){.heads = heads, .kernel = kernel == NULL ? NULL : attn_kernel_of(kernel, job->compute)};
@@ -273,7 +274,7 @@ static const uint8_t *decide_dropout(const struct gradient_tile *tile, size_t ro
     const struct attn_heads_job *job = &tile->heads->job;
     if (job->dropout == 0)
         return NULL;
-    tile->kernel->dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+    tile->kernel->dropout_keep(job->options->dropout_seed, DROPOUT_ATTENTION, job->dropout,
                                (uint64_t)row * job->kv_len + tile->key0 + first, keys, tile->keep);
     return tile->keep;
 }
@@ -303,8 +304,7 @@ static void score_columns(const struct gradient_tile *tile, size_t r, size_t fir
         .added = added == NULL ? NULL : added + first * element,
         .allow = tile->allow == NULL ? NULL : tile->allow + r * GRADIENT_STRIDE + first,
         .keep = decide_dropout(tile, row, first, columns),
-        .scale = job->scale,
-        .softcap = job->softcap,
+        .job = job,
         .lse = attn_number_get(tile->heads->lse, job->compute, row),
         .delta = attn_number_get(tile->heads->delta, job->compute, row),
         .gain = job->dropout < 1 ? 1 / (1 - job->dropout) : 0,

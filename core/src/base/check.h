@@ -10,6 +10,7 @@
 #ifndef ATTN_BASE_CHECK_H
 #define ATTN_BASE_CHECK_H
 
+#include "attn/gradient.h"
 #include "attn/plan.h"
 
 struct attn_check {
@@ -29,5 +30,20 @@ __attribute__((format(printf, 5, 6))) bool attn_refuse_shape(struct attn_check *
 /* The same for work that its request's watch has stopped, and for want of memory. */
 bool attn_refuse_stopped(struct attn_check *check);
 bool attn_refuse_no_memory(struct attn_check *check);
+
+/* ---- vocabulary.c: the table of all tensors of a request ---- */
+
+struct attn_tensor_row {
+    size_t at;              /* offset of the member in attn_request */
+    const char *path;       /* "inputs.query" */
+    attn_gradient gradient; /* ATTN_GRADIENT_COUNT: it has none */
+};
+
+/* The row at index in the order of ATTN_TENSOR_LIST; NULL after the last one. */
+const struct attn_tensor_row *attn_tensor_row_at(size_t index);
+/* The tensor of that row; NULL: not given. */
+const attn_tensor *attn_tensor_of(const attn_request *request, const struct attn_tensor_row *row);
+/* The tensor of a gradient; NULL when it was not given, or is not a tensor. */
+const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient);
 
 #endif

@@ -327,9 +327,10 @@ static bool narrow_to_half(char *to, const char *from, size_t count)
     return is_beyond == 0;
 }
 
-static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
-                           attn_error *err)
+attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
+                         attn_error *err)
 {
+    ATTN_FLOAT_MODE;
     if (from_dtype >= ATTN_DTYPE_COUNT || to_dtype >= ATTN_DTYPE_COUNT)
         return attn_fail(err, ATTN_ERR_FIELD, NULL, "expected an attn_dtype, got %d",
                          (int)(from_dtype >= ATTN_DTYPE_COUNT ? from_dtype : to_dtype));
@@ -349,13 +350,4 @@ static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn
     if (count > 0)
         memcpy(to, from, count * attn_dtype_bytes(to_dtype));
     return ATTN_OK;
-}
-
-attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
-                         attn_error *err)
-{
-    const uint64_t mode = attn_float_mode_enter();
-    const attn_status status = convert(to, to_dtype, from, from_dtype, count, err);
-    attn_float_mode_leave(mode);
-    return status;
 }

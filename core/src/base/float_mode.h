@@ -66,4 +66,13 @@ static inline uint64_t attn_float_mode_flush(void)
 }
 #endif
 
+static inline void attn_float_mode_leave_at(const uint64_t *before)
+{
+    attn_float_mode_leave(*before);
+}
+
+/* A declaration: from here to the end of the block, however it ends, the thread is in the default mode. */
+#define ATTN_FLOAT_MODE                                                                                                \
+    const uint64_t float_mode __attribute__((cleanup(attn_float_mode_leave_at), unused)) = attn_float_mode_enter()
+
 #endif

@@ -1,5 +1,5 @@
 /* vocabulary.c: the tables of what a request names: tensors, their gradients, steps and activations. */
-#include "base/vocabulary.h"
+#include "base/check.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "formulas/philox.h"
-
 enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */
 
 size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k)

@@ -2,6 +2,9 @@
 #ifndef ATTN_FORMULAS_FORMULAS_H
 #define ATTN_FORMULAS_FORMULAS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "attn/plan.h"
 
 bool attn_has_alibi(const attn_options *options);
@@ -21,5 +24,22 @@ static inline bool attn_has_feature_maps(const attn_options *options)
 void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
 void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
 double attn_performer_flops(size_t features, size_t d_k);
+
+/*
+ * ---- philox.c ----
+ *
+ * The generator of dropout, of random features and of random blocks. Which elements dropout keeps is a
+ * function of (seed, stream, position) alone; the kernels decide it (kernel/dropout.inc.h).
+ *
+ * Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. There is
+ * no state, so every thread gets the same answer for an element.
+ */
+
+/* Two independent sequences from one seed. */
+enum { DROPOUT_ATTENTION = 0, DROPOUT_RESIDUAL = 1 };
+
+/* One block of the generator. */
+void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4]);
 
 #endif

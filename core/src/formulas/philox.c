@@ -1,5 +1,5 @@
 /* philox.c: one block of Philox4x32-10. */
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 
 void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4])
 {

@@ -3,7 +3,7 @@
  * kernel. For each tile of TILE_ROWS queries by TILE_KEYS keys:
  *
  *     s = scale q k^T     register tiles over packed keys; then the terms of relative positions
- *     x = s               after softcap, bias, mask: row by row, in place
+ *     x = s               after cap, bias, mask: row by row, in place
  *     m' = max(m, max x)  the running maximum of the row
  *     p = exp(x - m')     in place of x; l = l e^(m - m') + sum p
  *     o = o e^(m - m') + p v          p v as a sum of sums: RUN_KEYS
@@ -119,8 +119,7 @@ static void keep_scores(struct task *task, const struct tile *tile)
     compute_scores(task, &whole, (REAL)task->job->scale);
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *x = task->s + r * task->s_stride;
-        if (task->job->softcap > 0)
-            cap_row(x, whole.to, (REAL)task->job->softcap);
+        cap_row(task, x, whole.to);
         keep_seen_row(task, &whole, MAP_SCALED, r, x);
     }
 }
@@ -193,7 +192,7 @@ struct row_total {
 /* A sink is one more term of the sum. The sum is rescaled to the larger of its logit and the maximum of the keys. */
 static struct row_total total_of_row(const struct task *task, size_t row)
 {
-    const attn_tensor *sinks = task->job->sinks;
+    const attn_tensor *sinks = task->job->options->sinks;
     const REAL m = task->m[row], l = task->l[row] + task->l_low[row];
     if (sinks == NULL)
         return (struct row_total){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
@@ -209,7 +208,7 @@ static struct row_total total_of_row(const struct task *task, size_t row)
 static REAL entropy_of(const struct task *task, size_t row, const struct row_total *end)
 {
     REAL moment = task->entropy_sum[row];
-    if (task->job->sinks != NULL) {
+    if (task->job->options->sinks != NULL) {
         const REAL moved = end->alpha == 1 ? 0 : (task->m[row] - end->top) * task->l[row];
         moment = (end->alpha == 0 ? 0 : end->alpha * (moment + moved)) + (end->logit - end->top) * end->sink;
     }
@@ -220,7 +219,7 @@ static REAL entropy_of(const struct task *task, size_t row, const struct row_tot
 static void write_row_numbers(const struct task *task, size_t row, size_t at, bool sees, const struct row_total *end)
 {
     const struct attn_heads_job *job = task->job;
-    const bool has_sum = sees || job->sinks != NULL;
+    const bool has_sum = sees || job->options->sinks != NULL;
     const REAL m = task->m[row] == -(REAL)INFINITY ? 0 : task->m[row], l = task->l[row] + task->l_low[row];
     if (job->lse != NULL)
         ((REAL *)job->lse)[at] = has_sum ? end->top + (REAL)log((double)end->sum) : -(REAL)INFINITY;
@@ -250,8 +249,7 @@ static bool recompute_weights(struct task *task, struct tile *tile, const struct
     decode_scores(task, tile, (REAL)task->job->scale);
     if (task->job->relative.columns != NULL)
         add_relative_row(task, tile, 0, (REAL)task->job->scale);
-    if (task->job->softcap > 0)
-        cap_row(x, n, (REAL)task->job->softcap);
+    cap_row(task, x, n);
     mask_and_measure(task, tile, 0, &low, &unused);
     task->capped = capped; /* the row was counted before */
     task->saturated = saturated;

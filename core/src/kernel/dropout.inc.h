@@ -1,5 +1,5 @@
 /*
- * dropout.inc.h: the decisions of dropout (formulas/philox.h), for many blocks of Philox4x32-10 at a time. Part of a
+ * dropout.inc.h: the decisions of dropout (formulas/philox.c), for many blocks of Philox4x32-10 at a time. Part of a
  * kernel.
  */
 #ifndef ATTN_KERNEL_DROPOUT_INC_H

@@ -31,15 +31,15 @@ typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *
  */
 struct attn_backward_row {
     size_t n;
-    void *x;               /* q·k; overwritten by the weights that multiply v: after dropout, 0 where hidden */
-    void *g;               /* dO·v; overwritten by the gradient of scale q·k, 0 where hidden */
-    void *masked;          /* written: the gradient of the masked score; NULL: not wanted */
-    const void *added;     /* to the score after the softcap; NULL: nothing */
-    const uint8_t *allow;  /* NULL: all */
-    const uint8_t *keep;   /* dropout's decisions; NULL: all are kept */
-    double scale, softcap; /* softcap 0: none */
-    double lse, delta;     /* of the row */
-    double gain;           /* factor of the weights that dropout keeps */
+    void *x;              /* q·k; overwritten by the weights that multiply v: after dropout, 0 where hidden */
+    void *g;              /* dO·v; overwritten by the gradient of scale q·k, 0 where hidden */
+    void *masked;         /* written: the gradient of the masked score; NULL: not wanted */
+    const void *added;    /* to the score after the cap; NULL: nothing */
+    const uint8_t *allow; /* NULL: all */
+    const uint8_t *keep;  /* dropout's decisions; NULL: all are kept */
+    const struct attn_heads_job *job;
+    double lse, delta; /* of the row */
+    double gain;       /* factor of the weights that dropout keeps */
 };
 
 /* Units of the rows and columns of buffers of the backward pass: whole register tiles and whole vectors. */
@@ -235,7 +235,7 @@ typedef void attn_rotate(const struct attn_rotation *rotation, const void *cosin
 
 /*
  * keep[n] = whether elements first + n of the stream are kept, 0 <= n < count: with probability 1 - p each, 0 <= p <= 1.
- * An element is dropped when its word is below p 2^32 (formulas/philox.h).
+ * An element is dropped when its word is below p 2^32 (formulas/philox.c).
  */
 typedef void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep);
 

@@ -126,12 +126,11 @@ struct attn_heads_job {
     bool gathers;                /* keys or values are in two segments, or of 16 bits */
     struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
     const attn_mask *mask;
-    double scale, softcap; /* softcap 0: none */
+    const attn_options *options; /* of the request, read for the cap, the sinks and the seed of dropout */
+    double scale;
     struct attn_relative_scores relative;
     struct attn_distance_bias distance_bias;
-    const attn_tensor *sinks; /* (heads); NULL: none */
-    double dropout;           /* p; 0: none */
-    uint64_t dropout_seed;
+    double dropout; /* p; 0: none */
     struct attn_map map[MAP_COUNT];
     /* Position among the kept ones, or SIZE_MAX; NULL: all are kept, in order. The counts are dimensions of maps. */
     const size_t *head_slot, *query_slot, *key_slot;
@@ -141,7 +140,7 @@ struct attn_heads_job {
     void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
     uint8_t *row_is_empty;                 /* (batch, heads, q_len), written */
     double *task_max_abs; /* one per task, written: the largest finite |scaled score| of a key that is not hidden */
-    size_t *task_capped, *task_saturated; /* with a softcap c: scores that are not hidden, and of them |s| >= 3 c */
+    size_t *task_capped, *task_saturated; /* with a cap c: scores that are not hidden, and of them |s| >= 3 c */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* chunks: tasks per head */
     /*

@@ -5,7 +5,7 @@
 #ifndef ATTN_KERNEL_SOFTMAX_INC_H
 #define ATTN_KERNEL_SOFTMAX_INC_H
 
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 #include "kernel/dropout.inc.h"
 #include "kernel/scratch.inc.h"
 
@@ -233,10 +233,16 @@ static void keep_hidden_tile(const struct task *task, const struct tile *tile)
 
 /* ---- the softmax of a tile ---- */
 
-static void cap_row(REAL *x, size_t n, REAL softcap)
+static void cap_numbers(REAL *x, size_t n, REAL softcap)
 {
     for (size_t c = 0; c < n; c += LANES)
         store(x + c, softcap * tanh_vec(load(x + c) / softcap));
+}
+
+ALWAYS_INLINE void cap_row(const struct task *task, REAL *x, size_t n)
+{
+    if (task->job->options->softcap > 0)
+        cap_numbers(x, n, (REAL)task->job->options->softcap);
 }
 
 /* Returns the largest x, and raises *max_abs to the largest finite |x|. */
@@ -371,8 +377,8 @@ static void drop_row(struct task *task, const struct tile *tile, size_t r, REAL 
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
     const struct position position = position_of(task, tile->row0 + r);
     uint64_t row = ((uint64_t)task->b * job->heads + position.h) * job->q_len + position.i;
-    dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
-                 tile->to - tile->from, task->keep);
+    dropout_keep(job->options->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+                 row * job->kv_len + tile->key0 + tile->from, tile->to - tile->from, task->keep);
     for (size_t c = tile->from; c < tile->to; c += LANES)
         store(x + c, (vec)((ivec)(load(x + c) * gain) & mask_from_bytes(task->keep + (c - tile->from))));
 }
@@ -380,7 +386,8 @@ static void drop_row(struct task *task, const struct tile *tile, size_t r, REAL 
 /* Counts the scores that are not hidden, and those that the softcap c saturates: |x| >= c tanh 3, so |s| >= 3 c. */
 static void count_capped(struct task *task, const REAL *x, size_t n)
 {
-    const vec infinity = splat((REAL)INFINITY), limit = splat((REAL)(task->job->softcap * 0.99505475368673045));
+    const vec infinity = splat((REAL)INFINITY),
+              limit = splat((REAL)(task->job->options->softcap * 0.99505475368673045));
     ivec capped = {0}, saturated = {0};
     for (size_t c = 0; c < n; c += LANES) {
         const vec size = abs_vec(load(x + c));
@@ -396,7 +403,7 @@ static void count_capped(struct task *task, const REAL *x, size_t n)
 /* Whether nothing but spans changes the scaled scores. */
 static bool has_plain_scores(const struct attn_heads_job *job)
 {
-    return job->softcap == 0 && !attn_mask_has_lookup(job->mask) && job->distance_bias.data == NULL;
+    return job->options->softcap == 0 && !attn_mask_has_lookup(job->mask) && job->distance_bias.data == NULL;
 }
 
 /*
@@ -418,7 +425,7 @@ static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t 
     }
     *low = -(REAL)INFINITY;
     mask_row(task, tile, r, x);
-    if (task->job->softcap > 0)
+    if (task->job->options->softcap > 0)
         count_capped(task, x + tile->from, n);
     const struct attn_distance_bias *distance = &task->job->distance_bias;
     if (distance->data != NULL) {
@@ -457,8 +464,7 @@ static void raise_maxima(struct task *task, const struct tile *tile, struct row_
     for (size_t n = 0; n < group->rows; n++) {
         const size_t r = group->r + n, row = tile->row0 + r;
         REAL *x = task->s + r * task->s_stride;
-        if (task->job->softcap > 0)
-            cap_row(x + tile->from, tile->to - tile->from, (REAL)task->job->softcap);
+        cap_row(task, x + tile->from, tile->to - tile->from);
         REAL low;
         const REAL before = task->m[row], largest = mask_and_measure(task, tile, r, &low, max_abs);
         keep_row(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);

@@ -6,7 +6,7 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 
 /* ---- before ---- */
 

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "base/vocabulary.h"
 #include "formulas/formulas.h"
 
 /* ---- what a plan and its runs must agree on ---- */
@@ -89,11 +89,9 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan)
         .compute = plan->compute,
         .bf16_products = options->bf16_products,
         .mask = attn_mask_of(plan),
+        .options = options,
         .scale = plan->scale,
-        .softcap = options->softcap,
-        .sinks = options->sinks,
         .dropout = options->dropout_attention ? options->dropout : 0,
-        .dropout_seed = options->dropout_seed,
         .kept_heads = plan->selected_heads,
         .kept_queries = plan->selected_queries,
         .kept_keys = plan->selected_keys,
@@ -178,7 +176,7 @@ static double product_flops(double rows, double inner, double columns)
 static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
 {
     const attn_options *options = &request->options;
-    double flops = 100 + (options->softcap > 0 ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0) +
+    double flops = 100 + (attn_caps_scores(options) ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0) +
                    (attn_has_distance_bias(options) ? 30 : 0) + (attn_relative_table(request) != NULL ? 100 : 0);
     if (options->dropout > 0)
         flops += 400;

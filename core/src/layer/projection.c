@@ -1,5 +1,5 @@
 /* projection.c: separate, per-head and fused weights as slices of columns. */
-#include "layer/projection.h"
+#include "layer/layer.h"
 
 #include "base/size.h"
 

@@ -356,8 +356,6 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, 
     attn_status status = attn_bind(plan, bindings, &bound, err);
     if (status != ATTN_OK)
         return status;
-    const uint64_t mode = attn_float_mode_enter();
-    status = attn_multihead_run(&bound.plan, runtime, arena, result, &kept, err);
-    attn_float_mode_leave(mode);
-    return status;
+    ATTN_FLOAT_MODE;
+    return attn_multihead_run(&bound.plan, runtime, arena, result, &kept, err);
 }

@@ -1,12 +1,12 @@
 /* blocks.c: block-sparse masks: which ranges of keys a block of queries may attend to. */
-#include "mask/blocks.h"
+#include "mask/resolved.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 
 /* ---- checks ---- */
 

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
-#include "base/vocabulary.h"
-#include "mask/blocks.h"
 
 /* Above every length, and small enough that sums with lengths do not overflow. */
 static const int64_t POSITION_MAX = (int64_t)1 << 40;

@@ -4,7 +4,6 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "mask/blocks.h"
 #include "mask/resolved.h"
 
 int64_t attn_mask_offset(const attn_mask *mask, size_t b)

@@ -71,10 +71,9 @@ void attn_align_add(const attn_tensor *map, double *sum, double *work, const att
 {
     const size_t frames = map->shape[1];
     struct add_run run = {map, sum, work, work + frames, work + 2 * frames};
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     attn_spread(runtime, frames, measure_frame, &run);
     attn_spread(runtime, map->shape[0], add_token, &run);
-    attn_float_mode_leave(mode);
 }
 
 /* ---- the path ---- */

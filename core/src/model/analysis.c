@@ -41,9 +41,8 @@ void attn_rollout_layer(const attn_tensor *maps, const double *before, double *w
                         const attn_runtime *runtime)
 {
     struct rollout_run run = {maps, before, work, after, maps->shape[1], runtime};
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     attn_spread(runtime, run.n, rollout_row, &run);
-    attn_float_mode_leave(mode);
 }
 
 /* ---- roles: how much of a head's attention has a simple rule ---- */
@@ -101,7 +100,7 @@ static double entropy_of(const attn_tensor *map, size_t row, size_t n)
 void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, const attn_runtime *watch)
 {
     const size_t heads = map->shape[0], n = map->shape[1];
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     struct attn_pace pace = attn_pace_begin(watch);
     for (size_t h = 0; h < heads; h++) {
         struct role_sums sums = {.rows = {0}};
@@ -118,7 +117,6 @@ void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score, 
             score[h * ATTN_ROLE_COUNT + role] =
                 sums.rows[role] > 0 ? sums.sum[role] / (double)sums.rows[role] : (double)NAN;
     }
-    attn_float_mode_leave(mode);
 }
 
 /* ---- the most probable words of a row of scores ---- */
@@ -199,7 +197,7 @@ static void normalize(const void *scores, attn_dtype compute, size_t count, size
 void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
                     double *probabilities, const attn_runtime *watch)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     struct best best = {words, probabilities, 0};
     struct attn_pace pace = attn_pace_begin(watch);
     for (size_t i = 0; i < count && k > 0 && !attn_pace_stops(&pace, 1); i++) {
@@ -212,7 +210,6 @@ void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t
     const size_t kept = best.count;
     sort(&best);
     normalize(scores, compute, count, kept, probabilities, &pace);
-    attn_float_mode_leave(mode);
 }
 
 /* ---- given words ---- */
@@ -239,7 +236,7 @@ static int64_t rank_of(const void *scores, attn_dtype compute, size_t count, siz
 void attn_score_words(const void *scores, attn_dtype compute, size_t count, size_t n, const int64_t *words,
                       double *log_probabilities, int64_t *ranks, const attn_runtime *watch)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     struct attn_pace pace = attn_pace_begin(watch);
     const double largest = largest_of(scores, compute, count, &pace);
     const double log_sum = log(sum_of_exponentials(scores, compute, count, largest, &pace));
@@ -248,5 +245,4 @@ void attn_score_words(const void *scores, attn_dtype compute, size_t count, size
         log_probabilities[i] = attn_number_get(scores, compute, word) - largest - log_sum;
         ranks[i] = rank_of(scores, compute, count, word, &pace);
     }
-    attn_float_mode_leave(mode);
 }

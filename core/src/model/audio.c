@@ -105,9 +105,10 @@ static attn_status multiply(double *weight, size_t width, size_t inner, size_t r
     return attn_dense(&(attn_affine){.weight = &matrix}, ATTN_LAYOUT_OUT_IN, &input, runtime, arena, y, err);
 }
 
-static attn_status log_mel(const attn_tensor *samples, size_t mels, size_t frames, const attn_runtime *runtime,
-                           attn_arena *arena, attn_tensor *features, attn_error *err)
+attn_status attn_log_mel(const attn_tensor *samples, size_t mels, size_t frames, const attn_runtime *runtime,
+                         attn_arena *arena, attn_tensor *features, attn_error *err)
 {
+    ATTN_FLOAT_MODE;
     double *transform = attn_arena_take(arena, (size_t)2 * BINS * WINDOW, sizeof *transform);
     double *filters = attn_arena_take(arena, mels * BINS, sizeof *filters);
     double *rows = attn_arena_take(arena, frames * WINDOW, sizeof *rows);
@@ -127,15 +128,6 @@ static attn_status log_mel(const attn_tensor *samples, size_t mels, size_t frame
     *features = attn_tensor_view(data, samples->dtype, 2, (const size_t[]){mels, frames});
     if (status == ATTN_OK)
         write_logs(&energy, features);
-    return status;
-}
-
-attn_status attn_log_mel(const attn_tensor *samples, size_t mels, size_t frames, const attn_runtime *runtime,
-                         attn_arena *arena, attn_tensor *features, attn_error *err)
-{
-    const uint64_t mode = attn_float_mode_enter();
-    const attn_status status = log_mel(samples, mels, frames, runtime, arena, features, err);
-    attn_float_mode_leave(mode);
     return status;
 }
 
@@ -172,9 +164,10 @@ static void gather_frames(void *argument, size_t t, size_t worker)
     }
 }
 
-static attn_status convolve(const attn_convolution *convolution, const attn_tensor *frames, const attn_runtime *runtime,
-                            attn_arena *arena, attn_tensor *vectors, attn_error *err)
+attn_status attn_convolve(const attn_convolution *convolution, const attn_tensor *frames, const attn_runtime *runtime,
+                          attn_arena *arena, attn_tensor *vectors, attn_error *err)
 {
+    ATTN_FLOAT_MODE;
     const size_t rows = attn_ceil_div(frames->shape[0], convolution->stride), inner = frames->shape[1] * KERNEL;
     struct gather_run run = {convolution, frames,
                              attn_arena_take(arena, rows * inner, attn_dtype_bytes(convolution->compute))};
@@ -188,13 +181,4 @@ static attn_status convolve(const attn_convolution *convolution, const attn_tens
         attn_numbers_activate(ATTN_ACTIVATION_GELU, vectors->dtype, attn_tensor_count(vectors), vectors->data, NULL,
                               vectors->data, runtime);
     return status == ATTN_OK && attn_is_cancelled(runtime) ? attn_fail_stopped(err) : status;
-}
-
-attn_status attn_convolve(const attn_convolution *convolution, const attn_tensor *frames, const attn_runtime *runtime,
-                          attn_arena *arena, attn_tensor *vectors, attn_error *err)
-{
-    const uint64_t mode = attn_float_mode_enter();
-    const attn_status status = convolve(convolution, frames, runtime, arena, vectors, err);
-    attn_float_mode_leave(mode);
-    return status;
 }

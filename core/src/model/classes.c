@@ -46,10 +46,9 @@ static void classes_task(void *argument, size_t row, size_t worker)
 void attn_class_probabilities(attn_class_rule rule, attn_dtype compute, size_t rows, size_t count, const void *logits,
                               void *probabilities, const attn_runtime *runtime)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     struct classes_run run = {rule, compute, count, logits, probabilities};
     attn_spread(runtime, rows, classes_task, &run);
-    attn_float_mode_leave(mode);
 }
 
 /* ---- the best answer ---- */
@@ -66,7 +65,7 @@ static double share(size_t count, const double *scores, const bool *may, size_t 
 
 bool attn_best_span(size_t count, const double *starts, const double *ends, const bool *may, attn_answer *span)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     double best = -(double)INFINITY;
     size_t start = count; /* of the largest score so far */
     for (size_t i = 0; i < count; i++) {
@@ -82,7 +81,6 @@ bool attn_best_span(size_t count, const double *starts, const double *ends, cons
     const bool is_found = isfinite(best);
     if (is_found)
         span->probability = share(count, starts, may, span->first) * share(count, ends, may, span->last);
-    attn_float_mode_leave(mode);
     return is_found;
 }
 
@@ -108,20 +106,18 @@ static double pooled_number(attn_pooling pool, const attn_tensor *input, size_t 
 
 void attn_pool_tokens(attn_pooling pool, const attn_tensor *input, void *pooled)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     for (size_t feature = 0; feature < input->shape[1]; feature++)
         attn_number_put(pooled, input->dtype, feature, pooled_number(pool, input, feature));
-    attn_float_mode_leave(mode);
 }
 
 void attn_normalize_vector(attn_dtype compute, size_t d, void *vector)
 {
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     double squares = 0;
     for (size_t i = 0; i < d; i++)
         squares += attn_number_get(vector, compute, i) * attn_number_get(vector, compute, i);
     const double length = fmax(sqrt(squares), 1e-12);
     for (size_t i = 0; i < d; i++)
         attn_number_put(vector, compute, i, attn_number_get(vector, compute, i) / length);
-    attn_float_mode_leave(mode);
 }

@@ -68,8 +68,6 @@ attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *
 attn_status attn_norm_tokens(const attn_token_norm *norm, const attn_tensor *input, const attn_runtime *runtime,
                              attn_arena *arena, attn_tensor *output, attn_error *err)
 {
-    const uint64_t mode = attn_float_mode_enter();
-    const attn_status status = attn_token_norm_run(norm, input, runtime, arena, output, err);
-    attn_float_mode_leave(mode);
-    return status;
+    ATTN_FLOAT_MODE;
+    return attn_token_norm_run(norm, input, runtime, arena, output, err);
 }

@@ -161,20 +161,16 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
     rows = *output;
     if (status == ATTN_OK && embedding->norm_last)
         status = attn_token_norm_run(&embedding->norm, &rows, runtime, arena, output, err);
-    if (status == ATTN_OK && embedding->positions_last && embedding->positions.data != NULL)
-        status = add_positions(embedding, input, arena, output, err);
-    return status;
+    const bool has_last = embedding->positions_last && embedding->positions.data != NULL;
+    return status == ATTN_OK && has_last ? add_positions(embedding, input, arena, output, err) : status;
 }
 
 attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
                        attn_arena *arena, attn_tensor *output, attn_error *err)
 {
-    const uint64_t mode = attn_float_mode_enter();
-    attn_status status = check_input(embedding, input, err);
-    if (status == ATTN_OK)
-        status = embed(embedding, input, runtime, arena, output, err);
-    attn_float_mode_leave(mode);
-    return status;
+    ATTN_FLOAT_MODE;
+    const attn_status status = check_input(embedding, input, err);
+    return status == ATTN_OK ? embed(embedding, input, runtime, arena, output, err) : status;
 }
 
 void attn_sinusoidal_positions(size_t count, size_t d, float *to)
@@ -244,10 +240,7 @@ static attn_status embed_patches(const attn_patches *patches, const attn_tensor 
 attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels, const attn_runtime *runtime,
                                attn_arena *arena, attn_tensor *vectors, attn_error *err)
 {
-    const uint64_t mode = attn_float_mode_enter();
-    attn_status status = check_pixels(patches, pixels, err);
-    if (status == ATTN_OK)
-        status = embed_patches(patches, pixels, runtime, arena, vectors, err);
-    attn_float_mode_leave(mode);
-    return status;
+    ATTN_FLOAT_MODE;
+    const attn_status status = check_pixels(patches, pixels, err);
+    return status == ATTN_OK ? embed_patches(patches, pixels, runtime, arena, vectors, err) : status;
 }

@@ -96,9 +96,10 @@ static void activate(const attn_prediction_head *head, attn_tensor *inner, const
                               runtime);
 }
 
-static attn_status predict(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
-                           attn_arena *arena, attn_tensor *scores, attn_error *err)
+attn_status attn_predict(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
+                         attn_arena *arena, attn_tensor *scores, attn_error *err)
 {
+    ATTN_FLOAT_MODE;
     attn_tensor inner = *input, normed;
     attn_status status = ATTN_OK;
     if (head->dense.weight != NULL)
@@ -108,13 +109,4 @@ static attn_status predict(const attn_prediction_head *head, const attn_tensor *
     if (status == ATTN_OK)
         status = attn_token_norm_run(&head->norm, &inner, runtime, arena, &normed, err);
     return status == ATTN_OK ? score(head, &normed, runtime, arena, scores, err) : status;
-}
-
-attn_status attn_predict(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
-                         attn_arena *arena, attn_tensor *scores, attn_error *err)
-{
-    const uint64_t mode = attn_float_mode_enter();
-    const attn_status status = predict(head, input, runtime, arena, scores, err);
-    attn_float_mode_leave(mode);
-    return status;
 }

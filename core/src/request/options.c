@@ -65,6 +65,11 @@ static bool check_float32(const attn_options *options, struct attn_check *check)
     return true;
 }
 
+bool attn_caps_scores(const attn_options *options)
+{
+    return options->softcap > 0;
+}
+
 static bool check_numbers(const attn_options *options, struct attn_check *check)
 {
     if (options->compute != ATTN_F32 && options->compute != ATTN_F64)
@@ -277,7 +282,7 @@ static bool check_companions(const attn_request *request, struct attn_check *che
         STEP(SCORES) | STEP(SCALED) | STEP(MASKED) | STEP(LSE) | STEP(LSE_KEYS) | STEP(ENTROPY) | STEP(SINK);
     const attn_options *options = &request->options;
     const struct refused refused[] = {
-        {options->softcap > 0, "options.softcap", NULL},
+        {attn_caps_scores(options), "options.softcap", NULL},
         {options->dropout > 0 && options->dropout_attention, "options.dropout_attention",
          "dropout of weights belongs to mechanism softmax; dropout on the residual is possible"},
         {options->sinks != NULL, "options.sinks", "~ belong to mechanism softmax"},
@@ -348,7 +353,7 @@ static bool refuse_for_attention(const attn_request *request, struct attn_check 
     const attn_masks *masks = &request->masks;
     const struct refused refused[] = {
         {options->has_scale, "options.scale", NULL},
-        {options->softcap > 0, "options.softcap", NULL},
+        {attn_caps_scores(options), "options.softcap", NULL},
         {options->alibi, "options.alibi", NULL},
         {options->alibi_slopes != NULL, "options.alibi_slopes", NULL},
         {options->relative_bias.table != NULL, "options.relative_bias", NULL},

@@ -154,13 +154,16 @@ ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const 
 ATTN_MUST_CHECK bool attn_experts_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_check_eps(double eps, const char *field, struct attn_check *check);
-/* relative.c: relative_position. */
+/* bias.c: relative_position. */
 ATTN_MUST_CHECK bool attn_relative_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 /* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
 ATTN_MUST_CHECK bool attn_rope_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
 /* bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
 ATTN_MUST_CHECK bool attn_score_bias_check(const attn_request *request, const attn_plan *plan,
                                            struct attn_check *check);
+
+/* Whether something lies between the scaled and the masked score, so that their gradients differ. */
+bool attn_caps_scores(const attn_options *options);
 
 /* ---- bindings.c ---- */
 

@@ -345,12 +345,11 @@ static void pool_run(void *context, size_t tasks, attn_task *task, void *argumen
 {
     attn_pool *pool = context;
     const bool caller_works = own_pool == pool || pool->caller_works;
-    const uint64_t mode = attn_float_mode_enter();
+    ATTN_FLOAT_MODE;
     if (tasks <= 1 || (caller_works && pool->threads == 1))
         run_alone(tasks, task, argument);
     else
         run_together(pool, caller_works, tasks, task, argument);
-    attn_float_mode_leave(mode);
 }
 
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel)

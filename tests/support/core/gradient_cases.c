@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/vocabulary.h"
+#include "base/check.h"
 #include "mask_cases.h"
 
 /* ---- scenes ---- */

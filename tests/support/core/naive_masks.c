@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 #include "naive_attention.h"
 
 /* ---- masks ---- */

@@ -1,7 +1,7 @@
 /*
  * naive_masks.h: the reference for masks and biases, for naive_attention.h.
  *
- * It shares the structs of the public headers with the core. The only shared code is the generator of philox.h, which
+ * It shares the structs of the public headers with the core. The only shared code is the generator of philox.c, which
  * has a test with known answers.
  */
 #ifndef TESTS_NAIVE_MASKS_H

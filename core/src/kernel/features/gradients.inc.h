@@ -32,7 +32,7 @@
 #define ATTN_KERNEL_FEATURES_GRADIENTS_INC_H
 
 #include "kernel/features/queries.inc.h"
-#include "kernel/products/backward_product.inc.h"
+#include "kernel/products/backward.inc.h"
 #include "kernel/rows/elementwise.inc.h"
 
 /* The scratch memory of a task. Tiles of queries have TILE_ROWS rows, the others FEATURE_TILE. */

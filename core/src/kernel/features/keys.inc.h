@@ -19,7 +19,7 @@
 #include "kernel/attend.inc.h"
 #include "kernel/entries.h"
 #include "kernel/features/job.h"
-#include "kernel/products/backward_product.inc.h"
+#include "kernel/products/backward.inc.h"
 
 enum {
     LISTS_AHEAD = 5,

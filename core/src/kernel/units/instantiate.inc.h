@@ -1,22 +1,43 @@
 /*
- * instantiate.inc.h: a kernel for one instruction set and one type. A translation unit (avx2_f32.c and its siblings)
- * includes f32.inc.h or f64.inc.h and then this file. Before that it defines
+ * instantiate.inc.h: a kernel for one instruction set. Its translation unit (avx2.c and its siblings) is this file behind
  *
- *     UNIT                    the name of the table below
- *     ATTENTION               the table of attention, which is a unit of its own (attention/): each takes the compiler seconds
+ *     KERNEL                  the name of the kernel
  *     VECTOR_BYTES            the size of a vector register
  *     REGISTER_ROWS           rows of a register tile, which is two vectors wide (matmul.inc.h)
  *     MULTIPLIES_FASTER       whether the kernel multiplies by a weight faster than the BLAS
+ *
+ * The Makefile compiles each unit four times, because each takes the compiler seconds: KERNEL_f32 or KERNEL_f64 is the
+ * type, KERNEL_attention or KERNEL_rest is the part.
  */
 #ifndef ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
 #define ATTN_KERNEL_UNITS_INSTANTIATE_INC_H
 
+#include "kernel/vector/real.inc.h"
+
+#if defined(KERNEL_f64)
+#define TYPE f64
+#else
+#define TYPE f32
+#endif
+#define UNIT_OF(part, kernel, type) attn_##part##_##kernel##_##type
+#define UNIT(part, kernel, type)    UNIT_OF(part, kernel, type)
+
+#if defined(KERNEL_attention)
+#include "kernel/attend.inc.h"
+#include "kernel/entries.h"
+
+const struct attn_kernel_attention UNIT(attention, KERNEL, TYPE) = {
+    .attend = attend,
+    .merge = merge,
+    .scratch_bytes = scratch_bytes,
+    .partials_bytes = partials_bytes,
+};
+#else
 #include "kernel/dropout.inc.h"
 #include "kernel/entries.h"
 #include "kernel/features/gradient_keys.inc.h"
 #include "kernel/features/queries.inc.h"
 #include "kernel/products/backward.inc.h"
-#include "kernel/products/backward_product.inc.h"
 #include "kernel/products/gemm.inc.h"
 #include "kernel/rows/activation.inc.h"
 #include "kernel/rows/elementwise.inc.h"
@@ -26,8 +47,8 @@
 #include "kernel/rows/weights.inc.h"
 #endif
 
-const struct attn_kernel_type UNIT = {
-    .attention = &ATTENTION,
+const struct attn_kernel_type UNIT(kernel, KERNEL, TYPE) = {
+    .attention = &UNIT(attention, KERNEL, TYPE),
     .backward = {.row = backward_row,
                  .multiply = backward_multiply,
                  .pack = backward_pack,
@@ -71,5 +92,6 @@ const struct attn_kernel_type UNIT = {
     .panel_columns = PANEL,
 #endif
 };
+#endif
 
 #endif

@@ -21,7 +21,7 @@
 #ifndef REAL
 #define VECTOR_BYTES  16
 #define REGISTER_ROWS 6
-#include "kernel/vector/f32.inc.h"
+#include "kernel/vector/real.inc.h"
 #endif
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))

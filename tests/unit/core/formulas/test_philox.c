@@ -5,7 +5,7 @@
 #include <check.h>
 
 #include "check_main.h"
-#include "formulas/philox.h"
+#include "formulas/formulas.h"
 #include "kernel/entries.h"
 
 START_TEST(philox_gives_the_known_answers)

@@ -1,5 +1,5 @@
 /*
- * test_past.c: keys and values in a cache (core/src/kernel/segments.inc.h, core/src/layer/steps.c) give the same bytes
+ * test_past.c: keys and values in a cache (core/src/kernel/scratch.inc.h, core/src/layer/steps.c) give the same bytes
  * as the same keys given whole, wherever the cache ends and however it lies in memory.
  */
 #include <math.h>

@@ -1,15 +1,15 @@
 /*
  * avx512_bf16.c: attention by products in bfloat16, for x86-64 with AVX-512 F, BW, DQ, VL and BF16. All else of the
- * kernel is that of avx512_f32.c and avx512_f64.c.
+ * kernel is that of avx512.c.
  */
 #if defined(__x86_64__)
 #if !defined(__AVX512BF16__)
 #error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma"
 #endif
 #define VECTOR_BYTES  64
-#define REGISTER_ROWS 6 /* as in avx512_f32.c, whose scratch_bytes counts the memory of this unit */
+#define REGISTER_ROWS 6 /* as in avx512.c, whose scratch_bytes counts the memory of this unit */
 #define ONLY_BF16_PRODUCTS
-#include "kernel/vector/f32.inc.h"
+#include "kernel/vector/real.inc.h"
 
 #include "kernel/attend.inc.h"
 #include "kernel/entries.h"

@@ -1,16 +1,14 @@
-/* avx512_f32.c: the kernel in float for x86-64 with AVX-512 F, BW, DQ and VL. */
+/* avx512.c: the kernel for x86-64 with AVX-512 F, BW, DQ and VL. */
 #if defined(__x86_64__)
 #if !defined(__AVX512F__) || !defined(__AVX512VL__)
 #error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
 #endif
-#define UNIT              attn_kernel_avx512_f32
-#define ATTENTION         attn_attention_avx512_f32
+#define KERNEL            avx512
 #define VECTOR_BYTES      64
 #define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 2 vectors of keys */
 #define MULTIPLIES_FASTER true
-#include "kernel/vector/f32.inc.h"
 
 #include "kernel/units/instantiate.inc.h"
 #else
-typedef int attn_kernel_avx512_f32_is_for_x86;
+typedef int attn_kernel_avx512_is_for_x86;
 #endif

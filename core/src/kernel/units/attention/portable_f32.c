@@ -1,7 +1,0 @@
-/* portable_f32.c: attention in float for any CPU: the compiler maps 16-byte vectors to what the CPU has. */
-#define UNIT          attn_attention_portable_f32
-#define VECTOR_BYTES  16
-#define REGISTER_ROWS 6
-#include "kernel/vector/f32.inc.h"
-
-#include "kernel/units/attention/instantiate.inc.h"
