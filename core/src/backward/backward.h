@@ -87,6 +87,7 @@ struct backward_run {
     attn_arena *arena;
     attn_gradient_result *result;
     attn_error *err;
+    attn_status status; /* of the first failure, behind which no further stage runs */
     struct attn_gradient_needs needs;
     attn_dtype compute;
     size_t element;
@@ -120,6 +121,20 @@ static inline void *backward_gradient(const struct backward_run *run, attn_gradi
 static inline const attn_tensor *backward_step(const struct backward_run *run, attn_step step)
 {
     return &run->result->forward.step[step];
+}
+
+static inline bool backward_goes_on(const struct backward_run *run)
+{
+    return run->status == ATTN_OK;
+}
+
+/* count elements of that size; NULL: there is no memory, which the run remembers. */
+static inline void *backward_take(struct backward_run *run, size_t count, size_t size)
+{
+    void *taken = attn_arena_take(run->arena, count, size);
+    if (taken == NULL)
+        run->status = attn_fail_no_memory(run->err);
+    return taken;
 }
 
 static inline size_t backward_query_tokens(const struct backward_run *run)
@@ -231,7 +246,7 @@ ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, co
 /* Numbers that the stage takes from the arena. */
 size_t attn_gradient_feed_forward_numbers(const attn_request *request, const attn_dims *dims);
 /* From the output of a block back to that of its attention: run->grad_output, and run->grad_query. */
-ATTN_MUST_CHECK attn_status attn_gradient_feed_forward_run(struct backward_run *run);
+void attn_gradient_feed_forward_run(struct backward_run *run);
 
 /*
  * ---- tile.c ----

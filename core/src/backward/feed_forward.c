@@ -61,7 +61,7 @@ size_t attn_gradient_feed_forward_numbers(const attn_request *request, const att
 
 static char *take(struct backward_run *run, size_t features)
 {
-    return attn_arena_take(run->arena, backward_query_tokens(run) * features, run->element);
+    return backward_take(run, backward_query_tokens(run) * features, run->element);
 }
 
 static void differentiate_norm(const struct backward_run *run, const void *x, size_t d, const char *grad_y,
@@ -87,25 +87,24 @@ static struct attn_gradient_projection describe(const struct backward_run *run, 
 }
 
 /* *grad_sum: of the sum before a post-norm. */
-static attn_status go_through_post_norm(struct backward_run *run, const char **grad_sum)
+static void go_through_post_norm(struct backward_run *run, const char **grad_sum)
 {
     const size_t d_out = dims_of(run)->d_out;
     *grad_sum = run->grad_output;
     if (!is_post_normed(run->request))
-        return ATTN_OK;
+        return;
     char *sum = take(run, d_out), *grad = take(run, d_out);
     if (sum == NULL || grad == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     const bool has_residual = run->request->options.feed_forward.residual;
     attn_gradient_add(run, backward_query_tokens(run) * d_out, backward_step(run, ATTN_STEP_FEED_FORWARD)->data,
                       has_residual ? backward_step(run, ATTN_STEP_ATTENTION_OUTPUT)->data : NULL, sum);
     differentiate_norm(run, sum, d_out, run->grad_output, grad);
     *grad_sum = grad;
-    return ATTN_OK;
 }
 
 /* *grad_x: of the input of the network. */
-static attn_status go_through_network(struct backward_run *run, const char *grad_y, char **grad_x)
+static void go_through_network(struct backward_run *run, const char *grad_y, char **grad_x)
 {
     const attn_dims *d = dims_of(run);
     const char *input = run->kept.ff_input;
@@ -121,9 +120,8 @@ static attn_status go_through_network(struct backward_run *run, const char *grad
     h.network.hidden = take(run, d->d_ff);
     h.grad_hidden = take(run, d->d_ff);
     *grad_x = take(run, attn_feed_forward_d_in(run->request, d));
-    if (h.network.up == NULL || (is_gated && h.network.gate == NULL) || h.network.hidden == NULL ||
-        h.grad_hidden == NULL || *grad_x == NULL)
-        return attn_fail_no_memory(run->err);
+    if (!backward_goes_on(run))
+        return;
     attn_feed_forward_expand(&h.network);
     const struct attn_gradient_projection down = describe(run, FEED_FORWARD_DOWN, h.network.hidden, grad_y);
     attn_gradient_of_affine(run, &down, ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT);
@@ -136,22 +134,21 @@ static attn_status go_through_network(struct backward_run *run, const char *grad
     if (is_gated)
         attn_gradient_of_affine(run, &readers[1], ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT);
     attn_gradient_of_input(run, readers, is_gated ? 2 : 1, d->q_len, readers[0].slices.inner, *grad_x);
-    return ATTN_OK;
 }
 
-attn_status attn_gradient_feed_forward_run(struct backward_run *run)
+void attn_gradient_feed_forward_run(struct backward_run *run)
 {
     const attn_feed_forward_options *own = &run->request->options.feed_forward;
     const size_t d_in = attn_feed_forward_d_in(run->request, dims_of(run));
     const char *grad_sum;
     char *grad_x = NULL;
     if (dims_of(run)->d_ff == 0)
-        return ATTN_OK;
-    attn_status status = go_through_post_norm(run, &grad_sum);
-    if (status == ATTN_OK)
-        status = go_through_network(run, grad_sum, &grad_x);
-    if (status != ATTN_OK)
-        return status;
+        return;
+    go_through_post_norm(run, &grad_sum);
+    if (backward_goes_on(run))
+        go_through_network(run, grad_sum, &grad_x);
+    if (!backward_goes_on(run))
+        return;
     if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_PRE)
         differentiate_norm(run,
                            own->parallel ? run->request->inputs.query->data
@@ -161,5 +158,4 @@ attn_status attn_gradient_feed_forward_run(struct backward_run *run)
     run->grad_output = own->parallel ? grad_sum : grad_x;
     if (!own->parallel && own->residual)
         attn_gradient_add(run, backward_query_tokens(run) * d_in, grad_x, grad_sum, grad_x);
-    return ATTN_OK;
 }

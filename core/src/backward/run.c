@@ -15,16 +15,15 @@ static bool is_wanted(const struct backward_run *run, attn_gradient gradient)
     return attn_gradient_is_wanted(run->plan, gradient);
 }
 
-/* Whether there is memory for count numbers. *to is NULL when count is 0. */
-static bool take(struct backward_run *run, size_t count, char **to)
+/* Memory for count numbers; NULL when count is 0. */
+static char *take(struct backward_run *run, size_t count)
 {
-    *to = count > 0 ? attn_arena_take(run->arena, count, run->element) : NULL;
-    return count == 0 || *to != NULL;
+    return count > 0 ? backward_take(run, count, run->element) : NULL;
 }
 
 /* ---- memory for results and intermediate gradients ---- */
 
-static attn_status take_gradients(struct backward_run *run)
+static void take_gradients(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     const bool is_empty =
@@ -37,35 +36,29 @@ static attn_status take_gradients(struct backward_run *run)
         tensor->data =
             (is_empty ? attn_arena_take_zeroed : attn_arena_take)(run->arena, attn_tensor_count(tensor), run->element);
         if (tensor->data == NULL)
-            return attn_fail_no_memory(run->err);
+            run->status = attn_fail_no_memory(run->err);
     }
-    return ATTN_OK;
 }
 
-static attn_status take_roles(struct backward_run *run)
+static void take_roles(struct backward_run *run)
 {
     const attn_tensor *gradient = run->result->gradient;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
-        if (!take(run, run->needs.grad_role[role], &run->grad_role[role]) ||
-            !take(run, run->needs.grad_input[role], &run->grad_input[role]))
-            return attn_fail_no_memory(run->err);
+        run->grad_role[role] = take(run, run->needs.grad_role[role]);
+        run->grad_input[role] = take(run, run->needs.grad_input[role]);
         if (run->needs.input[role] && is_wanted(run, (attn_gradient)role))
             run->grad_input[role] = gradient[role].data;
         if (run->needs.role[role] && run->grad_role[role] == NULL)
             run->grad_role[role] = run->grad_input[role];
     }
-    return ATTN_OK;
 }
 
-static attn_status take_scratch(struct backward_run *run)
+static void take_scratch(struct backward_run *run)
 {
     const size_t scratch = attn_gradient_projection_scratch_bytes(run->compute);
-    run->is_live = attn_arena_take(run->arena, run->needs.live, 1);
-    run->partials = attn_arena_take(run->arena, run->needs.partials, sizeof *run->partials);
-    run->affine_scratch = run->request->is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
-    const bool has_all =
-        run->is_live != NULL && run->partials != NULL && (run->affine_scratch != NULL || !run->request->is_layer);
-    return has_all ? ATTN_OK : attn_fail_no_memory(run->err);
+    run->is_live = backward_take(run, run->needs.live, 1);
+    run->partials = backward_take(run, run->needs.partials, sizeof *run->partials);
+    run->affine_scratch = run->request->is_layer ? backward_take(run, run->runtime->threads, scratch) : NULL;
 }
 
 /* ---- elementwise ---- */
@@ -99,15 +92,14 @@ static void drop(struct backward_run *run, const char *from, char *to)
 
 /* ---- the forward pass ---- */
 
-static attn_status run_forward(struct backward_run *run)
+static void run_forward(struct backward_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
-    attn_status status =
+    run->status =
         attn_multihead_run(&run->plan->forward, run->runtime, run->arena, &run->result->forward, &run->kept, run->err);
     run->x[PROJECT_Q] = run->kept.query;
     run->x[PROJECT_K] = inputs->key == NULL ? run->kept.query : inputs->key->data;
     run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
-    return status;
 }
 
 /* ---- norm ---- */
@@ -133,12 +125,12 @@ static const char *projected_of(const struct backward_run *run)
 }
 
 /* From the output back to the output projection: post-norm, residual (the query gets its part later), dropout. */
-static attn_status go_through_sum(struct backward_run *run)
+static void go_through_sum(struct backward_run *run)
 {
-    char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;
-    if (!take(run, run->needs.summed, &summed) || !take(run, run->needs.grad_summed, &grad_summed) ||
-        !take(run, run->needs.grad_projected, &grad_projected))
-        return attn_fail_no_memory(run->err);
+    char *summed = take(run, run->needs.summed), *grad_summed = take(run, run->needs.grad_summed),
+         *grad_projected = take(run, run->needs.grad_projected);
+    if (!backward_goes_on(run))
+        return;
     run->grad_summed = run->grad_output;
     if (grad_summed != NULL) {
         if (summed != NULL)
@@ -154,19 +146,17 @@ static attn_status go_through_sum(struct backward_run *run)
         drop(run, run->grad_summed, grad_projected);
         run->grad_projected = grad_projected;
     }
-    return ATTN_OK;
 }
 
 /* ---- projections ---- */
 
-static attn_status go_through_output(struct backward_run *run)
+static void go_through_output(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    if (!take(run, run->needs.grad_context, &run->context_memory))
-        return attn_fail_no_memory(run->err);
+    run->context_memory = take(run, run->needs.grad_context);
     run->grad_gated = run->grad_projected;
-    if (run->request->weights.output.weight == NULL)
-        return ATTN_OK;
+    if (run->request->weights.output.weight == NULL || !backward_goes_on(run))
+        return;
     const attn_projection slices = attn_projection_of_output(&run->request->weights, d);
     const struct attn_gradient_projection output = {slices, d->q_len, backward_step(run, ATTN_STEP_GATED)->data,
                                                     run->grad_projected};
@@ -174,7 +164,6 @@ static attn_status go_through_output(struct backward_run *run)
     if (run->context_memory != NULL)
         attn_gradient_of_input(run, &output, 1, d->q_len, slices.inner, run->context_memory);
     run->grad_gated = run->context_memory;
-    return ATTN_OK;
 }
 
 static void gate_task(void *argument, size_t index, size_t worker)
@@ -197,16 +186,16 @@ static void gate_task(void *argument, size_t index, size_t worker)
     backward_kernel(run)->gate_back(&gradient);
 }
 
-static attn_status go_through_gate(struct backward_run *run)
+static void go_through_gate(struct backward_run *run)
 {
     run->grad_concat = run->grad_gated;
     if (run->plan->forward.dims.d_gate == 0 || (!run->needs.concat && run->needs.grad_gate == 0))
-        return ATTN_OK;
-    if (!take(run, run->needs.grad_gate, &run->grad_gate))
-        return attn_fail_no_memory(run->err);
+        return;
+    run->grad_gate = take(run, run->needs.grad_gate);
+    if (!backward_goes_on(run))
+        return;
     attn_spread(run->runtime, attn_ceil_div(backward_query_tokens(run), TOKEN_ROWS), gate_task, run);
     run->grad_concat = run->context_memory;
-    return ATTN_OK;
 }
 
 static size_t len_of(const attn_dims *d, int role)
@@ -301,7 +290,7 @@ static void go_through_head_scale(struct backward_run *run)
         run->grad_context = run->context_memory;
 }
 
-static attn_status describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
+static void describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     const attn_dims *d = &run->plan->forward.dims;
     const attn_options *options = &run->request->options;
@@ -327,23 +316,19 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     if (options->sinks != NULL)
         heads->lse_keys = backward_step(run, ATTN_STEP_LSE_KEYS)->data;
     heads->grad_bias = gradient[ATTN_GRADIENT_MASK_BIAS].data;
-    return attn_invert_selections(options, d, run->runtime, run->arena, &heads->job, run->err);
+    run->status = attn_invert_selections(options, d, run->runtime, run->arena, &heads->job, run->err);
 }
 
 /* Computes the biases by distance again, and takes memory for their gradient. */
-static attn_status take_distance(struct backward_run *run, struct attn_gradient_heads *heads)
+static void take_distance(struct backward_run *run, struct attn_gradient_heads *heads)
 {
-    char *data;
-    if (!take(run, run->needs.distance_bias, &data))
-        return attn_fail_no_memory(run->err);
+    char *data = take(run, run->needs.distance_bias);
     if (data == NULL)
-        return ATTN_OK;
+        return;
     heads->job.distance_bias =
         attn_distance_bias_make(&run->request->options, attn_mask_of(&run->plan->forward), data, run->runtime);
-    if (run->needs.grad_distance == 0)
-        return ATTN_OK;
-    heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
-    return heads->grad_distance == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
+    if (run->needs.grad_distance > 0)
+        heads->grad_distance = backward_take(run, run->needs.grad_distance, sizeof *heads->grad_distance);
 }
 
 static void finish_heads(struct backward_run *run, const struct attn_gradient_heads *heads, double scale)
@@ -368,35 +353,35 @@ static void go_through_qk_norm(struct backward_run *run, attn_role role)
     attn_gradient_norm_run(run, &norm, is_query ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT);
 }
 
-static attn_status run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
+static void run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     if (attn_has_feature_maps(&run->request->options))
-        return attn_gradient_features_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
-    return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
+        run->status = attn_gradient_features_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
+    else
+        run->status = attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
 }
 
-static attn_status go_through_heads(struct backward_run *run)
+static void go_through_heads(struct backward_run *run)
 {
     struct attn_gradient_heads heads;
     double scale = 0;
     go_through_head_scale(run);
     if (!run->needs.heads)
-        return ATTN_OK;
-    attn_status status = describe_heads(run, &heads);
+        return;
+    describe_heads(run, &heads);
     heads.grad_scale = is_wanted(run, ATTN_GRADIENT_SCALE) ? &scale : NULL;
-    if (status == ATTN_OK)
-        status = take_distance(run, &heads);
-    if (status == ATTN_OK)
-        status = run_heads(run, &heads);
-    if (status == ATTN_OK)
-        status =
+    if (backward_goes_on(run))
+        take_distance(run, &heads);
+    if (backward_goes_on(run))
+        run_heads(run, &heads);
+    if (backward_goes_on(run))
+        run->status =
             attn_qk_turn_back(&run->plan->forward, run->runtime, run->arena, &heads.grad_q, &heads.grad_k, run->err);
-    if (status != ATTN_OK)
-        return status;
+    if (!backward_goes_on(run))
+        return;
     go_through_qk_norm(run, PROJECT_Q);
     go_through_qk_norm(run, PROJECT_K);
     finish_heads(run, &heads, scale);
-    return ATTN_OK;
 }
 
 /* ---- the run ---- */
@@ -421,18 +406,19 @@ static void finish_query(struct backward_run *run)
         attn_gradient_add(run, count, grad, run->grad_query, grad);
 }
 
-static attn_status finish(struct backward_run *run)
+static void finish(struct backward_run *run)
 {
     if (run->request->is_layer)
         go_through_projections(run);
     else
         add_defaults(run);
     finish_query(run);
-    return attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : ATTN_OK;
+    if (attn_is_cancelled(run->runtime))
+        run->status = attn_fail_stopped(run->err);
 }
 
 /* The stages of a run in their order; the first failure ends it. */
-static attn_status (*const stages[])(struct backward_run *run) = {
+static void (*const stages[])(struct backward_run *run) = {
     run_forward,    take_gradients,    take_roles,      take_scratch,     attn_gradient_feed_forward_run,
     go_through_sum, go_through_output, go_through_gate, go_through_heads, finish,
 };
@@ -451,10 +437,9 @@ static attn_status run_gradient(const attn_gradient_plan *plan, const char *grad
                                .compute = plan->forward.compute,
                                .element = attn_dtype_bytes(plan->forward.compute),
                                .grad_output = grad_output};
-    attn_status status = ATTN_OK;
-    for (size_t s = 0; s < sizeof stages / sizeof *stages && status == ATTN_OK; s++)
-        status = stages[s](&run);
-    return status;
+    for (size_t s = 0; s < sizeof stages / sizeof *stages && backward_goes_on(&run); s++)
+        stages[s](&run);
+    return run.status;
 }
 
 attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_bindings *bindings,

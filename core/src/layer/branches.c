@@ -36,17 +36,16 @@ void attn_rows_norm(const struct attn_row_norm *norm, attn_dtype compute, size_t
 }
 
 /* *normed = norm(x), in memory of its own, if there is a norm. */
-static attn_status pre_norm(struct layer_run *run, struct attn_row_norm norm, const char *x, const char **normed)
+static void pre_norm(struct layer_run *run, struct attn_row_norm norm, const char *x, const char **normed)
 {
     const size_t tokens = layer_query_tokens(run);
     if (norm.type == ATTN_NORM_NONE)
-        return ATTN_OK;
+        return;
     char *y = layer_take(run, tokens * norm.d);
     if (y == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     attn_rows_norm(&norm, run->plan->compute, tokens, x, y, run->runtime);
     *normed = y;
-    return ATTN_OK;
 }
 
 /* The norm of the layer at that position, for rows of d numbers. */
@@ -57,10 +56,10 @@ static struct attn_row_norm norm_of_layer(const attn_request *request, attn_norm
                             options->norm_eps, d);
 }
 
-attn_status attn_layer_pre_norm(struct layer_run *run)
+void attn_layer_pre_norm(struct layer_run *run)
 {
     run->x_q = run->request->inputs.query->data;
-    return pre_norm(run, norm_of_layer(run->request, ATTN_NORM_PRE, run->plan->dims.d_query), run->x_q, &run->x_q);
+    pre_norm(run, norm_of_layer(run->request, ATTN_NORM_PRE, run->plan->dims.d_query), run->x_q, &run->x_q);
 }
 
 /* ---- after ---- */
@@ -143,19 +142,18 @@ static void end_row(const struct ending *ending, const char *branch, size_t row)
 }
 
 /* The branch alone is made beside the sum of all rows, and the changed rows are summed again. */
-static attn_status end_edited_branch(struct layer_run *run, struct ending *ending, attn_edit_place place)
+static void end_edited_branch(struct layer_run *run, struct ending *ending, attn_edit_place place)
 {
     const attn_dims *dims = &run->plan->dims;
     const size_t d = ending->post.d, rows = layer_query_tokens(run);
     struct ending alone = *ending;
-    bool *changed;
     if (!attn_is_edited(run->request, place)) {
         end_branch(ending);
-        return ATTN_OK;
+        return;
     }
     alone.sum = alone.output = layer_take(run, rows * d);
     if (alone.sum == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     alone.changes = true;
     alone.residual = NULL;
     alone.post.type = ATTN_NORM_NONE;
@@ -163,14 +161,13 @@ static attn_status end_edited_branch(struct layer_run *run, struct ending *endin
     end_branch(ending);
     const attn_tensor branch =
         attn_tensor_view(alone.sum, run->plan->compute, 3, (const size_t[]){dims->batch, dims->q_len, d});
-    attn_status status = attn_layer_edit(run, place, &branch, rows, &changed);
-    for (size_t row = 0; row < rows && status == ATTN_OK; row++)
+    const bool *changed = attn_layer_edit(run, place, &branch, rows);
+    for (size_t row = 0; changed != NULL && row < rows; row++)
         if (changed[row])
             end_row(ending, alone.sum, row);
-    return status;
 }
 
-attn_status attn_layer_finish(struct layer_run *run)
+void attn_layer_finish(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
     const size_t d = run->plan->dims.d_attended, count = layer_query_tokens(run) * d;
@@ -181,7 +178,7 @@ attn_status attn_layer_finish(struct layer_run *run)
         layer_wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
     run->output = has_post && sum_is_kept ? layer_take(run, count) : run->summed;
     if (run->summed == NULL || run->output == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     struct ending ending = {.run = run,
                             .changes = changes,
                             .drops = options->dropout_residual,
@@ -191,7 +188,7 @@ attn_status attn_layer_finish(struct layer_run *run)
                             .sum = run->summed,
                             .output = run->output,
                             .post = norm_of_layer(run->request, ATTN_NORM_POST, d)};
-    return end_edited_branch(run, &ending, ATTN_EDIT_ATTENTION_OUTPUT);
+    end_edited_branch(run, &ending, ATTN_EDIT_ATTENTION_OUTPUT);
 }
 
 /* ---- the network ---- */
@@ -281,18 +278,18 @@ size_t attn_feed_forward_numbers(const attn_request *request, const attn_dims *d
 }
 
 /* What the network reads. */
-static attn_status prepare_input(struct layer_run *run)
+static void prepare_input(struct layer_run *run)
 {
     const attn_request *request = run->request;
     const bool is_parallel = request->options.feed_forward.parallel;
     const size_t d = attn_feed_forward_d_in(request, &run->plan->dims);
     run->ff_input = is_parallel ? run->x_q : run->attended;
-    return pre_norm(run, norm_of_network(request, ATTN_NORM_PRE, d),
-                    is_parallel ? request->inputs.query->data : run->attended, &run->ff_input);
+    pre_norm(run, norm_of_network(request, ATTN_NORM_PRE, d), is_parallel ? request->inputs.query->data : run->attended,
+             &run->ff_input);
 }
 
 /* The network that all tokens share. */
-static attn_status run_shared_network(struct layer_run *run)
+static void run_shared_network(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const bool is_gated = run->request->weights.feed_forward.gate.weight != NULL;
@@ -305,43 +302,42 @@ static attn_status run_shared_network(struct layer_run *run)
     network.gate = is_gated ? layer_take(run, hidden_numbers(d)) : NULL;
     network.hidden = network.up;
     if (network.up == NULL || (is_gated && network.gate == NULL))
-        return attn_fail_no_memory(run->err);
+        return;
     attn_feed_forward_expand(&network);
     struct attn_product down = product_of(&network, FEED_FORWARD_DOWN, network.hidden, run->expanded);
     multiply(&network, &down, 1);
-    return ATTN_OK;
 }
 
-static attn_status run_network(struct layer_run *run)
+static void run_network(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     run->expanded = layer_take(run, layer_query_tokens(run) * d->d_out);
-    if (run->expanded == NULL)
-        return attn_fail_no_memory(run->err);
-    const attn_status status = d->d_ff > 0 ? run_shared_network(run) : ATTN_OK;
-    return status == ATTN_OK ? attn_layer_experts(run) : status;
+    if (d->d_ff > 0 && layer_goes_on(run))
+        run_shared_network(run);
+    if (layer_goes_on(run))
+        attn_layer_experts(run);
 }
 
 /* The sum overwrites the result of the network, unless that is a wanted step. */
-attn_status attn_layer_feed_forward(struct layer_run *run)
+void attn_layer_feed_forward(struct layer_run *run)
 {
     const attn_request *request = run->request;
     const size_t d = run->plan->dims.d_out;
     if (!attn_has_feed_forward(&run->plan->dims))
-        return ATTN_OK;
+        return;
     run->attended = run->output;
-    attn_status status = prepare_input(run);
-    if (status == ATTN_OK)
-        status = run_network(run);
-    if (status != ATTN_OK)
-        return status;
+    prepare_input(run);
+    if (layer_goes_on(run))
+        run_network(run);
+    if (!layer_goes_on(run))
+        return;
     const struct attn_row_norm post = norm_of_network(request, ATTN_NORM_POST, d);
     const bool changes = changes_sum(&request->options);
     run->output = run->expanded;
     if ((changes || post.type != ATTN_NORM_NONE) && layer_wants(run, ATTN_STEP_FEED_FORWARD))
         run->output = layer_take(run, layer_query_tokens(run) * d);
     if (run->output == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     struct ending ending = {.run = run,
                             .changes = changes,
                             .norm = &request->weights.feed_forward.branch_norm,
@@ -350,5 +346,5 @@ attn_status attn_layer_feed_forward(struct layer_run *run)
                             .sum = run->output,
                             .output = run->output,
                             .post = post};
-    return end_edited_branch(run, &ending, ATTN_EDIT_FEED_FORWARD);
+    end_edited_branch(run, &ending, ATTN_EDIT_FEED_FORWARD);
 }

@@ -140,22 +140,21 @@ static void scale_task(void *argument, size_t index, size_t worker)
     }
 }
 
-attn_status attn_layer_contribution(struct layer_run *run)
+void attn_layer_contribution(struct layer_run *run)
 {
     const attn_plan *plan = run->plan;
     const attn_dims *d = &plan->dims;
     if (!is_wanted(plan))
-        return ATTN_OK;
+        return;
     struct contribution own = {
         .run = run,
         .values = layer_take(run, d->kv_heads * d->batch * d->kv_len * d->d_v),
         .outputs = layer_take(run, d->batch * d->kv_len * d->d_attended),
-        .norms = attn_arena_take(run->arena, plan->selected_heads * d->batch * d->kv_len, sizeof(double)),
+        .norms = layer_take_of(run, plan->selected_heads * d->batch * d->kv_len, sizeof(double)),
     };
-    if (own.values == NULL || own.outputs == NULL || own.norms == NULL)
-        return attn_fail_no_memory(run->err);
+    if (!layer_goes_on(run))
+        return;
     find_norms(&own);
     if (!attn_is_cancelled(run->runtime))
         attn_spread(run->runtime, d->batch * plan->selected_heads * plan->selected_queries, scale_task, &own);
-    return ATTN_OK;
 }

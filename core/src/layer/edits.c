@@ -37,12 +37,13 @@ size_t attn_edits_bytes(const attn_request *request, const attn_dims *d)
     return bytes;
 }
 
-attn_status attn_layer_edit(struct layer_run *run, attn_edit_place place, const attn_tensor *numbers, size_t rows,
-                            bool **changed)
+const bool *attn_layer_edit(struct layer_run *run, attn_edit_place place, const attn_tensor *numbers, size_t rows)
 {
     const attn_edits *edits = run->request->edits;
-    *changed = attn_arena_take_zeroed(run->arena, rows, sizeof **changed);
-    return *changed != NULL ? edits->edit(edits->context, place, numbers, *changed) : attn_fail_no_memory(run->err);
+    bool *changed = attn_arena_take_zeroed(run->arena, rows, sizeof *changed);
+    run->status =
+        changed != NULL ? edits->edit(edits->context, place, numbers, changed) : attn_fail_no_memory(run->err);
+    return layer_goes_on(run) ? changed : NULL;
 }
 
 /* ---- weights ---- */
@@ -73,27 +74,21 @@ static void context_task(void *argument, size_t index, size_t worker)
     }
 }
 
-attn_status attn_layer_edit_heads(struct layer_run *run)
+void attn_layer_edit_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const size_t rows = d->batch * d->heads * d->q_len;
-    attn_status status = ATTN_OK;
     if (attn_is_edited(run->request, ATTN_EDIT_ATTENTION)) {
-        struct again again = {.run = run};
-        bool *changed;
         const attn_tensor maps = attn_tensor_view(run->job.map[MAP_ATTENTION].data, run->plan->compute, 4,
                                                   (const size_t[]){d->batch, d->heads, d->q_len, d->kv_len});
-        status = attn_layer_edit(run, ATTN_EDIT_ATTENTION, &maps, rows, &changed);
-        again.changed = changed;
-        if (status == ATTN_OK)
+        struct again again = {run, attn_layer_edit(run, ATTN_EDIT_ATTENTION, &maps, rows)};
+        if (again.changed != NULL)
             attn_spread(run->runtime, rows, context_task, &again);
     }
-    if (status == ATTN_OK && attn_is_edited(run->request, ATTN_EDIT_CONTEXT)) {
-        bool *changed;
+    if (layer_goes_on(run) && attn_is_edited(run->request, ATTN_EDIT_CONTEXT)) {
         const attn_tensor shape =
             attn_tensor_view(NULL, run->plan->compute, 4, (const size_t[]){d->batch, d->heads, d->q_len, d->d_v});
         const attn_tensor context = attn_operand_view(&run->job.context, &shape);
-        status = attn_layer_edit(run, ATTN_EDIT_CONTEXT, &context, rows, &changed);
+        (void)attn_layer_edit(run, ATTN_EDIT_CONTEXT, &context, rows);
     }
-    return status;
 }

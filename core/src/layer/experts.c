@@ -271,25 +271,22 @@ double attn_experts_flops(const attn_request *request, const attn_dims *dims)
 
 /* ---- the run ---- */
 
-static bool take_memory(struct mixture *m, struct attn_product **products)
+static void take_memory(struct mixture *m, struct attn_product **products)
 {
     struct layer_run *run = m->run;
     const size_t pairs = m->tokens * m->per_token, groups = run->plan->dims.batch * m->count;
     const bool gated = is_gated(run->request);
     m->logits = layer_take(run, m->tokens * m->count);
-    m->chosen = attn_arena_take(run->arena, pairs, sizeof *m->chosen);
+    m->chosen = layer_take_of(run, pairs, sizeof *m->chosen);
     m->weights = layer_take(run, pairs);
-    m->slot = attn_arena_take(run->arena, pairs, sizeof *m->slot);
-    m->first = attn_arena_take(run->arena, groups + 1, sizeof *m->first);
+    m->slot = layer_take_of(run, pairs, sizeof *m->slot);
+    m->first = layer_take_of(run, groups + 1, sizeof *m->first);
     m->rows = layer_take(run, pairs * attn_max(m->d_in, m->d_out));
     m->up = layer_take(run, pairs * m->d_expert);
     m->gate = gated ? layer_take(run, pairs * m->d_expert) : NULL;
     m->both = m->options->pairs ? layer_take(run, pairs * 2 * m->d_expert) : NULL;
     m->shared = m->experts->shared_gate.weight != NULL ? layer_take(run, m->tokens) : NULL;
-    *products = attn_arena_take(run->arena, 2 * groups, sizeof **products);
-    return m->logits != NULL && m->chosen != NULL && m->weights != NULL && m->slot != NULL && m->first != NULL &&
-           m->rows != NULL && m->up != NULL && (m->gate != NULL || !gated) && (m->both != NULL || !m->options->pairs) &&
-           (m->shared != NULL || m->experts->shared_gate.weight == NULL) && *products != NULL;
+    *products = layer_take_of(run, 2 * groups, sizeof **products);
 }
 
 /* The rows of all pairs become the results of their experts. */
@@ -309,7 +306,7 @@ static void run_experts(const struct mixture *m, struct attn_product *products)
     multiply(m, products, count, m->experts->layout);
 }
 
-attn_status attn_layer_experts(struct layer_run *run)
+void attn_layer_experts(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_request *request = run->request;
@@ -324,12 +321,15 @@ attn_status attn_layer_experts(struct layer_run *run)
                         .d_out = d->d_out};
     struct attn_product *products;
     if (d->experts == 0)
-        return ATTN_OK;
-    if (!take_memory(&m, &products))
-        return attn_fail_no_memory(run->err);
+        return;
+    take_memory(&m, &products);
+    if (!layer_goes_on(run))
+        return;
     route(&m);
-    if (attn_is_cancelled(run->runtime)) /* what is chosen may be no expert */
-        return attn_fail_stopped(run->err);
+    if (attn_is_cancelled(run->runtime)) { /* what is chosen may be no expert */
+        run->status = attn_fail_stopped(run->err);
+        return;
+    }
     group(&m);
     spread(&m, m.tokens, gather_task);
     run_experts(&m, products);
@@ -337,5 +337,4 @@ attn_status attn_layer_experts(struct layer_run *run)
     const size_t shape[] = {d->batch, d->q_len, m.per_token};
     run->result->expert_indices = attn_tensor_view(m.chosen, ATTN_I64, 3, shape);
     run->result->expert_weights = attn_tensor_view(m.weights, run->plan->compute, 3, shape);
-    return ATTN_OK;
 }

@@ -33,33 +33,28 @@ static void add_projection(struct layer_run *run, const attn_projection *project
 }
 
 /* The pre-norm applies to the query, and to keys and values that default to it. Given ones stay as they are. */
-static attn_status prepare_inputs(struct layer_run *run)
+static void prepare_inputs(struct layer_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
     if (attn_start_of(inputs) != NULL) {
         run->x_v = inputs->value == NULL ? NULL : inputs->value->data;
-        return ATTN_OK;
+        return;
     }
-    const attn_status status = attn_layer_pre_norm(run);
+    attn_layer_pre_norm(run);
     run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
     run->x_v = inputs->value == NULL ? run->x_k : inputs->value->data;
-    return status;
 }
 
-static attn_status take_products(struct layer_run *run)
+static void take_products(struct layer_run *run)
 {
-    run->products =
-        attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
+    run->products = layer_take_of(run, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
     if (run->request->is_layer)
-        run->product_scratch = attn_arena_take(run->arena, run->runtime->threads,
-                                               attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
-    if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
-        return attn_fail_no_memory(run->err);
-    return ATTN_OK;
+        run->product_scratch = layer_take_of(run, run->runtime->threads,
+                                             attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
 }
 
 /* Queries, keys and values, each in an array of its own. */
-static attn_status add_roles(struct layer_run *run, const attn_projection to[])
+static void add_roles(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
     const size_t new_len = attn_new_len(d);
@@ -67,24 +62,23 @@ static attn_status add_roles(struct layer_run *run, const attn_projection to[])
     char *k = layer_take(run, d->batch * new_len * d->kv_heads * d->d_k);
     char *v = layer_take(run, d->batch * new_len * d->kv_heads * d->d_v);
     if (q == NULL || k == NULL || v == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
     add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
     add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
     run->q = attn_operand_by_tokens(q, run->plan->compute, d->heads, d->q_len, d->d_k);
     run->k = attn_operand_by_tokens(k, run->plan->compute, d->kv_heads, new_len, d->d_k);
     run->v = attn_operand_by_tokens(v, run->plan->compute, d->kv_heads, new_len, d->d_v);
-    return ATTN_OK;
 }
 
 /* One product for all three. Each token has its queries, keys and values in the order of the fused weight's columns. */
-static attn_status add_fused(struct layer_run *run, const attn_projection to[])
+static void add_fused(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
     const attn_projection all = attn_projection_of_fused(&run->request->weights, d);
     char *y = layer_take(run, d->batch * d->q_len * all.columns);
     if (y == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     add_projection(run, &all, run->x_q, d->q_len, y);
     struct attn_operand *operands[] = {[PROJECT_Q] = &run->q, [PROJECT_K] = &run->k, [PROJECT_V] = &run->v};
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
@@ -93,50 +87,39 @@ static attn_status add_fused(struct layer_run *run, const attn_projection to[])
                                                 .batch_stride = (ptrdiff_t)(d->q_len * all.columns),
                                                 .head_stride = (ptrdiff_t)attn_projection_head_step(&to[role], d->d_k),
                                                 .row_stride = (ptrdiff_t)all.columns};
-    return ATTN_OK;
 }
 
 /* A table of relative positions: the rows of the embedding that are in use, by the weight of the role. */
-static bool add_relative(struct layer_run *run, attn_role role, char **table)
+static void add_relative(struct layer_run *run, attn_role role, const attn_affine *weights, char **table)
 {
+    if (weights->weight == NULL)
+        return;
     const struct attn_relative_rows rows = attn_relative_rows_of(run->request, attn_mask_of(run->plan));
     const attn_projection to = attn_projection_of(&run->request->weights, &run->plan->dims, role);
     const char *embedding = run->request->options.relative_position.embedding->data;
     *table = layer_take(run, rows.count * to.slices * to.columns);
     if (*table != NULL)
         add_batch(run, &to, embedding + rows.first * to.inner * run->element, 1, rows.count, *table);
-    return *table != NULL;
 }
 
-static bool add_relatives(struct layer_run *run)
-{
-    const attn_weights *weights = &run->request->weights;
-    return (weights->relative_key.weight == NULL || add_relative(run, PROJECT_RELATIVE_KEY, &run->relative_key)) &&
-           (weights->relative_query.weight == NULL || add_relative(run, PROJECT_RELATIVE_QUERY, &run->relative_query));
-}
-
-static attn_status project(struct layer_run *run)
+static void project(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_weights *weights = &run->request->weights;
     run->gate = layer_take(run, d->batch * d->q_len * d->heads * d->d_gate);
-    if (run->gate == NULL)
-        return attn_fail_no_memory(run->err);
     attn_projection to[PROJECT_V + 1];
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         to[role] = attn_projection_of(weights, d, (attn_role)role);
     run->product_count = 0;
-    attn_status status = (attn_projects_at_once(run->request, d) ? add_fused : add_roles)(run, to);
-    if (status != ATTN_OK)
-        return status;
-    if (d->d_gate > 0) {
+    (attn_projects_at_once(run->request, d) ? add_fused : add_roles)(run, to);
+    if (d->d_gate > 0 && run->gate != NULL) {
         attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
         add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
     }
-    if (!add_relatives(run))
-        return attn_fail_no_memory(run->err);
-    run_products(run);
-    return ATTN_OK;
+    add_relative(run, PROJECT_RELATIVE_KEY, &weights->relative_key, &run->relative_key);
+    add_relative(run, PROJECT_RELATIVE_QUERY, &weights->relative_query, &run->relative_query);
+    if (layer_goes_on(run))
+        run_products(run);
 }
 
 /* Attention on queries, keys and values as given: where the tensors say. */
@@ -154,11 +137,10 @@ static void take_operands(struct layer_run *run)
         run->v = attn_operand_of(value, d->d_v);
 }
 
-static attn_status set_operands(struct layer_run *run)
+static void set_operands(struct layer_run *run)
 {
-    attn_status status = ATTN_OK;
     if (run->request->is_layer)
-        status = project(run);
+        project(run);
     else
         take_operands(run);
     run->job.q = run->q;
@@ -168,9 +150,8 @@ static attn_status set_operands(struct layer_run *run)
         run->job.k.past = attn_operand_of_past(run->request->inputs.past_key);
         run->job.v.past = attn_operand_of_past(run->request->inputs.past_value);
     }
-    if (attn_start_of(&run->request->inputs) != NULL)
-        return ATTN_OK;
-    return status == ATTN_OK ? attn_qk_run(run->plan, run->runtime, run->arena, &run->job, run->err) : status;
+    if (attn_start_of(&run->request->inputs) == NULL && layer_goes_on(run))
+        run->status = attn_qk_run(run->plan, run->runtime, run->arena, &run->job, run->err);
 }
 
 /* Token by token (batch, q_len, heads * d_v), as the output projection reads it, unless query has rank 4. */
@@ -179,20 +160,18 @@ static bool context_is_by_heads(const attn_plan *plan)
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
 }
 
-static attn_status make_distance_bias(struct layer_run *run)
+static void make_distance_bias(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
     if (!attn_has_distance_bias(options))
-        return ATTN_OK;
+        return;
     char *data = layer_take(run, attn_distance_bias_count(options, attn_mask_of(run->plan)));
-    if (data == NULL)
-        return attn_fail_no_memory(run->err);
-    run->job.distance_bias = attn_distance_bias_make(options, attn_mask_of(run->plan), data, run->runtime);
-    return ATTN_OK;
+    if (data != NULL)
+        run->job.distance_bias = attn_distance_bias_make(options, attn_mask_of(run->plan), data, run->runtime);
 }
 
 /* Tables are given, or were projected. */
-static attn_status make_relative(struct layer_run *run)
+static void make_relative(struct layer_run *run)
 {
     const attn_relative_position *own = &run->request->options.relative_position;
     const size_t first = attn_relative_rows_of(run->request, attn_mask_of(run->plan)).first;
@@ -201,7 +180,7 @@ static attn_status make_relative(struct layer_run *run)
         key = (const char *)own->key->data + first * own->key->shape[1] * run->element;
     if (own->query != NULL)
         query = (const char *)own->query->data + first * own->query->shape[1] * run->element;
-    return attn_relative_run(run->plan, key, query, run->runtime, run->arena, &run->job, run->err);
+    run->status = attn_relative_run(run->plan, key, query, run->runtime, run->arena, &run->job, run->err);
 }
 
 /* Whether the heads write the output where the caller wants it, because nothing comes after them. */
@@ -213,7 +192,7 @@ static bool heads_write_output(const struct layer_run *run)
            !(scales && layer_wants(run, ATTN_STEP_CONTEXT));
 }
 
-static attn_status prepare_job(struct layer_run *run)
+static void prepare_job(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     if (heads_write_output(run)) {
@@ -224,37 +203,31 @@ static attn_status prepare_job(struct layer_run *run)
         run->job.context = (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(
             run->context, run->plan->compute, d->heads, d->q_len, d->d_v);
     }
-    if (run->context == NULL)
-        return attn_fail_no_memory(run->err);
-    attn_status status = attn_layer_take_maps(run);
-    status = status == ATTN_OK ? make_distance_bias(run) : status;
-    return status == ATTN_OK ? make_relative(run) : status;
 }
 
-static attn_status run_heads(struct layer_run *run)
+static void run_heads(struct layer_run *run)
 {
     if (attn_start_of(&run->request->inputs) != NULL)
-        return attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
-    if (attn_has_feature_maps(&run->request->options))
-        return attn_feature_maps_run(run->plan, &run->job, run->runtime, run->arena, run->result, run->err);
-    return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
+        run->status = attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    else if (attn_has_feature_maps(&run->request->options))
+        run->status = attn_feature_maps_run(run->plan, &run->job, run->runtime, run->arena, run->result, run->err);
+    else
+        run->status = attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
 }
 
 /* ---- after the heads ---- */
 
 /* In place unless the context was asked for. */
-static attn_status scale_heads(struct layer_run *run)
+static void scale_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     run->scaled = run->context;
     if (run->request->options.head_scale == NULL)
-        return ATTN_OK;
+        return;
     if (layer_wants(run, ATTN_STEP_CONTEXT))
         run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
-    if (run->scaled == NULL)
-        return attn_fail_no_memory(run->err);
-    attn_head_scale_run(run->plan, &run->job.context, run->scaled, run->runtime);
-    return ATTN_OK;
+    if (run->scaled != NULL)
+        attn_head_scale_run(run->plan, &run->job.context, run->scaled, run->runtime);
 }
 
 static void gate_task(void *argument, size_t index, size_t worker)
@@ -269,45 +242,45 @@ static void gate_task(void *argument, size_t index, size_t worker)
 }
 
 /* In place unless the context was asked for. */
-static attn_status gate_heads(struct layer_run *run)
+static void gate_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     run->gated = run->scaled;
     if (d->d_gate == 0)
-        return ATTN_OK;
+        return;
     if (layer_wants(run, ATTN_STEP_CONTEXT) || layer_wants(run, ATTN_STEP_CONCAT))
         run->gated = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
-    if (run->gated == NULL)
-        return attn_fail_no_memory(run->err);
-    attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), gate_task, run);
-    return ATTN_OK;
+    if (run->gated != NULL)
+        attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), gate_task, run);
 }
 
-static attn_status project_output(struct layer_run *run)
+static void project_output(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_affine *output = &run->request->weights.output;
     run->projected = run->gated;
     if (output->weight == NULL)
-        return ATTN_OK;
+        return;
     run->projected = layer_take(run, d->batch * d->q_len * d->d_attended);
     if (run->projected == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     run->product_count = 0;
     add_projection(run, &projection, run->gated, d->q_len, run->projected);
     run_products(run);
-    return ATTN_OK;
 }
 
 /* ---- the run ---- */
 
 /* The stages of a run in their order; the first failure ends it. */
-static attn_status (*const stages[])(struct layer_run *run) = {
+static void (*const stages[])(struct layer_run *run) = {
     take_products,
     prepare_inputs,
     set_operands,
     prepare_job,
+    attn_layer_take_maps,
+    make_distance_bias,
+    make_relative,
     run_heads,
     attn_layer_edit_heads,
     scale_heads,
@@ -338,12 +311,11 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtim
                             .err = err,
                             .element = attn_dtype_bytes(plan->compute),
                             .job = attn_describe_job(plan)};
-    attn_status status = ATTN_OK;
-    for (size_t s = 0; s < sizeof stages / sizeof *stages && status == ATTN_OK; s++)
-        status = stages[s](&run);
+    for (size_t s = 0; s < sizeof stages / sizeof *stages && layer_goes_on(&run); s++)
+        stages[s](&run);
     *kept = (struct attn_multihead_kept){
         .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
-    return status;
+    return run.status;
 }
 
 attn_status attn_plan_run(const attn_plan *plan, const attn_bindings *bindings, const attn_runtime *runtime,

@@ -12,53 +12,46 @@
 
 /* ---- memory of maps and rows ---- */
 
-static attn_status take_map(struct layer_run *run, attn_step step, int which)
+static void take_map(struct layer_run *run, attn_step step, int which)
 {
     if (!layer_wants(run, step))
-        return ATTN_OK;
+        return;
     void *given = run->plan->step[step].data;
     run->job.map[which].data = given != NULL ? given : layer_take(run, attn_tensor_count(&run->plan->step[step]));
     run->result->step[step].data = run->job.map[which].data;
-    return run->job.map[which].data == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 /* The weights stand in the map of the contribution, unless they are a step of the result themselves. */
-static attn_status take_contribution(struct layer_run *run)
+static void take_contribution(struct layer_run *run)
 {
     attn_tensor *map = &run->result->step[ATTN_STEP_CONTRIBUTION];
     map->data = layer_take(run, attn_tensor_count(map));
-    if (map->data == NULL)
-        return attn_fail_no_memory(run->err);
     if (!layer_wants(run, ATTN_STEP_ATTENTION))
         run->job.map[MAP_ATTENTION].data = map->data;
-    return ATTN_OK;
 }
 
-static attn_status take_maps(struct layer_run *run)
+static void take_maps(struct layer_run *run)
 {
-    attn_status status = ATTN_OK;
-    for (int which = MAP_SCORES; status == ATTN_OK && which <= MAP_DROPPED; which++)
-        status = take_map(run, attn_step_of_map(which), which);
-    if (status == ATTN_OK && layer_wants(run, ATTN_STEP_CONTRIBUTION))
-        status = take_contribution(run);
-    if (status != ATTN_OK || !layer_wants(run, ATTN_STEP_ATTENTION_MEAN))
-        return status;
+    for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
+        take_map(run, attn_step_of_map(which), which);
+    if (layer_wants(run, ATTN_STEP_CONTRIBUTION))
+        take_contribution(run);
+    if (!layer_wants(run, ATTN_STEP_ATTENTION_MEAN))
+        return;
     if (!attn_needs_mean_source(run->request)) {
         run->mean_source = run->job.map[MAP_ATTENTION].data;
-        return ATTN_OK;
+        return;
     }
     run->mean_source = layer_take(run, attn_mean_source_count(run->plan));
     run->job.map[MAP_MEAN_SOURCE] = (struct attn_map){.data = run->mean_source, .all_heads = true};
-    return run->mean_source == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
-static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
+static void take_rows(struct layer_run *run, attn_step step, void **rows)
 {
     if (!layer_wants(run, step))
-        return ATTN_OK;
+        return;
     *rows = layer_take(run, attn_tensor_count(&run->plan->step[step]));
     run->result->step[step].data = *rows;
-    return *rows == NULL ? attn_fail_no_memory(run->err) : ATTN_OK;
 }
 
 /* (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots NULL: all are selected. */
@@ -96,7 +89,7 @@ attn_status attn_invert_selections(const attn_options *options, const attn_dims 
     return check.status;
 }
 
-attn_status attn_layer_take_maps(struct layer_run *run)
+void attn_layer_take_maps(struct layer_run *run)
 {
     const struct {
         attn_step step;
@@ -105,13 +98,12 @@ attn_status attn_layer_take_maps(struct layer_run *run)
                 {ATTN_STEP_LSE_KEYS, &run->job.lse_keys},
                 {ATTN_STEP_ENTROPY, &run->job.entropy},
                 {ATTN_STEP_SINK, &run->job.sink}};
-    attn_status status = take_maps(run);
-    for (size_t n = 0; n < sizeof each / sizeof *each && status == ATTN_OK; n++)
-        status = take_rows(run, each[n].step, each[n].rows);
-    if (status == ATTN_OK)
-        status = attn_invert_selections(&run->request->options, &run->plan->dims, run->runtime, run->arena, &run->job,
-                                        run->err);
-    return status;
+    take_maps(run);
+    for (size_t n = 0; n < sizeof each / sizeof *each; n++)
+        take_rows(run, each[n].step, each[n].rows);
+    if (layer_goes_on(run))
+        run->status = attn_invert_selections(&run->request->options, &run->plan->dims, run->runtime, run->arena,
+                                             &run->job, run->err);
 }
 
 /* ---- after the heads ---- */
@@ -149,23 +141,22 @@ static void mask_task(void *argument, size_t index, size_t worker)
         row[j] = attn_mask_allows(attn_mask_of(plan), plan->compute, b, h, i, attn_selected(&options->keys, j));
 }
 
-attn_status attn_layer_reduce_maps(struct layer_run *run)
+void attn_layer_reduce_maps(struct layer_run *run)
 {
     attn_tensor *step = run->result->step;
     if (layer_wants(run, ATTN_STEP_ATTENTION_MEAN)) {
         step[ATTN_STEP_ATTENTION_MEAN].data = layer_take(run, attn_tensor_count(&step[ATTN_STEP_ATTENTION_MEAN]));
         if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
-            return attn_fail_no_memory(run->err);
+            return;
         attn_spread(run->runtime, run->plan->dims.batch * run->plan->selected_queries, mean_task, run);
     }
     if (layer_wants(run, ATTN_STEP_MASK)) {
         size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
-        step[ATTN_STEP_MASK].data = attn_arena_take(run->arena, rows, run->plan->selected_keys);
+        step[ATTN_STEP_MASK].data = layer_take_of(run, rows, run->plan->selected_keys);
         if (step[ATTN_STEP_MASK].data == NULL)
-            return attn_fail_no_memory(run->err);
+            return;
         attn_spread(run->runtime, rows, mask_task, run);
     }
-    return ATTN_OK;
 }
 
 /* ---- copies ---- */
@@ -244,7 +235,7 @@ static bool is_same_place(const attn_tensor *a, const attn_tensor *b)
     return is_same;
 }
 
-static attn_status join(struct layer_run *run, const struct attn_keys *keys, attn_step step, struct attn_operand *to)
+static void join(struct layer_run *run, const struct attn_keys *keys, attn_step step, struct attn_operand *to)
 {
     const attn_tensor *shape = &run->plan->step[step];
     const size_t past_len = keys->past_len, end = shape->shape[2];
@@ -255,7 +246,7 @@ static attn_status join(struct layer_run *run, const struct attn_keys *keys, att
         *to = attn_operand_by_heads(data, run->plan->compute, shape->shape[1], end, shape->shape[3]);
     }
     if (to->data == NULL)
-        return attn_fail_no_memory(run->err);
+        return;
     const attn_tensor past = rows_between(&keys->past, shape, 0, past_len),
                       to_past = rows_between(to, shape, 0, past_len);
     const attn_tensor added = rows_between(&keys->added, shape, 0, end - past_len);
@@ -263,23 +254,20 @@ static attn_status join(struct layer_run *run, const struct attn_keys *keys, att
     if (!is_same_place(&past, &to_past))
         copy_tensor(&past, &to_past, run->runtime);
     copy_tensor(&added, &to_added, run->runtime);
-    return ATTN_OK;
 }
 
-attn_status attn_layer_present(struct layer_run *run)
+void attn_layer_present(struct layer_run *run)
 {
     const struct attn_heads_job *job = &run->job;
-    attn_status status = ATTN_OK;
     run->present_k = job->k.added;
     run->present_v = job->v.added;
     if (job->k.past_len == 0)
-        return ATTN_OK;
+        return;
     const attn_step keys = layer_wants(run, ATTN_STEP_PRESENT_KEY) ? ATTN_STEP_PRESENT_KEY : ATTN_STEP_K_ROTATED;
     if (layer_wants(run, keys))
-        status = join(run, &job->k, keys, &run->present_k);
-    if (status == ATTN_OK && layer_wants(run, ATTN_STEP_PRESENT_VALUE))
-        status = join(run, &job->v, ATTN_STEP_PRESENT_VALUE, &run->present_v);
-    return status;
+        join(run, &job->k, keys, &run->present_k);
+    if (layer_goes_on(run) && layer_wants(run, ATTN_STEP_PRESENT_VALUE))
+        join(run, &job->v, ATTN_STEP_PRESENT_VALUE, &run->present_v);
 }
 
 /* ---- the result ---- */
@@ -307,7 +295,7 @@ static void show_steps(struct layer_run *run)
 }
 
 /* Copies every wanted step that is not yet where the plan wants it, or is of 16 bits like the input that it shows. */
-static attn_status place_steps(struct layer_run *run)
+static void place_steps(struct layer_run *run)
 {
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         attn_tensor to = run->plan->step[step];
@@ -317,17 +305,17 @@ static attn_status place_steps(struct layer_run *run)
         if (to.data == NULL)
             to.data = layer_take(run, attn_tensor_count(&to));
         if (to.data == NULL)
-            return attn_fail_no_memory(run->err);
+            return;
         if (from->data != to.data)
             copy_tensor(from, &to, run->runtime);
         *from = to;
     }
-    return ATTN_OK;
 }
 
-attn_status attn_layer_hand_over(struct layer_run *run)
+void attn_layer_hand_over(struct layer_run *run)
 {
     show_steps(run);
-    const attn_status status = place_steps(run);
-    return status == ATTN_OK && attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : status;
+    place_steps(run);
+    if (layer_goes_on(run) && attn_is_cancelled(run->runtime))
+        run->status = attn_fail_stopped(run->err);
 }
