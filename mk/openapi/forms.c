@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "codec/json/node.h"
 #include "codec/model/request.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 enum { PATH_MAX_BYTES = 512, ARENA_BYTES = 64 << 20 };
 

@@ -2,7 +2,7 @@
  * crash.c: takes faults, and writes the last line of a process that dies of one. What runs in the handler calls only
  * functions that a signal handler may call.
  */
-#include "base/crash.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <poll.h>

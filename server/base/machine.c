@@ -1,5 +1,5 @@
 /* machine.c: processors and memory within the limits of control groups; the descriptors of this process. */
-#include "base/machine.h"
+#include "base/process.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/machine.h"
+#include "base/process.h"
 
 uint64_t memory_auto_bytes(void)
 {

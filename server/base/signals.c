@@ -1,5 +1,5 @@
 /* signals.c: a signal handler that writes to a descriptor, and a function that waits for it. */
-#include "base/signals.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/machine.h"
+#include "base/process.h"
 
 struct refusal {
     char *message;

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "http/steps.h"
-#include "http/wire/client.h"
+#include "http/wire/wire.h"
 
 static const char *end_name(enum MHD_RequestTerminationCode termination)
 {

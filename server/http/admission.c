@@ -5,7 +5,7 @@
 #include "http/route.h"
 #include "http/steps.h"
 #include "http/wire/cors.h"
-#include "http/wire/framing.h"
+#include "http/wire/guard.h"
 #include "service/registry/layer/keeper.h"
 
 /* The limit of the first line and the fields together. Proxies allow as much, and the library has room for more. */

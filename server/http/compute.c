@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
+#include "base/process.h"
 #include "http/steps.h"
 #include "service/limits.h"
 #include "service/registry/model/version.h"

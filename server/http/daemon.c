@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "http/connections/lifecycle.h"
+#include "http/connections/server.h"
 #include "http/route.h"
 #include "http/steps.h"
 

@@ -319,7 +319,7 @@ enum MHD_Result fsm_handle(void *cls, struct MHD_Connection *mhd, const char *ur
 {
     struct request *request = *con_cls;
     const struct http_server *server = cls;
-    (void)url; /* the library has decoded it, but routes are compared with the raw target (target.h) */
+    (void)url; /* the library has decoded it, but routes are compared with the raw target (target.c) */
     if (request == NULL)
         return reply_without_memory(mhd, server->setup.metrics);
     enum step step = request->step;

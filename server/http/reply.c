@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "codec/answer/forms.h"
 #include "http/wire/cors.h"
-#include "http/wire/peer.h"
+#include "http/wire/wire.h"
 #include "service/registry/version.h"
 
 /* The answer when there is no memory for any other answer. */

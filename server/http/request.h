@@ -9,12 +9,11 @@
 #define HTTP_REQUEST_H
 
 #include "codec/bytes/coding.h"
-#include "http/connections/lifecycle.h"
+#include "http/connections/server.h"
 #include "http/route.h"
 #include "http/wire/guard.h"
 #include "http/wire/problems.h"
-#include "http/wire/target.h"
-#include "http/wire/trace.h"
+#include "http/wire/wire.h"
 
 enum { REQUEST_ID_MAX = 128 };
 

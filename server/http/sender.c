@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
+#include "base/process.h"
 #include "codec/bytes/stream.h"
 #include "http/steps.h"
 

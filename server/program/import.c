@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "program/commands.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"

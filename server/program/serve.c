@@ -10,14 +10,13 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/crash.h"
 #include "base/log_writer.h"
 #include "base/memory.h"
-#include "base/signals.h"
-#include "codec/picture/fonts/font_set.h"
-#include "codec/request/envelope_decode.h"
+#include "base/process.h"
+#include "codec/picture/fonts/fonts.h"
+#include "codec/request/envelope.h"
 #include "http/daemon.h"
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
-#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/fonts/fonts.h"
 #include "service/keys.h"
 
 /* The limits of a request. They are compared with the plan, before anything runs. */

@@ -7,8 +7,8 @@
 
 #include "attn/runtime.h"
 #include "base/array.h"
-#include "base/machine.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 /* Upper bounds in seconds, from the time of one decoding step to the longest usual deadline. */
 static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "codec/bytes/chunks.h"
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 #include "service/keys.h"
 #include "service/registry/store.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 32 << 20 };

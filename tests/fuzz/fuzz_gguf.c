@@ -3,8 +3,8 @@
  * tokenizer that is made can be read, or is refused with a sentence.
  */
 #include "codec/checkpoint/description.h"
-#include "codec/gguf/model.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/gguf/gguf.h"
+#include "codec/request/envelope.h"
 #include "codec/tokenizer/encoding.h"
 #include "fuzz.h"
 

@@ -12,9 +12,8 @@
 
 #include "fuzz.h"
 #include "http/wire/cors.h"
-#include "http/wire/framing.h"
 #include "http/wire/guard.h"
-#include "http/wire/target.h"
+#include "http/wire/wire.h"
 
 enum { INPUT_MAX = 8 << 10, ROUNDS_MAX = 50, CONNECTION_MEMORY = 128 << 10 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/checkpoint/description.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 64 << 20 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "attn/model.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
 #include "service/run/batch/batch.h"
 

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/number/read.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/oip/oip.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 16 << 20, ASKS_LAYER = 1, HAS_BYTES = 2, REPOSITORY = 12, ASKS_WHOLE = 16 };

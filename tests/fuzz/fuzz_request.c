@@ -10,9 +10,9 @@
 
 #include "attn/runtime.h"
 #include "codec/bytes/coding.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 #include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "codec/tensor/safetensors.h"
 #include "fuzz.h"

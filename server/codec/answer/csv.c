@@ -6,10 +6,9 @@
 
 #include "base/array.h"
 #include "codec/answer/reduce.h"
-#include "codec/answer/token_labels.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/pace.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 /* The meaning of a dimension. These are the columns of the long form, in their order. */
 enum column { COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY, COLUMN_FEATURE, COLUMN_COUNT };

@@ -28,6 +28,27 @@
 #include "codec/request/envelope.h"
 #include "codec/tensor/safetensors.h"
 
+/* ---- token_labels.c: the labels of tokens as texts, for answers that show labels beside numbers ---- */
+
+/* Labels of one side; the texts live in the arena. */
+struct labels {
+    const char *const *texts; /* UTF-8, (batch, count) or (count); NULL: the request has none */
+    size_t count;             /* labels of one batch item */
+    bool is_per_item;         /* each batch item has a list in texts */
+};
+
+/* Reads the labels back from their JSON. A NUL in a label becomes U+FFFD. The only failure is ATTN_ERR_NO_MEMORY. */
+ATTN_MUST_CHECK attn_status labels_read(const struct envelope_tokens *tokens, attn_arena *arena, struct labels *labels,
+                                        attn_error *err);
+
+/* The length of the longest label in bytes, as JSON text or as UTF-8. It is known without reading the labels. */
+size_t labels_longest(const struct envelope_tokens *tokens);
+
+/* The label of position i in batch item b. NULL when the side has no labels. */
+const char *labels_at(const struct labels *labels, size_t b, size_t i);
+
+/* ---- an answer ---- */
+
 /* The data that an answer is made from. */
 struct answer {
     const struct envelope *envelope;
@@ -131,5 +152,53 @@ void hints_write(const struct envelope *envelope, const attn_plan *plan, const a
 
 /* Appends "hints":[{"pointer", "message"}, or a comma and a further hint. The caller ends the list when *count > 0. */
 void hints_add(const char *pointer, const char *message, size_t *count, struct chunks *out);
+
+/*
+ * ---- view.c ----
+ *
+ * Writes the maps of a layer (forms.h) and of a part of a whole model (codec/model/view.h) as the input of a
+ * front-end.
+ *
+ *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head view and model view
+ *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: the parameters of AttentionPatterns
+ *   inspectus    https://github.com/labmlai/inspectus: the parameters of its attention chart
+ *   rows         an object for each weight
+ */
+
+/* "bertviz", "circuitsvis", …, by envelope_view. */
+extern const char *const view_names[];
+
+bool view_is_same(const attn_selection *a, const attn_selection *b);
+
+struct view_maps {
+    bool is_of_model;
+    const char *part;             /* "encoder", …; NULL: there is one part */
+    attn_tensor maps;             /* (batch, heads, queries, keys), of a model (layers, heads, …) of one item */
+    const attn_plan *plan;        /* of a layer: says which cells are allowed */
+    attn_tensor allowed;          /* of a model: the same, of the shape of maps */
+    const attn_selection *layers; /* of a model: the numbers of the layers; NULL: 0, 1, 2, … */
+    const attn_selection *heads, *queries, *keys; /* those that maps has */
+    const struct labels *query_labels, *key_labels;
+    int digits; /* tensor/write.h */
+    const attn_runtime *runtime;
+    struct chunks *out;
+};
+
+/* An element of "attention", and what follows the last. layers and heads: so many there are, also those not shown. */
+void view_write_bertviz(const struct view_maps *view);
+void view_write_bertviz_end(const struct view_maps *view, size_t layers, size_t heads);
+/* An object; of a model, one for each layer. */
+void view_write_circuitsvis(const struct view_maps *view);
+void view_write_inspectus(const struct view_maps *view);
+/* The objects, with a comma between them. */
+void view_write_rows(const struct view_maps *view);
+
+/* The longest text of a weight of inspectus: 4 bytes take at most 6 characters of base64. */
+enum { VIEW_VALUE_BYTES = 6 };
+/* The longest text of a cell, without the numbers and the tokens. */
+enum {
+    VIEW_CELL_BYTES = sizeof "{\"batch\":,\"head\":,\"query\":,\"key\":,\"query_token\":\"\",\"key_token\":\"\","
+                             "\"weight\":,\"allowed\":false},\n"
+};
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "codec/tensor/write.h"
 
 enum {

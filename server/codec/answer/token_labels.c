@@ -1,5 +1,5 @@
 /* token_labels.c: reads the labels of tokens back as texts. */
-#include "codec/answer/token_labels.h"
+#include "codec/answer/forms.h"
 
 #include <string.h>
 

@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "codec/answer/forms.h"
-#include "codec/answer/token_labels.h"
-#include "codec/answer/view.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "codec/tensor/write.h"
 
 const char *const view_names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};

@@ -30,7 +30,7 @@
  *              norm       {"type", "eps", "weights"}; likewise every norm. "last" of an embedding's: it is behind the
  *                         projection
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
- *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", "softcap"}, of words
+ *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", …}, of words (parts.c)
  *              classes    {ENDING: head}: of a model whose architectures[0] ends in ENDING, in place of "head". "reads":
  *                         "first", "last", "end" or "first_and_mean" (model_reads); "spans": true for answers to questions
  *              ignored    patterns of tensors that a file may have beside the model: buffers, copies
@@ -133,7 +133,7 @@ typedef enum {
 /* By what classes become probabilities; regression has none. */
 typedef enum { MODEL_PROBLEM_ONE_OF, MODEL_PROBLEM_EACH, MODEL_PROBLEM_REGRESSION } model_problem;
 
-/* As attn_prediction_head (attn/model.h), on the last stack. */
+/* A head on the last stack. */
 struct model_head {
     /*
      * "weights.dense.weight", "weights.dense.bias", "weights.norm.weight", "weights.norm.bias", "weights.output.weight",
@@ -141,9 +141,7 @@ struct model_head {
      */
     struct envelope_source source;
     struct kept_layer_facts facts; /* layout and compute alone, for prepared weights */
-    const char *activation;        /* of dense: "gelu", "tanh"; NULL: none */
-    attn_norm_type norm;
-    double norm_eps, scale, softcap; /* softcap 0: none */
+    attn_prediction_head numbers;  /* without tensors; the compute type is that of a request */
     model_reads reads;
     size_t words; /* rows of output: words of the vocabulary, or classes */
     bool is_of_classes;

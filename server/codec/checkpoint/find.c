@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codec/checkpoint/language/architecture.h"
-#include "codec/checkpoint/module.h"
+#include "codec/checkpoint/reader.h"
 #include "codec/json/tree.h"
 
 /* The state that the functions which make layers share. */

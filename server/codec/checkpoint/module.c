@@ -1,5 +1,5 @@
 /* module.c: collects the tensors of a module by its template, and fills in the values of the configuration. */
-#include "codec/checkpoint/module.h"
+#include "codec/checkpoint/reader.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* origin.c: what a member of a block's request is made of, so that messages name what is in the files. */
-#include "codec/checkpoint/origin.h"
+#include "codec/checkpoint/reader.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* parts.c: what templates of an architecture name: values and tensors, and of these norms, embeddings and a head. */
-#include "codec/checkpoint/parts.h"
+#include "codec/checkpoint/reader.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ static json_t *value_of(const struct model_reader *reader, const json_t *templat
     return text != NULL && text[0] == '$' ? expression_value(reader->config, 0, text + 1) : json_incref(value);
 }
 
-double model_number(const struct model_reader *reader, const json_t *template, const char *name, double otherwise)
+/* The number that the template has under that name, or the value of its expression. */
+static double number_of(const struct model_reader *reader, const json_t *template, const char *name, double otherwise)
 {
     json_t *value = value_of(reader, template, name);
     const double number = json_is_number(value) ? json_number_value(value) : otherwise;
@@ -32,7 +33,7 @@ double model_number(const struct model_reader *reader, const json_t *template, c
 bool model_count(const struct model_reader *reader, const json_t *template, const char *name, size_t max,
                  size_t otherwise, size_t *count)
 {
-    const double number = model_number(reader, template, name, (double)otherwise);
+    const double number = number_of(reader, template, name, (double)otherwise);
     *count = number >= 0 && number <= (double)max ? (size_t)number : 0;
     if (number >= 0 && number <= (double)max && floor(number) == number)
         return true;
@@ -148,9 +149,9 @@ bool model_read_norm(struct model_reader *reader, const json_t *template, struct
         return true;
     const char *type = json_string_value(json_object_get(template, "type"));
     json_t *names = json_object_get(template, "weights");
-    const float offset = (float)model_number(reader, template, "gain_offset", 0);
+    const float offset = (float)number_of(reader, template, "gain_offset", 0);
     norm->type = type != NULL && strcmp(type, "rms") == 0 ? ATTN_NORM_RMS : ATTN_NORM_LAYER;
-    norm->eps = model_number(reader, template, "eps", 1e-5);
+    norm->eps = number_of(reader, template, "eps", 1e-5);
     bool ok = names != NULL ? take_pair(reader, names, &norm->weight, &norm->bias) : true;
     if (ok && names != NULL && norm->weight.data == NULL)
         return fail_absent(reader, names, ".weight");
@@ -395,10 +396,10 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
     json_t *types = json_object_get(template, "types"), *words = json_object_get(template, "words");
     const json_t *patches = json_object_get(template, "patches"), *audio = json_object_get(template, "audio"),
                  *positions = json_object_get(template, "positions"), *norm = json_object_get(template, "norm");
-    *embedding = (struct model_embedding){.scale = model_number(reader, template, "scale", 1),
+    *embedding = (struct model_embedding){.scale = number_of(reader, template, "scale", 1),
                                           .positions_last = json_is_true(json_object_get(positions, "last")),
                                           .norm_last = json_is_true(json_object_get(norm, "last"))};
-    const double dropped = model_number(reader, template, "dropped", -1);
+    const double dropped = number_of(reader, template, "dropped", -1);
     embedding->dropped_id = dropped >= 0 && dropped <= ID_MAX ? (int64_t)dropped : -1;
     if (!(patches != NULL ? read_patches(reader, patches, embedding)
           : audio != NULL ? read_audio(reader, audio, embedding)
@@ -487,7 +488,8 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     enum { PARTS = 6 };
     struct tensors tensors = {.output.data = NULL};
     struct envelope_attachment *parts = attn_arena_take_zeroed(reader->arena, PARTS, sizeof *parts);
-    const char *activation = json_string_value(json_object_get(template, "activation"));
+    const json_t *of_dense = json_object_get(template, "activation");
+    const char *activation = json_is_string(of_dense) ? json_string_value(of_dense) : "";
     size_t count = 0;
     *has_head = false;
     if (template == NULL)
@@ -510,11 +512,13 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     *head = (struct model_head){
         .source = {.text = "", .attachments = parts, .count = count},
         .facts = {.layout = ATTN_LAYOUT_OUT_IN, .compute = ATTN_F32, .dtype = output->dtype},
-        .activation = activation != NULL ? attn_arena_copy_text(reader->arena, activation, strlen(activation)) : NULL,
-        .norm = tensors.norm.type,
-        .norm_eps = tensors.norm.eps,
-        .scale = model_number(reader, template, "scale", 1),
-        .softcap = model_number(reader, template, "softcap", 0),
+        .numbers = {.dense_layout = ATTN_LAYOUT_OUT_IN,
+                    .output_layout = ATTN_LAYOUT_OUT_IN,
+                    .activation = attn_activation_from_name(activation),
+                    .dense_is_tanh = strcmp(activation, "tanh") == 0,
+                    .norm = {.type = tensors.norm.type, .eps = tensors.norm.eps},
+                    .scale = number_of(reader, template, "scale", 1),
+                    .softcap = number_of(reader, template, "softcap", 0)},
         .words = output->shape[0],
     };
     *has_head = true;

@@ -1,5 +1,5 @@
 /* tensor_table.c: finds the tensors of a checkpoint by name, and cuts and copies them. */
-#include "codec/checkpoint/tensor_table.h"
+#include "codec/checkpoint/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +51,6 @@ static const struct safetensors_tensor *find(const struct tensor_table *table, c
     if (table->count == 0)
         return NULL;
     return bsearch(&wanted, table->tensors, table->count, sizeof wanted, compare_names);
-}
-
-bool tensor_table_has(const struct tensor_table *table, const char *name)
-{
-    return find(table, name) != NULL;
 }
 
 bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor *view, bool *found,

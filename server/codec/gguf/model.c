@@ -1,5 +1,5 @@
 /* model.c: the configuration of a model in a GGUF file, and its tensors by the names of transformers. */
-#include "codec/gguf/model.h"
+#include "codec/gguf/gguf.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/outcome.h"
 #include "codec/json/tree.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 EMBEDDED_FILE(gguf_kinds, "server/codec/gguf/kinds.json");
 

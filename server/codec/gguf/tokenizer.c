@@ -4,7 +4,7 @@
 
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/outcome.h"
-#include "codec/gguf/model.h"
+#include "codec/gguf/gguf.h"
 #include "codec/json/tree.h"
 #include "codec/tokenizer/compose.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 static const char unquoted[] = "JSON writes names and strings in double quotes";
 

@@ -9,8 +9,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "codec/json/tree.h"
-#include "codec/number/read.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 enum {
     LIST_TEXT_MAX = 1 << 20, /* bytes of a lifted list that may become a tree */

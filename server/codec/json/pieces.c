@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "codec/bytes/utf8.h"
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 enum { PIECE_BYTES = 16 << 10 }; /* of text; a tree has up to a hundred times as many */
 

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "codec/bytes/pace.h"
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 enum {
     FIRST_TEXT_MAX = 8192,

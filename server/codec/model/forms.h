@@ -11,7 +11,7 @@
 #ifndef CODEC_MODEL_FORMS_H
 #define CODEC_MODEL_FORMS_H
 
-#include "codec/answer/token_labels.h"
+#include "codec/answer/forms.h"
 #include "codec/model/answer.h"
 #include "codec/model/request.h"
 #include "codec/picture/image.h"

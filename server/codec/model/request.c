@@ -10,7 +10,7 @@
 #include "codec/json/document.h"
 #include "codec/json/tree.h"
 #include "codec/request/decoder.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "codec/words/words.h"
 
 #define COMMON(field) offsetof(struct model_request, common.field)

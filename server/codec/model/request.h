@@ -80,7 +80,7 @@ struct model_request {
 typedef enum { MODEL_REQUEST_ATTENTION, MODEL_REQUEST_TOKENS } model_request_kind;
 
 /*
- * Everything lives in arena, and text must outlive it, too. Failures are those of envelope_decode (envelope_decode.h),
+ * Everything lives in arena, and text must outlive it, too. Failures are those of envelope_decode (envelope.h),
  * and ATTN_ERR_FIELD when there is not exactly one input.
  */
 ATTN_MUST_CHECK attn_status model_request_decode(const char *text, size_t length, model_request_kind kind,

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "codec/answer/view.h"
+#include "codec/answer/forms.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "codec/tensor/write.h"
 
 enum { FRAME_BYTES = 4096, MAP_BYTES = 128, INTEGER_BYTES = 21, ESCAPED_BYTES = 6 /* of one byte of a word */ };

@@ -6,7 +6,7 @@
  * slow path (Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded once, from the
  * decimal itself. strtof and strtod take over when digits beyond the 19th could decide the result.
  */
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,6 @@
 #include <strings.h>
 
 #include "base/array.h"
-#include "codec/number/powers_of_ten.h"
 
 const struct power_of_ten POWERS_OF_TEN[] = {
 #include "codec/number/powers_of_ten.inc"

@@ -5,15 +5,13 @@
  * decimals round to one value. Schubfach finds those with the fewest digits, and takes the closest of them. It needs
  * three multiplications by a power of ten. The C form follows that of Alexander Bolz (Drachennest, 2020).
  */
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "codec/number/powers_of_ten.h"
 
 enum {
     DIGITS_MAX = 17,

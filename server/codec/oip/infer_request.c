@@ -10,7 +10,7 @@
 #include "codec/json/tree.h"
 #include "codec/oip/parts.h"
 #include "codec/request/decoder.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 enum { NAME_MAX_BYTES = 64 };
 

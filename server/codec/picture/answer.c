@@ -1,7 +1,7 @@
 /* answer.c: turns a result into a picture of its attention maps. */
 #include "codec/picture/image.h"
 
-#include "codec/answer/token_labels.h"
+#include "codec/answer/forms.h"
 #include "codec/bytes/outcome.h"
 
 attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)

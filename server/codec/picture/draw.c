@@ -1,5 +1,5 @@
 /* draw.c: pools weights into cells, and draws panels, titles, labels, axes, colour bar, legend and caption. */
-#include "codec/picture/draw.h"
+#include "codec/picture/drawing.h"
 
 #include <assert.h>
 #include <float.h>

@@ -1,5 +1,5 @@
 /* layout.c: computes sizes and places. Cells are whole pixels, and all panels have the same size. */
-#include "codec/picture/layout.h"
+#include "codec/picture/drawing.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* options.c: reads the options of a picture from the parameters of a query string. */
-#include "codec/picture/options.h"
+#include "codec/picture/image.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/fonts/fonts.h"
 
 /*
  * ---- colour maps ----

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
-#include "codec/picture/draw.h"
+#include "codec/picture/drawing.h"
 
 enum { SCALE = 2, CHANNELS = 3 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/bytes/base64.h"
-#include "codec/picture/draw.h"
+#include "codec/picture/drawing.h"
 
 enum {
     TOOLTIP_CELLS_MAX = 16384, /* cells of a picture */

@@ -1,5 +1,5 @@
 /* envelope_decode.c: decodes the JSON body of a request into an envelope: skim, parse, decode. */
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 #include <stddef.h>
 #include <stdio.h>

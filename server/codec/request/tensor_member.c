@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 #include "codec/request/decoder.h"
 #include "codec/tensor/scan.h"
 

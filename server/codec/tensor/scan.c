@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/habit.h"
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 

@@ -13,7 +13,7 @@
 
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 enum {
     BLOCK = 252,               /* elements copied at a time; a multiple of 3, for base64 */

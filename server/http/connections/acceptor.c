@@ -18,7 +18,7 @@
 
 #include "base/array.h"
 #include "base/memory.h"
-#include "http/connections/lifecycle.h"
+#include "http/connections/server.h"
 
 /* ---- the listening socket ---------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * Each connection is in one line and in an array. A walk goes through the array. When a connection leaves, the last one
  * of the array takes its place. A walk may miss the moved connection, but finds it in the next round.
  */
-#include "http/connections/crowd.h"
+#include "http/connections/server.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* lifecycle.c: follows one open connection from line to line, and evicts connections to make room. */
-#include "http/connections/lifecycle.h"
+#include "http/connections/server.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "http/wire/peer.h"
+#include "http/wire/wire.h"
 
 /* ---- room for new connections ------------------------------------------------------------------------------------ */
 

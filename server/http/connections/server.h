@@ -5,9 +5,52 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "http/connections/crowd.h"
 #include "http/connections/setup.h"
+
+/*
+ * ---- crowd.c ----
+ *
+ * Keeps every open connection in a line by what its request does. The next connection to evict is the first of
+ * a line, and the next ones to check are found without a search. Not safe from several threads: the lock of the server
+ * guards the crowd.
+ */
+
+/*
+ * A connection is idle between requests and before the first; receives a header; receives a body; has its request
+ * computed; has its answer sent; or was shut down by us.
+ */
+enum crowd_line { LINE_IDLE, LINE_HEADER, LINE_BODY, LINE_COMPUTING, LINE_REPLY, LINE_CLOSING, CROWD_LINES };
+
+/* The place of a connection in the crowd. It is a member of the connection. Only crowd.c writes here. */
+struct crowd_member {
+    enum crowd_line line;
+    struct crowd_member *next, *before; /* neighbours in the line */
+    size_t place;                       /* index in the array of all */
+};
+
+struct crowd {
+    struct {
+        struct crowd_member *first, *last;
+        size_t count;
+    } lines[CROWD_LINES];
+    struct crowd_member **all;
+    size_t count, room, next; /* next: the index at which a walk continues */
+};
+
+/* Adds a connection at the end of the line. False without memory. */
+bool crowd_add(struct crowd *crowd, struct crowd_member *member, enum crowd_line line);
+void crowd_remove(struct crowd *crowd, struct crowd_member *member);
+/* Moves a connection to the end of that line, which may be the line it is in. */
+void crowd_move(struct crowd *crowd, struct crowd_member *member, enum crowd_line line);
+/* The next connection of a walk that goes round all of them. NULL: there is none. */
+struct crowd_member *crowd_next(struct crowd *crowd);
+/* Frees the memory of an empty crowd. */
+void crowd_free(struct crowd *crowd);
+
+/* ---- server.c ---- */
 
 struct route;
 struct tls;
@@ -87,5 +130,58 @@ bool server_job_in(struct http_server *server);
 void server_job_out(struct http_server *server);
 /* Counts a complete request. The server may end from here on. */
 void server_request_out(struct http_server *server);
+
+/*
+ * ---- lifecycle.c ----
+ *
+ * One open connection: its line in the crowd, how long it has been there, and whether it is evicted.
+ *
+ * A connection knows nothing of requests. fsm.c moves it from line to line with the steps of its request.
+ */
+
+/* An answer stands still when its client takes no bytes for this long. It may then be cut to make room. */
+enum { CONNECTION_STILL_MS = 1000 };
+
+struct connection {
+    struct crowd_member member; /* the first member, because connection_of_member converts between the two */
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    int fd;
+    atomic_bool is_abandoned; /* the client left during the computation, so the job may stop */
+    double since_ms;          /* accepted, or end of the last request; the lock guards this and what follows */
+    double begun_ms;          /* when the request began */
+    bool is_new;              /* the connection has had no request yet */
+    bool is_newcomer;         /* counted in server.newcomers */
+    double moved_ms;          /* when it joined its line; for an answer, when the client last took bytes */
+    uint64_t taken_bytes;     /* how many bytes the client had taken at the last look that counted as progress */
+};
+
+/* The connection that contains the member. NULL gives NULL. */
+static inline struct connection *connection_of_member(struct crowd_member *member)
+{
+    return (struct connection *)(void *)member;
+}
+
+/* The library calls this when a connection begins and when it ends. cls is the http_server. */
+void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code);
+/* Returns NULL when there was no memory for the connection. */
+struct connection *connection_of(struct MHD_Connection *mhd);
+/*
+ * Counts an accepted connection as a newcomer; connection_notify will be called for it. connection_expect_no_more: it
+ * will not be called after all.
+ */
+void connection_expect(struct http_server *server);
+void connection_expect_no_more(struct http_server *server);
+
+/*
+ * Moves the connection to the line of what happens to its request: the first line has arrived (LINE_HEADER), the whole
+ * header has (LINE_BODY), it is about to be computed, its answer is about to be sent, it has ended (LINE_IDLE). A
+ * connection that was evicted stays in its line. The caller holds the lock of the server.
+ */
+void connection_enter(struct connection *connection, enum crowd_line line, double now_ms);
+/* Evicts the connection: ends it, so that its place is free. The caller holds the lock of the server. */
+void connection_evict(struct connection *connection);
+/* Evicts the connection that costs least to close, if there is one, so that its descriptor is free. */
+void connection_evict_one(struct http_server *server);
 
 #endif

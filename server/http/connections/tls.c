@@ -4,7 +4,7 @@
  * The library asks for the certificate at each handshake. A certificate that was replaced is kept until the end,
  * because a handshake may still use it. Reloads are rare, and a certificate takes some kilobytes.
  */
-#include "http/connections/lifecycle.h"
+#include "http/connections/server.h"
 
 #include <stdio.h>
 
@@ -168,7 +168,7 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size)
     return true;
 }
 
-/* The library stores its connection as the pointer of the session. lifecycle.h has ours for it. */
+/* The library stores its connection as the pointer of the session. lifecycle.c has ours for it. */
 static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
                     unsigned *length, gnutls_privkey_t *key)

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "http/connections/lifecycle.h"
-#include "http/wire/peer.h"
+#include "http/connections/server.h"
+#include "http/wire/wire.h"
 
 /*
  * Connections whose request is computed are checked in every round, so that the work for a client that left ends soon.

@@ -1,5 +1,5 @@
 /* client.c: the address that a request comes from. */
-#include "http/wire/client.h"
+#include "http/wire/wire.h"
 
 #include <stdio.h>
 #include <string.h>

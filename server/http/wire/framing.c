@@ -24,7 +24,7 @@
  * the library refuses all of them. tests/fuzz/fuzz_guard.c has the same list, and compares every other accepted request
  * with a strict reader.
  */
-#include "http/wire/framing.h"
+#include "http/wire/guard.h"
 
 #include <assert.h>
 #include <stdbool.h>

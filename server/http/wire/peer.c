@@ -2,7 +2,7 @@
  * peer.c: asks the system about the other end of a TCP connection. The kernel's own header has fields that the header
  * of the C library lacks.
  */
-#include "http/wire/peer.h"
+#include "http/wire/wire.h"
 
 #include <linux/sockios.h>
 #include <linux/tcp.h>

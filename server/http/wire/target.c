@@ -4,7 +4,7 @@
  * Routes are compared with the raw bytes: "/%6civez" is not a route. Otherwise a proxy in front could apply a rule to
  * one spelling of a path, and we would serve another spelling.
  */
-#include "http/wire/target.h"
+#include "http/wire/wire.h"
 
 #include <string.h>
 

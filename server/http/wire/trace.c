@@ -1,5 +1,5 @@
 /* trace.c: reads and writes the place of a request in a distributed trace. */
-#include "http/wire/trace.h"
+#include "http/wire/wire.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * The block has a run for each head of each batch item: first those of the keys, then those of the values. A run has
  * memory for room rows, and the first rows of it are kept ones.
  */
-#include "service/cache/block.h"
+#include "service/cache/cache.h"
 
 #include <assert.h>
 #include <stdlib.h>

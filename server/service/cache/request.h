@@ -8,7 +8,7 @@
 
 #include "attn/multihead.h"
 #include "codec/request/envelope.h"
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 #include "service/call.h"
 
 /* The use that one request makes of a cache. */

@@ -5,7 +5,7 @@
  * use, which eviction reads from the front; the caches of one API key, for listing; and the names of evicted caches, by
  * age.
  */
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 
 #include <assert.h>
 #include <pthread.h>

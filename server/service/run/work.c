@@ -5,7 +5,7 @@
 
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "service/registry/layer/keeper.h"
 
 /* ---- decode ---- */

@@ -9,7 +9,6 @@
 
 #include "attn/multihead.h"
 #include "codec/picture/image.h"
-#include "codec/picture/options.h"
 #include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "service/limits.h"

@@ -2,7 +2,7 @@
  * attended.c: runs a request in JSON to its result.
  */
 #include "attended.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 #include <check.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 static attn_arena *arena;
 static attn_error err;

@@ -4,7 +4,7 @@
 #ifndef TESTS_SUPPORT_SERVER_ENVELOPE_STAGE_H
 #define TESTS_SUPPORT_SERVER_ENVELOPE_STAGE_H
 
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "decode_stage.h"
 
 static struct envelope envelope;

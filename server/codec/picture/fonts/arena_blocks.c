@@ -2,7 +2,7 @@
  * arena_blocks.c: free lists over an arena. Each block has a header that holds its size class. The header keeps the
  * alignment that malloc guarantees.
  */
-#include "codec/picture/fonts/arena_blocks.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <assert.h>
 #include <stdalign.h>

@@ -1,5 +1,5 @@
 /* font_set.c: maps font files into memory. */
-#include "codec/picture/fonts/font_set.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * glyphs.c: makes labels, and turns them into pixels. FreeType draws the characters that a font has; the rest is drawn as dots or
  * boxes.
  */
-#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <assert.h>
 #include <ft2build.h>

@@ -10,10 +10,9 @@
 
 #include "base/array.h"
 #include "base/embedded_file.h"
-#include "base/machine.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "codec/bytes/outcome.h"
-#include "codec/gguf/model.h"
+#include "codec/gguf/gguf.h"
 #include "codec/json/pieces.h"
 #include "service/registry/model/folder.h"
 

@@ -2,7 +2,7 @@
  * files.h: the files of a model's folder, mapped: config.json, model.safetensors or the files that
  * model.safetensors.index.json names, and tokenizer.json or the files of a slow tokenizer, as transformers writes them;
  * modules.json and 1_Pooling/config.json, as sentence-transformers writes them. Or one GGUF file, of
- * which those are made (codec/gguf/model.h).
+ * which those are made (codec/gguf/gguf.h).
  *
  * Files are mapped and take only address space until a computation reads them. Replace a file by renaming another over
  * it. A file may be written to in place, or truncated, while it is read (service/registry/files.h).

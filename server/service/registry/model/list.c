@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/signals.h"
+#include "base/process.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
 

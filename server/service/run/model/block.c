@@ -6,7 +6,7 @@
 #include "attn/multihead.h"
 #include "base/array.h"
 #include "codec/answer/reduce.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 size_t model_part_place(const struct model_part *part, size_t layer)
 {

@@ -4,7 +4,7 @@
 
 #include "attn/model.h"
 #include "codec/bytes/utf8.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "service/run/model/item.h"
 
 static bool wants(const struct model_job *job, model_result_kind kind)

@@ -82,16 +82,8 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
 
 static attn_status make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
 {
-    const struct model_head *head = &job->version->model.head;
-    *made = (attn_prediction_head){.compute = job->request->common.request.options.compute,
-                                   .dense_layout = ATTN_LAYOUT_OUT_IN,
-                                   .output_layout = ATTN_LAYOUT_OUT_IN,
-                                   .activation =
-                                       attn_activation_from_name(head->activation != NULL ? head->activation : ""),
-                                   .dense_is_tanh = head->activation != NULL && strcmp(head->activation, "tanh") == 0,
-                                   .norm = {.type = head->norm, .eps = head->norm_eps},
-                                   .scale = head->scale,
-                                   .softcap = head->softcap};
+    *made = job->version->model.head.numbers;
+    made->compute = job->request->common.request.options.compute;
     attn_status status = model_convert_affine(job, find_weight(source, "weights.dense.weight"),
                                               find_weight(source, "weights.dense.bias"), &made->dense);
     if (status == ATTN_OK)

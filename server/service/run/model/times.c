@@ -3,7 +3,7 @@
 
 #include "attn/analysis.h"
 #include "attn/model.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 #include "service/run/model/item.h"
 
 static const double FRAME_SECONDS = 2.0 * ATTN_AUDIO_HOP / ATTN_AUDIO_RATE; /* of a token of the encoder */

@@ -1,7 +1,7 @@
 /*
  * test_crash.c: a process that dies of a fault writes the signal and the request of the thread with the fault.
  */
-#include "base/crash.h"
+#include "base/process.h"
 
 #include <pthread.h>
 #include <signal.h>

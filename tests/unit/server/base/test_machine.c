@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/machine.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "check_main.h"
 #include "program/commands.h"
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/crash.h"
+#include "base/process.h"
 #include "check_main.h"
 
 enum { PAGE = 4096, PAGES = 16, BYTES = PAGES * PAGE };

@@ -8,11 +8,11 @@
 
 #include "attn/multihead.h"
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "http/steps.h"
 #include "http_client.h"
 #include "http_stage.h"
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 
 enum { BODY = 4096, ARENA_MAX = 1 << 20 };
 static const double OPERATIONS_MAX = 1e6;

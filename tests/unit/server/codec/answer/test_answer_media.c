@@ -2,7 +2,7 @@
  * test_answer_media.c: tests of server/codec/answer/media.c and the forms behind it: safetensors, CSV and views.
  */
 #include "codec/answer/forms.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 
 #include "attended.h"
 #include "check_main.h"
-#include "codec/answer/token_labels.h"
 #include "codec/bytes/base64.h"
 #include "codec/json/tree.h"
 #include "codec/tensor/safetensors.h"

@@ -13,7 +13,7 @@
 #include "codec/bytes/pace.h"
 #include "codec/json/document.h"
 #include "codec/json/tree.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 enum { ROOM = 256 << 20, BODY = 8 << 20, LOOKS_MIN = BODY / (256 << 10) };
 

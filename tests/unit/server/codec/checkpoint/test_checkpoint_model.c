@@ -10,7 +10,7 @@
 
 #include "check_main.h"
 #include "codec/checkpoint/language/expression.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "service/registry/model/files.h"
 
 static struct model_files files;
@@ -51,7 +51,7 @@ START_TEST(an_encoder_has_types_blocks_behind_norms_and_a_tied_head)
     ck_assert_uint_eq(stack->blocks[2].slot, 2);
     ck_assert(has_attachment(&stack->blocks[0].source, "weights.feed_forward.norm.weight"));
     ck_assert(model.has_head && model.head.words == 420 && model.head.reads == MODEL_READS_ALL);
-    ck_assert_str_eq(model.head.activation, "gelu");
+    ck_assert_uint_eq(model.head.numbers.activation, ATTN_ACTIVATION_GELU);
     ck_assert_ptr_eq(model.head.source.attachments[4].tensor.data, stack->embedding.words.data);
     ck_assert_uint_eq(model.longest, 64);
     ck_assert_int_eq(model.pad_id, 0);
@@ -69,7 +69,8 @@ START_TEST(a_decoder_is_causal_and_has_a_norm_behind_its_layers)
     ck_assert_str_eq(stack->blocks[1].path, "h.1.attn");
     ck_assert_uint_eq(stack->blocks[1].facts.dims.heads, 4);
     ck_assert(has_attachment(&stack->blocks[1].source, "weights.qkv.weight"));
-    ck_assert(model.has_head && model.head.activation == NULL && model.head.norm == ATTN_NORM_NONE);
+    ck_assert(model.has_head && model.head.numbers.activation == ATTN_ACTIVATION_NONE &&
+              !model.head.numbers.dense_is_tanh && model.head.numbers.norm.type == ATTN_NORM_NONE);
     ck_assert_uint_eq(model.longest, 40);
     leave();
 }
@@ -87,7 +88,7 @@ START_TEST(a_decoder_layer_with_an_encoder_is_two_blocks)
     ck_assert(!has_attachment(&decoder->blocks[2].source, "weights.feed_forward.up.weight"));
     ck_assert(has_attachment(&decoder->blocks[3].source, "weights.feed_forward.up.weight"));
     ck_assert(has_attachment(&decoder->blocks[2].source, "options.relative_bias.table"));
-    ck_assert_double_eq_tol(model.head.scale, 1 / sqrt(32), 1e-15);
+    ck_assert_double_eq_tol(model.head.numbers.scale, 1 / sqrt(32), 1e-15);
     ck_assert_uint_eq(model.longest, 0);
     ck_assert_int_eq(model.decoder_start_id, 0);
     ck_assert_uint_eq(model.slots, 8);

@@ -16,8 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/number/read.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 enum { BLOCK = 1024, FAILURES_SHOWN = 10, F64_BLOCKS = 20000, THREADS_MAX = 64 };
 

@@ -4,7 +4,7 @@
  * The corpus of hard decimals is not part of this project. It is looked for in ATTN_SHARED, else in ../shared beside
  * the repository; without it that one test says so, and the hardest lines, which stand here, are checked all the same.
  */
-#include "codec/number/read.h"
+#include "codec/number/number.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * test_number_write.c: tests server/codec/number/write.c against strtof, strtod and printf, which glibc rounds
  * correctly.
  */
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 #include <float.h>
 #include <math.h>

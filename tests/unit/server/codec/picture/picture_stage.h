@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/picture/draw.h"
+#include "codec/picture/drawing.h"
 #include "codec/picture/image.h"
 #include "words.h"
 

@@ -1,7 +1,7 @@
 /*
  * test_picture_options.c: tests server/codec/picture/options.c.
  */
-#include "codec/picture/options.h"
+#include "codec/picture/image.h"
 
 #include <stdlib.h>
 #include <string.h>

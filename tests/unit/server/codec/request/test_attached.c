@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 enum { ARENA_BYTES = 1 << 22 };
 

@@ -1,7 +1,7 @@
 /*
  * test_envelope.c: tests of server/codec/request; test_envelope_refusals.c has what they refuse.
  */
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * test_envelope_refusals.c: refusals of server/codec/request; no input crashes its decoders.
  */
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 

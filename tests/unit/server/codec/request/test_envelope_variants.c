@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/picture/image.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 

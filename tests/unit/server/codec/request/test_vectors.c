@@ -8,7 +8,7 @@
 
 #include "attn/multihead.h"
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "scene.h"
 
 enum { ROOM = 512 << 20, STEPS_MAX = 32 };

@@ -11,7 +11,7 @@
 
 #include "check_main.h"
 #include "codec/bytes/base64.h"
-#include "codec/number/write.h"
+#include "codec/number/number.h"
 
 static const size_t ARENA_BYTES = (size_t)256 << 20;
 static const struct tensor_style NESTED = {.form = TENSOR_FORM_NESTED};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "http/connections/crowd.h"
+#include "http/connections/server.h"
 
 enum { MANY = 10000 };
 

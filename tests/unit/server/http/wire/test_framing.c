@@ -2,7 +2,7 @@
  * test_framing.c: tests of server/http/wire/framing.c on headers in the form that an older library leaves, whichever
  * version is installed. test_guard.c tests what that library makes of bytes on the wire.
  */
-#include "http/wire/framing.h"
+#include "http/wire/guard.h"
 
 #include <stdio.h>
 #include <string.h>

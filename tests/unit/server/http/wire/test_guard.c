@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "http/wire/framing.h"
 
 enum { ROUNDS_MAX = 50, CONNECTION_MEMORY = 128 << 10 };
 

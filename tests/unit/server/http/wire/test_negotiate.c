@@ -1,7 +1,7 @@
 /* test_negotiate.c: Accept and Content-Type, and the parts of a request target. */
 #include "check_main.h"
 #include "http/wire/negotiate.h"
-#include "http/wire/target.h"
+#include "http/wire/wire.h"
 
 #define JSON MEDIA_BIT(MEDIA_JSON)
 #define PNG  MEDIA_BIT(MEDIA_PNG)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "http/wire/trace.h"
+#include "http/wire/wire.h"
 
 #define ID   "4bf92f3577b34da6a3ce929d0e0e4736"
 #define SPAN "00f067aa0ba902b7"

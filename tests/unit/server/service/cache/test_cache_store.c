@@ -1,7 +1,7 @@
 /*
  * test_cache_store.c: tests of server/service/cache/store.c: owners, limits and eviction of caches.
  */
-#include "service/cache/store.h"
+#include "service/cache/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -12,11 +12,11 @@
 
 #include "attn/runtime.h"
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "failing_json.h"
 #include "failing_take.h"
+#include "service/cache/cache.h"
 #include "service/cache/request.h"
-#include "service/cache/store.h"
 #include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"

@@ -8,9 +8,9 @@
 
 #include "attn/runtime.h"
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
+#include "service/cache/cache.h"
 #include "service/cache/request.h"
-#include "service/cache/store.h"
 #include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
 

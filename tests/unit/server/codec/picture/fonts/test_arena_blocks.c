@@ -2,7 +2,7 @@
  * test_arena_blocks.c: tests of server/codec/picture/fonts/arena_blocks.c and bound.h: memory for libraries that free, sums
  * of sizes.
  */
-#include "codec/picture/fonts/arena_blocks.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "failing_calls.h"
 
 #include "check_main.h"
-#include "codec/picture/fonts/font_set.h"
+#include "codec/picture/fonts/fonts.h"
 
 static struct font_set fonts;
 static char message[320];

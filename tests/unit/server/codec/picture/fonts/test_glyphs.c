@@ -2,7 +2,7 @@
  * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c and font_set.c: the supported scripts, and
  * the drawing of text.
  */
-#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <stdlib.h>
 #include <string.h>

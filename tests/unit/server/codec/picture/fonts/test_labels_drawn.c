@@ -2,7 +2,7 @@
  * test_labels_drawn.c: tests of glyphs.c and font_set.c: how a label is made fit to be drawn, and which fonts
  * are taken.
  */
-#include "codec/picture/fonts/glyphs.h"
+#include "codec/picture/fonts/fonts.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 
 #include "check_main.h"
 #include "codec/bytes/utf8.h"
-#include "codec/picture/fonts/font_set.h"
 
 #define BAD "\xEF\xBF\xBD" /* U+FFFD */
 

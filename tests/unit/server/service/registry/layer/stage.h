@@ -10,7 +10,7 @@
 #include <dirent.h>
 
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "service/registry/layer/keeper.h"
 
 enum { ARENA_BYTES = 1 << 20 };

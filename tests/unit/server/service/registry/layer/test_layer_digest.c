@@ -8,7 +8,7 @@
 
 #include "adopt_file.h"
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "service/endpoints.h"
 #include "service/registry/layer/keeper.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "codec/tensor/safetensors.h"
 #include "failing_take.h"
 #include "random.h"

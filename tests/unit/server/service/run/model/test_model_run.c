@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/request/envelope_decode.h"
+#include "codec/request/envelope.h"
 #include "failing_take.h"
 #include "shared.h"
 

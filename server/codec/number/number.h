@@ -1,17 +1,21 @@
+/* number.h: decimal text to and from numbers. */
+#ifndef CODEC_NUMBER_NUMBER_H
+#define CODEC_NUMBER_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
- * read.h: decimal text to float32 and float64, rounded once and correctly; and the words for NaN and the infinities,
+ * ---- read.c ----
+ *
+ * Decimal text to float32 and float64, rounded once and correctly; and the words for NaN and the infinities,
  * which JSON cannot write.
  *
  * Up to 19 digits take one or two multiplications by a power of ten that is known to 128 bits (Lemire, "Number parsing
  * at a gigabyte per second", 2021). strtof and strtod take over when digits beyond the 19th could decide the result. A
  * float32 is never read by way of a double, because two roundings give a wrong result for half of the hard decimals.
  */
-#ifndef CODEC_NUMBER_READ_H
-#define CODEC_NUMBER_READ_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /*
  * Reads one number of the JSON grammar (RFC 8259, section 6) from text[0 .. end - text) and stores its value. Returns
@@ -42,5 +46,58 @@ const char *number_word_read_bare(const char *text, const char *end, double *val
 bool number_word_is_number(const char *text, size_t length);
 /* Whether the text begins with such a word without quotes, in letters of any case: "-inf", "NaN". */
 bool number_word_is_bare(const char *text, const char *end);
+
+/*
+ * ---- write.c ----
+ *
+ * Float32 and float64 to the shortest decimal text that reads back to the same value.
+ *
+ * The text is JSON: no leading '+', no bare point, and "-0" for minus zero. Numbers from 0.00001 to below 1e16 are
+ * plain. Other numbers have an exponent, as in "1e-7" and "1.5e21". NaN and infinities are not allowed here; the caller
+ * writes them.
+ */
+
+enum { NUMBER_TEXT_MAX = 32 }; /* The most bytes that one number takes. No function here writes a terminator. */
+
+/* Each function writes a finite value at to and returns the end of the text. */
+char *number_write_f32(char *to, float value);
+/* Writes count values with commas between them. */
+char *number_write_f32_run(char *to, const float *values, size_t count);
+char *number_write_f64(char *to, double value);
+/* Rounds correctly to digits significant digits (1 … 17), and drops trailing zeros. */
+char *number_write_digits(char *to, double value, int digits);
+
+/*
+ * ---- powers_of_ten.c ----
+ *
+ * 10^k to 128 bits. Reading and writing of numbers share this table.
+ *
+ * For -342 <= k <= 324, high and low are the halves of the g with (g - 1) 2^e < 10^k <= g 2^e and 2^127 <= g < 2^128,
+ * where e = power_of_ten_log2(k) - 127. So g is 10^k / 2^e, rounded up. It is exact for 0 <= k <= 55. low is 0 only for
+ * 0 <= k <= 27, where high alone is exact.
+ */
+
+enum { POWER_OF_TEN_MIN = -342, POWER_OF_TEN_MAX = 324 };
+
+struct power_of_ten {
+    uint64_t high, low;
+};
+
+/* The index is k - POWER_OF_TEN_MIN. */
+extern const struct power_of_ten POWERS_OF_TEN[POWER_OF_TEN_MAX - POWER_OF_TEN_MIN + 1];
+
+/* floor(log2(10^k)). Correct for |k| <= 1233. */
+static inline int power_of_ten_log2(int k)
+{
+    return (k * 1741647) >> 19;
+}
+
+__extension__ typedef unsigned __int128 wide_product;
+
+/* The full 128-bit product of two 64-bit numbers. */
+static inline wide_product multiply_wide(uint64_t a, uint64_t b)
+{
+    return (wide_product)a * b;
+}
 
 #endif

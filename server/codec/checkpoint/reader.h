@@ -1,0 +1,136 @@
+/* reader.h: the tensors, the modules and the templates of a checkpoint as they are read. Private to this folder. */
+#ifndef CODEC_CHECKPOINT_READER_H
+#define CODEC_CHECKPOINT_READER_H
+
+#include "codec/bytes/outcome.h"
+#include "codec/checkpoint/description.h"
+#include "codec/json/tree.h"
+#include "codec/tensor/safetensors.h"
+
+/*
+ * ---- tensor_table.c ----
+ *
+ * The tensors of a checkpoint by name, and which of them a description has used.
+ */
+
+/* Reads a text that must be a JSON object; what names it in the message. ATTN_ERR_SYNTAX, ATTN_ERR_NO_MEMORY. */
+ATTN_MUST_CHECK bool checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena,
+                                          json_t **tree, struct outcome *outcome);
+
+struct tensor_table {
+    struct safetensors_tensor *tensors; /* sorted by name */
+    size_t count;
+    bool *is_used; /* one for each tensor */
+    attn_arena *arena;
+    size_t copied_bytes;       /* of the tensors that had to be copied into arena */
+    attn_tensor table, normed; /* what tensor_norm_rows had last, and what it made of it */
+};
+
+/* Sorts the tensors by name. ATTN_ERR_NO_MEMORY, and ATTN_ERR_VALUE: two tensors have the same name. */
+ATTN_MUST_CHECK bool tensor_table_open(struct tensor_table *table, struct safetensors_tensor *tensors, size_t count,
+                                       attn_arena *arena, struct outcome *outcome);
+/* Makes a view of the tensor of that name and notes that it is used. *found false: there is none. */
+ATTN_MUST_CHECK bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor *view, bool *found,
+                                       struct outcome *outcome);
+
+/* Makes *tensor a view of its part of that index, of count equal parts along the first axis. */
+ATTN_MUST_CHECK bool tensor_cut(attn_tensor *tensor, const char *name, size_t index, size_t count,
+                                struct outcome *outcome);
+/* Replaces *tensor by float32 numbers in the arena, each increased by offset. */
+ATTN_MUST_CHECK bool tensor_shift(struct tensor_table *table, attn_tensor *tensor, float offset,
+                                  struct outcome *outcome);
+/* Replaces *tensor by float32 numbers in the arena; those at index i of the first axis are multiplied by factor i. */
+ATTN_MUST_CHECK bool tensor_scale_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *factors,
+                                       const char *name, struct outcome *outcome);
+/*
+ * Replaces *tensor, a table, by float32 numbers in the arena: its rows, normalised (LayerNorm) with gain and shift. shift
+ * without data: none. All layers of a model have the same table, so the last one is kept.
+ */
+ATTN_MUST_CHECK bool tensor_norm_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *gain,
+                                      const attn_tensor *shift, double eps, const char *name, struct outcome *outcome);
+/* Copies the data of *tensor into the arena when it is not aligned to its elements. */
+ATTN_MUST_CHECK bool tensor_align(struct tensor_table *table, attn_tensor *tensor, struct outcome *outcome);
+
+/*
+ * ---- module.c ----
+ *
+ * The tensors and the text of one attention module, or of the block around it.
+ */
+
+enum { CHECKPOINT_PATH_MAX = 512, MODULE_TENSORS_MAX = 48, EXPERT_TENSORS_MAX = 1 << 16 };
+
+/* One module of one layer, while its parts are collected. */
+struct module {
+    struct tensor_table *table;
+    const json_t *config;
+    struct outcome *outcome;
+    char path[CHECKPOINT_PATH_MAX];    /* "bert.encoder.layer.0.attention" */
+    char layer[CHECKPOINT_PATH_MAX];   /* "bert.encoder.layer.0"; for blocks */
+    char prefix[CHECKPOINT_PATH_MAX];  /* "bert." */
+    size_t number;                     /* of the layer, in expressions and in "{n}" of "@" references */
+    json_t *normed;                    /* tables that are normalised, by their names; NULL: none */
+    float gain_offset;                 /* what is added to the gains of norms */
+    struct safetensors_entry *entries; /* in the arena of the table */
+    size_t count, room;
+    bool has_experts; /* the layer has a mixture of experts */
+};
+
+/*
+ * Adds weights, options and masks of the template of a module (find.h). The members that are no tensors go to
+ * request, an object. Paths of weights begin with base: the path of the module, or that of the layer.
+ */
+ATTN_MUST_CHECK bool module_add(struct module *module, json_t *template, const char *base, json_t *request);
+
+/*
+ * Writes to text the ending of a tensor name that every module of this kind has: that of query or of qkv. False when
+ * neither has a name.
+ */
+bool module_anchor(const json_t *weights, char *text, size_t size);
+
+/* Replaces each "{n}" in the pattern by the number. A path that is too long is cut. */
+void module_write_path(const char *pattern, size_t number, char *path, size_t size);
+
+/*
+ * ---- origin.c ----
+ *
+ * What a member of a block's request is made of: a member of config.json, or a tensor.
+ */
+
+/*
+ * Words for the member at field ("/options/rope/theta"), which both templates of a block make: "rope_theta in config.json",
+ * or the name of a tensor. False: there are none.
+ */
+bool origin_find(const struct module *module, const json_t *const templates[2], const char *field, char *words,
+                 size_t size);
+
+/* ---- parts.c: what stands before and behind the layers of a model, read by its templates ---- */
+
+struct model_reader {
+    struct tensor_table table;
+    const json_t *config;
+    char prefix[256]; /* of the names of tensors: "bert." */
+    attn_arena *arena;
+    struct outcome *outcome;
+};
+
+/* A count that the template has under that name, or the value of its expression. ATTN_ERR_VALUE: the number is not whole, or not from 0 to max. */
+ATTN_MUST_CHECK bool model_count(const struct model_reader *reader, const json_t *template, const char *name,
+                                 size_t max, size_t otherwise, size_t *count);
+
+/* A norm of another width than the tokens cannot run. */
+ATTN_MUST_CHECK bool model_check_norm(const struct model_reader *reader, const struct model_norm *norm, size_t width);
+
+/* Read the part of that template; template NULL: there is none. */
+ATTN_MUST_CHECK bool model_read_norm(struct model_reader *reader, const json_t *template, struct model_norm *norm);
+/* *width is that of the tokens behind the embedding. */
+ATTN_MUST_CHECK bool model_read_embedding(struct model_reader *reader, const json_t *template,
+                                          struct model_embedding *embedding, size_t *width);
+/* words are those of the embedding that a tied head shares; width is that of the tokens. *has_head false: no head. */
+ATTN_MUST_CHECK bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+                                     size_t width, struct model_head *head, bool *has_head);
+/* What the head of that template reads. */
+model_reads model_reads_of(const json_t *template);
+/* Makes the head one of classes: what it reads by the template, problem_type and labels by the configuration. */
+ATTN_MUST_CHECK bool model_read_classes(struct model_reader *reader, const json_t *template, struct model_head *head);
+
+#endif
