@@ -192,28 +192,17 @@ static void write_dropout(const struct envelope *envelope, struct chunks *out)
     chunks_text(out, "}");
 }
 
-static const char *norm_name(attn_norm_type type)
-{
-    static const char *const names[] = {
-        [ATTN_NORM_NONE] = "none", [ATTN_NORM_LAYER] = "layer", [ATTN_NORM_RMS] = "rms", [ATTN_NORM_L2] = "l2"};
-    return names[type];
-}
-
 static void write_norm(const attn_options *options, struct chunks *out)
 {
-    chunks_format(out, "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", norm_name(options->norm),
-                  options->norm_position == ATTN_NORM_PRE ? "pre" : "post");
+    chunks_format(out, "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", envelope_word(envelope_norms, options->norm),
+                  envelope_word(envelope_norm_positions, options->norm_position));
     answer_write_number(out, options->norm_eps);
     chunks_text(out, "}");
 }
 
 static void write_rope(const attn_rope *rope, const attn_plan *plan, struct chunks *out)
 {
-    static const char *const layouts[] = {[ATTN_ROPE_NONE] = "none",
-                                          [ATTN_ROPE_HALF] = "half",
-                                          [ATTN_ROPE_INTERLEAVED] = "interleaved",
-                                          [ATTN_ROPE_INTERLEAVED_TO_HALF] = "interleaved_to_half"};
-    chunks_format(out, "{\"layout\":\"%s\",\"dim\":%zu", layouts[rope->layout], plan->rope_dim);
+    chunks_format(out, "{\"layout\":\"%s\",\"dim\":%zu", envelope_word(envelope_ropes, rope->layout), plan->rope_dim);
     if (!rope->query.cos || !rope->key.cos) {
         chunks_text(out, ",\"theta\":");
         answer_write_number(out, rope->theta > 0 ? rope->theta : ATTN_ROPE_THETA);
@@ -224,13 +213,11 @@ static void write_rope(const attn_rope *rope, const attn_plan *plan, struct chun
 
 static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *plan, struct chunks *out)
 {
-    static const char *const names[] = {
-        [ATTN_SOFTMAX] = "softmax", [ATTN_LINEAR] = "linear", [ATTN_PERFORMER] = "performer"};
     if (mechanism->type == ATTN_SOFTMAX) {
         chunks_text(out, "\"softmax\"");
         return;
     }
-    chunks_format(out, "{\"type\":\"%s\",\"eps\":", names[mechanism->type]);
+    chunks_format(out, "{\"type\":\"%s\",\"eps\":", envelope_word(envelope_mechanisms, mechanism->type));
     answer_write_number(out, mechanism->eps);
     if (mechanism->type == ATTN_PERFORMER)
         chunks_format(out, ",\"features\":%zu,\"seed\":%llu", attn_mechanism_features(mechanism, plan->dims.d_k),
@@ -247,7 +234,7 @@ static void write_queries_and_keys(const attn_options *options, const attn_plan 
 {
     if (options->qk_norm != ATTN_NORM_NONE) {
         answer_begin_member(out, is_first, "qk_norm");
-        chunks_format(out, "{\"type\":\"%s\",\"eps\":", norm_name(options->qk_norm));
+        chunks_format(out, "{\"type\":\"%s\",\"eps\":", envelope_word(envelope_norms, options->qk_norm));
         answer_write_number(out, options->qk_norm_eps);
         chunks_text(out, "}");
     }
@@ -307,7 +294,8 @@ static void write_feed_forward(const attn_feed_forward_options *options, size_t 
     write_bool(out, options->residual);
     if (options->norm != ATTN_NORM_NONE) {
         chunks_format(out, ",\"position\":\"%s\",\"norm\":{\"type\":\"%s\",\"eps\":",
-                      options->position == ATTN_NORM_PRE ? "pre" : "post", norm_name(options->norm));
+                      envelope_word(envelope_norm_positions, options->position),
+                      envelope_word(envelope_norms, options->norm));
         answer_write_number(out, options->norm_eps);
         chunks_text(out, "}");
     }
@@ -323,7 +311,7 @@ static void write_layer(const attn_request *request, const attn_plan *plan, bool
         write_feed_forward(&request->options.feed_forward, plan->dims.d_ff, out);
     }
     answer_begin_member(out, is_first, "layout");
-    chunks_text(out, request->weights.layout == ATTN_LAYOUT_OUT_IN ? "\"out_in\"" : "\"in_out\"");
+    chunks_format(out, "\"%s\"", envelope_word(envelope_layouts, request->weights.layout));
     answer_begin_member(out, is_first, "residual");
     write_bool(out, request->options.residual);
     if (request->options.norm == ATTN_NORM_NONE)
@@ -345,7 +333,7 @@ static void write_profile(const struct envelope *envelope, bool *is_first, struc
     chunks_format(out, "\"%s\"", profile->name);
     answer_begin_member(out, is_first, "profile_defaults");
     chunks_format(out, "{\"causal_align\":\"%s\",\"layout\":\"%s\",\"norm_eps\":{\"layer\":", aligns[profile->align],
-                  profile->layout == ATTN_LAYOUT_OUT_IN ? "out_in" : "in_out");
+                  envelope_word(envelope_layouts, profile->layout));
     answer_write_number(out, envelope_default_eps(profile, ATTN_NORM_LAYER, compute));
     chunks_text(out, ",\"rms\":");
     answer_write_number(out, envelope_default_eps(profile, ATTN_NORM_RMS, compute));

@@ -64,14 +64,13 @@ static attn_status decode_norm_members(struct reading *reading, const struct nod
 
 attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice types[] = {{"layer", ATTN_NORM_LAYER}, {"rms", ATTN_NORM_RMS}};
-    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
+    static const struct choice types[] = {{"layer", ATTN_NORM_LAYER}, {"rms", ATTN_NORM_RMS}, {NULL}};
+    return decode_choice(reading, node, types, to);
 }
 
 attn_status decode_norm_position(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice positions[] = {{"post", ATTN_NORM_POST}, {"pre", ATTN_NORM_PRE}};
-    return decode_choice(reading, node, positions, ARRAY_LENGTH(positions), to);
+    return decode_choice(reading, node, envelope_norm_positions, to);
 }
 
 attn_status decode_norm(struct reading *reading, const struct node *node, void *to)
@@ -99,8 +98,7 @@ attn_status decode_branch_norm(struct reading *reading, const struct node *node,
 /* attn_norm_type */
 static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice types[] = {{"rms", ATTN_NORM_RMS}, {"layer", ATTN_NORM_LAYER}, {"l2", ATTN_NORM_L2}};
-    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
+    return decode_choice(reading, node, envelope_norms, to);
 }
 
 attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
@@ -118,8 +116,7 @@ attn_status decode_qk_norm(struct reading *reading, const struct node *node, voi
 
 attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}};
-    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
+    return decode_choice(reading, node, envelope_layouts, to);
 }
 
 /* The bytes beside the text that the member stands for. NULL: it stands for none. */

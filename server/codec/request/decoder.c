@@ -37,17 +37,32 @@ bool path_is_in(const char *path, const char *section)
 
 enum { CHOICES_MAX = 16 };
 
-attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, size_t count,
-                          void *to)
+attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, void *to)
 {
     const char *words[CHOICES_MAX];
-    size_t index = 0;
-    assert(count <= CHOICES_MAX);
-    for (size_t i = 0; i < count; i++)
-        words[i] = choices[i].word;
+    size_t index = 0, count = 0;
+    for (; choices[count].word != NULL; count++) {
+        assert(count < CHOICES_MAX);
+        words[count] = choices[count].word;
+    }
     if (node_decode_word(reading, node, words, count, &index) == ATTN_OK)
         memcpy(to, &choices[index].value, sizeof choices[index].value);
     return reading->status;
+}
+
+attn_status decode_opposite(struct reading *reading, const struct node *node, void *to)
+{
+    bool given = true;
+    node_decode_bool(reading, node, &given);
+    *(bool *)to = !given;
+    return reading->status;
+}
+
+attn_status decode_not_negative(struct reading *reading, const struct node *node, void *to)
+{
+    static const char *const wanted = "a number of at least 0";
+    node_decode_number(reading, node, wanted, to);
+    return *(double *)to >= 0 ? reading->status : node_fail_value(reading, node, wanted);
 }
 
 attn_status decode_count(struct reading *reading, const struct node *node, int64_t low, int64_t high, size_t *to)

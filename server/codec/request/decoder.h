@@ -42,14 +42,12 @@ static inline struct decoder *decoder_of(struct reading *reading)
     return (struct decoder *)reading;
 }
 
-/* A word of a request and the value of an enumeration that it stands for. */
-struct choice {
-    const char *word;
-    int value;
-};
-/* The value of one of the words; *to is of any enumeration, or an int. */
-attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, size_t count,
-                          void *to);
+/* The value of one of the words (envelope.h); *to is of any enumeration, or an int. */
+attn_status decode_choice(struct reading *reading, const struct node *node, const struct choice *choices, void *to);
+/* bool: the opposite of what is given */
+decode_function decode_opposite;
+/* double, 0 or more */
+decode_function decode_not_negative;
 /* An integer from low to high. */
 attn_status decode_count(struct reading *reading, const struct node *node, int64_t low, int64_t high, size_t *to);
 

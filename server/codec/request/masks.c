@@ -10,16 +10,11 @@
 /* attn_masks: align */
 static attn_status decode_align(struct reading *reading, const struct node *node, void *to)
 {
-    static const char *const words[] = {"bottom_right", "top_left"};
-    static const attn_align aligns[] = {ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT};
+    static const struct choice aligns[] = {
+        {"bottom_right", ATTN_ALIGN_BOTTOM_RIGHT}, {"top_left", ATTN_ALIGN_TOP_LEFT}, {NULL}};
     attn_masks *masks = to;
-    size_t index;
-    node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (node_has_failed(reading))
-        return reading->status;
-    masks->align = aligns[index];
     masks->align_given = true;
-    return ATTN_OK;
+    return decode_choice(reading, node, aligns, &masks->align);
 }
 
 /* attn_masks: true, false or {align, offset} */

@@ -11,9 +11,7 @@ static const double DEFAULT_PERFORMER_EPS = 1e-4;
 /* attn_mechanism_type */
 static attn_status decode_mechanism_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice types[] = {
-        {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}};
-    return decode_choice(reading, node, types, ARRAY_LENGTH(types), to);
+    return decode_choice(reading, node, envelope_mechanisms, to);
 }
 
 /* bool: whether phi(x) = x */
@@ -24,23 +22,6 @@ static attn_status decode_feature_map(struct reading *reading, const struct node
     node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     *(bool *)to = index == 1;
     return reading->status;
-}
-
-/* bool: the opposite of normalize */
-static attn_status decode_normalize(struct reading *reading, const struct node *node, void *to)
-{
-    bool normalizes = true;
-    node_decode_bool(reading, node, &normalizes);
-    *(bool *)to = !normalizes;
-    return reading->status;
-}
-
-/* double, 0 or more */
-static attn_status decode_eps(struct reading *reading, const struct node *node, void *to)
-{
-    static const char *const wanted = "a number of at least 0";
-    node_decode_number(reading, node, wanted, to);
-    return *(double *)to >= 0 ? reading->status : node_fail_value(reading, node, wanted);
 }
 
 /* size_t */
@@ -55,15 +36,15 @@ attn_status decode_mechanism(struct reading *reading, const struct node *node, v
     static const struct member linear[] = {
         {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
         {"feature_map", decode_feature_map, MECHANISM(is_identity), MEMBER_ALWAYS},
-        {"normalize", decode_normalize, MECHANISM(is_unnormalised), MEMBER_ALWAYS},
-        {"eps", decode_eps, MECHANISM(eps), MEMBER_ALWAYS},
+        {"normalize", decode_opposite, MECHANISM(is_unnormalised), MEMBER_ALWAYS},
+        {"eps", decode_not_negative, MECHANISM(eps), MEMBER_ALWAYS},
     };
     static const struct member performer[] = {
         {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
         {"features", decode_features, MECHANISM(features), MEMBER_ALWAYS},
         {"seed", node_decode_seed, MECHANISM(seed), MEMBER_ALWAYS},
         {"projection", decode_tensor, MECHANISM(projection), MEMBER_ALWAYS},
-        {"eps", decode_eps, MECHANISM(eps), MEMBER_ALWAYS},
+        {"eps", decode_not_negative, MECHANISM(eps), MEMBER_ALWAYS},
     };
     attn_mechanism *mechanism = to;
     const bool is_object = json_is_object(node->json);

@@ -299,8 +299,8 @@ attn_status decode_keys(struct reading *reading, const struct node *node, void *
 attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice forms[] = {
-        {"nested", TENSOR_FORM_NESTED}, {"flat", TENSOR_FORM_FLAT}, {"base64", TENSOR_FORM_BASE64}};
-    return decode_choice(reading, node, forms, ARRAY_LENGTH(forms), to);
+        {"nested", TENSOR_FORM_NESTED}, {"flat", TENSOR_FORM_FLAT}, {"base64", TENSOR_FORM_BASE64}, {NULL}};
+    return decode_choice(reading, node, forms, to);
 }
 
 /* int */

@@ -10,10 +10,7 @@
 /* attn_rope_layout */
 static attn_status decode_rope_layout(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice layouts[] = {{"half", ATTN_ROPE_HALF},
-                                            {"interleaved", ATTN_ROPE_INTERLEAVED},
-                                            {"interleaved_to_half", ATTN_ROPE_INTERLEAVED_TO_HALF}};
-    return decode_choice(reading, node, layouts, ARRAY_LENGTH(layouts), to);
+    return decode_choice(reading, node, envelope_ropes, to);
 }
 
 /* size_t: even, at least 2 */
@@ -43,44 +40,28 @@ static attn_status decode_rope_type(struct reading *reading, const struct node *
     return reading->status;
 }
 
-/* double, 0 or more; 0 counts as not given */
-static attn_status decode_factor(struct reading *reading, const struct node *node, void *to)
-{
-    static const char *const wanted = "a number of at least 0";
-    node_decode_number(reading, node, wanted, to);
-    return *(double *)to >= 0 ? reading->status : node_fail_value(reading, node, wanted);
-}
-
-/* bool: the opposite of truncate */
-static attn_status decode_truncate(struct reading *reading, const struct node *node, void *to)
-{
-    bool truncates = true;
-    node_decode_bool(reading, node, &truncates);
-    *(bool *)to = !truncates;
-    return reading->status;
-}
-
-/* attn_rope: scaling, and theta, which model configurations keep among it */
+/* attn_rope: scaling, and theta, which model configurations keep among it. A factor of 0 counts as not given. */
 static attn_status decode_scaling(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"rope_type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"rope_theta", node_decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
-        {"factor", decode_factor, SCALING(factor), MEMBER_ALWAYS},
-        {"original_max_position_embeddings", decode_factor, SCALING(original_max_position_embeddings), MEMBER_ALWAYS},
-        {"max_position_embeddings", decode_factor, SCALING(max_position_embeddings), MEMBER_ALWAYS},
-        {"attention_factor", decode_factor, SCALING(attention_factor), MEMBER_ALWAYS},
-        {"beta_fast", decode_factor, SCALING(beta_fast), MEMBER_ALWAYS},
-        {"beta_slow", decode_factor, SCALING(beta_slow), MEMBER_ALWAYS},
-        {"mscale", decode_factor, SCALING(mscale), MEMBER_ALWAYS},
-        {"mscale_all_dim", decode_factor, SCALING(mscale_all_dim), MEMBER_ALWAYS},
-        {"truncate", decode_truncate, SCALING(keeps_fraction), MEMBER_ALWAYS},
+        {"factor", decode_not_negative, SCALING(factor), MEMBER_ALWAYS},
+        {"original_max_position_embeddings", decode_not_negative, SCALING(original_max_position_embeddings),
+         MEMBER_ALWAYS},
+        {"max_position_embeddings", decode_not_negative, SCALING(max_position_embeddings), MEMBER_ALWAYS},
+        {"attention_factor", decode_not_negative, SCALING(attention_factor), MEMBER_ALWAYS},
+        {"beta_fast", decode_not_negative, SCALING(beta_fast), MEMBER_ALWAYS},
+        {"beta_slow", decode_not_negative, SCALING(beta_slow), MEMBER_ALWAYS},
+        {"mscale", decode_not_negative, SCALING(mscale), MEMBER_ALWAYS},
+        {"mscale_all_dim", decode_not_negative, SCALING(mscale_all_dim), MEMBER_ALWAYS},
+        {"truncate", decode_opposite, SCALING(keeps_fraction), MEMBER_ALWAYS},
         {"short_factor", decode_reals, SCALING(short_factor), MEMBER_ALWAYS},
         {"long_factor", decode_reals, SCALING(long_factor), MEMBER_ALWAYS},
-        {"low_freq_factor", decode_factor, SCALING(low_freq_factor), MEMBER_ALWAYS},
-        {"high_freq_factor", decode_factor, SCALING(high_freq_factor), MEMBER_ALWAYS},
-        {"partial_rotary_factor", decode_factor, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
+        {"low_freq_factor", decode_not_negative, SCALING(low_freq_factor), MEMBER_ALWAYS},
+        {"high_freq_factor", decode_not_negative, SCALING(high_freq_factor), MEMBER_ALWAYS},
+        {"partial_rotary_factor", decode_not_negative, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
     };
     const bool has_new_name = node_find(node->json, "rope_type"), has_old = node_find(node->json, "type");
     node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
@@ -93,54 +74,37 @@ static attn_status decode_scaling(struct reading *reading, const struct node *no
 
 /* ---- both sides ---- */
 
-struct pair {
-    const attn_tensor *query, *key;
-};
-
-/* One tensor for both sides, or {"query", "key"}, each by decode. */
-static attn_status decode_pair(struct reading *reading, const struct node *node, decode_function *decode,
-                               struct pair *pair)
+/* One tensor for both sides, or {"query", "key"}, each by decode, at those places of the rope. */
+static attn_status decode_pair(struct reading *reading, const struct node *node, decode_function *decode, size_t query,
+                               size_t key, attn_rope *rope)
 {
     const struct member members[] = {
-        {"query", decode, offsetof(struct pair, query), MEMBER_ALWAYS},
-        {"key", decode, offsetof(struct pair, key), MEMBER_ALWAYS},
+        {"query", decode, query, MEMBER_ALWAYS},
+        {"key", decode, key, MEMBER_ALWAYS},
     };
     if (node_find(node->json, "query") || node_find(node->json, "key"))
-        return node_decode_members(reading, node, members, ARRAY_LENGTH(members), pair);
-    decode(reading, node, &pair->query);
-    pair->key = pair->query;
+        return node_decode_members(reading, node, members, ARRAY_LENGTH(members), rope);
+    decode(reading, node, (char *)rope + query);
+    memcpy((char *)rope + key, (char *)rope + query, sizeof(const attn_tensor *));
     return reading->status;
 }
+#define PAIR(decode, member)                                                                                           \
+    decode_pair(reading, node, decode, offsetof(attn_rope, query.member), offsetof(attn_rope, key.member), to)
 
-/* attn_rope: positions of both sides */
+/* attn_rope: positions and tables of both sides */
 static attn_status decode_positions(struct reading *reading, const struct node *node, void *to)
 {
-    attn_rope *rope = to;
-    struct pair pair = {0};
-    decode_pair(reading, node, decode_counts, &pair);
-    rope->query.positions = pair.query;
-    rope->key.positions = pair.key;
-    return reading->status;
+    return PAIR(decode_counts, positions);
 }
 
 static attn_status decode_cos(struct reading *reading, const struct node *node, void *to)
 {
-    attn_rope *rope = to;
-    struct pair pair = {0};
-    decode_pair(reading, node, decode_tensor, &pair);
-    rope->query.cos = pair.query;
-    rope->key.cos = pair.key;
-    return reading->status;
+    return PAIR(decode_tensor, cos);
 }
 
 static attn_status decode_sin(struct reading *reading, const struct node *node, void *to)
 {
-    attn_rope *rope = to;
-    struct pair pair = {0};
-    decode_pair(reading, node, decode_tensor, &pair);
-    rope->query.sin = pair.query;
-    rope->key.sin = pair.key;
-    return reading->status;
+    return PAIR(decode_tensor, sin);
 }
 
 /* ---- all of it ---- */

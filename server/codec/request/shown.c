@@ -48,13 +48,10 @@ attn_status decode_top_k(struct reading *reading, const struct node *node, void 
 
 attn_status decode_map_dtype(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice types[] = {{"float32", ATTN_F32},
-                                          {"float64", ATTN_F64},
-                                          {"float16", ATTN_F16},
-                                          {"bfloat16", ATTN_BF16},
-                                          {"uint8", ATTN_U8}};
+    static const struct choice types[] = {{"float32", ATTN_F32},   {"float64", ATTN_F64}, {"float16", ATTN_F16},
+                                          {"bfloat16", ATTN_BF16}, {"uint8", ATTN_U8},    {NULL}};
     struct envelope_reduction *reduction = to;
-    return decode_choice(reading, node, types, ARRAY_LENGTH(types), &reduction->dtype);
+    return decode_choice(reading, node, types, &reduction->dtype);
 }
 
 attn_status decode_view(struct reading *reading, const struct node *node, void *to)
@@ -62,9 +59,10 @@ attn_status decode_view(struct reading *reading, const struct node *node, void *
     static const struct choice views[] = {{"bertviz", ENVELOPE_VIEW_BERTVIZ},
                                           {"circuitsvis", ENVELOPE_VIEW_CIRCUITSVIS},
                                           {"inspectus", ENVELOPE_VIEW_INSPECTUS},
-                                          {"rows", ENVELOPE_VIEW_ROWS}};
+                                          {"rows", ENVELOPE_VIEW_ROWS},
+                                          {NULL}};
     struct envelope *envelope = to;
-    return decode_choice(reading, node, views, ARRAY_LENGTH(views), &envelope->view);
+    return decode_choice(reading, node, views, &envelope->view);
 }
 
 /* A view has one content and one form. Options that ask for another are refused, not ignored. */
