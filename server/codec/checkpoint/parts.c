@@ -1,5 +1,5 @@
 /* parts.c: what templates of an architecture name: values and tensors, and of these norms, embeddings and a head. */
-#include "codec/checkpoint/reader.h"
+#include "codec/checkpoint/parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "codec/checkpoint/description.h"
 #include "codec/checkpoint/language/architecture.h"
-#include "codec/checkpoint/reader.h"
+#include "codec/checkpoint/parts.h"
 #include "codec/json/tree.h"
 
 enum { TOKENS_MAX = 1 << 30, ID_MAX = 1 << 30, LAYERS_MAX = 4096 };
