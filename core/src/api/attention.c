@@ -1,8 +1,14 @@
-/* attention.c: attention on plain arrays: makes and runs a plan. */
+/* attention.c: attention on plain arrays: makes and runs a plan. And the version of the library. */
 #include "attn/attention.h"
 
 #include "attn/multihead.h"
+#include "attn/version.h"
 #include "base/size.h"
+
+int attn_version(void)
+{
+    return ATTN_VERSION_NUMBER;
+}
 
 /* (batch, heads, rows, features) */
 static attn_tensor array(const void *data, attn_dtype dtype, const size_t shape[4], const attn_strides *strides)

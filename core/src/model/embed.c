@@ -141,9 +141,13 @@ static attn_status add_positions(const attn_embedding *embedding, const attn_emb
     return ATTN_OK;
 }
 
-static attn_status embed(const attn_embedding *embedding, const attn_embedding_input *input,
-                         const attn_runtime *runtime, attn_arena *arena, attn_tensor *output, attn_error *err)
+attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
+                       attn_arena *arena, attn_tensor *output, attn_error *err)
 {
+    ATTN_FLOAT_MODE;
+    attn_status status = check_input(embedding, input, err);
+    if (status != ATTN_OK)
+        return status;
     const size_t d = table_width(embedding, input), element = attn_dtype_bytes(embedding->compute);
     struct embed_run run = {embedding, input, d, attn_arena_take(arena, input->count * d, element),
                             attn_arena_take(arena, runtime->threads * d, element)};
@@ -152,7 +156,6 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
     attn_spread(runtime, attn_ceil_div(input->count, TASK_ROWS), embed_task, &run);
     const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
     attn_tensor rows = sum;
-    attn_status status = ATTN_OK;
     if (!embedding->norm_last)
         status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &rows, err);
     *output = rows;
@@ -163,14 +166,6 @@ static attn_status embed(const attn_embedding *embedding, const attn_embedding_i
         status = attn_token_norm_run(&embedding->norm, &rows, runtime, arena, output, err);
     const bool has_last = embedding->positions_last && embedding->positions.data != NULL;
     return status == ATTN_OK && has_last ? add_positions(embedding, input, arena, output, err) : status;
-}
-
-attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
-                       attn_arena *arena, attn_tensor *output, attn_error *err)
-{
-    ATTN_FLOAT_MODE;
-    const attn_status status = check_input(embedding, input, err);
-    return status == ATTN_OK ? embed(embedding, input, runtime, arena, output, err) : status;
 }
 
 void attn_sinusoidal_positions(size_t count, size_t d, float *to)
@@ -212,9 +207,13 @@ static attn_status check_pixels(const attn_patches *patches, const attn_tensor *
     return check.status;
 }
 
-static attn_status embed_patches(const attn_patches *patches, const attn_tensor *pixels, const attn_runtime *runtime,
-                                 attn_arena *arena, attn_tensor *vectors, attn_error *err)
+attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels, const attn_runtime *runtime,
+                               attn_arena *arena, attn_tensor *vectors, attn_error *err)
 {
+    ATTN_FLOAT_MODE;
+    attn_status status = check_pixels(patches, pixels, err);
+    if (status != ATTN_OK)
+        return status;
     const size_t side = patches->patch, inner = patches->channels * side * side;
     const size_t count = pixels->shape[1] / side * (pixels->shape[2] / side);
     const size_t element = attn_dtype_bytes(patches->compute),
@@ -227,7 +226,7 @@ static attn_status embed_patches(const attn_patches *patches, const attn_tensor 
     unfold(patches, pixels, rows);
     const attn_tensor unfolded = attn_tensor_view(rows, patches->compute, 2, (const size_t[]){count, inner});
     attn_tensor embedded;
-    attn_status status = attn_dense(&patches->kernel, ATTN_LAYOUT_OUT_IN, &unfolded, runtime, arena, &embedded, err);
+    status = attn_dense(&patches->kernel, ATTN_LAYOUT_OUT_IN, &unfolded, runtime, arena, &embedded, err);
     if (status == ATTN_OK && leading > 0)
         status = attn_convert(all, patches->compute, patches->leading.data, patches->leading.dtype, leading * d, err);
     if (status != ATTN_OK)
@@ -235,12 +234,4 @@ static attn_status embed_patches(const attn_patches *patches, const attn_tensor 
     memcpy(all + leading * d * element, embedded.data, count * d * element);
     *vectors = attn_tensor_view(all, patches->compute, 2, (const size_t[]){leading + count, d});
     return ATTN_OK;
-}
-
-attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels, const attn_runtime *runtime,
-                               attn_arena *arena, attn_tensor *vectors, attn_error *err)
-{
-    ATTN_FLOAT_MODE;
-    const attn_status status = check_pixels(patches, pixels, err);
-    return status == ATTN_OK ? embed_patches(patches, pixels, runtime, arena, vectors, err) : status;
 }

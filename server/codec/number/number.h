@@ -68,9 +68,7 @@ char *number_write_f64(char *to, double value);
 char *number_write_digits(char *to, double value, int digits);
 
 /*
- * ---- powers_of_ten.c ----
- *
- * 10^k to 128 bits. Reading and writing of numbers share this table.
+ * ---- 10^k to 128 bits, for reading and for writing ----
  *
  * For -342 <= k <= 324, high and low are the halves of the g with (g - 1) 2^e < 10^k <= g 2^e and 2^127 <= g < 2^128,
  * where e = power_of_ten_log2(k) - 127. So g is 10^k / 2^e, rounded up. It is exact for 0 <= k <= 55. low is 0 only for

@@ -159,7 +159,7 @@ ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, int scale, const struc
 
 enum { PICTURE_GLYPHS_BYTES = 4 << 20 }; /* the most memory of the glyphs of a picture */
 
-/* ---- png.c: writes rows of pixels as a PNG file (ISO/IEC 15948), by libpng ---- */
+/* ---- png.c: rows of pixels as a PNG file (ISO/IEC 15948), by libpng ---- */
 
 /* Receives the next bytes of the file. Returning false ends the writing. */
 typedef bool png_sink(void *context, const void *bytes, size_t length);
