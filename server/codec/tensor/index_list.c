@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "attn/version.h"
 #include "base/array.h"
@@ -199,21 +200,26 @@ static bool settle_index(int64_t *index, size_t count)
     return *index >= 0 && (uint64_t)*index < count;
 }
 
-static attn_status settle_range(struct index_range *range, const char *name, size_t count, attn_error *err)
+/* Messages name an option as "options.heads", and what is within an option by its pointer. */
+static const char *tell(const char *name, const char field[FIELD_MAX], char told[FIELD_MAX])
 {
-    char field[FIELD_MAX];
-    snprintf(field, sizeof field, "/options/%s", name);
+    snprintf(told, FIELD_MAX, "options.%s", name);
+    return strchr(name, '/') != NULL ? field : told;
+}
+
+static attn_status settle_range(struct index_range *range, const char *told, const char *field, size_t count,
+                                attn_error *err)
+{
     const struct index_range given = *range;
     const bool begins = settle_index(&range->from, count), ends = settle_index(&range->to, count);
     if (!begins || !ends)
         return attn_fail(err, ATTN_ERR_VALUE, field,
-                         "options.%s has %lld; they are numbered 0 to %zu, and from the end -1 to -%zu", name,
+                         "%s has %lld; they are numbered 0 to %zu, and from the end -1 to -%zu", told,
                          (long long)(begins ? given.to : given.from), count - 1, count);
     if (range->to < range->from)
         return attn_fail(err, ATTN_ERR_VALUE, field,
-                         "options.%s has a range from %lld to %lld, which is %lld to %lld of %zu: it ends before it "
-                         "begins",
-                         name, (long long)given.from, (long long)given.to, (long long)range->from, (long long)range->to,
+                         "%s has a range from %lld to %lld, which is %lld to %lld of %zu: it ends before it begins",
+                         told, (long long)given.from, (long long)given.to, (long long)range->from, (long long)range->to,
                          count);
     return ATTN_OK;
 }
@@ -221,8 +227,9 @@ static attn_status settle_range(struct index_range *range, const char *name, siz
 attn_status index_list_settle(const struct index_list *list, const char *name, size_t count, attn_arena *arena,
                               attn_selection *selection, attn_error *err)
 {
-    char field[FIELD_MAX];
+    char field[FIELD_MAX], room[FIELD_MAX];
     snprintf(field, sizeof field, "/options/%s", name);
+    const char *told = tell(name, field, room);
     if (!list->counts_from_end)
         return ATTN_OK;
     struct index_range *settled = attn_arena_take(arena, list->count, sizeof *settled);
@@ -230,7 +237,7 @@ attn_status index_list_settle(const struct index_list *list, const char *name, s
         return attn_fail_no_memory(err);
     for (size_t i = 0; i < list->count; i++) {
         settled[i] = list->ranges[i];
-        const attn_status status = settle_range(&settled[i], name, count, err);
+        const attn_status status = settle_range(&settled[i], told, field, count, err);
         if (status != ATTN_OK)
             return status;
     }
@@ -238,8 +245,7 @@ attn_status index_list_settle(const struct index_list *list, const char *name, s
     if (index_list_select(&made, arena, selection))
         return ATTN_OK;
     if (selection->count > SELECTION_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "options.%s selects more than %d entries", name,
-                         SELECTION_MAX);
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "%s selects more than %d entries", told, SELECTION_MAX);
     return attn_fail_no_memory(err);
 }
 

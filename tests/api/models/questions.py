@@ -352,11 +352,12 @@ def pictures_views_and_analyses_show_the_maps_behind_them(client, _):
 SENTENCE = "the animal did not cross"
 IDS = {"ids": [[5, 6, 7], [8, 9, 10], [4]]}
 REFUSED = (
-    ("whole-gpt2", {"at": "context", "do": "zero", "layers": [3]}, "/layers", "has 3; they are numbered 0 to 2"),
-    ("whole-gpt2", {"at": "hidden", "do": "zero", "layers": [4]}, "/layers", "has 4; they are numbered 0 to 3"),
-    ("whole-gpt2", {"at": "context", "do": "zero", "heads": [4]}, "/heads", "has 4; they are numbered 0 to 3"),
-    ("whole-gpt2", {"at": "context", "do": "zero", "heads": [1, 1]}, "/heads", "has 1 twice"),
-    ("whole-gpt2", {"at": "hidden", "do": "zero", "items": [3]}, "/items", "has 3; they are numbered 0 to 2"),
+    ("whole-gpt2", {"at": "context", "do": "zero", "layers": [3]}, "/layers", "/options/interventions/0/layers has 3; they are numbered 0 to 2"),
+    ("whole-gpt2", {"at": "hidden", "do": "zero", "layers": [4]}, "/layers", "/options/interventions/0/layers has 4; they are numbered 0 to 3"),
+    ("whole-gpt2", {"at": "context", "do": "zero", "heads": [4]}, "/heads", "/options/interventions/0/heads has 4; they are numbered 0 to 3"),
+    ("whole-gpt2", {"at": "context", "do": "zero", "heads": [1, 1]}, "/heads", "/options/interventions/0/heads has 1 twice"),
+    ("whole-gpt2", {"at": "context", "do": "zero", "heads": [{"from": -1, "to": 0}]}, "/heads", "/options/interventions/0/heads has a range"),
+    ("whole-gpt2", {"at": "hidden", "do": "zero", "items": [3]}, "/items", "/options/interventions/0/items has 3; they are numbered 0 to 2"),
     ("whole-gpt2", {"at": "hidden", "do": "zero", "queries": [1]}, "/queries", "(item 2)"),
     ("whole-gpt2", {"at": "attention", "do": "zero", "keys": [1]}, "/keys", "(item 2)"),
     ("whole-gpt2", {"at": "hidden", "do": "zero", "heads": [0]}, "/heads", "heads are of"),
