@@ -2,6 +2,7 @@
 #include "codec/bytes/outcome.h"
 
 #include <stdio.h>
+#include <string.h>
 
 bool outcome_fail(struct outcome *outcome, attn_status status, const char *field, const char *format, ...)
 {
@@ -36,6 +37,12 @@ void *outcome_take(struct outcome *outcome, size_t count, size_t size)
     if (taken == NULL)
         outcome_no_memory(outcome);
     return taken;
+}
+
+void *outcome_take_zeroed(struct outcome *outcome, size_t count, size_t size)
+{
+    void *taken = outcome_take(outcome, count, size);
+    return taken != NULL ? memset(taken, 0, count * size) : NULL;
 }
 
 char *outcome_copy_text(struct outcome *outcome, const char *text, size_t length)

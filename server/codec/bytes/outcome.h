@@ -29,6 +29,7 @@ bool outcome_no_memory(struct outcome *outcome);
 bool outcome_note(struct outcome *outcome, attn_status status);
 /* count items of size bytes from the arena. NULL: something has failed, now or before. */
 void *outcome_take(struct outcome *outcome, size_t count, size_t size);
+void *outcome_take_zeroed(struct outcome *outcome, size_t count, size_t size);
 /* A copy of the text, with a NUL behind it. NULL likewise. */
 char *outcome_copy_text(struct outcome *outcome, const char *text, size_t length);
 

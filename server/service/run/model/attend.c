@@ -27,8 +27,7 @@ attn_status model_work_plan(struct model_work *work, bool is_binary)
                                    .request = &work->request,
                                    .prepared = layer_keeper_prepared(call->in.layers),
                                    .runtime = call->in.runtime,
-                                   .arena = arena,
-                                   .err = call->err,
+                                   .outcome = {.arena = arena, .err = call->err},
                                    .items = work->batch.items,
                                    .is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64,
                                    .answer = &work->answer};

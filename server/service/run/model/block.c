@@ -34,7 +34,7 @@ static bool needs_maps(const struct model_block_run *run)
  * Leaves out the elements from length on. If none remains, choice->is_empty is set, because an empty attn_selection
  * would select everything.
  */
-static attn_status clip(struct model_job *job, const attn_selection *given, size_t length, struct model_choice *choice)
+static bool clip(struct model_job *job, const attn_selection *given, size_t length, struct model_choice *choice)
 {
     *choice = (struct model_choice){.is_empty = false};
     if (given->items == NULL) {
@@ -42,12 +42,12 @@ static attn_status clip(struct model_job *job, const attn_selection *given, size
         choice->is_empty = given->count > 0 && left == 0;
         choice->selection = (attn_selection){.count = given->count < left ? given->count : left,
                                              .first = choice->is_empty ? 0 : given->first};
-        return ATTN_OK;
+        return true;
     }
-    size_t *items = attn_arena_take(job->arena, given->count, sizeof *items);
-    size_t *places = attn_arena_take(job->arena, given->count, sizeof *places), kept = 0;
-    if (items == NULL || places == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the selections");
+    size_t *items = outcome_take(&job->outcome, given->count, sizeof *items);
+    size_t *places = outcome_take(&job->outcome, given->count, sizeof *places), kept = 0;
+    if (outcome_has_failed(&job->outcome))
+        return false;
     for (size_t i = 0; i < given->count; i++)
         if (given->items[i] < length) {
             items[kept] = given->items[i];
@@ -58,7 +58,7 @@ static attn_status clip(struct model_job *job, const attn_selection *given, size
         choice->selection = (attn_selection){.items = items, .count = kept};
         choice->places = places;
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* The steps of the request that this block shows. */
@@ -81,25 +81,25 @@ static void select_maps(struct model_block_run *run, bool is_whole)
     options->keys = is_whole ? all : run->keys.selection;
 }
 
-static attn_status set_inputs(struct model_block_run *run, size_t q_len, size_t kv_len)
+static bool set_inputs(struct model_block_run *run, size_t q_len, size_t kv_len)
 {
     const attn_dtype compute = run->envelope.request.options.compute;
     const attn_dims *dims = &run->block->facts.dims;
-    attn_tensor *inputs = attn_arena_take(run->job->arena, 2, sizeof *inputs);
+    attn_tensor *inputs = outcome_take(&run->job->outcome, 2, sizeof *inputs);
     if (inputs == NULL)
-        return attn_fail(run->job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a block of the model");
+        return false;
     inputs[0] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, q_len, dims->d_query});
     inputs[1] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, kv_len, dims->d_key});
     run->envelope.request.inputs = (attn_inputs){.query = &inputs[0], .key = run->block->is_cross ? &inputs[1] : NULL};
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status make_plan(struct model_block_run *run)
+static bool make_plan(struct model_block_run *run)
 {
-    return envelope_plan(&run->envelope, &run->plan, run->job->err);
+    return outcome_note(&run->job->outcome, envelope_plan(&run->envelope, &run->plan, run->job->outcome.err));
 }
 
-static attn_status make_plans(struct model_block_run *run)
+static bool make_plans(struct model_block_run *run)
 {
     const attn_steps steps = shown_steps(run);
     struct envelope *envelope = &run->envelope;
@@ -109,41 +109,36 @@ static attn_status make_plans(struct model_block_run *run)
     select_maps(run, false);
     if (run->selects_later) /* weights are edited in whole maps alone */
         envelope->request.edits = NULL;
-    attn_status status = make_plan(run);
-    if (status == ATTN_OK)
-        status = reduce_plan(envelope, &run->plan, steps, run->job->is_binary, &run->shown, run->job->err);
-    if (status != ATTN_OK || !run->selects_later)
-        return status;
+    const bool is_ok =
+        make_plan(run) && outcome_note(&run->job->outcome, reduce_plan(envelope, &run->plan, steps, run->job->is_binary,
+                                                                       &run->shown, run->job->outcome.err));
+    if (!is_ok || !run->selects_later)
+        return is_ok;
     select_maps(run, true);
     envelope->request.edits = run->edits.places != 0 ? &run->edits : NULL;
     return make_plan(run);
 }
 
-attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only)
+bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only)
 {
     struct model_job *job = run->job;
     const attn_options *options = &job->request->common.request.options;
     const struct model_selections *given = run->part->shown;
     run->queries.selection = given->queries;
     run->keys.selection = given->keys;
-    attn_status status = ATTN_OK;
-    if (!run->is_longest)
-        status = clip(job, &given->queries, q_len, &run->queries);
-    if (status == ATTN_OK && !run->is_longest)
-        status = clip(job, &given->keys, kv_len, &run->keys);
-    if (status == ATTN_OK)
-        status = envelope_decode_base(&run->block->source, options->compute, shapes_only, job->arena, &run->envelope,
-                                      job->err);
+    const bool is_ok =
+        (run->is_longest ||
+         (clip(job, &given->queries, q_len, &run->queries) && clip(job, &given->keys, kv_len, &run->keys))) &&
+        outcome_note(&job->outcome, envelope_decode_base(&run->block->source, options->compute, shapes_only,
+                                                         job->outcome.arena, &run->envelope, job->outcome.err));
     run->envelope.request.options.bf16_products = options->bf16_products;
-    if (status == ATTN_OK)
-        status = set_inputs(run, q_len, kv_len);
-    if (status == ATTN_OK)
-        status = model_edit_block(run, q_len, kv_len);
+    if (!is_ok || !set_inputs(run, q_len, kv_len) || !model_edit_block(run, q_len, kv_len))
+        return false;
     run->envelope.reduction = job->request->common.reduction;
     run->envelope.request.watch = job->runtime;
     run->selects_later = needs_maps(run) && !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) &&
                                               attn_selects_all(&given->keys));
-    return status == ATTN_OK ? make_plans(run) : status;
+    return make_plans(run);
 }
 
 /* ---- run ---- */
@@ -173,17 +168,15 @@ static void place_maps(struct model_block_run *run)
     }
 }
 
-static attn_status show_steps(struct model_block_run *run, attn_result *result)
+static bool show_steps(struct model_block_run *run, attn_result *result)
 {
     struct model_job *job = run->job;
-    attn_status status = ATTN_OK;
-    if (run->selects_later)
-        status = model_maps_select(run, result);
-    if (status == ATTN_OK)
-        status = reduce_result(&run->envelope, &run->plan, &run->shown, job->runtime, job->arena, result, job->err);
+    bool goes_on = (!run->selects_later || model_maps_select(run, result)) &&
+                   outcome_note(&job->outcome, reduce_result(&run->envelope, &run->plan, &run->shown, job->runtime,
+                                                             job->outcome.arena, result, job->outcome.err));
     const bool has_places = !run->envelope.reduction.has_pool;
-    struct pace pace = pace_begin(job->arena);
-    for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
+    struct pace pace = pace_begin(job->outcome.arena);
+    for (int step = 0; step < ATTN_STEP_COUNT && goes_on; step++) {
         if (!(run->shown.want & ATTN_STEP_BIT(step)) || run->plan.step[step].data != NULL)
             continue;
         const bool is_map = attn_step_has_keys((attn_step)step) && has_places;
@@ -194,11 +187,11 @@ static attn_status show_steps(struct model_block_run *run, attn_result *result)
                                         .key_places = is_map && !keeps_top ? run->keys.places : NULL,
                                         .pace = &pace};
         const attn_tensor *indices = &run->envelope.reduction.top_indices;
-        if (!model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor) ||
-            (keeps_top && !model_copy_step(&copy, indices, &run->part->indices->tensor)))
-            status = model_job_fail_cancelled(job);
+        goes_on = (model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor) &&
+                   (!keeps_top || model_copy_step(&copy, indices, &run->part->indices->tensor))) ||
+                  model_job_fail_cancelled(job);
     }
-    return status;
+    return goes_on;
 }
 
 /* The experts of the selected queries, which the item has. */
@@ -222,36 +215,25 @@ static void show_experts(const struct model_block_run *run, const attn_result *r
     }
 }
 
-static attn_status run_plan(struct model_block_run *run, const attn_bindings *inputs, void *next)
+static bool plan_and_run(struct model_block_run *run, const attn_tensor *hidden, const attn_tensor *encoded, void *next)
 {
     struct model_job *job = run->job;
+    const attn_bindings inputs = {.query = hidden->data, .key = encoded != NULL ? encoded->data : NULL};
+    if (!model_block_plan(run, hidden->shape[0], encoded != NULL ? encoded->shape[0] : hidden->shape[0], false))
+        return false;
     attn_result result;
     place_maps(run);
-    attn_status status = attn_plan_run(&run->plan, inputs, job->runtime, job->arena, &result, job->err);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(&job->outcome,
+                      attn_plan_run(&run->plan, &inputs, job->runtime, job->outcome.arena, &result, job->outcome.err)))
+        return false;
     const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
     memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
     show_experts(run, &result);
-    if (reads_maps(run))
-        status = model_maps_read(run, &result.step[ATTN_STEP_ATTENTION]);
-    return status == ATTN_OK ? show_steps(run, &result) : status;
+    return (!reads_maps(run) || model_maps_read(run, &result.step[ATTN_STEP_ATTENTION])) && show_steps(run, &result);
 }
 
-static attn_status plan_and_run(struct model_block_run *run, const attn_tensor *hidden, const attn_tensor *encoded,
-                                void *next)
-{
-    const size_t kv_len = encoded != NULL ? encoded->shape[0] : hidden->shape[0];
-    attn_status status = model_block_plan(run, hidden->shape[0], kv_len, false);
-    if (status != ATTN_OK)
-        return status;
-    const bool is_cross = run->block->is_cross && encoded != NULL;
-    const attn_bindings inputs = {.query = hidden->data, .key = is_cross ? encoded->data : NULL};
-    return run_plan(run, &inputs, next);
-}
-
-attn_status model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part,
-                            size_t item, const attn_tensor *hidden, const attn_tensor *encoded, void *next)
+bool model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part, size_t item,
+                     const attn_tensor *hidden, const attn_tensor *encoded, void *next)
 {
     struct model_block prepared_block = *block;
     struct model_block_run run = {.job = job,
@@ -259,13 +241,13 @@ attn_status model_block_run(struct model_job *job, const struct model_block *blo
                                   .part = part,
                                   .place = model_part_place(part, block->layer),
                                   .item = item};
-    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
-    if (job->request->common.request.options.compute == block->facts.compute)
+    if (model_job_compute(job) == block->facts.compute)
         prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
-                                         job->arena, &prepared_block.source);
-    attn_status status = plan_and_run(&run, hidden, block->is_cross ? encoded : NULL, next);
+                                         job->outcome.arena, &prepared_block.source);
+    const bool is_ok = plan_and_run(&run, hidden, block->is_cross ? encoded : NULL, next);
     prepared_weights_release(prepared);
-    attn_arena_release(job->arena, mark);
-    return status;
+    attn_arena_release(job->outcome.arena, mark);
+    return is_ok;
 }

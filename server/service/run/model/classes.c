@@ -7,85 +7,80 @@
 #include "codec/number/number.h"
 #include "service/run/model/item.h"
 
-static bool wants(const struct model_job *job, model_result_kind kind)
-{
-    return job->request->results >> kind & 1;
-}
-
 /* ---- outputs ---- */
 
-static attn_status fail_classless(const struct model_job *job)
+static bool fail_classless(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
     if (model->has_head && model->head.is_of_classes)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"classes\" comes from the decoder: give inputs.text or inputs.ids, or a target");
-    return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return", "\"classes\" needs a head of classes, and %.80s %s",
-                     model->architecture[0] != '\0' ? model->architecture : "this model",
-                     model->has_unknown_classes ? "has one that attnd does not run, or that its files lack"
-                                                : "has none: \"architectures\" of its configuration names the head");
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            "\"classes\" comes from the decoder: give inputs.text or inputs.ids, or a target");
+    return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                        "\"classes\" needs a head of classes, and %.80s %s",
+                        model->architecture[0] != '\0' ? model->architecture : "this model",
+                        model->has_unknown_classes ? "has one that attnd does not run, or that its files lack"
+                                                   : "has none: \"architectures\" of its configuration names the head");
 }
 
 /* A model of an encoder and a decoder reads its classes at the place of the last end token of its input. */
-static attn_status check_ends(const struct model_job *job)
+static void check_ends(struct model_job *job)
 {
     for (size_t i = 0; i < job->request->inputs.batch; i++)
         if (model_head_token(job, i) == SIZE_MAX)
-            return attn_fail(
-                job->err, ATTN_ERR_VALUE, "/inputs",
-                "item %zu of the inputs has no end token (id %lld) at a place that its decoder has, and the "
-                "head of classes reads that place",
-                i, (long long)job->version->model.end_id);
-    return ATTN_OK;
+            outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/inputs",
+                         "item %zu of the inputs has no end token (id %lld) at a place that its decoder has, and the "
+                         "head of classes reads that place",
+                         i, (long long)job->version->model.end_id);
 }
 
-static attn_status add_classes(struct model_job *job)
+static void add_classes(struct model_job *job)
 {
     const struct model_head *head = &job->version->model.head;
-    const attn_dtype compute = job->request->common.request.options.compute;
-    const size_t longest = job->parts[job->last_stack].longest_queries, batch = job->request->inputs.batch;
-    const size_t shape[] = {batch, model_head_rows(job, longest), head->words}, pooled[] = {batch, head->words};
+    const attn_dtype compute = model_job_compute(job);
+    const size_t longest = job->parts[job->last_stack].longest_queries;
     const int rank = model_head_reads_one(job) ? 2 : 3;
+    const size_t rows = model_head_rows(job, longest);
+    const size_t shape[] = {job->request->inputs.batch, rank == 2 && !head->is_of_spans ? head->words : rows,
+                            head->words};
     struct model_classes *classes = &job->classes;
-    attn_status status;
     if (head->is_of_spans) {
         classes->longest = longest;
-        status = model_add_output(job, "", "classes.start", compute, 2, shape, &classes->starts);
-        return status == ATTN_OK ? model_add_output(job, "", "classes.end", compute, 2, shape, &classes->ends) : status;
+        model_add_output(job, &classes->starts, compute, 2, shape, "classes.start");
+        model_add_output(job, &classes->ends, compute, 2, shape, "classes.end");
+        return;
     }
-    status = model_add_output(job, "", "classes.logits", compute, rank, rank == 2 ? pooled : shape, &classes->logits);
-    if (status == ATTN_OK && head->problem != MODEL_PROBLEM_REGRESSION)
-        status = model_add_output(job, "", "classes.probabilities", compute, rank, rank == 2 ? pooled : shape,
-                                  &classes->probabilities);
-    return status;
+    model_add_output(job, &classes->logits, compute, rank, shape, "classes.logits");
+    if (head->problem != MODEL_PROBLEM_REGRESSION)
+        model_add_output(job, &classes->probabilities, compute, rank, shape, "classes.probabilities");
 }
 
-static attn_status add_embedding(struct model_job *job)
+static void add_embedding(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
     const size_t shape[] = {job->request->inputs.batch, model_width(&model->stacks[job->last_stack])};
     const struct model_pooling *pooling = &job->version->pooling;
     if (!pooling->is_there)
-        return attn_fail(
-            job->err, ATTN_ERR_FIELD, "/options/return", "\"embedding\" needs the pooling of sentence-transformers: %s",
-            pooling->reason[0] != '\0' ? pooling->reason : "the folder of this model has no 1_Pooling/config.json");
-    return model_add_output(job, "", "embedding", job->request->common.request.options.compute, 2, shape,
-                            &job->embedding);
+        outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                     "\"embedding\" needs the pooling of sentence-transformers: %s",
+                     pooling->reason[0] != '\0' ? pooling->reason
+                                                : "the folder of this model has no 1_Pooling/config.json");
+    model_add_output(job, &job->embedding, model_job_compute(job), 2, shape, "embedding");
 }
 
-attn_status model_classes_plan(struct model_job *job)
+bool model_classes_plan(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
     const bool reads_end = model->has_head && model->head.reads == MODEL_READS_END;
     const bool is_run = model->has_head && job->last_stack + 1 == model->stack_count;
-    attn_status status = ATTN_OK;
-    if (wants(job, MODEL_CLASSES) && (!is_run || !model->head.is_of_classes))
+    if (model_job_wants(job, MODEL_CLASSES) && (!is_run || !model->head.is_of_classes))
         return fail_classless(job);
-    if (reads_end && (wants(job, MODEL_CLASSES) || job->logits != NULL))
-        status = check_ends(job);
-    if (status == ATTN_OK && wants(job, MODEL_CLASSES))
-        status = add_classes(job);
-    return status == ATTN_OK && wants(job, MODEL_EMBEDDING) ? add_embedding(job) : status;
+    if (reads_end && (model_job_wants(job, MODEL_CLASSES) || job->logits != NULL))
+        check_ends(job);
+    if (model_job_wants(job, MODEL_CLASSES))
+        add_classes(job);
+    if (model_job_wants(job, MODEL_EMBEDDING))
+        add_embedding(job);
+    return !outcome_has_failed(&job->outcome);
 }
 
 /* All starts and ends, and a copy of those of each item with a flag for each token while answers are written. */
@@ -97,16 +92,14 @@ double model_classes_bytes(const struct model_job *job)
                : 0;
 }
 
-attn_status model_classes_begin(struct model_job *job)
+bool model_classes_begin(struct model_job *job)
 {
     struct model_classes *classes = &job->classes;
     if (classes->starts == NULL)
-        return ATTN_OK;
+        return true;
     classes->spans =
-        attn_arena_take_zeroed(job->arena, 2 * classes->longest * job->request->inputs.batch, sizeof *classes->spans);
-    return classes->spans != NULL
-               ? ATTN_OK
-               : attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answers to questions");
+        outcome_take_zeroed(&job->outcome, 2 * classes->longest * job->request->inputs.batch, sizeof *classes->spans);
+    return classes->spans != NULL;
 }
 
 void model_embedding_put(const struct model_job *job, size_t item, const attn_tensor *output)

@@ -9,68 +9,57 @@
 /* The share of tokens that were not dropped when ESM was trained: 1 - 0.15 * 0.8. */
 #define ESM_KEPT 0.88
 
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
-}
-
-static attn_dtype compute_of(const struct model_job *job)
-{
-    return job->request->common.request.options.compute;
-}
-
 /* Converts in stretches, and asks before each whether the request is cancelled. */
-static attn_status convert_numbers(struct model_job *job, const attn_tensor *from, const attn_tensor *to)
+static bool convert_numbers(struct model_job *job, const attn_tensor *from, const attn_tensor *to)
 {
     const size_t count = attn_tensor_count(from);
-    attn_status status = ATTN_OK;
-    for (size_t first = 0; first < count && status == ATTN_OK; first += PACE_BYTES) {
+    attn_error *err = job->outcome.err;
+    for (size_t first = 0; first < count; first += PACE_BYTES) {
         const size_t some = count - first < PACE_BYTES ? count - first : PACE_BYTES;
-        if (attn_arena_is_cancelled(job->arena))
+        if (attn_arena_is_cancelled(job->outcome.arena))
             return model_job_fail_cancelled(job);
-        status =
-            attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
-                         (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, some, job->err);
-        if (status != ATTN_OK) /* from the start again, so that the error names the index in the whole tensor */
-            status = attn_convert(to->data, to->dtype, from->data, from->dtype, first + some, job->err);
+        if (attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
+                         (const char *)from->data + first * attn_dtype_bytes(from->dtype), from->dtype, some,
+                         err) != ATTN_OK) /* from the start again, so that the error names the index in the whole */
+            return outcome_note(&job->outcome,
+                                attn_convert(to->data, to->dtype, from->data, from->dtype, first + some, err));
     }
-    return status;
+    return true;
 }
 
 /*
  * *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. A
  * weight of 16 bits stays as it is when the kernel has panels of it.
  */
-static attn_status convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
+static bool convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
 {
-    const attn_dtype compute = compute_of(job);
+    const attn_dtype compute = model_job_compute(job);
     *converted = NULL;
     if (tensor->data == NULL)
-        return ATTN_OK;
-    attn_tensor *own = attn_arena_take(job->arena, 1, sizeof *own);
+        return true;
+    attn_tensor *own = outcome_take(&job->outcome, 1, sizeof *own);
     const size_t count = attn_tensor_count(tensor);
     if (own == NULL)
-        return fail_memory(job);
+        return false;
     *own = *tensor;
     *converted = own;
     const bool is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
     if ((tensor->dtype == compute || tensor->panels != NULL) && is_aligned)
-        return ATTN_OK;
-    void *data = attn_arena_take(job->arena, count, attn_dtype_bytes(compute));
-    if (data == NULL)
-        return fail_memory(job);
+        return true;
+    void *data = outcome_take(&job->outcome, count, attn_dtype_bytes(compute));
+    if (outcome_has_failed(&job->outcome))
+        return false;
     *own = attn_tensor_view(data, compute, tensor->rank, tensor->shape);
     return convert_numbers(job, tensor, own);
 }
 
-attn_status model_convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
-                                 attn_affine *affine)
+bool model_convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
+                          attn_affine *affine)
 {
-    attn_status status = convert(job, weight, &affine->weight);
-    return status == ATTN_OK ? convert(job, bias, &affine->bias) : status;
+    return convert(job, weight, &affine->weight) && convert(job, bias, &affine->bias);
 }
 
-static attn_status convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
+static bool convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
 {
     *converted = (attn_token_norm){.type = norm->type, .eps = norm->eps};
     return model_convert_affine(job, &norm->weight, &norm->bias, &converted->weights);
@@ -89,7 +78,7 @@ size_t model_width(const struct model_stack *stack)
 double model_embed_bytes(const struct model_job *job, const struct model_stack *stack, size_t count)
 {
     const struct model_embedding *embedding = &stack->embedding;
-    const double element = (double)attn_dtype_bytes(compute_of(job)), width = (double)model_width(stack);
+    const double element = (double)attn_dtype_bytes(model_job_compute(job)), width = (double)model_width(stack);
     const double small = 64 * width + 4 * (double)ATTN_ALIGNMENT * 16;
     double numbers = 6 * (double)count * width + (double)job->runtime->threads * width + small;
     if (embedding->dropped_id >= 0)
@@ -122,122 +111,122 @@ double model_embed_flops(const struct model_job *job, const struct model_stack *
 }
 
 /* Rows of the table of positions. A token that is padding has the row before the first. */
-static attn_status number_positions(struct model_job *job, const struct model_embedding *embedding,
-                                    const struct model_sequence *sequence, const int64_t **positions)
+static bool number_positions(struct model_job *job, const struct model_embedding *embedding,
+                             const struct model_sequence *sequence, const int64_t **positions)
 {
     const int64_t pad = job->version->model.pad_id;
     *positions = NULL;
     if (embedding->positions.data == NULL)
-        return ATTN_OK;
-    int64_t *rows = attn_arena_take(job->arena, sequence->count, sizeof *rows), next = (int64_t)embedding->first;
-    if (rows == NULL)
-        return fail_memory(job);
+        return true;
+    int64_t *rows = outcome_take(&job->outcome, sequence->count, sizeof *rows), next = (int64_t)embedding->first;
+    if (outcome_has_failed(&job->outcome))
+        return false;
     for (size_t i = 0; i < sequence->count; i++) {
         const bool is_padding =
             embedding->counts == MODEL_COUNTS_WORDS && sequence->ids != NULL && sequence->ids[i] == pad;
         rows[i] = is_padding ? (int64_t)embedding->first - 1 : next++;
     }
     *positions = rows;
-    return ATTN_OK;
+    return true;
 }
 
 /* Names the member of the request where the core names the member of its own input. */
-static attn_status name_input(struct model_job *job, attn_status status, const struct model_sequence *sequence)
+static void name_input(const struct model_job *job, const struct model_sequence *sequence)
 {
-    if (status != ATTN_ERR_VALUE && status != ATTN_ERR_SHAPE)
-        return status;
+    if (job->outcome.status != ATTN_ERR_VALUE && job->outcome.status != ATTN_ERR_SHAPE)
+        return;
     const char *field = sequence->pixels.data != NULL      ? "/inputs/pixels"
                         : sequence->audio.data != NULL     ? "/inputs/audio"
                         : sequence->features.data != NULL  ? "/inputs/features"
                         : sequence->vectors.data != NULL   ? "/inputs/embeddings"
                         : job->request->inputs.ids != NULL ? "/inputs/ids"
                                                            : "/inputs/text";
-    snprintf(job->err->field, sizeof job->err->field, "%s", field);
-    return status;
+    snprintf(job->outcome.err->field, sizeof job->outcome.err->field, "%s", field);
 }
 
-static attn_status cut_image(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *pixels,
-                             attn_tensor *vectors)
+static bool cut_image(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *pixels,
+                      attn_tensor *vectors)
 {
     const size_t d = embedding->kernel.shape[0], inner = attn_tensor_count(&embedding->kernel) / d;
     const attn_tensor kernel =
         attn_tensor_view(embedding->kernel.data, embedding->kernel.dtype, 2, (const size_t[]){d, inner});
-    attn_patches patches = {.compute = compute_of(job),
+    attn_patches patches = {.compute = model_job_compute(job),
                             .channels = embedding->kernel.shape[1],
                             .patch = embedding->kernel.shape[2],
                             .leading = embedding->leading};
-    attn_status status = model_convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel);
-    return status == ATTN_OK ? attn_embed_patches(&patches, pixels, job->runtime, job->arena, vectors, job->err)
-                             : status;
+    return model_convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel) &&
+           outcome_note(&job->outcome, attn_embed_patches(&patches, pixels, job->runtime, job->outcome.arena, vectors,
+                                                          job->outcome.err));
 }
 
 /* *features become those of the request, or of its audio, and are shown where they are wanted. */
-static attn_status hear(struct model_job *job, const struct model_embedding *embedding, size_t item,
-                        attn_tensor *features)
+static bool hear(struct model_job *job, const struct model_embedding *embedding, size_t item, attn_tensor *features)
 {
     const struct model_sequence *sequence = &job->items[item].of[0];
-    attn_status status = ATTN_OK;
     *features = sequence->features;
-    if (sequence->audio.data != NULL)
-        status = attn_log_mel(&sequence->audio, embedding->kernel.shape[1], model_audio_frames(embedding), job->runtime,
-                              job->arena, features, job->err);
-    if (status == ATTN_OK && job->features != NULL)
+    if (sequence->audio.data != NULL &&
+        !outcome_note(&job->outcome,
+                      attn_log_mel(&sequence->audio, embedding->kernel.shape[1], model_audio_frames(embedding),
+                                   job->runtime, job->outcome.arena, features, job->outcome.err)))
+        return false;
+    if (job->features != NULL)
         memcpy(model_copy_place(&job->features->tensor, item, 0), features->data,
                attn_tensor_count(features) * attn_dtype_bytes(features->dtype));
-    return status;
+    return true;
 }
 
 /* Two convolutions over the frames of audio. */
-static attn_status convolve(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *features,
-                            attn_tensor *vectors)
+static bool convolve(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *features,
+                     attn_tensor *vectors)
 {
     const attn_tensor *const kernels[] = {&embedding->kernel, &embedding->second_kernel}, *const biases[] = {
                                                                                               &embedding->kernel_bias,
                                                                                               &embedding->second_bias};
-    attn_status status = ATTN_OK;
+    bool is_ok = true;
     *vectors = *features; /* (mels, frames), with its axes exchanged */
     vectors->shape[0] = features->shape[1];
     vectors->shape[1] = features->shape[0];
     vectors->stride[0] = features->stride[1];
     vectors->stride[1] = features->stride[0];
-    for (size_t i = 0; i < 2 && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < 2 && is_ok; i++) {
         const size_t shape[] = {kernels[i]->shape[0], kernels[i]->shape[1] * kernels[i]->shape[2]};
         const attn_tensor kernel = attn_tensor_view(kernels[i]->data, kernels[i]->dtype, 2, shape);
         const attn_tensor frames = *vectors;
-        attn_convolution convolution = {.compute = compute_of(job), .stride = i + 1};
-        status = model_convert_affine(job, &kernel, biases[i], &convolution.kernel);
-        if (status == ATTN_OK)
-            status = attn_convolve(&convolution, &frames, job->runtime, job->arena, vectors, job->err);
+        attn_convolution convolution = {.compute = model_job_compute(job), .stride = i + 1};
+        is_ok = model_convert_affine(job, &kernel, biases[i], &convolution.kernel) &&
+                outcome_note(&job->outcome, attn_convolve(&convolution, &frames, job->runtime, job->outcome.arena,
+                                                          vectors, job->outcome.err));
     }
-    return status;
+    return is_ok;
 }
 
 /*
  * *vectors become the rows of the words as ESM has them: those of the masked tokens are 0, and the others are enlarged
  * for it (struct model_embedding).
  */
-static attn_status drop_words(struct model_job *job, const struct model_embedding *embedding,
-                              const struct model_sequence *sequence, attn_tensor *vectors)
+static bool drop_words(struct model_job *job, const struct model_embedding *embedding,
+                       const struct model_sequence *sequence, attn_tensor *vectors)
 {
-    const size_t row = embedding->words.shape[1] * attn_dtype_bytes(compute_of(job));
+    const size_t row = embedding->words.shape[1] * attn_dtype_bytes(model_job_compute(job));
     size_t dropped = 0;
     for (size_t i = 0; i < sequence->count; i++)
         dropped += sequence->ids[i] == embedding->dropped_id;
     const double kept = (double)(sequence->count - dropped) / (double)sequence->count;
     const attn_embedding core = {
-        .compute = compute_of(job), .words = embedding->words, .scale = kept > 0 ? ESM_KEPT / kept : 1};
+        .compute = model_job_compute(job), .words = embedding->words, .scale = kept > 0 ? ESM_KEPT / kept : 1};
     const attn_embedding_input input = {.count = sequence->count, .ids = sequence->ids};
-    const attn_status status = attn_embed(&core, &input, job->runtime, job->arena, vectors, job->err);
-    for (size_t i = 0; status == ATTN_OK && i < sequence->count; i++)
+    const bool is_ok = outcome_note(
+        &job->outcome, attn_embed(&core, &input, job->runtime, job->outcome.arena, vectors, job->outcome.err));
+    for (size_t i = 0; is_ok && i < sequence->count; i++)
         if (sequence->ids[i] == embedding->dropped_id)
             memset((char *)vectors->data + i * row, 0, row);
-    return status;
+    return is_ok;
 }
 
-static attn_status embed(struct model_job *job, const struct model_embedding *embedding,
-                         const struct model_sequence *sequence, size_t item, attn_tensor *hidden)
+static bool embed(struct model_job *job, const struct model_embedding *embedding, const struct model_sequence *sequence,
+                  size_t item, attn_tensor *hidden)
 {
-    attn_embedding core = {.compute = compute_of(job),
+    attn_embedding core = {.compute = model_job_compute(job),
                            .words = embedding->words,
                            .scale = embedding->scale,
                            .positions = embedding->positions,
@@ -247,43 +236,38 @@ static attn_status embed(struct model_job *job, const struct model_embedding *em
                            .layout = ATTN_LAYOUT_OUT_IN};
     attn_embedding_input input = {
         .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};
+    const bool is_image = sequence->pixels.data != NULL;
+    const bool is_audio = sequence->audio.data != NULL || sequence->features.data != NULL;
+    const bool drops = embedding->dropped_id >= 0 && sequence->ids != NULL;
     attn_tensor vectors, features;
-    attn_status status = convert_norm(job, &embedding->norm, &core.norm);
-    if (status == ATTN_OK)
-        status = model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection);
-    if (status == ATTN_OK && sequence->pixels.data != NULL) {
-        status = cut_image(job, embedding, &sequence->pixels, &vectors);
+    if (is_image || is_audio || drops)
         input.vectors = &vectors;
-    }
-    if (status == ATTN_OK && (sequence->audio.data != NULL || sequence->features.data != NULL)) {
-        status = hear(job, embedding, item, &features);
-        if (status == ATTN_OK)
-            status = convolve(job, embedding, &features, &vectors);
-        input.vectors = &vectors;
-    }
-    if (status == ATTN_OK && embedding->dropped_id >= 0 && sequence->ids != NULL) {
-        status = drop_words(job, embedding, sequence, &vectors);
-        input.vectors = &vectors;
+    if (drops)
         input.ids = NULL;
-    }
-    if (status == ATTN_OK)
-        status = number_positions(job, embedding, sequence, &input.positions);
-    return status == ATTN_OK ? attn_embed(&core, &input, job->runtime, job->arena, hidden, job->err) : status;
+    return convert_norm(job, &embedding->norm, &core.norm) &&
+           model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection) &&
+           (!is_image || cut_image(job, embedding, &sequence->pixels, &vectors)) &&
+           (!is_audio || (hear(job, embedding, item, &features) && convolve(job, embedding, &features, &vectors))) &&
+           (!drops || drop_words(job, embedding, sequence, &vectors)) &&
+           number_positions(job, embedding, sequence, &input.positions) &&
+           outcome_note(&job->outcome,
+                        attn_embed(&core, &input, job->runtime, job->outcome.arena, hidden, job->outcome.err));
 }
 
-attn_status model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden)
+bool model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden)
 {
     const struct model_sequence *sequence = &job->items[item].of[stack];
-    const struct model_embedding *embedding = &job->version->model.stacks[stack].embedding;
-    return name_input(job, embed(job, embedding, sequence, item, hidden), sequence);
+    const bool is_ok = embed(job, &job->version->model.stacks[stack].embedding, sequence, item, hidden);
+    name_input(job, sequence);
+    return is_ok;
 }
 
 /* ---- final norm ---- */
 
-attn_status model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden,
-                       attn_tensor *normed)
+bool model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden, attn_tensor *normed)
 {
     attn_token_norm norm;
-    attn_status status = convert_norm(job, &stack->norm, &norm);
-    return status == ATTN_OK ? attn_norm_tokens(&norm, hidden, job->runtime, job->arena, normed, job->err) : status;
+    return convert_norm(job, &stack->norm, &norm) &&
+           outcome_note(&job->outcome,
+                        attn_norm_tokens(&norm, hidden, job->runtime, job->outcome.arena, normed, job->outcome.err));
 }

@@ -57,7 +57,7 @@ double model_head_bytes(const struct model_job *job, size_t count)
     const struct model_head *head = &job->version->model.head;
     const size_t tokens = head_tokens(job, count), k = job->request->predictions_k;
     const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
-                 element = (double)attn_dtype_bytes(job->request->common.request.options.compute);
+                 element = (double)attn_dtype_bytes(model_job_compute(job));
     const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
     const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
     return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) + rows * kept +
@@ -80,18 +80,16 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
     return &absent;
 }
 
-static attn_status make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
+static bool make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
 {
     *made = job->version->model.head.numbers;
-    made->compute = job->request->common.request.options.compute;
-    attn_status status = model_convert_affine(job, find_weight(source, "weights.dense.weight"),
-                                              find_weight(source, "weights.dense.bias"), &made->dense);
-    if (status == ATTN_OK)
-        status = model_convert_affine(job, find_weight(source, "weights.norm.weight"),
-                                      find_weight(source, "weights.norm.bias"), &made->norm.weights);
-    return status == ATTN_OK ? model_convert_affine(job, find_weight(source, "weights.output.weight"),
-                                                    find_weight(source, "weights.output.bias"), &made->output)
-                             : status;
+    made->compute = model_job_compute(job);
+    return model_convert_affine(job, find_weight(source, "weights.dense.weight"),
+                                find_weight(source, "weights.dense.bias"), &made->dense) &&
+           model_convert_affine(job, find_weight(source, "weights.norm.weight"),
+                                find_weight(source, "weights.norm.bias"), &made->norm.weights) &&
+           model_convert_affine(job, find_weight(source, "weights.output.weight"),
+                                find_weight(source, "weights.output.bias"), &made->output);
 }
 
 /* Of the tokens from first on, of which the block has count. */
@@ -134,47 +132,47 @@ static void find_words(void *argument, size_t index, size_t worker)
                    run->job->runtime);
 }
 
-static attn_status put_words(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
-                             size_t layer, size_t item, const struct model_words *words)
+static bool put_words(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t layer,
+                      size_t item, const struct model_words *words)
 {
     const size_t rows = chosen->count, k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
     struct words_run run = {job,
                             scores,
                             chosen,
                             k,
-                            attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
-                            attn_arena_take(job->arena, rows * k, sizeof(double))};
-    attn_status status = ATTN_OK;
-    if (run.ids == NULL || run.probabilities == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
+                            outcome_take(&job->outcome, rows * k, sizeof(int64_t)),
+                            outcome_take(&job->outcome, rows * k, sizeof(double))};
+    if (outcome_has_failed(&job->outcome))
+        return false;
     job->runtime->run(job->runtime->context, rows, find_words, &run);
-    if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
-        return model_job_fail_cancelled(job);
-    for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
+    bool goes_on = model_job_goes_on(job); /* otherwise words of rows may be missing */
+    for (size_t i = 0; i < rows && goes_on; i++) {
         memcpy(model_head_place(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
-        status = attn_convert(model_head_place(words->probabilities, layer, item, chosen->places[i]),
-                              words->probabilities->tensor.dtype, run.probabilities + i * k, ATTN_F64, k, job->err);
+        goes_on = outcome_note(&job->outcome,
+                               attn_convert(model_head_place(words->probabilities, layer, item, chosen->places[i]),
+                                            words->probabilities->tensor.dtype, run.probabilities + i * k, ATTN_F64, k,
+                                            job->outcome.err));
     }
-    return status;
+    return goes_on;
 }
 
-static attn_status put_logits(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
-                              size_t item, const struct model_output *logits)
+static bool put_logits(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t item,
+                       const struct model_output *logits)
 {
     const size_t bytes = scores->shape[1] * attn_dtype_bytes(scores->dtype);
-    struct pace pace = pace_begin(job->arena);
+    struct pace pace = pace_begin(job->outcome.arena);
     for (size_t i = 0; i < chosen->count; i++) {
         if (pace_stops(&pace, bytes))
             return model_job_fail_cancelled(job);
         memcpy(model_head_place(logits, 0, item, chosen->places[i]),
                (const char *)scores->data + chosen->rows[i] * bytes, bytes);
     }
-    return ATTN_OK;
+    return true;
 }
 
 /* Starts and ends of answers, and all of them for the best answer, whatever the request selects. */
-static attn_status put_spans(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
-                             size_t first, size_t item)
+static bool put_spans(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
+                      size_t item)
 {
     const size_t bytes = attn_dtype_bytes(scores->dtype);
     const struct model_classes *classes = &job->classes;
@@ -184,108 +182,99 @@ static attn_status put_spans(struct model_job *job, const attn_tensor *scores, c
         memcpy(model_head_place(classes->starts, 0, item, 0) + chosen->places[i] * bytes, row, bytes);
         memcpy(model_head_place(classes->ends, 0, item, 0) + chosen->places[i] * bytes, row + bytes, bytes);
     }
-    return attn_convert(all, ATTN_F64, scores->data, scores->dtype, attn_tensor_count(scores), job->err);
+    return outcome_note(&job->outcome, attn_convert(all, ATTN_F64, scores->data, scores->dtype,
+                                                    attn_tensor_count(scores), job->outcome.err));
 }
 
-static attn_status put_classes(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
-                               size_t item)
+static bool put_classes(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t item)
 {
     const struct model_classes *classes = &job->classes;
     const size_t count = scores->shape[1], bytes = count * attn_dtype_bytes(scores->dtype);
     const attn_class_rule rule =
         job->version->model.head.problem == MODEL_PROBLEM_EACH ? ATTN_CLASSES_SIGMOID : ATTN_CLASSES_SOFTMAX;
-    attn_status status = put_logits(job, scores, chosen, item, classes->logits);
-    for (size_t i = 0; i < chosen->count && classes->probabilities != NULL && status == ATTN_OK; i++) {
+    bool goes_on = put_logits(job, scores, chosen, item, classes->logits);
+    for (size_t i = 0; i < chosen->count && classes->probabilities != NULL && goes_on; i++) {
         attn_class_probabilities(rule, scores->dtype, 1, count, (const char *)scores->data + chosen->rows[i] * bytes,
                                  model_head_place(classes->probabilities, 0, item, chosen->places[i]), job->runtime);
-        if (pace_is_cancelled(job->runtime))
-            status = model_job_fail_cancelled(job);
+        goes_on = model_job_goes_on(job);
     }
-    return status;
+    return goes_on;
 }
 
 /* Scores the tokens from first on, at most HEAD_ROWS of them. */
-static attn_status predict_block(struct model_job *job, const attn_prediction_head *head, const attn_tensor *normed,
-                                 size_t first, size_t layer, size_t item, const struct model_words *words,
-                                 struct model_output *logits)
+static bool predict_block(struct model_job *job, const attn_prediction_head *head, const attn_tensor *normed,
+                          size_t first, size_t layer, size_t item, const struct model_words *words)
 {
     const bool reads_one = model_head_reads_one(job), has_output = words == &job->predictions;
     const size_t left = normed->shape[0] - first, most = reads_one ? 1 : HEAD_ROWS, count = left < most ? left : most;
     const size_t d = normed->shape[1];
     const attn_tensor rows = attn_tensor_view((char *)normed->data + first * d * attn_dtype_bytes(normed->dtype),
                                               normed->dtype, 2, (const size_t[]){count, d});
-    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct head_rows chosen;
     attn_tensor scores;
     choose_rows(job, first, count, &chosen);
     if (chosen.count == 0 && job->classes.spans == NULL && !(has_output && job->given.perplexity != NULL))
-        return ATTN_OK;
-    attn_status status = attn_predict(head, &rows, job->runtime, job->arena, &scores, job->err);
-    if (status == ATTN_OK && logits != NULL)
-        status = put_logits(job, &scores, &chosen, item, logits);
-    if (status == ATTN_OK && words->ids != NULL)
-        status = put_words(job, &scores, &chosen, layer, item, words);
-    if (status == ATTN_OK && words->ranks != NULL)
-        status = model_words_put(job, &scores, &chosen, first, layer, item, words);
-    if (status == ATTN_OK && has_output && job->classes.logits != NULL)
-        status = put_classes(job, &scores, &chosen, item);
-    if (status == ATTN_OK && has_output && job->classes.spans != NULL)
-        status = put_spans(job, &scores, &chosen, first, item);
-    attn_arena_release(job->arena, mark);
-    return status;
+        return true;
+    const bool is_ok = outcome_note(&job->outcome, attn_predict(head, &rows, job->runtime, job->outcome.arena, &scores,
+                                                                job->outcome.err)) &&
+                       (!has_output || job->logits == NULL || put_logits(job, &scores, &chosen, item, job->logits)) &&
+                       (words->ids == NULL || put_words(job, &scores, &chosen, layer, item, words)) &&
+                       (words->ranks == NULL || model_words_put(job, &scores, &chosen, first, layer, item, words)) &&
+                       (!has_output || job->classes.logits == NULL || put_classes(job, &scores, &chosen, item)) &&
+                       (!has_output || job->classes.spans == NULL || put_spans(job, &scores, &chosen, first, item));
+    attn_arena_release(job->outcome.arena, mark);
+    return is_ok;
 }
 
 /* *both becomes one row: the first token, and the mean of the others. */
-static attn_status join_both(const struct model_job *job, const attn_tensor *normed, attn_tensor *both)
+static bool join_both(struct model_job *job, const attn_tensor *normed, attn_tensor *both)
 {
     const size_t d = normed->shape[1], bytes = d * attn_dtype_bytes(normed->dtype), others = normed->shape[0] - 1;
-    char *row = attn_arena_take_zeroed(job->arena, 2, bytes);
+    char *row = outcome_take_zeroed(&job->outcome, 2, bytes);
     const attn_tensor rest = attn_tensor_view((char *)normed->data + bytes, normed->dtype, 2, (size_t[]){others, d});
     if (row == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the head of the model");
+        return false;
     attn_pool_tokens(ATTN_POOL_FIRST, normed, row);
     if (others > 0)
         attn_pool_tokens(ATTN_POOL_MEAN, &rest, row + bytes);
     *both = attn_tensor_view(row, normed->dtype, 2, (size_t[]){1, 2 * d});
-    return ATTN_OK;
+    return true;
 }
 
 /*
  * The blocks are those of the sequence, whatever the request selects, because a product rounds a row differently when
  * the other rows differ in number.
  */
-static attn_status predict(struct model_job *job, const struct envelope_source *source, const attn_tensor *normed,
-                           size_t layer, size_t item, const struct model_words *words, struct model_output *logits)
+static bool predict(struct model_job *job, const struct envelope_source *source, const attn_tensor *normed,
+                    size_t layer, size_t item, const struct model_words *words)
 {
     attn_prediction_head head;
-    attn_status status = make_head(job, source, &head);
-    attn_tensor both = {.rank = 0};
-    if (status == ATTN_OK && job->version->model.head.reads == MODEL_READS_BOTH) {
-        status = join_both(job, normed, &both);
-        normed = &both;
-    }
-    if (status == ATTN_OK && model_head_reads_one(job))
-        return predict_block(job, &head, normed, model_head_token(job, item), layer, item, words, logits);
-    for (size_t first = 0; first < normed->shape[0] && status == ATTN_OK; first += HEAD_ROWS)
-        status = predict_block(job, &head, normed, first, layer, item, words, logits);
-    return status;
+    attn_tensor both;
+    const bool reads_both = job->version->model.head.reads == MODEL_READS_BOTH;
+    bool goes_on = make_head(job, source, &head) && (!reads_both || join_both(job, normed, &both));
+    if (goes_on && model_head_reads_one(job))
+        return predict_block(job, &head, reads_both ? &both : normed, model_head_token(job, item), layer, item, words);
+    for (size_t first = 0; first < normed->shape[0] && goes_on; first += HEAD_ROWS)
+        goes_on = predict_block(job, &head, normed, first, layer, item, words);
+    return goes_on;
 }
 
-attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
-                          const struct model_words *words, struct model_output *logits)
+bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
+                   const struct model_words *words)
 {
     const struct model_head *head = &job->version->model.head;
-    const bool has_classes = job->classes.logits != NULL || job->classes.spans != NULL;
-    if (logits == NULL && words->ids == NULL && words->ranks == NULL && (words != &job->predictions || !has_classes))
-        return ATTN_OK;
+    const bool has_scores = job->logits != NULL || job->classes.logits != NULL || job->classes.spans != NULL;
+    if (words->ids == NULL && words->ranks == NULL && (words != &job->predictions || !has_scores))
+        return true;
     struct envelope_source source = head->source;
-    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
-    if (job->request->common.request.options.compute == ATTN_F32)
+    if (model_job_compute(job) == ATTN_F32)
         prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
-                                         &head->facts, job->runtime, job->arena, &source);
-    attn_status status = predict(job, &source, normed, layer, item, words, logits);
+                                         &head->facts, job->runtime, job->outcome.arena, &source);
+    const bool is_ok = predict(job, &source, normed, layer, item, words);
     prepared_weights_release(prepared);
-    attn_arena_release(job->arena, mark);
-    return status;
+    attn_arena_release(job->outcome.arena, mark);
+    return is_ok;
 }

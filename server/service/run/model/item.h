@@ -10,10 +10,33 @@
 #include "codec/request/envelope.h"
 #include "service/run/model/job.h"
 
+/* Each function here that returns bool and takes a job returns false behind a failure, which job->outcome remembers. */
+
+static inline bool model_job_fail_cancelled(struct model_job *job)
+{
+    return outcome_fail(&job->outcome, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
+/* False, a failure: the request is cancelled. */
+static inline bool model_job_goes_on(struct model_job *job)
+{
+    return !pace_is_cancelled(job->runtime) || model_job_fail_cancelled(job);
+}
+
+static inline bool model_job_wants(const struct model_job *job, model_result_kind kind)
+{
+    return job->request->results >> kind & 1;
+}
+
+static inline attn_dtype model_job_compute(const struct model_job *job)
+{
+    return job->request->common.request.options.compute;
+}
+
 /* ---- embeddings, and the final norm (embedding.c) ---- */
 
 /* *hidden becomes (count, width), in the arena. Errors name the input ("/inputs/ids"). */
-ATTN_MUST_CHECK attn_status model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden);
+bool model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden);
 /* The width of the stack's embeddings. */
 size_t model_width(const struct model_stack *stack);
 /* The bytes of model_embed for so many tokens. */
@@ -22,12 +45,11 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
 double model_embed_flops(const struct model_job *job, const struct model_stack *stack, size_t count);
 
 /* *normed = norm(hidden) by the stack's final norm, in the arena; hidden itself without such a norm. */
-ATTN_MUST_CHECK attn_status model_norm(struct model_job *job, const struct model_stack *stack,
-                                       const attn_tensor *hidden, attn_tensor *normed);
+bool model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden, attn_tensor *normed);
 
 /* The weight and the bias in the compute type: themselves, or converted into the arena. */
-ATTN_MUST_CHECK attn_status model_convert_affine(struct model_job *job, const attn_tensor *weight,
-                                                 const attn_tensor *bias, attn_affine *affine);
+bool model_convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
+                          attn_affine *affine);
 
 /* ---- a block (block.c) ---- */
 
@@ -60,22 +82,20 @@ size_t model_part_place(const struct model_part *part, size_t layer);
  * Decodes the block and plans it for queries of q_len and keys of kv_len tokens. With shapes_only, the weights are not
  * read: the plan then has shapes, bytes and operations, and cannot run. What the block needs lives in the arena.
  */
-ATTN_MUST_CHECK attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len,
-                                             bool shapes_only);
+bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only);
 /*
  * hidden is (q_len, d); encoded is the encoder's output, NULL without one. The wanted steps are written to the outputs.
  * next receives the block's output, q_len * d numbers. Everything that the run takes from the arena is given back.
  */
-ATTN_MUST_CHECK attn_status model_block_run(struct model_job *job, const struct model_block *block,
-                                            struct model_part *part, size_t item, const attn_tensor *hidden,
-                                            const attn_tensor *encoded, void *next);
+bool model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part, size_t item,
+                     const attn_tensor *hidden, const attn_tensor *encoded, void *next);
 
 /* ---- rollout and the roles of heads, from the whole maps of a layer (maps.c) ---- */
 
 /* Reads the maps (1, heads, n, n) of a block, and writes rollout and head scores to the outputs. */
-ATTN_MUST_CHECK attn_status model_maps_read(struct model_block_run *run, const attn_tensor *maps);
+bool model_maps_read(struct model_block_run *run, const attn_tensor *maps);
 /* Replaces the whole maps of the result by those that the request selects. */
-ATTN_MUST_CHECK attn_status model_maps_select(struct model_block_run *run, attn_result *result);
+bool model_maps_select(struct model_block_run *run, attn_result *result);
 
 /* ---- the head and its predictions (head.c) ---- */
 
@@ -84,11 +104,11 @@ size_t model_head_token(const struct model_job *job, size_t item);
 double model_head_bytes(const struct model_job *job, size_t count);
 double model_head_flops(const struct model_job *job, size_t count);
 /*
- * Scores normed token vectors (count, d), and writes what is wanted: logits and words, at [layer][item] or [item]; with
- * job->predictions as words, the classes too.
+ * Scores normed token vectors (count, d), and writes the words that are wanted, at [layer][item] or [item]; with
+ * job->predictions as words, the logits and classes too.
  */
-ATTN_MUST_CHECK attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
-                                          const struct model_words *words, struct model_output *logits);
+bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
+                   const struct model_words *words);
 
 /* The rows of a block of tokens that the request selects, and their rows in the output. */
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
@@ -103,13 +123,12 @@ struct head_rows {
  *   ATTN_ERR_FIELD   a text, and the model has no tokenizer; "next", and the inputs have no ids
  *   ATTN_ERR_VALUE   a text that is not one token; an id that has no score
  */
-ATTN_MUST_CHECK attn_status model_words_plan(struct model_job *job);
+bool model_words_plan(struct model_job *job);
 double model_words_bytes(const struct model_job *job);
 double model_words_flops(const struct model_job *job);
 /* Writes what the scores (count, words) of the item's tokens from first on say of the given words. */
-ATTN_MUST_CHECK attn_status model_words_put(struct model_job *job, const attn_tensor *scores,
-                                            const struct head_rows *chosen, size_t first, size_t layer, size_t item,
-                                            const struct model_words *words);
+bool model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
+                     size_t layer, size_t item, const struct model_words *words);
 
 /* ---- interventions (questions/interventions.c, questions/edit.c) ---- */
 
@@ -118,49 +137,47 @@ ATTN_MUST_CHECK attn_status model_words_put(struct model_job *job, const attn_te
  *   ATTN_ERR_FIELD, ATTN_ERR_VALUE, ATTN_ERR_SHAPE  a layer, head, item, query or key that is not there, a vector of another
  *                                                   width, items that have numbers from each other
  */
-ATTN_MUST_CHECK attn_status model_edits_plan(struct model_job *job);
+bool model_edits_plan(struct model_job *job);
 double model_edits_bytes(const struct model_job *job);
 /* Takes memory for numbers of other items. */
-ATTN_MUST_CHECK attn_status model_edits_begin(struct model_job *job);
+bool model_edits_begin(struct model_job *job);
 /* Appends ,"interventions":[…], expanded; nothing without any. */
 void model_edits_write(const struct model_job *job, struct chunks *out);
 /* The queries of an item that an edit changes, or those of its source; of a row, the numbers. In the arena. */
-ATTN_MUST_CHECK attn_status model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item,
-                                            bool of_source, attn_selection *rows);
-ATTN_MUST_CHECK attn_status model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width,
-                                               attn_selection *columns);
+bool model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item, bool of_source,
+                     attn_selection *rows);
+bool model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width, attn_selection *columns);
 /* Edits the residual before a layer: (len, d). */
-ATTN_MUST_CHECK attn_status model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item,
-                                              const attn_tensor *hidden);
+bool model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item, const attn_tensor *hidden);
 /* Sets the edits and the mask of a block's request. */
-ATTN_MUST_CHECK attn_status model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len);
+bool model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len);
 
 /* ---- classes, and one vector for each item (classes.c) ---- */
 
 /* Adds the outputs of classes and the embedding, as far as they are wanted. */
-ATTN_MUST_CHECK attn_status model_classes_plan(struct model_job *job);
+bool model_classes_plan(struct model_job *job);
 double model_classes_bytes(const struct model_job *job);
 /* Takes what the run needs beside the outputs. */
-ATTN_MUST_CHECK attn_status model_classes_begin(struct model_job *job);
+bool model_classes_begin(struct model_job *job);
 /* Pools the output of the item, (count, d). */
 void model_embedding_put(const struct model_job *job, size_t item, const attn_tensor *output);
 
 /* ---- when words are spoken (times.c) ---- */
 
-ATTN_MUST_CHECK attn_status model_times_plan(struct model_job *job);
+bool model_times_plan(struct model_job *job);
 double model_times_bytes(const struct model_job *job);
 /* Whether the maps of the block tell times. */
 bool model_times_reads(const struct model_block_run *run);
-ATTN_MUST_CHECK attn_status model_times_begin(struct model_job *job, size_t item);
-ATTN_MUST_CHECK attn_status model_times_read(struct model_block_run *run, const attn_tensor *maps);
-ATTN_MUST_CHECK attn_status model_times_put(struct model_job *job, size_t item);
+bool model_times_begin(struct model_job *job, size_t item);
+bool model_times_read(struct model_block_run *run, const attn_tensor *maps);
+bool model_times_put(struct model_job *job, size_t item);
 
 /* ---- an output of the answer (output.c) ---- */
 
-/* Adds an output of that shape; prefix may be "". */
-ATTN_MUST_CHECK attn_status model_add_output(struct model_job *job, const char *prefix, const char *name,
-                                             attn_dtype dtype, int rank, const size_t *shape,
-                                             struct model_output **output);
+/* Adds an output of that shape; format makes its name. */
+__attribute__((format(printf, 6, 7))) bool model_add_output(struct model_job *job, struct model_output **output,
+                                                            attn_dtype dtype, int rank, const size_t *shape,
+                                                            const char *format, ...);
 /* Whether the head reads one token of each item. */
 bool model_head_reads_one(const struct model_job *job);
 /* The rows that logits and predictions of an item have: the selected queries, or one. */

@@ -9,6 +9,7 @@
 #define SERVICE_RUN_MODEL_JOB_H
 
 #include "attn/analysis.h"
+#include "codec/bytes/outcome.h"
 #include "codec/model/answer.h"
 #include "codec/model/request.h"
 #include "service/limits.h"
@@ -78,8 +79,7 @@ struct model_job {
     const struct model_request *request;
     struct prepared_store *prepared;
     const attn_runtime *runtime;
-    attn_arena *arena;
-    attn_error *err;
+    struct outcome outcome;
     const struct model_item *items; /* of the batch */
     bool is_binary;                 /* the answer has tensors as bytes */
     struct model_answer *answer;    /* model_job_plan adds outputs with shapes; model_job_run fills them in */
@@ -106,11 +106,6 @@ struct model_job {
 ATTN_MUST_CHECK attn_status model_job_plan(struct model_job *job);
 /* Runs the model, item by item. Failures are those of attn_plan_run. */
 ATTN_MUST_CHECK attn_status model_job_run(struct model_job *job);
-
-static inline attn_status model_job_fail_cancelled(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
-}
 
 /* ---- what services of models share (attend.c) ---- */
 

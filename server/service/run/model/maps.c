@@ -3,17 +3,12 @@
 
 #include <string.h>
 
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the maps");
-}
-
 /* rollout[layer][item][row][column] = from[row][column] of n * n numbers. */
-static attn_status put_flow(struct model_block_run *run, const double *from, size_t n)
+static bool put_flow(struct model_block_run *run, const double *from, size_t n)
 {
     const attn_tensor *to = &run->part->rollout->tensor;
     const size_t element = attn_dtype_bytes(to->dtype);
-    struct pace pace = pace_begin(run->job->arena);
+    struct pace pace = pace_begin(run->job->outcome.arena);
     char *target = model_copy_place(to, run->place, run->item);
     for (size_t i = 0; i < n; i++) {
         if (pace_stops(&pace, n * sizeof *from))
@@ -22,20 +17,20 @@ static attn_status put_flow(struct model_block_run *run, const double *from, siz
         const attn_status status = attn_convert(row, to->dtype, from + i * n, ATTN_F64, n, NULL);
         (void)status; /* shares and entropies are within both compute types */
     }
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status read_flow(struct model_block_run *run, const attn_tensor *maps)
+static bool read_flow(struct model_block_run *run, const attn_tensor *maps)
 {
     struct model_part *part = run->part;
     if (part->rollout == NULL)
-        return ATTN_OK;
+        return true;
     attn_rollout_layer(maps, part->has_flow ? part->flow[0] : NULL, part->flow_work, part->flow[1], run->job->runtime);
     double *const before = part->flow[0];
     part->flow[0] = part->flow[1];
     part->flow[1] = before;
     part->has_flow = true;
-    return run->place != SIZE_MAX ? put_flow(run, part->flow[0], maps->shape[1]) : ATTN_OK;
+    return run->place == SIZE_MAX || put_flow(run, part->flow[0], maps->shape[1]);
 }
 
 struct roles_run {
@@ -56,19 +51,19 @@ static void read_head(void *argument, size_t head, size_t worker)
     attn_head_roles(&one, run->ids, run->scores + head * ATTN_ROLE_COUNT, run->runtime);
 }
 
-static attn_status read_roles(struct model_block_run *run, const attn_tensor *maps)
+static bool read_roles(struct model_block_run *run, const attn_tensor *maps)
 {
-    const struct model_job *job = run->job;
+    struct model_job *job = run->job;
     const size_t heads = maps->shape[0];
     if (run->part->head_scores[0] == NULL || run->place == SIZE_MAX)
-        return ATTN_OK;
+        return true;
     struct roles_run roles = {maps, job->items[run->item].of[run->part->stack].ids,
-                              attn_arena_take(job->arena, heads * ATTN_ROLE_COUNT, sizeof(double)), job->runtime};
+                              outcome_take(&job->outcome, heads * ATTN_ROLE_COUNT, sizeof(double)), job->runtime};
     if (roles.scores == NULL)
-        return fail_memory(job);
+        return false;
     job->runtime->run(job->runtime->context, heads, read_head, &roles);
-    if (pace_is_cancelled(job->runtime)) /* a score may be wrong */
-        return model_job_fail_cancelled(job);
+    if (!model_job_goes_on(job)) /* a score may be wrong */
+        return false;
     for (int role = 0; role < ATTN_ROLE_COUNT; role++)
         for (size_t h = 0; h < heads; h++) {
             const attn_tensor *to = &run->part->head_scores[role]->tensor;
@@ -77,16 +72,13 @@ static attn_status read_roles(struct model_block_run *run, const attn_tensor *ma
                 attn_convert(target, to->dtype, &roles.scores[h * ATTN_ROLE_COUNT + (size_t)role], ATTN_F64, 1, NULL);
             (void)status;
         }
-    return ATTN_OK;
+    return true;
 }
 
-attn_status model_maps_read(struct model_block_run *run, const attn_tensor *maps)
+bool model_maps_read(struct model_block_run *run, const attn_tensor *maps)
 {
     const attn_tensor heads = attn_tensor_view(maps->data, maps->dtype, 3, maps->shape + 1);
-    attn_status status = read_flow(run, &heads);
-    if (status == ATTN_OK)
-        status = read_roles(run, &heads);
-    return status == ATTN_OK ? model_times_read(run, &heads) : status;
+    return read_flow(run, &heads) && read_roles(run, &heads) && model_times_read(run, &heads);
 }
 
 /* ---- selection ---- */
@@ -116,27 +108,25 @@ static bool select_elements(const attn_tensor *from, const attn_tensor *to, cons
     return true;
 }
 
-attn_status model_maps_select(struct model_block_run *run, attn_result *result)
+bool model_maps_select(struct model_block_run *run, attn_result *result)
 {
     struct model_job *job = run->job;
     attn_options *options = &run->envelope.request.options;
-    struct pace pace = pace_begin(job->arena);
+    struct pace pace = pace_begin(job->outcome.arena);
     const attn_selection selections[3] = {run->part->shown->heads, run->queries.selection, run->keys.selection};
     options->heads = selections[0];
     options->queries = selections[1];
     options->keys = selections[2];
     run->envelope.request.edits = NULL; /* this plan has the shapes alone */
-    attn_status status = attn_plan_make(&run->envelope.request, &run->plan, job->err);
-    for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
+    bool goes_on = outcome_note(&job->outcome, attn_plan_make(&run->envelope.request, &run->plan, job->outcome.err));
+    for (int step = 0; step < ATTN_STEP_COUNT && goes_on; step++) {
         if (!(run->shown.want >> step & 1) || !attn_step_has_keys((attn_step)step))
             continue;
         attn_tensor selected = run->plan.step[step];
-        selected.data = attn_arena_take(job->arena, attn_tensor_count(&selected), attn_dtype_bytes(selected.dtype));
-        if (selected.data == NULL)
-            return fail_memory(job);
-        if (!select_elements(&result->step[step], &selected, selections, &pace))
-            return model_job_fail_cancelled(job);
+        selected.data = outcome_take(&job->outcome, attn_tensor_count(&selected), attn_dtype_bytes(selected.dtype));
+        goes_on = selected.data != NULL &&
+                  (select_elements(&result->step[step], &selected, selections, &pace) || model_job_fail_cancelled(job));
         result->step[step] = selected;
     }
-    return status;
+    return goes_on;
 }

@@ -5,16 +5,19 @@
 
 enum { NAME_BYTES = 64 };
 
-attn_status model_add_output(struct model_job *job, const char *prefix, const char *name, attn_dtype dtype, int rank,
-                             const size_t *shape, struct model_output **output)
+bool model_add_output(struct model_job *job, struct model_output **output, attn_dtype dtype, int rank,
+                      const size_t *shape, const char *format, ...)
 {
-    char *whole = attn_arena_take(job->arena, NAME_BYTES, 1);
-    if (whole == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the outputs of the model");
-    snprintf(whole, NAME_BYTES, "%s%s", prefix, name);
-    *output = model_answer_add(job->answer, whole);
+    char *name = outcome_take(&job->outcome, NAME_BYTES, 1);
+    if (name == NULL)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, NAME_BYTES, format, arguments);
+    va_end(arguments);
+    *output = model_answer_add(job->answer, name);
     (*output)->tensor = attn_tensor_view(NULL, dtype, rank, shape);
-    return ATTN_OK;
+    return true;
 }
 
 bool model_head_reads_one(const struct model_job *job)

@@ -1,23 +1,10 @@
 /* plan.c: lays out the outputs of a model, and weighs its run. */
 #include "service/run/model/item.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "codec/answer/reduce.h"
-
-enum { NAME_BYTES = 64 };
-
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the outputs of the model");
-}
-
-static bool wants(const struct model_job *job, model_result_kind kind)
-{
-    return job->request->results >> kind & 1;
-}
 
 static size_t longest(const struct model_job *job, size_t stack)
 {
@@ -30,56 +17,56 @@ static size_t longest(const struct model_job *job, size_t stack)
 
 /* ---- parts ---- */
 
-static attn_status choose_layers(struct model_job *job, struct model_part *part, size_t layers)
+static bool choose_layers(struct model_job *job, struct model_part *part, size_t layers)
 {
-    attn_selection made = job->request->layers, *const given = &made;
-    attn_status status = index_list_settle(&job->request->layer_list, "layers", layers, job->arena, &made, job->err);
-    if (status != ATTN_OK)
-        return status;
-    const bool is_all = attn_selects_all(given);
-    const size_t count = is_all ? layers : given->count;
+    struct outcome *outcome = &job->outcome;
+    attn_selection given = job->request->layers;
+    if (!outcome_note(outcome, index_list_settle(&job->request->layer_list, "layers", layers, outcome->arena, &given,
+                                                 outcome->err)))
+        return false;
+    const bool is_all = attn_selects_all(&given);
+    const size_t count = is_all ? layers : given.count;
     for (size_t i = 0; i < count && !is_all; i++)
-        if (attn_selected(given, i) >= layers)
-            return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers",
-                             "options.layers has %zu; the last layer of the model is %zu", attn_selected(given, i),
-                             layers - 1);
+        if (attn_selected(&given, i) >= layers)
+            return outcome_fail(outcome, ATTN_ERR_VALUE, "/options/layers",
+                                "options.layers has %zu; the last layer of the model is %zu", attn_selected(&given, i),
+                                layers - 1);
     if (count > layers)
-        return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers selects %zu of %zu", count,
-                         layers);
-    size_t *chosen = attn_arena_take(job->arena, count, sizeof *chosen);
-    if (chosen == NULL)
-        return fail_memory(job);
-    for (size_t i = 0; i < count; i++) {
-        chosen[i] = is_all ? i : attn_selected(given, i);
+        return outcome_fail(outcome, ATTN_ERR_VALUE, "/options/layers", "options.layers selects %zu of %zu", count,
+                            layers);
+    size_t *chosen = outcome_take(outcome, count, sizeof *chosen);
+    for (size_t i = 0; chosen != NULL && i < count; i++) {
+        chosen[i] = is_all ? i : attn_selected(&given, i);
         for (size_t earlier = 0; earlier < i; earlier++)
             if (chosen[earlier] == chosen[i])
-                return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers has %zu twice",
-                                 chosen[i]);
+                return outcome_fail(outcome, ATTN_ERR_VALUE, "/options/layers", "options.layers has %zu twice",
+                                    chosen[i]);
     }
     part->layers = chosen;
     part->layer_count = count;
-    return ATTN_OK;
+    return chosen != NULL;
 }
 
 /* The part's own selections: its lengths may differ from those of another part. */
-static attn_status choose(struct model_job *job, struct model_part *part)
+static bool choose(struct model_job *job, struct model_part *part)
 {
     const struct model_stack *stack = &job->version->model.stacks[part->stack];
     struct model_selections *shown = &job->answer->shown[part - job->parts];
     attn_options options = job->request->common.request.options;
-    attn_status status = choose_layers(job, part, stack->layers);
-    if (status == ATTN_OK)
-        status = index_lists_settle(&job->request->common.lists, stack->blocks[0].facts.dims.heads,
-                                    part->longest_queries, part->longest_keys, job->arena, &options, job->err);
+    const bool is_ok =
+        choose_layers(job, part, stack->layers) &&
+        outcome_note(&job->outcome, index_lists_settle(&job->request->common.lists, stack->blocks[0].facts.dims.heads,
+                                                       part->longest_queries, part->longest_keys, job->outcome.arena,
+                                                       &options, job->outcome.err));
     *shown = (struct model_selections){.layers = {.items = part->layers, .count = part->layer_count},
                                        .heads = options.heads,
                                        .queries = options.queries,
                                        .keys = options.keys};
     part->shown = shown;
-    return status;
+    return is_ok;
 }
 
-static attn_status add_part(struct model_job *job, const char *prefix, size_t stack, bool is_cross)
+static bool add_part(struct model_job *job, const char *prefix, size_t stack, bool is_cross)
 {
     struct model_part *part = &job->parts[job->part_count++];
     const size_t q_len = longest(job, stack);
@@ -91,41 +78,31 @@ static attn_status add_part(struct model_job *job, const char *prefix, size_t st
     return choose(job, part);
 }
 
-static attn_status make_parts(struct model_job *job)
+static bool make_parts(struct model_job *job)
 {
-    const struct checkpoint_model *model = &job->version->model;
-    const bool has_two = model->stack_count == 2;
+    const bool has_two = job->version->model.stack_count == 2;
     job->last_stack = has_two && longest(job, 1) > 0 ? 1 : 0;
-    attn_status status = add_part(job, has_two ? "encoder_" : "", 0, false);
-    if (status == ATTN_OK && job->last_stack == 1)
-        status = add_part(job, "decoder_", 1, false);
-    if (status == ATTN_OK && job->last_stack == 1)
-        status = add_part(job, "cross_", 1, true);
-    return status;
+    return add_part(job, has_two ? "encoder_" : "", 0, false) &&
+           (job->last_stack == 0 || (add_part(job, "decoder_", 1, false) && add_part(job, "cross_", 1, true)));
 }
 
 /* ---- outputs ---- */
 
 /* The step as the block shows it, with the layers before it: (layers, batch, …). */
-static attn_status add_step(struct model_job *job, struct model_part *part, const struct model_block_run *run,
-                            attn_step step)
+static bool add_step(struct model_job *job, struct model_part *part, const struct model_block_run *run, attn_step step)
 {
     const attn_tensor *shown = &run->shown.step[step];
+    const char *name = attn_step_name(step);
     size_t shape[ATTN_MAX_RANK] = {part->layer_count, job->request->inputs.batch};
     memcpy(shape + 2, shown->shape + 1, (size_t)(shown->rank - 1) * sizeof *shape);
     const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, (int)step);
-    char name[NAME_BYTES];
-    attn_status status = ATTN_OK;
-    if (keeps_top) {
-        snprintf(name, sizeof name, "%s.indices", attn_step_name(step));
-        status = model_add_output(job, part->prefix, name, ATTN_I64, shown->rank + 1, shape, &part->indices);
-    }
-    snprintf(name, sizeof name, keeps_top ? "%s.weights" : "%s", attn_step_name(step));
-    if (status == ATTN_OK)
-        status = model_add_output(job, part->prefix, name, shown->dtype, shown->rank + 1, shape, &part->steps[step]);
-    if (status == ATTN_OK)
+    const bool is_ok = (!keeps_top || model_add_output(job, &part->indices, ATTN_I64, shown->rank + 1, shape,
+                                                       "%s%s.indices", part->prefix, name)) &&
+                       model_add_output(job, &part->steps[step], shown->dtype, shown->rank + 1, shape,
+                                        keeps_top ? "%s%s.weights" : "%s%s", part->prefix, name);
+    if (is_ok)
         part->steps[step]->has_scores = attn_step_values(step) == ATTN_VALUES_SCORES;
-    return status;
+    return is_ok;
 }
 
 static const struct model_block *first_block(const struct model_job *job, const struct model_part *part)
@@ -137,49 +114,37 @@ static const struct model_block *first_block(const struct model_job *job, const 
     return NULL;
 }
 
-/* A plan for the longest item with all steps of the request, which has the shapes of all its outputs. */
-static attn_status plan_longest(struct model_job *job, struct model_part *part, struct model_block_run *run)
+/* Those of a plan for the longest item with all steps of the request, which has the shapes of all its outputs. */
+static bool add_steps(struct model_job *job, struct model_part *part)
 {
     const struct model_block *block = first_block(job, part);
-    *run = (struct model_block_run){.job = job, .block = block, .part = part, .place = 0, .is_longest = true};
+    struct model_block_run run = {.job = job, .block = block, .part = part, .place = 0, .is_longest = true};
     if (block == NULL)
-        return attn_fail(job->err, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
     part->wanted = job->request->common.request.options.want & ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
-    return model_block_plan(run, part->longest_queries, part->longest_keys, true);
-}
-
-static attn_status add_steps(struct model_job *job, struct model_part *part)
-{
-    struct model_block_run run;
-    attn_status status = plan_longest(job, part, &run);
-    for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++)
-        if (part->wanted >> step & 1)
-            status = add_step(job, part, &run, (attn_step)step);
-    return status;
+    bool is_ok = model_block_plan(&run, part->longest_queries, part->longest_keys, true);
+    for (int step = 0; step < ATTN_STEP_COUNT && is_ok; step++)
+        is_ok = !(part->wanted >> step & 1) || add_step(job, part, &run, (attn_step)step);
+    return is_ok;
 }
 
 /* What is read from whole maps, of the attention of a stack to itself. */
-static attn_status add_readings(struct model_job *job, struct model_part *part)
+static void add_readings(struct model_job *job, struct model_part *part)
 {
-    const attn_dtype compute = job->request->common.request.options.compute;
-    const struct model_stack *stack = &job->version->model.stacks[part->stack];
-    const size_t n = part->longest_queries, heads = stack->blocks[0].facts.dims.heads;
-    const size_t batch = job->request->inputs.batch;
-    attn_status status = ATTN_OK;
-    if (wants(job, MODEL_ROLLOUT))
-        status = model_add_output(job, part->prefix, "rollout", compute, 4,
-                                  (const size_t[]){part->layer_count, batch, n, n}, &part->rollout);
-    for (int role = 0; role < ATTN_ROLE_COUNT && wants(job, MODEL_HEAD_SCORES) && status == ATTN_OK; role++) {
-        char name[NAME_BYTES];
-        snprintf(name, sizeof name, "head_scores.%s", attn_head_role_name((attn_head_role)role));
-        status = model_add_output(job, part->prefix, name, compute, 3,
-                                  (const size_t[]){part->layer_count, batch, heads}, &part->head_scores[role]);
-    }
-    return status;
+    const size_t n = part->longest_queries, batch = job->request->inputs.batch;
+    const size_t of_heads[] = {part->layer_count, batch,
+                               job->version->model.stacks[part->stack].blocks[0].facts.dims.heads};
+    const attn_dtype compute = model_job_compute(job);
+    if (model_job_wants(job, MODEL_ROLLOUT))
+        model_add_output(job, &part->rollout, compute, 4, (const size_t[]){part->layer_count, batch, n, n}, "%srollout",
+                         part->prefix);
+    for (int role = 0; role < ATTN_ROLE_COUNT && model_job_wants(job, MODEL_HEAD_SCORES); role++)
+        model_add_output(job, &part->head_scores[role], compute, 3, of_heads, "%shead_scores.%s", part->prefix,
+                         attn_head_role_name((attn_head_role)role));
 }
 
 /* Layers may differ in what a token chooses: the shape is of the longest list. */
-static attn_status add_experts(struct model_job *job, struct model_part *part)
+static void add_experts(struct model_job *job, struct model_part *part)
 {
     const struct model_stack *stack = &job->version->model.stacks[part->stack];
     const attn_selection *queries = &part->shown->queries;
@@ -188,136 +153,115 @@ static attn_status add_experts(struct model_job *job, struct model_part *part)
     for (size_t i = 0; i < stack->block_count; i++)
         if (stack->blocks[i].facts.experts_per_token > shape[3])
             shape[3] = stack->blocks[i].facts.experts_per_token;
-    if (!wants(job, MODEL_EXPERTS))
-        return ATTN_OK;
+    if (!model_job_wants(job, MODEL_EXPERTS))
+        return;
     if (shape[3] == 0)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"experts\" needs a mixture of experts, and this model has none");
-    attn_status status =
-        model_add_output(job, part->prefix, "experts.indices", ATTN_I64, 4, shape, &part->expert_indices);
-    if (status == ATTN_OK)
-        status = model_add_output(job, part->prefix, "experts.weights", job->request->common.request.options.compute, 4,
-                                  shape, &part->expert_weights);
-    return status;
+        outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                     "\"experts\" needs a mixture of experts, and this model has none");
+    model_add_output(job, &part->expert_indices, ATTN_I64, 4, shape, "%sexperts.indices", part->prefix);
+    model_add_output(job, &part->expert_weights, model_job_compute(job), 4, shape, "%sexperts.weights", part->prefix);
 }
 
-static attn_status add_hidden(struct model_job *job, struct model_part *part)
+static void add_hidden(struct model_job *job, struct model_part *part)
 {
-    const attn_dtype compute = job->request->common.request.options.compute;
     const size_t width = model_width(&job->version->model.stacks[part->stack]);
     const size_t shape[] = {part->layer_count + 1, job->request->inputs.batch, part->longest_queries, width};
-    return wants(job, MODEL_HIDDEN) ? model_add_output(job, part->prefix, "hidden", compute, 4, shape, &part->hidden)
-                                    : ATTN_OK;
+    if (model_job_wants(job, MODEL_HIDDEN))
+        model_add_output(job, &part->hidden, model_job_compute(job), 4, shape, "%shidden", part->prefix);
 }
 
-static attn_status fail_headless(const struct model_job *job, model_result_kind kind)
+static bool fail_headless(struct model_job *job, model_result_kind kind)
 {
     const struct checkpoint_model *model = &job->version->model;
     const bool lacks_target = model->has_head;
     if (model->has_unknown_classes)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run, or that its "
-                         "files lack: ask for \"attention\", \"hidden\" or \"output\"",
-                         model_result_name(kind), model->architecture);
-    return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                     lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
-                                  : "\"%s\" needs a prediction head, and this model has none",
-                     model_result_name(kind));
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run, or that "
+                            "its files lack: ask for \"attention\", \"hidden\" or \"output\"",
+                            model_result_name(kind), model->architecture);
+    return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                        lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
+                                     : "\"%s\" needs a prediction head, and this model has none",
+                        model_result_name(kind));
 }
 
 /* ids and probabilities, (…, queries, k). The words themselves are added by the caller, who has the tokenizer. */
-static attn_status add_words(struct model_job *job, const char *name, size_t layers, struct model_words *words)
+static void add_words(struct model_job *job, const char *name, size_t layers, struct model_words *words)
 {
-    const attn_dtype compute = job->request->common.request.options.compute;
-    const struct model_part *part = &job->parts[job->last_stack];
-    const size_t rows = model_head_rows(job, part->longest_queries), all = job->version->model.head.words;
-    const size_t k = job->request->predictions_k < all ? job->request->predictions_k : all;
-    const size_t shape[] = {layers, job->request->inputs.batch, rows, k};
+    const attn_dtype compute = model_job_compute(job);
+    const size_t rows = model_head_rows(job, job->parts[job->last_stack].longest_queries);
+    const size_t k = job->request->predictions_k, all = job->version->model.head.words;
+    const size_t shape[] = {layers, job->request->inputs.batch, rows, k < all ? k : all};
     const int skip = layers == 0 ? 1 : 0;
-    char member[NAME_BYTES];
-    snprintf(member, sizeof member, "%s.ids", name);
-    const attn_status status = model_add_output(job, "", member, ATTN_I64, 4 - skip, shape + skip, &words->ids);
-    snprintf(member, sizeof member, "%s.probabilities", name);
-    return status == ATTN_OK ? model_add_output(job, "", member, compute, 4 - skip, shape + skip, &words->probabilities)
-                             : status;
+    model_add_output(job, &words->ids, ATTN_I64, 4 - skip, shape + skip, "%s.ids", name);
+    model_add_output(job, &words->probabilities, compute, 4 - skip, shape + skip, "%s.probabilities", name);
 }
 
-static attn_status add_scores(struct model_job *job)
+static void add_scores(struct model_job *job)
 {
     static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS, MODEL_WORD_SCORES};
     const struct checkpoint_model *model = &job->version->model;
     const struct model_part *part = &job->parts[job->last_stack];
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
-        if (wants(job, kinds[i]) && (!model->has_head || job->last_stack + 1 != model->stack_count))
-            return fail_headless(job, kinds[i]);
+        if (model_job_wants(job, kinds[i]) && (!model->has_head || job->last_stack + 1 != model->stack_count))
+            fail_headless(job, kinds[i]);
     for (size_t i = 1; i < ARRAY_LENGTH(kinds); i++)
-        if (wants(job, kinds[i]) && model->head.is_of_classes && model->stacks[0].embedding.words.data != NULL)
-            return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                             "\"%s\" are words, and %.80s ends in a head of classes: ask for \"classes\"",
-                             model_result_name(kinds[i]), model->architecture);
-    attn_status status = ATTN_OK;
-    if (wants(job, MODEL_LOGITS)) {
-        const size_t shape[] = {job->request->inputs.batch, model_head_rows(job, part->longest_queries),
-                                model->head.words};
-        const size_t classes[] = {shape[0], shape[2]};
-        status = model_add_output(job, "", "logits", job->request->common.request.options.compute,
-                                  model_head_reads_one(job) ? 2 : 3, model_head_reads_one(job) ? classes : shape,
-                                  &job->logits);
-    }
-    if (status == ATTN_OK && wants(job, MODEL_PREDICTIONS))
-        status = add_words(job, "predictions", 0, &job->predictions);
-    if (status == ATTN_OK && wants(job, MODEL_LOGIT_LENS))
-        status = add_words(job, "logit_lens", part->layer_count, &job->lens);
-    if (status == ATTN_OK)
-        status = model_words_plan(job);
-    return status == ATTN_OK ? model_classes_plan(job) : status;
+        if (model_job_wants(job, kinds[i]) && model->head.is_of_classes &&
+            model->stacks[0].embedding.words.data != NULL)
+            outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                         "\"%s\" are words, and %.80s ends in a head of classes: ask for \"classes\"",
+                         model_result_name(kinds[i]), model->architecture);
+    const bool reads_one = model_head_reads_one(job);
+    const size_t rows = model_head_rows(job, part->longest_queries);
+    const size_t shape[] = {job->request->inputs.batch, reads_one ? model->head.words : rows, model->head.words};
+    if (model_job_wants(job, MODEL_LOGITS))
+        model_add_output(job, &job->logits, model_job_compute(job), reads_one ? 2 : 3, shape, "logits");
+    if (model_job_wants(job, MODEL_PREDICTIONS))
+        add_words(job, "predictions", 0, &job->predictions);
+    if (model_job_wants(job, MODEL_LOGIT_LENS))
+        add_words(job, "logit_lens", part->layer_count, &job->lens);
+    model_words_plan(job);
+    model_classes_plan(job);
 }
 
 /* What the encoder of a model of audio reads. */
-static attn_status add_features(struct model_job *job)
+static void add_features(struct model_job *job)
 {
     const struct model_embedding *embedding = &job->version->model.stacks[0].embedding;
     const struct model_inputs *inputs = &job->request->inputs;
-    if (!wants(job, MODEL_FEATURES))
-        return ATTN_OK;
-    if (inputs->audio == NULL && inputs->features == NULL)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"features\" are those of audio, and the request has no inputs.audio");
+    if (!model_job_wants(job, MODEL_FEATURES))
+        return;
+    if (inputs->audio == NULL && inputs->features == NULL) {
+        outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                     "\"features\" are those of audio, and the request has no inputs.audio");
+        return;
+    }
     const size_t shape[] = {inputs->batch, embedding->kernel.shape[1], model_audio_frames(embedding)};
-    return model_add_output(job, "", "features", job->request->common.request.options.compute, 3, shape,
-                            &job->features);
+    model_add_output(job, &job->features, model_job_compute(job), 3, shape, "features");
 }
 
-static attn_status add_results(struct model_job *job)
+static bool add_outputs(struct model_job *job)
 {
     const struct model_part *last = &job->parts[job->last_stack];
     const attn_options *options = &job->request->common.request.options;
     const size_t shape[] = {job->request->inputs.batch, last->longest_queries,
                             model_width(&job->version->model.stacks[job->last_stack])};
-    attn_status status = ATTN_OK;
-    if (wants(job, MODEL_OUTPUT) || options->want >> ATTN_STEP_OUTPUT & 1)
-        status = model_add_output(job, "", "output", options->compute, 3, shape, &job->output);
-    if (status == ATTN_OK)
-        status = add_features(job);
-    if (status == ATTN_OK)
-        status = model_times_plan(job);
-    return status == ATTN_OK ? add_scores(job) : status;
-}
-
-static attn_status add_outputs(struct model_job *job)
-{
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < job->part_count && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < job->part_count; i++) {
         struct model_part *part = &job->parts[i];
-        status = add_steps(job, part);
-        if (status == ATTN_OK && !part->is_cross)
-            status = add_readings(job, part);
-        if (status == ATTN_OK && !part->is_cross)
-            status = add_experts(job, part);
-        if (status == ATTN_OK && !part->is_cross)
-            status = add_hidden(job, part);
+        if (!add_steps(job, part))
+            return false;
+        if (part->is_cross)
+            continue;
+        add_readings(job, part);
+        add_experts(job, part);
+        add_hidden(job, part);
     }
-    return status == ATTN_OK ? add_results(job) : status;
+    if (model_job_wants(job, MODEL_OUTPUT) || options->want >> ATTN_STEP_OUTPUT & 1)
+        model_add_output(job, &job->output, options->compute, 3, shape, "output");
+    add_features(job);
+    model_times_plan(job);
+    add_scores(job);
+    return !outcome_has_failed(&job->outcome);
 }
 
 /* ---- weight ---- */
@@ -332,7 +276,7 @@ static bool is_read_as_it_is(const attn_tensor *tensor, attn_dtype compute)
 /* Weights that the run converts, if they are not prepared. */
 static double converted_bytes(const struct model_job *job, const struct envelope_source *source)
 {
-    const attn_dtype compute = job->request->common.request.options.compute;
+    const attn_dtype compute = model_job_compute(job);
     double bytes = 0;
     for (size_t i = 0; i < source->count; i++)
         if (source->attachments[i].tensor.dtype == ATTN_U8) /* two numbers of 4 bits, as bfloat16 or double */
@@ -343,26 +287,22 @@ static double converted_bytes(const struct model_job *job, const struct envelope
 }
 
 /* The operations of one block for all items, and the most bytes that it takes for one of them. */
-static attn_status weigh_block(struct model_job *job, const struct model_block *block, struct model_part *part,
-                               double *most)
+static bool weigh_block(struct model_job *job, const struct model_block *block, struct model_part *part, double *most)
 {
     const size_t threads = job->runtime->threads;
-    attn_status status = ATTN_OK;
     size_t q_before = 0, kv_before = 0;
     double flops = 0;
-    for (size_t i = 0; i < job->request->inputs.batch && status == ATTN_OK; i++) {
+    for (size_t i = 0; i < job->request->inputs.batch; i++) {
         const size_t q_len = job->items[i].of[part->stack].count;
         const size_t kv_len = part->is_cross ? job->items[i].of[0].count : q_len;
         struct model_block_run run = {
             .job = job, .block = block, .part = part, .place = model_part_place(part, block->layer), .item = i};
         if (q_len != q_before || kv_len != kv_before || job->edit_count > 0) {
-            if (pace_is_cancelled(job->runtime))
-                return model_job_fail_cancelled(job);
-            const attn_arena_mark mark = attn_arena_mark_here(job->arena);
-            status = model_block_plan(&run, q_len, kv_len, true);
-            attn_arena_release(job->arena, mark);
-            if (status != ATTN_OK)
-                return status;
+            const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
+            const bool is_planned = model_job_goes_on(job) && model_block_plan(&run, q_len, kv_len, true);
+            attn_arena_release(job->outcome.arena, mark);
+            if (!is_planned)
+                return false;
             flops = run.plan.time_flops;
             const double selected = run.selects_later ? (double)run.plan.result_bytes : 0;
             const double masked = run.envelope.request.masks.attend != NULL
@@ -377,25 +317,25 @@ static attn_status weigh_block(struct model_job *job, const struct model_block *
         q_before = q_len;
         kv_before = kv_len;
     }
-    return status;
+    return true;
 }
 
-static attn_status weigh_stack(struct model_job *job, size_t index)
+static bool weigh_stack(struct model_job *job, size_t index)
 {
     const struct model_stack *stack = &job->version->model.stacks[index];
     const size_t count = longest(job, index);
-    const double element = (double)attn_dtype_bytes(job->request->common.request.options.compute);
+    const double element = (double)attn_dtype_bytes(model_job_compute(job));
     double most = 0;
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < stack->block_count && status == ATTN_OK; i++) {
+    bool is_ok = true;
+    for (size_t i = 0; i < stack->block_count && is_ok; i++) {
         const struct model_block *block = &stack->blocks[i];
-        status = weigh_block(job, block, &job->parts[index + (block->is_cross ? 1 : 0)], &most);
+        is_ok = weigh_block(job, block, &job->parts[index + (block->is_cross ? 1 : 0)], &most);
     }
     job->time_flops += (double)job->request->inputs.batch * model_embed_flops(job, stack, count);
     const double hidden = 4 * (double)count * (double)model_width(stack) * element;
     const double flow = job->parts[index].rollout != NULL ? 24 * (double)count * (double)count : 0;
     job->run_bytes += most + hidden + flow + model_embed_bytes(job, stack, count) + (1 << 20);
-    return status;
+    return is_ok;
 }
 
 static void weigh_head(struct model_job *job)
@@ -413,11 +353,11 @@ static void weigh_head(struct model_job *job)
         (double)times * (double)job->request->inputs.batch * model_head_flops(job, part->longest_queries);
 }
 
-static attn_status weigh(struct model_job *job)
+static void weigh(struct model_job *job)
 {
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i <= job->last_stack && status == ATTN_OK; i++)
-        status = weigh_stack(job, i);
+    for (size_t i = 0; i <= job->last_stack; i++)
+        if (!weigh_stack(job, i))
+            return;
     weigh_head(job);
     job->run_bytes += model_edits_bytes(job);
     for (size_t i = 0; i < job->answer->output_count; i++) {
@@ -427,38 +367,32 @@ static attn_status weigh(struct model_job *job)
             bytes *= (double)tensor->shape[axis];
         job->run_bytes += bytes + ATTN_ALIGNMENT;
     }
-    return status;
 }
 
 /* ---- the request beside the model ---- */
 
-static attn_status check_ablations(const struct model_job *job)
+static bool check_ablations(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
     if (job->request->ablations > 0 && model->stack_count == 2)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/ablate",
-                         "options.ablate is for models of one stack, and this one has an encoder and a decoder: "
-                         "options.interventions has a part");
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/ablate",
+                            "options.ablate is for models of one stack, and this one has an encoder and a decoder: "
+                            "options.interventions has a part");
     for (size_t i = 0; i < job->request->ablations; i++) {
         const struct model_ablation *ablation = &job->request->ablate[i];
         const size_t layers = model->stacks[0].layers, heads = model->stacks[0].blocks[0].facts.dims.heads;
         if (ablation->layer < 0 || ablation->head < 0 || (uint64_t)ablation->layer >= layers ||
             (uint64_t)ablation->head >= heads)
-            return attn_fail(job->err, ATTN_ERR_VALUE, "/options/ablate",
-                             "options.ablate has layer %lld, head %lld; the last layer is %zu, its last head %zu",
-                             (long long)ablation->layer, (long long)ablation->head, layers - 1, heads - 1);
+            return outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/ablate",
+                                "options.ablate has layer %lld, head %lld; the last layer is %zu, its last head %zu",
+                                (long long)ablation->layer, (long long)ablation->head, layers - 1, heads - 1);
     }
-    return ATTN_OK;
+    return true;
 }
 
 attn_status model_job_plan(struct model_job *job)
 {
-    attn_status status = check_ablations(job);
-    if (status == ATTN_OK)
-        status = make_parts(job);
-    if (status == ATTN_OK)
-        status = model_edits_plan(job);
-    if (status == ATTN_OK)
-        status = add_outputs(job);
-    return status == ATTN_OK ? weigh(job) : status;
+    if (check_ablations(job) && make_parts(job) && model_edits_plan(job) && add_outputs(job))
+        weigh(job);
+    return job->outcome.status;
 }

@@ -49,22 +49,22 @@ static void measure(const struct model_job *job, size_t item, struct model_times
 
 /* ---- plan and run ---- */
 
-attn_status model_times_plan(struct model_job *job)
+bool model_times_plan(struct model_job *job)
 {
     struct model_times *times = &job->times;
-    const attn_dtype compute = job->request->common.request.options.compute;
-    if (!(job->request->results >> MODEL_WORD_TIMES & 1))
-        return ATTN_OK;
+    const attn_dtype compute = model_job_compute(job);
+    if (!(model_job_wants(job, MODEL_WORD_TIMES)))
+        return true;
     if (job->version->alignment.reason[0] != '\0')
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"word_times\" needs heads that align words with a sound: %s",
-                         job->version->alignment.reason);
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            "\"word_times\" needs heads that align words with a sound: %s",
+                            job->version->alignment.reason);
     if (job->last_stack == 0)
-        return attn_fail(job->err, ATTN_ERR_FIELD, "/options/return",
-                         "\"word_times\" are those of the decoder: give inputs.target or inputs.target_ids");
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            "\"word_times\" are those of the decoder: give inputs.target or inputs.target_ids");
     const size_t shape[] = {job->request->inputs.batch, job->parts[1].longest_queries};
-    const attn_status status = model_add_output(job, "", "word_times.start", compute, 2, shape, &times->starts);
-    return status == ATTN_OK ? model_add_output(job, "", "word_times.end", compute, 2, shape, &times->ends) : status;
+    return model_add_output(job, &times->starts, compute, 2, shape, "word_times.start") &&
+           model_add_output(job, &times->ends, compute, 2, shape, "word_times.end");
 }
 
 double model_times_bytes(const struct model_job *job)
@@ -85,28 +85,26 @@ bool model_times_reads(const struct model_block_run *run)
     return reads;
 }
 
-attn_status model_times_begin(struct model_job *job, size_t item)
+bool model_times_begin(struct model_job *job, size_t item)
 {
     struct model_times *times = &job->times;
     if (times->starts == NULL)
-        return ATTN_OK;
+        return true;
     measure(job, item, times);
-    times->sum = attn_arena_take_zeroed(job->arena, times->rows * times->frames, sizeof *times->sum);
+    times->sum = outcome_take_zeroed(&job->outcome, times->rows * times->frames, sizeof *times->sum);
     times->work =
-        attn_arena_take(job->arena, attn_align_work(times->frames, job->runtime->threads), sizeof *times->work);
-    return times->sum != NULL && times->work != NULL
-               ? ATTN_OK
-               : attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the times of words");
+        outcome_take(&job->outcome, attn_align_work(times->frames, job->runtime->threads), sizeof *times->work);
+    return !outcome_has_failed(&job->outcome);
 }
 
 /* maps is (heads, queries, keys). */
-attn_status model_times_read(struct model_block_run *run, const attn_tensor *maps)
+bool model_times_read(struct model_block_run *run, const attn_tensor *maps)
 {
     struct model_job *job = run->job;
     const struct model_times *times = &job->times;
     const struct model_alignment *alignment = &job->version->alignment;
     if (!model_times_reads(run))
-        return ATTN_OK;
+        return true;
     for (size_t i = 0; i < alignment->count; i++) {
         const size_t first = alignment->heads[i].head * maps->shape[1] + times->first - 1;
         attn_tensor map = attn_tensor_view((char *)maps->data + first * maps->shape[2] * attn_dtype_bytes(maps->dtype),
@@ -115,31 +113,33 @@ attn_status model_times_read(struct model_block_run *run, const attn_tensor *map
         if (alignment->heads[i].layer == run->block->layer)
             attn_align_add(&map, times->sum, times->work, job->runtime);
     }
-    return pace_is_cancelled(job->runtime) ? model_job_fail_cancelled(job) : ATTN_OK;
+    return model_job_goes_on(job);
 }
 
-attn_status model_times_put(struct model_job *job, size_t item)
+static bool put_time(struct model_job *job, const struct model_output *output, size_t item, size_t token, size_t frame)
+{
+    const double seconds = FRAME_SECONDS * (double)frame;
+    const attn_tensor *to = &output->tensor;
+    return outcome_note(&job->outcome, attn_convert(model_copy_place(to, item, token), to->dtype, &seconds, ATTN_F64, 1,
+                                                    job->outcome.err));
+}
+
+bool model_times_put(struct model_job *job, size_t item)
 {
     const struct model_times *times = &job->times;
     if (times->starts == NULL)
-        return ATTN_OK;
-    uint8_t *steps = attn_arena_take(job->arena, times->rows * times->frames, sizeof *steps);
-    double *costs = attn_arena_take(job->arena, 2 * (times->frames + 1), sizeof *costs);
-    size_t *begins = attn_arena_take(job->arena, times->rows, sizeof *begins);
-    attn_status status = ATTN_OK;
-    if (steps == NULL || costs == NULL || begins == NULL)
-        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the times of words");
+        return true;
+    uint8_t *steps = outcome_take(&job->outcome, times->rows * times->frames, sizeof *steps);
+    double *costs = outcome_take(&job->outcome, 2 * (times->frames + 1), sizeof *costs);
+    size_t *begins = outcome_take(&job->outcome, times->rows, sizeof *begins);
+    if (outcome_has_failed(&job->outcome))
+        return false;
     attn_align_path(times->sum, times->rows, times->frames, steps, costs, begins);
-    for (size_t i = 0; i + 1 < times->rows && status == ATTN_OK; i++) {
-        const double from = FRAME_SECONDS * (double)begins[i], to = FRAME_SECONDS * (double)begins[i + 1];
-        const attn_tensor *starts = &times->starts->tensor, *ends = &times->ends->tensor;
-        status =
-            attn_convert(model_copy_place(starts, item, times->first + i), starts->dtype, &from, ATTN_F64, 1, job->err);
-        if (status == ATTN_OK)
-            status =
-                attn_convert(model_copy_place(ends, item, times->first + i), ends->dtype, &to, ATTN_F64, 1, job->err);
-    }
-    return status;
+    bool is_ok = true;
+    for (size_t i = 0; i + 1 < times->rows && is_ok; i++)
+        is_ok = put_time(job, times->starts, item, times->first + i, begins[i]) &&
+                put_time(job, times->ends, item, times->first + i, begins[i + 1]);
+    return is_ok;
 }
 
 /* ---- words ---- */

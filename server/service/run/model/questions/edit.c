@@ -13,11 +13,6 @@ struct place {
     bool *changed;              /* a flag for each row, or NULL */
 };
 
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the interventions");
-}
-
 /* ---- numbers ---- */
 
 static double get(const void *data, attn_dtype dtype, size_t at)
@@ -161,23 +156,21 @@ static void take_heads(struct change *change, bool keeps)
 }
 
 /* Changes the numbers of an item, or keeps those of a source. */
-static attn_status make(const struct place *place, const struct model_edit *edit, bool keeps)
+static bool make(const struct place *place, const struct model_edit *edit, bool keeps)
 {
     struct model_job *job = place->job;
     struct change change = {.place = place, .edit = edit};
-    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
-    attn_status status = model_edit_rows(job, edit, place->item, keeps, &change.rows);
-    if (status == ATTN_OK)
-        status = model_edit_columns(job, edit, place->numbers->shape[place->numbers->rank - 1], &change.columns);
-    if (status == ATTN_OK && !keeps && edit->given->act == MODEL_DO_MEAN) {
-        change.mean = attn_arena_take(job->arena, change.columns.count, sizeof *change.mean);
-        if (change.mean == NULL)
-            return fail_memory(job);
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
+    bool is_ok = model_edit_rows(job, edit, place->item, keeps, &change.rows) &&
+                 model_edit_columns(job, edit, place->numbers->shape[place->numbers->rank - 1], &change.columns);
+    if (is_ok && !keeps && edit->given->act == MODEL_DO_MEAN) {
+        change.mean = outcome_take(&job->outcome, change.columns.count, sizeof *change.mean);
+        is_ok = change.mean != NULL;
     }
-    if (status == ATTN_OK)
+    if (is_ok)
         take_heads(&change, keeps);
-    attn_arena_release(job->arena, mark);
-    return status;
+    attn_arena_release(job->outcome.arena, mark);
+    return is_ok;
 }
 
 /* ---- all edits of a place ---- */
@@ -189,24 +182,22 @@ static bool is_there(const struct model_edit *edit, model_place at, size_t part,
            (edit->items[item] || edit->from == item);
 }
 
-static attn_status make_all(const struct place *place)
+static bool make_all(const struct place *place)
 {
     struct model_job *job = place->job;
-    attn_status status = ATTN_OK;
     for (int keeps = 0; keeps < 2; keeps++)
-        for (size_t e = 0; e < job->edit_count && status == ATTN_OK; e++) {
+        for (size_t e = 0; e < job->edit_count; e++) {
             const struct model_edit *edit = &job->edits[e];
             const bool is_meant = keeps ? edit->from == place->item : edit->items[place->item];
-            if (pace_is_cancelled(job->runtime))
-                return model_job_fail_cancelled(job);
-            if (is_meant && edit->given->act != MODEL_DO_MASK &&
-                is_there(edit, place->at, place->part, place->layer, place->item))
-                status = make(place, edit, keeps);
+            if (!model_job_goes_on(job) ||
+                (is_meant && edit->given->act != MODEL_DO_MASK &&
+                 is_there(edit, place->at, place->part, place->layer, place->item) && !make(place, edit, keeps)))
+                return false;
         }
-    return status;
+    return true;
 }
 
-attn_status model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item, const attn_tensor *hidden)
+bool model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item, const attn_tensor *hidden)
 {
     const struct place place = {job, MODEL_AT_HIDDEN, stack, layer, item, hidden, NULL};
     return make_all(&place);
@@ -230,49 +221,48 @@ static attn_status edit_block(void *context, attn_edit_place at, const attn_tens
     const struct model_block_run *run = context;
     const struct place place = {run->job, places[at], part_at(run, places[at]), run->block->layer, run->item,
                                 numbers,  changed};
-    return make_all(&place);
+    return make_all(&place) ? ATTN_OK : run->job->outcome.status;
 }
 
 /* Hides the selected keys of the selected queries. */
-static attn_status hide(struct model_job *job, const struct model_edit *edit, size_t item, const attn_tensor *attend)
+static bool hide(struct model_job *job, const struct model_edit *edit, size_t item, const attn_tensor *attend)
 {
     const size_t heads = attend->shape[1], q_len = attend->shape[2], kv_len = attend->shape[3];
     bool *flags = attend->data;
     attn_selection rows, columns;
-    attn_status status = model_edit_rows(job, edit, item, false, &rows);
-    if (status == ATTN_OK)
-        status = model_edit_columns(job, edit, kv_len, &columns);
-    for (size_t head = 0; head < heads && status == ATTN_OK; head++)
+    const bool is_ok =
+        model_edit_rows(job, edit, item, false, &rows) && model_edit_columns(job, edit, kv_len, &columns);
+    for (size_t head = 0; head < heads && is_ok; head++)
         for (size_t i = 0; i < rows.count && (edit->heads == NULL || edit->heads[head]); i++)
             for (size_t c = 0; c < columns.count; c++)
                 flags[(head * q_len + attn_selected(&rows, i)) * kv_len + attn_selected(&columns, c)] = false;
-    return status;
+    return is_ok;
 }
 
 /* A mask of each head beside those of the model. */
-static attn_status set_mask(struct model_block_run *run, size_t q_len, size_t kv_len)
+static bool set_mask(struct model_block_run *run, size_t q_len, size_t kv_len)
 {
     struct model_job *job = run->job;
     attn_masks *masks = &run->envelope.request.masks;
     const size_t heads = run->block->facts.dims.heads, count = heads * q_len * kv_len;
-    attn_tensor *attend = attn_arena_take(job->arena, 1, sizeof *attend);
-    bool *flags = attn_arena_take(job->arena, count, sizeof *flags);
-    attn_status status = ATTN_OK;
+    attn_tensor *attend = outcome_take(&job->outcome, 1, sizeof *attend);
+    bool *flags = outcome_take(&job->outcome, count, sizeof *flags);
     assert(masks->attend == NULL); /* its size is that of a sequence, so that no kept layer has it */
-    if (attend == NULL || flags == NULL)
-        return fail_memory(job);
+    if (outcome_has_failed(&job->outcome))
+        return false;
     memset(flags, true, count);
     *attend = attn_tensor_view(flags, ATTN_BOOL, 4, (const size_t[]){1, heads, q_len, kv_len});
-    for (size_t e = 0; e < job->edit_count && status == ATTN_OK; e++)
+    bool is_ok = true;
+    for (size_t e = 0; e < job->edit_count && is_ok; e++)
         if (job->edits[e].given->act == MODEL_DO_MASK && job->edits[e].items[run->item] &&
             is_there(&job->edits[e], MODEL_AT_ATTENTION, part_at(run, MODEL_AT_ATTENTION), run->block->layer,
                      run->item))
-            status = hide(job, &job->edits[e], run->item, attend);
+            is_ok = hide(job, &job->edits[e], run->item, attend);
     masks->attend = attend;
-    return status;
+    return is_ok;
 }
 
-attn_status model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len)
+bool model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len)
 {
     const struct model_job *job = run->job;
     bool masks = false;
@@ -287,5 +277,5 @@ attn_status model_edit_block(struct model_block_run *run, size_t q_len, size_t k
                 run->edits.places |= 1U << at;
         }
     run->envelope.request.edits = run->edits.places != 0 ? &run->edits : NULL;
-    return masks ? set_mask(run, q_len, kv_len) : ATTN_OK;
+    return !masks || set_mask(run, q_len, kv_len);
 }

@@ -6,27 +6,14 @@
 #include "codec/answer/forms.h"
 #include "service/run/model/item.h"
 
-enum { NAME_BYTES = 48, FIELD_BYTES = 64 };
+enum { FIELD_BYTES = 64 };
 
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the interventions");
-}
-
-/* "interventions/2/queries", and "/options/interventions/2/queries". */
-static const char *name_of(const struct model_job *job, const struct model_edit *edit, const char *member,
-                           char name[NAME_BYTES])
-{
-    const size_t index = (size_t)(edit->given - job->request->interventions.items);
-    snprintf(name, NAME_BYTES, "interventions/%zu%s%s", index, member[0] != '\0' ? "/" : "", member);
-    return name;
-}
-
+/* "/options/interventions/2/queries". */
 static const char *field_of(const struct model_job *job, const struct model_edit *edit, const char *member,
                             char field[FIELD_BYTES])
 {
-    char name[NAME_BYTES];
-    snprintf(field, FIELD_BYTES, "/options/%s", name_of(job, edit, member, name));
+    const size_t index = (size_t)(edit->given - job->request->interventions.items);
+    snprintf(field, FIELD_BYTES, "/options/interventions/%zu%s%s", index, member[0] != '\0' ? "/" : "", member);
     return field;
 }
 
@@ -38,49 +25,45 @@ static const struct model_stack *stack_of(const struct model_job *job, const str
 /* ---- selections ---- */
 
 /* The selection as indices below count, which are all different. */
-static attn_status settle(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
-                          const char *member, size_t count, attn_selection *selection)
+static bool settle(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
+                   const char *member, size_t count, attn_selection *selection)
 {
-    char name[NAME_BYTES], field[FIELD_BYTES];
+    char field[FIELD_BYTES];
     struct index_list checked = *list;
     *selection = (attn_selection){.count = count};
     if (list->count == 0)
-        return ATTN_OK;
+        return true;
     checked.counts_from_end = true; /* so that indices that are too large are refused, too */
-    const attn_status status =
-        index_list_settle(&checked, name_of(job, edit, member, name), count, job->arena, selection, job->err);
-    if (status != ATTN_OK)
-        return status;
-    bool *is_there = attn_arena_take_zeroed(job->arena, count, sizeof *is_there);
-    if (is_there == NULL)
-        return fail_memory(job);
-    for (size_t i = 0; i < selection->count; i++) {
+    field_of(job, edit, member, field);
+    if (!outcome_note(&job->outcome, index_list_settle(&checked, field + strlen("/options/"), count, job->outcome.arena,
+                                                       selection, job->outcome.err)))
+        return false;
+    bool *is_there = outcome_take_zeroed(&job->outcome, count, sizeof *is_there);
+    for (size_t i = 0; is_there != NULL && i < selection->count; i++) {
         bool *const place = &is_there[attn_selected(selection, i)];
         if (*place)
-            return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, member, field), "%s has %zu twice", field,
-                             attn_selected(selection, i));
+            return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field, "%s has %zu twice", field,
+                                attn_selected(selection, i));
         *place = true;
     }
-    return ATTN_OK;
+    return is_there != NULL;
 }
 
 /* *flags has true for each selected index. */
-static attn_status mark(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
-                        const char *member, size_t count, const bool **flags)
+static bool mark(struct model_job *job, const struct model_edit *edit, const struct index_list *list,
+                 const char *member, size_t count, const bool **flags)
 {
-    attn_selection selection = {.count = 0};
-    bool *made = attn_arena_take_zeroed(job->arena, count, sizeof *made);
-    const attn_status status = settle(job, edit, list, member, count, &selection);
-    if (made == NULL)
-        return fail_memory(job);
-    for (size_t i = 0; i < selection.count && status == ATTN_OK; i++)
+    attn_selection selection;
+    bool *made = outcome_take_zeroed(&job->outcome, count, sizeof *made);
+    const bool is_ok = made != NULL && settle(job, edit, list, member, count, &selection);
+    for (size_t i = 0; is_ok && i < selection.count; i++)
         made[attn_selected(&selection, i)] = true;
     *flags = made;
-    return status;
+    return is_ok;
 }
 
-attn_status model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item, bool of_source,
-                            attn_selection *rows)
+bool model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item, bool of_source,
+                     attn_selection *rows)
 {
     const struct model_intervention *given = edit->given;
     const bool has_own = of_source && given->from_queries.count > 0;
@@ -89,15 +72,14 @@ attn_status model_edit_rows(struct model_job *job, const struct model_edit *edit
 }
 
 /* The numbers of a row that are changed: selected keys, or all. */
-attn_status model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width,
-                               attn_selection *columns)
+bool model_edit_columns(struct model_job *job, const struct model_edit *edit, size_t width, attn_selection *columns)
 {
     return settle(job, edit, &edit->given->keys, "keys", width, columns);
 }
 
 /* ---- one intervention ---- */
 
-static attn_status find_part(struct model_job *job, struct model_edit *edit)
+static bool find_part(struct model_job *job, struct model_edit *edit)
 {
     static const char *const names[] = {"encoder", "decoder", "cross"};
     const struct model_intervention *given = edit->given;
@@ -105,58 +87,58 @@ static attn_status find_part(struct model_job *job, struct model_edit *edit)
     char field[FIELD_BYTES];
     edit->part = 0;
     if (has_two != (given->part != NULL))
-        return attn_fail(job->err, ATTN_ERR_FIELD, field_of(job, edit, has_two ? "" : "part", field),
-                         has_two ? "%s has no \"part\": \"encoder\", \"decoder\" or \"cross\""
-                                 : "%s is of models with an encoder and a decoder, and this one has one stack",
-                         field);
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, field_of(job, edit, has_two ? "" : "part", field),
+                            has_two ? "%s has no \"part\": \"encoder\", \"decoder\" or \"cross\""
+                                    : "%s is of models with an encoder and a decoder, and this one has one stack",
+                            field);
     while (has_two && edit->part < 2 && strcmp(names[edit->part], given->part) != 0)
         edit->part++;
-    return edit->part < job->part_count
-               ? ATTN_OK
-               : attn_fail(job->err, ATTN_ERR_FIELD, field_of(job, edit, "part", field),
-                           "%s is \"%s\", which does not run: give inputs.target or inputs.target_ids", field,
-                           given->part);
+    return edit->part < job->part_count ||
+           outcome_fail(&job->outcome, ATTN_ERR_FIELD, field_of(job, edit, "part", field),
+                        "%s is \"%s\", which does not run: give inputs.target or inputs.target_ids", field,
+                        given->part);
 }
 
-static attn_status find_source(struct model_job *job, struct model_edit *edit)
+static bool find_source(struct model_job *job, struct model_edit *edit)
 {
     const int64_t batch = (int64_t)job->request->inputs.batch, from = edit->given->from;
     char field[FIELD_BYTES];
     edit->from = SIZE_MAX;
     if (!edit->given->has_from)
-        return ATTN_OK;
+        return true;
     if (from < -batch || from >= batch)
-        return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
-                         "%s is item %" PRId64 "; they are numbered 0 to %" PRId64, field, from, batch - 1);
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
+                            "%s is item %" PRId64 "; they are numbered 0 to %" PRId64, field, from, batch - 1);
     edit->from = (size_t)(from < 0 ? from + batch : from);
-    return ATTN_OK;
+    return true;
 }
 
 /* With "from", the items are by default all others. */
-static attn_status find_items(struct model_job *job, struct model_edit *edit)
+static bool find_items(struct model_job *job, struct model_edit *edit)
 {
     const size_t batch = job->request->inputs.batch;
     char field[FIELD_BYTES];
-    attn_status status = mark(job, edit, &edit->given->items, "items", batch, &edit->items);
-    if (status != ATTN_OK || edit->from == SIZE_MAX || !edit->items[edit->from])
-        return status;
+    if (!mark(job, edit, &edit->given->items, "items", batch, &edit->items))
+        return false;
+    if (edit->from == SIZE_MAX || !edit->items[edit->from])
+        return true;
     if (edit->given->items.count > 0 || batch == 1)
-        return attn_fail(job->err, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
-                         "%s is item %zu, which is changed itself: the source is another item of the batch", field,
-                         edit->from);
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field_of(job, edit, "from", field),
+                            "%s is item %zu, which is changed itself: the source is another item of the batch", field,
+                            edit->from);
     ((bool *)(uintptr_t)edit->items)[edit->from] = false;
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status fail_width(const struct model_job *job, const struct model_edit *edit, size_t item, size_t wanted)
+static bool fail_width(struct model_job *job, const struct model_edit *edit, size_t item, size_t wanted)
 {
     char field[FIELD_BYTES];
     field_of(job, edit, "value", field);
     if (edit->given->at == MODEL_AT_ATTENTION)
-        return attn_fail(job->err, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and item %zu has %zu keys there", field,
-                         edit->given->value->shape[0], item, wanted);
-    return attn_fail(job->err, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and \"%s\" has %zu", field,
-                     edit->given->value->shape[0], model_place_name((model_place)edit->given->at), wanted);
+        return outcome_fail(&job->outcome, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and item %zu has %zu keys there",
+                            field, edit->given->value->shape[0], item, wanted);
+    return outcome_fail(&job->outcome, ATTN_ERR_SHAPE, field, "%s has %zu numbers, and \"%s\" has %zu", field,
+                        edit->given->value->shape[0], model_place_name((model_place)edit->given->at), wanted);
 }
 
 /* The numbers of a row at the place. */
@@ -179,91 +161,81 @@ static size_t width_of(const struct model_job *job, const struct model_edit *edi
 }
 
 /* The rows and columns of an item, beside those of the source, whose count keys may take from its own length. */
-static attn_status check_item(struct model_job *job, struct model_edit *edit, size_t item)
+static bool check_item(struct model_job *job, struct model_edit *edit, size_t item)
 {
     attn_selection rows, columns, from_rows = {.count = 0}, from_columns = {.count = 0};
     char field[FIELD_BYTES];
-    attn_status status = model_edit_rows(job, edit, item, false, &rows);
-    if (status == ATTN_OK)
-        status = model_edit_columns(job, edit, width_of(job, edit, item), &columns);
-    if (status == ATTN_OK && edit->from != SIZE_MAX)
-        status = model_edit_rows(job, edit, edit->from, true, &from_rows);
-    if (status == ATTN_OK && edit->from != SIZE_MAX)
-        status = model_edit_columns(job, edit, width_of(job, edit, edit->from), &from_columns);
-    if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
-        return status;
-    if (status != ATTN_OK)
-        return attn_fail(job->err, status, job->err->field, "%s (item %zu)", job->err->message, item);
+    attn_error *err = job->outcome.err;
+    if (!model_edit_rows(job, edit, item, false, &rows) ||
+        !model_edit_columns(job, edit, width_of(job, edit, item), &columns) ||
+        (edit->from != SIZE_MAX && (!model_edit_rows(job, edit, edit->from, true, &from_rows) ||
+                                    !model_edit_columns(job, edit, width_of(job, edit, edit->from), &from_columns)))) {
+        if (job->outcome.status != ATTN_ERR_NO_MEMORY && job->outcome.status != ATTN_ERR_CANCELLED)
+            attn_fail(err, job->outcome.status, err->field, "%s (item %zu)", err->message, item);
+        return false;
+    }
     if (edit->given->value != NULL && edit->given->value->shape[0] != columns.count)
         return fail_width(job, edit, item, columns.count);
     if (edit->from == SIZE_MAX)
-        return ATTN_OK;
+        return true;
     if (from_rows.count != rows.count || from_columns.count != columns.count)
-        return attn_fail(job->err, ATTN_ERR_SHAPE, field_of(job, edit, "", field),
-                         "%s replaces %zu queries of item %zu by %zu of item %zu, with %zu and %zu numbers each: name "
-                         "queries and keys that both have",
-                         field, rows.count, item, from_rows.count, edit->from, columns.count, from_columns.count);
+        return outcome_fail(
+            &job->outcome, ATTN_ERR_SHAPE, field_of(job, edit, "", field),
+            "%s replaces %zu queries of item %zu by %zu of item %zu, with %zu and %zu numbers each: name "
+            "queries and keys that both have",
+            field, rows.count, item, from_rows.count, edit->from, columns.count, from_columns.count);
     edit->kept_rows = from_rows.count;
     edit->kept_columns = from_columns.count;
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status check_items(struct model_job *job, struct model_edit *edit)
+static bool check_items(struct model_job *job, struct model_edit *edit)
 {
-    attn_status status = ATTN_OK;
-    for (size_t item = 0; item < job->request->inputs.batch && status == ATTN_OK; item++) {
-        const attn_arena_mark mark_here = attn_arena_mark_here(job->arena);
-        if (edit->items[item])
-            status = pace_is_cancelled(job->runtime) ? model_job_fail_cancelled(job) : check_item(job, edit, item);
-        attn_arena_release(job->arena, mark_here);
+    bool goes_on = true;
+    for (size_t item = 0; item < job->request->inputs.batch && goes_on; item++) {
+        const attn_arena_mark mark_here = attn_arena_mark_here(job->outcome.arena);
+        goes_on = !edit->items[item] || (model_job_goes_on(job) && check_item(job, edit, item));
+        attn_arena_release(job->outcome.arena, mark_here);
     }
-    return status;
+    return goes_on;
 }
 
-static attn_status find_places(struct model_job *job, struct model_edit *edit)
+static bool find_places(struct model_job *job, struct model_edit *edit)
 {
     const struct model_stack *stack = stack_of(job, edit);
-    const bool is_hidden = edit->given->at == MODEL_AT_HIDDEN;
-    attn_status status =
-        mark(job, edit, &edit->given->layers, "layers", stack->layers + (is_hidden ? 1 : 0), &edit->layers);
+    const size_t layers = stack->layers + (edit->given->at == MODEL_AT_HIDDEN ? 1 : 0);
     edit->heads = NULL;
-    if (status == ATTN_OK && edit->given->heads.count > 0)
-        status = mark(job, edit, &edit->given->heads, "heads", stack->blocks[0].facts.dims.heads, &edit->heads);
-    return status;
+    return mark(job, edit, &edit->given->layers, "layers", layers, &edit->layers) &&
+           (edit->given->heads.count == 0 ||
+            mark(job, edit, &edit->given->heads, "heads", stack->blocks[0].facts.dims.heads, &edit->heads));
 }
 
-static attn_status plan_edit(struct model_job *job, struct model_edit *edit)
+static bool plan_edit(struct model_job *job, struct model_edit *edit)
 {
-    attn_status status = find_part(job, edit);
-    if (status == ATTN_OK)
-        status = find_places(job, edit);
-    if (status == ATTN_OK)
-        status = find_source(job, edit);
-    if (status == ATTN_OK)
-        status = find_items(job, edit);
-    return status == ATTN_OK ? check_items(job, edit) : status;
+    return find_part(job, edit) && find_places(job, edit) && find_source(job, edit) && find_items(job, edit) &&
+           check_items(job, edit);
 }
 
 /* ---- the short form ---- */
 
 /* The heads of a layer that options.ablate names: their context becomes 0. */
-static attn_status add_ablated(struct model_job *job, size_t layer, struct model_edit *edit)
+static bool add_ablated(struct model_job *job, size_t layer, struct model_edit *edit)
 {
     static const struct model_intervention zero = {.at = MODEL_AT_CONTEXT, .act = MODEL_DO_ZERO, .factor = 1};
     const struct model_stack *stack = &job->version->model.stacks[0];
     const size_t batch = job->request->inputs.batch;
-    bool *layers = attn_arena_take_zeroed(job->arena, stack->layers, sizeof *layers),
-         *heads = attn_arena_take_zeroed(job->arena, stack->blocks[0].facts.dims.heads, sizeof *heads),
-         *items = attn_arena_take(job->arena, batch, sizeof *items);
+    bool *layers = outcome_take_zeroed(&job->outcome, stack->layers, sizeof *layers),
+         *heads = outcome_take_zeroed(&job->outcome, stack->blocks[0].facts.dims.heads, sizeof *heads),
+         *items = outcome_take(&job->outcome, batch, sizeof *items);
     if (layers == NULL || heads == NULL || items == NULL)
-        return fail_memory(job);
+        return false;
     layers[layer] = true;
     memset(items, true, batch);
     for (size_t i = 0; i < job->request->ablations; i++)
         if ((size_t)job->request->ablate[i].layer == layer)
             heads[job->request->ablate[i].head] = true;
     *edit = (struct model_edit){.given = &zero, .layers = layers, .heads = heads, .items = items, .from = SIZE_MAX};
-    return ATTN_OK;
+    return true;
 }
 
 static bool is_ablated(const struct model_job *job, size_t layer)
@@ -285,13 +257,13 @@ static bool waits(const struct model_job *job, size_t item, const bool *has_run)
 }
 
 /* An item runs behind those that it has numbers from. */
-static attn_status order_items(struct model_job *job)
+static bool order_items(struct model_job *job)
 {
     const size_t batch = job->request->inputs.batch;
-    size_t *order = attn_arena_take(job->arena, batch, sizeof *order), count = 0, before = SIZE_MAX;
-    bool *has_run = attn_arena_take_zeroed(job->arena, batch, sizeof *has_run);
+    size_t *order = outcome_take(&job->outcome, batch, sizeof *order), count = 0, before = SIZE_MAX;
+    bool *has_run = outcome_take_zeroed(&job->outcome, batch, sizeof *has_run);
     if (order == NULL || has_run == NULL)
-        return fail_memory(job);
+        return false;
     for (; count < batch && count != before;) {
         before = count;
         for (size_t item = 0; item < batch; item++)
@@ -301,29 +273,26 @@ static attn_status order_items(struct model_job *job)
             }
     }
     job->order = order;
-    return count == batch ? ATTN_OK
-                          : attn_fail(job->err, ATTN_ERR_VALUE, "/options/interventions",
-                                      "options.interventions has items that replace numbers by each other's: one of "
-                                      "them must run first");
+    return count == batch || outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/interventions",
+                                          "options.interventions has items that replace numbers by each other's: one "
+                                          "of them must run first");
 }
 
-attn_status model_edits_plan(struct model_job *job)
+bool model_edits_plan(struct model_job *job)
 {
     const struct model_intervention_list *list = &job->request->interventions;
     const size_t layers = job->version->model.stacks[0].layers;
-    struct model_edit *edits = attn_arena_take_zeroed(job->arena, layers + list->count, sizeof *edits);
-    attn_status status = ATTN_OK;
-    if (edits == NULL)
-        return fail_memory(job);
+    struct model_edit *edits = outcome_take_zeroed(&job->outcome, layers + list->count, sizeof *edits);
+    bool is_ok = edits != NULL;
     job->edits = edits;
-    for (size_t layer = 0; layer < layers && status == ATTN_OK; layer++)
+    for (size_t layer = 0; layer < layers && is_ok; layer++)
         if (is_ablated(job, layer))
-            status = add_ablated(job, layer, &edits[job->edit_count++]);
-    for (size_t i = 0; i < list->count && status == ATTN_OK; i++) {
+            is_ok = add_ablated(job, layer, &edits[job->edit_count++]);
+    for (size_t i = 0; i < list->count && is_ok; i++) {
         edits[job->edit_count].given = &list->items[i];
-        status = plan_edit(job, &edits[job->edit_count++]);
+        is_ok = plan_edit(job, &edits[job->edit_count++]);
     }
-    return status == ATTN_OK ? order_items(job) : status;
+    return is_ok && order_items(job);
 }
 
 /* ---- memory ---- */
@@ -356,26 +325,20 @@ double model_edits_bytes(const struct model_job *job)
         const double pieces = (double)(edit->given->queries.count + edit->given->keys.count);
         const double own = 16 * pieces + 32 * (double)(part->longest_queries + part->longest_keys) +
                            8 * (double)model_width(stack_of(job, edit)) + 4096;
-        bytes +=
-            (double)kept_numbers(job, edit) * (double)attn_dtype_bytes(job->request->common.request.options.compute) +
-            ATTN_ALIGNMENT;
+        bytes += (double)kept_numbers(job, edit) * (double)attn_dtype_bytes(model_job_compute(job)) + ATTN_ALIGNMENT;
         most = own > most ? own : most;
     }
     return bytes + most;
 }
 
-attn_status model_edits_begin(struct model_job *job)
+bool model_edits_begin(struct model_job *job)
 {
     for (size_t e = 0; e < job->edit_count; e++) {
         const size_t numbers = kept_numbers(job, &job->edits[e]);
-        if (numbers == 0)
-            continue;
-        job->edits[e].kept =
-            attn_arena_take(job->arena, numbers, attn_dtype_bytes(job->request->common.request.options.compute));
-        if (job->edits[e].kept == NULL)
-            return fail_memory(job);
+        if (numbers > 0)
+            job->edits[e].kept = outcome_take(&job->outcome, numbers, attn_dtype_bytes(model_job_compute(job)));
     }
-    return ATTN_OK;
+    return !outcome_has_failed(&job->outcome);
 }
 
 /* ---- the answer ---- */

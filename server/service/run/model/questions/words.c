@@ -10,16 +10,6 @@
 
 enum { FIELD_BYTES = 48, TOLD_BYTES = 200, NAME_BYTES = 64 };
 
-static bool wants(const struct model_job *job, model_result_kind kind)
-{
-    return job->request->results >> kind & 1;
-}
-
-static attn_status fail_memory(const struct model_job *job)
-{
-    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the given words");
-}
-
 /* ---- ids ---- */
 
 /* Quotes as many of the tokens as fit. */
@@ -38,111 +28,98 @@ static void tell_tokens(const struct tokenizer_output *tokens, char told[TOLD_BY
     }
 }
 
-static attn_status encode_word(const struct model_job *job, struct text_span text, const char *field, int64_t *id)
+static bool encode_word(struct model_job *job, struct text_span text, const char *field, int64_t *id)
 {
     const struct model_version *version = job->version;
     const struct tokenizer_input input = {.text = text};
     struct tokenizer_output output;
     char told[TOLD_BYTES];
     if (version->tokenizer == NULL)
-        return attn_fail(job->err, ATTN_ERR_FIELD, field,
-                         "%s is a text, and the model \"%s\" has no tokenizer that can be used: give ids", field,
-                         version->common.name);
-    attn_status status = tokenizer_encode(version->tokenizer, &input, job->arena, job->arena, &output, job->err);
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, field,
+                            "%s is a text, and the model \"%s\" has no tokenizer that can be used: give ids", field,
+                            version->common.name);
+    const attn_status status =
+        tokenizer_encode(version->tokenizer, &input, job->outcome.arena, job->outcome.arena, &output, job->outcome.err);
     if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
-        return status;
+        return outcome_note(&job->outcome, status);
     if (status != ATTN_OK)
-        return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s: %s", field, job->err->message);
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field, "%s: %s", field, job->outcome.err->message);
     if (output.count == 1) {
         *id = output.tokens[0].id;
-        return ATTN_OK;
+        return true;
     }
     tell_tokens(&output, told);
-    return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s is %zu tokens%s%s: give texts of one token, or an id", field,
-                     output.count, output.count > 0 ? ", " : "", told);
+    return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field, "%s is %zu tokens%s%s: give texts of one token, or an id",
+                        field, output.count, output.count > 0 ? ", " : "", told);
 }
 
-static attn_status find_id(const struct model_job *job, size_t index, int64_t *id)
+static bool find_id(struct model_job *job, size_t index, int64_t *id)
 {
     const struct model_word *word = &job->request->words.items[index];
     const size_t words = job->version->model.head.words;
     char field[FIELD_BYTES];
-    attn_status status = ATTN_OK;
     snprintf(field, sizeof field, "/options/words/%zu", index);
     *id = word->id;
-    if (word->text.at != NULL)
-        status = encode_word(job, word->text, field, id);
-    if (status == ATTN_OK && (uint64_t)*id >= words)
-        return attn_fail(job->err, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 "; the head scores 0 to %zu", field,
-                         *id, words - 1);
-    return status;
+    if (word->text.at != NULL && !encode_word(job, word->text, field, id))
+        return false;
+    if ((uint64_t)*id >= words)
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 "; the head scores 0 to %zu",
+                            field, *id, words - 1);
+    return true;
 }
 
 /* Each query has its next word, which ids alone tell. */
-static attn_status take_next(struct model_job *job)
+static bool take_next(struct model_job *job)
 {
     job->given = (struct model_given_words){.count = 1};
     if (job->items[0].of[job->last_stack].ids != NULL)
-        return ATTN_OK;
-    return attn_fail(
-        job->err, ATTN_ERR_FIELD, "/options/words",
+        return true;
+    return outcome_fail(
+        &job->outcome, ATTN_ERR_FIELD, "/options/words",
         "options.words is \"next\", and the inputs are no tokens: give inputs.text or inputs.ids, or words");
 }
 
-static attn_status take_words(struct model_job *job)
+static bool take_words(struct model_job *job)
 {
     const size_t count = job->request->words.count;
-    int64_t *ids = attn_arena_take(job->arena, count, sizeof *ids);
-    attn_status status = ATTN_OK;
-    if (ids == NULL)
-        return fail_memory(job);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++)
-        status = find_id(job, i, &ids[i]);
+    int64_t *ids = outcome_take(&job->outcome, count, sizeof *ids);
+    bool is_ok = ids != NULL;
+    for (size_t i = 0; i < count && is_ok; i++)
+        is_ok = find_id(job, i, &ids[i]);
     job->given = (struct model_given_words){.ids = ids, .count = count};
-    return status;
+    return is_ok;
 }
 
 /* ---- outputs ---- */
 
 /* Logits, log-probabilities and ranks, (…, queries, words). layers 0: without that axis. */
-static attn_status add_scores(struct model_job *job, const char *name, size_t layers, struct model_words *words)
+static void add_scores(struct model_job *job, const char *name, size_t layers, struct model_words *words)
 {
-    const attn_dtype compute = job->request->common.request.options.compute;
+    const attn_dtype compute = model_job_compute(job);
     const size_t shape[] = {layers, job->request->inputs.batch,
                             model_head_rows(job, job->parts[job->last_stack].longest_queries), job->given.count};
-    const struct {
-        const char *name;
-        attn_dtype dtype;
-        struct model_output **output;
-    } each[] = {{"logits", compute, &words->logits},
-                {"log_probabilities", compute, &words->log_probabilities},
-                {"ranks", ATTN_I64, &words->ranks}};
-    const int skip = layers == 0 ? 1 : 0;
-    attn_status status = ATTN_OK;
-    for (size_t i = 0; i < 3 && status == ATTN_OK; i++) {
-        char member[NAME_BYTES];
-        snprintf(member, sizeof member, "%s.%s", name, each[i].name);
-        status = model_add_output(job, "", member, each[i].dtype, 4 - skip, shape + skip, each[i].output);
-    }
-    return status;
+    const int skip = layers == 0 ? 1 : 0, rank = 4 - skip;
+    model_add_output(job, &words->logits, compute, rank, shape + skip, "%s.logits", name);
+    model_add_output(job, &words->log_probabilities, compute, rank, shape + skip, "%s.log_probabilities", name);
+    model_add_output(job, &words->ranks, ATTN_I64, rank, shape + skip, "%s.ranks", name);
 }
 
-attn_status model_words_plan(struct model_job *job)
+bool model_words_plan(struct model_job *job)
 {
     const struct model_request *request = job->request;
     const bool is_next = request->words.is_next;
     if (request->words.items == NULL && !is_next)
-        return ATTN_OK;
-    attn_status status = is_next ? take_next(job) : take_words(job);
-    if (status == ATTN_OK && wants(job, MODEL_LOGIT_LENS))
-        status = add_scores(job, "logit_lens", job->parts[job->last_stack].layer_count, &job->lens);
-    if (status != ATTN_OK || !wants(job, MODEL_WORD_SCORES))
-        return status;
-    status = add_scores(job, "word_scores", 0, &job->predictions);
-    return status == ATTN_OK && is_next
-               ? model_add_output(job, "", "word_scores.perplexity", request->common.request.options.compute, 1,
-                                  &request->inputs.batch, &job->given.perplexity)
-               : status;
+        return true;
+    if (!(is_next ? take_next(job) : take_words(job)))
+        return false;
+    if (model_job_wants(job, MODEL_LOGIT_LENS))
+        add_scores(job, "logit_lens", job->parts[job->last_stack].layer_count, &job->lens);
+    if (model_job_wants(job, MODEL_WORD_SCORES))
+        add_scores(job, "word_scores", 0, &job->predictions);
+    if (model_job_wants(job, MODEL_WORD_SCORES) && is_next)
+        model_add_output(job, &job->given.perplexity, model_job_compute(job), 1, &request->inputs.batch,
+                         "word_scores.perplexity");
+    return !outcome_has_failed(&job->outcome);
 }
 
 double model_words_bytes(const struct model_job *job)
@@ -258,8 +235,8 @@ static void put_perplexity(struct model_job *job, const struct scoring *scoring)
     put_numbers(&perplexity, 1, to->dtype, (char *)to->data + scoring->item * attn_dtype_bytes(to->dtype));
 }
 
-attn_status model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
-                            size_t first, size_t layer, size_t item, const struct model_words *words)
+bool model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
+                     size_t layer, size_t item, const struct model_words *words)
 {
     const size_t rows = scores->shape[0], n = job->given.count;
     const bool is_summed = words == &job->predictions && job->given.perplexity != NULL;
@@ -268,16 +245,16 @@ attn_status model_words_put(struct model_job *job, const attn_tensor *scores, co
                               first,
                               item,
                               is_summed ? NULL : chosen,
-                              attn_arena_take(job->arena, rows * n, sizeof(double)),
-                              attn_arena_take(job->arena, rows * n, sizeof(int64_t))};
+                              outcome_take(&job->outcome, rows * n, sizeof(double)),
+                              outcome_take(&job->outcome, rows * n, sizeof(int64_t))};
     if (scoring.log_probabilities == NULL || scoring.ranks == NULL)
-        return fail_memory(job);
+        return false;
     job->runtime->run(job->runtime->context, is_summed ? rows : chosen->count, score_row, &scoring);
-    if (pace_is_cancelled(job->runtime)) /* words of rows may be missing */
-        return model_job_fail_cancelled(job);
+    if (!model_job_goes_on(job)) /* words of rows may be missing */
+        return false;
     for (size_t i = 0; i < chosen->count; i++)
         put_row(&scoring, chosen->rows[i], layer, chosen->places[i], words);
     if (is_summed)
         put_perplexity(job, &scoring);
-    return ATTN_OK;
+    return true;
 }

@@ -162,8 +162,7 @@ static attn_status plan(struct run *run, const char *body, const attn_runtime *r
                                   .request = &run->request,
                                   .prepared = none,
                                   .runtime = runtime,
-                                  .arena = in,
-                                  .err = &err,
+                                  .outcome = {.arena = in, .err = &err},
                                   .items = run->batch.items,
                                   .answer = &run->answer};
     return model_job_plan(&run->job);

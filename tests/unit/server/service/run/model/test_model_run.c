@@ -77,8 +77,7 @@ static attn_status plan(struct run *run, const struct model_version *version, co
                                   .request = &run->request,
                                   .prepared = prepared,
                                   .runtime = runtime,
-                                  .arena = in,
-                                  .err = &err,
+                                  .outcome = {.arena = in, .err = &err},
                                   .items = run->batch.items,
                                   .answer = &run->answer};
     return model_job_plan(&run->job);
@@ -618,6 +617,8 @@ static const struct {
      "options.heads has -5; they are numbered 0 to 3"},
     {TEXTS, "{\"queries\":[-7,-1]}", ATTN_ERR_VALUE, "/options/queries", "has -7; they are numbered 0 to 5"},
     {TEXTS, "{\"keys\":[[0,-7]]}", ATTN_ERR_VALUE, "/options/keys", "has -7; they are numbered 0 to 5"},
+    {TEXTS, "{\"interventions\":[{\"at\":\"hidden\",\"do\":\"zero\",\"layers\":[4]}]}", ATTN_ERR_VALUE,
+     "/options/interventions/0/layers", "/options/interventions/0/layers has 4; they are numbered 0 to 3"},
     {TEXTS, "{\"ablate\":[[3,0]]}", ATTN_ERR_VALUE, "/options/ablate", "the last layer is 2, its last head 3"},
     {TEXTS, "{\"ablate\":[[0,-1]]}", ATTN_ERR_VALUE, "/options/ablate",
      "layer 0, head -1; the last layer is 2, its last head 3"},
