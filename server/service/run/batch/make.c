@@ -9,6 +9,7 @@
 
 #include "attn/model.h"
 
+#include "codec/bytes/outcome.h"
 #include "codec/bytes/pace.h"
 
 /* A batch while it is made. */
@@ -17,8 +18,7 @@ struct making {
     const struct model_version *version;
     const struct model_request *request;
     model_request_kind kind;
-    attn_arena *arena;
-    attn_error *err;
+    struct outcome *outcome;
 };
 
 /* ---- errors ---- */
@@ -35,42 +35,43 @@ static const char *name_item(const struct making *making, const char *member, si
     return field;
 }
 
-static attn_status fail_memory(const struct making *making)
+static bool fail_cancelled(const struct making *making)
 {
-    return attn_fail(making->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the inputs of the model");
+    return outcome_fail(making->outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while the inputs of the model were read");
 }
 
-static attn_status fail_cancelled(const struct making *making)
+/* Adds to the failure that was just recorded what was expected and what came. */
+static bool expect(const struct making *making, const char *expected, const char *received)
 {
-    return attn_fail(making->err, ATTN_ERR_CANCELLED, NULL, "cancelled while the inputs of the model were read");
+    attn_expect(making->outcome->err, expected, received);
+    return false;
 }
 
-static attn_status fail_length(const struct making *making, const char *field, size_t count)
+static bool fail_length(const struct making *making, const char *field, size_t count)
 {
     const size_t longest = making->version->model.longest;
     char expected[64], received[64];
     snprintf(expected, sizeof expected, "\"at most %zu tokens\"", longest);
     snprintf(received, sizeof received, "\"%zu tokens\"", count);
-    attn_fail(making->err, ATTN_ERR_VALUE, field,
-              "%s has %zu tokens, and the model takes at most %zu: send fewer, or set options.truncate to true", field,
-              count, longest);
-    return attn_expect(making->err, expected, received);
+    outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
+                 "%s has %zu tokens, and the model takes at most %zu: send fewer, or set options.truncate to true",
+                 field, count, longest);
+    return expect(making, expected, received);
 }
 
 /* Checks the number of tokens of a sequence, and shortens it where the request allows it. */
-static attn_status check_length(const struct making *making, const char *field, size_t *count)
+static bool check_length(const struct making *making, const char *field, size_t *count)
 {
     const size_t longest = making->version->model.longest;
     if (making->kind == MODEL_REQUEST_ATTENTION && *count == 0) {
-        attn_fail(making->err, ATTN_ERR_VALUE, field, "%s gives no token: a model needs at least one", field);
-        return attn_expect(making->err, "\"at least 1 token\"", "\"0 tokens\"");
+        outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s gives no token: a model needs at least one", field);
+        return expect(making, "\"at least 1 token\"", "\"0 tokens\"");
     }
     if (longest == 0 || *count <= longest)
-        return ATTN_OK;
+        return true;
     if (making->request->truncate)
         *count = longest;
-    return making->request->truncate || making->kind == MODEL_REQUEST_TOKENS ? ATTN_OK
-                                                                             : fail_length(making, field, *count);
+    return making->request->truncate || making->kind == MODEL_REQUEST_TOKENS || fail_length(making, field, *count);
 }
 
 /* ---- what the model takes ---- */
@@ -80,16 +81,16 @@ static const struct model_embedding *first_embedding(const struct making *making
     return &making->version->model.stacks[0].embedding;
 }
 
-static attn_status need_tokenizer(const struct making *making, const char *field)
+static bool need_tokenizer(const struct making *making, const char *field)
 {
     const struct model_version *version = making->version;
     const bool is_broken = version->tokenizer_reason[0] != '\0';
     if (version->tokenizer != NULL)
-        return ATTN_OK;
-    return attn_fail(making->err, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s",
-                     field, version->common.name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
-                     making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)"
-                                                          : "give inputs.ids");
+        return true;
+    return outcome_fail(
+        making->outcome, ATTN_ERR_FIELD, field, "%s needs a tokenizer, and the model \"%s\" has none%s%s: %s", field,
+        version->common.name, is_broken ? " that can be used: " : "", version->tokenizer_reason,
+        making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)" : "give inputs.ids");
 }
 
 /* What the first stack reads. */
@@ -102,59 +103,56 @@ static enum reads reads_of(const struct model_embedding *embedding)
                                                    : READS_IMAGES;
 }
 
-static attn_status need(const struct making *making, enum reads wanted, const char *field)
+static bool need(const struct making *making, enum reads wanted, const char *field)
 {
     static const char *const reads[] = {"tokens: give inputs.text or inputs.ids", "images: give inputs.pixels",
                                         "audio: give inputs.audio or inputs.features"};
     const enum reads has = reads_of(first_embedding(making));
-    return has == wanted
-               ? ATTN_OK
-               : attn_fail(making->err, ATTN_ERR_FIELD, field, "%s does not go with the model \"%s\", which reads %s",
-                           field, making->version->common.name, reads[has]);
+    return has == wanted ||
+           outcome_fail(making->outcome, ATTN_ERR_FIELD, field, "%s does not go with the model \"%s\", which reads %s",
+                        field, making->version->common.name, reads[has]);
 }
 
 /* Whether the kinds of inputs go with the model. */
-static attn_status check_kinds(const struct making *making)
+static bool check_kinds(const struct making *making)
 {
     const struct model_inputs *inputs = &making->request->inputs;
     const char *target = inputs->target != NULL ? "/inputs/target" : "/inputs/target_ids";
-    attn_status status = ATTN_OK;
-    if (inputs->text != NULL && making->kind == MODEL_REQUEST_ATTENTION)
-        status = need(making, READS_WORDS, "/inputs/text");
-    if (inputs->ids != NULL && making->kind == MODEL_REQUEST_ATTENTION)
-        status = need(making, READS_WORDS, "/inputs/ids");
-    if (status == ATTN_OK && inputs->text != NULL)
-        status = need_tokenizer(making, "/inputs/text");
-    if (status == ATTN_OK && inputs->ids != NULL && making->kind == MODEL_REQUEST_TOKENS)
-        status = need_tokenizer(making, "/inputs/ids");
-    if (status != ATTN_OK || (inputs->target == NULL && inputs->target_ids == NULL))
-        return status;
+    const bool runs = making->kind == MODEL_REQUEST_ATTENTION, has_text = inputs->text != NULL;
+    const bool has_ids = inputs->ids != NULL;
+    const bool is_ok = (!has_text || !runs || need(making, READS_WORDS, "/inputs/text")) &&
+                       (!has_ids || !runs || need(making, READS_WORDS, "/inputs/ids")) &&
+                       (!has_text || need_tokenizer(making, "/inputs/text")) &&
+                       (!has_ids || runs || need_tokenizer(making, "/inputs/ids"));
+    if (!is_ok || (inputs->target == NULL && inputs->target_ids == NULL))
+        return is_ok;
     if (making->version->model.stack_count < 2)
-        return attn_fail(making->err, ATTN_ERR_FIELD, target,
-                         "%s is the input of a decoder behind an encoder, and the model \"%s\" has none: leave it out",
-                         target, making->version->common.name);
+        return outcome_fail(
+            making->outcome, ATTN_ERR_FIELD, target,
+            "%s is the input of a decoder behind an encoder, and the model \"%s\" has none: leave it out", target,
+            making->version->common.name);
     if (inputs->target == NULL)
-        return ATTN_OK;
+        return true;
     if (making->version->model.decoder_start_id < 0)
-        return attn_fail(making->err, ATTN_ERR_FIELD, target,
-                         "%s needs decoder_start_token_id, which the model's configuration does not have: give "
-                         "inputs.target_ids",
-                         target);
+        return outcome_fail(making->outcome, ATTN_ERR_FIELD, target,
+                            "%s needs decoder_start_token_id, which the model's configuration does not have: give "
+                            "inputs.target_ids",
+                            target);
     return need_tokenizer(making, target);
 }
 
 /* ---- texts ---- */
 
 /* The refusal of the tokenizer, at the text that it names. */
-static attn_status fail_encode(const struct making *making, attn_status status, const char *member, size_t item)
+static bool fail_encode(const struct making *making, attn_status status, const char *member, size_t item)
 {
     static const char of_pair[] = "the pair";
+    const char *message = making->outcome->err->message;
     char field[FIELD_MAX];
     if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
-        return status;
-    const bool is_of_pair = strncmp(making->err->message, of_pair, sizeof of_pair - 1) == 0;
-    name_item(making, is_of_pair ? "pair" : member, item, field);
-    return attn_fail(making->err, ATTN_ERR_VALUE, field, "%s: %s", field, making->err->message);
+        return outcome_note(making->outcome, status);
+    name_item(making, strncmp(message, of_pair, sizeof of_pair - 1) == 0 ? "pair" : member, item, field);
+    return outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s: %s", field, message);
 }
 
 /* The tokens as a decoder reads them: behind the first id, and without the last token, which mBART has as the first. */
@@ -200,63 +198,53 @@ static void begin_speech(const struct making *making, struct tokenizer_output *o
     }
 }
 
-/* A model with one row of types ignores them. */
-static attn_status set_types(const struct making *making, const char *field, const struct tokenizer_output *output,
-                             struct model_sequence *sequence)
+/* The ids or the types of the tokens. NULL: one of them is not below limit. */
+static const int64_t *take_numbers(const struct making *making, const char *field, bool are_types,
+                                   const struct tokenizer_output *output, size_t limit)
 {
-    const attn_tensor *table = &first_embedding(making)->types;
-    if (table->data == NULL || table->shape[0] < 2)
-        return ATTN_OK;
-    int64_t *types = attn_arena_take(making->arena, output->count, sizeof *types);
-    struct pace pace = pace_begin(making->arena);
-    if (types == NULL)
-        return fail_memory(making);
-    for (size_t i = 0; i < output->count; i++) {
+    int64_t *numbers = outcome_take(making->outcome, output->count, sizeof *numbers);
+    struct pace pace = pace_begin(making->outcome->arena);
+    for (size_t i = 0; numbers != NULL && i < output->count; i++) {
+        numbers[i] = are_types ? output->tokens[i].type_id : output->tokens[i].id;
         if (pace_stops(&pace, sizeof *output->tokens))
-            return fail_cancelled(making);
-        types[i] = output->tokens[i].type_id;
-        if ((size_t)types[i] >= table->shape[0])
-            return attn_fail(making->err, ATTN_ERR_VALUE, field,
-                             "%s: the tokenizer gives type %" PRId64 ", and the model has %zu types: its "
-                             "tokenizer belongs to another model",
-                             field, types[i], table->shape[0]);
+            fail_cancelled(making);
+        else if ((size_t)numbers[i] >= limit)
+            outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
+                         are_types ? "%s: the tokenizer gives type %" PRId64 ", and the model has %zu types: its "
+                                     "tokenizer belongs to another model"
+                                   : "%s: the tokenizer gives the id %" PRId64 ", and the model has %zu words: its "
+                                     "tokenizer belongs to another model",
+                         field, numbers[i], limit);
+        if (outcome_has_failed(making->outcome))
+            return NULL;
     }
-    sequence->types = types;
-    return ATTN_OK;
+    return numbers;
 }
 
-static attn_status set_ids(const struct making *making, const char *field, size_t stack,
-                           const struct tokenizer_output *output, struct model_sequence *sequence)
+/* A model with one row of types ignores them. */
+static bool set_numbers(const struct making *making, const char *field, size_t stack,
+                        const struct tokenizer_output *output, struct model_sequence *sequence)
 {
     const attn_tensor *words = &making->version->model.stacks[stack].embedding.words;
-    int64_t *ids = attn_arena_take(making->arena, output->count, sizeof *ids);
-    struct pace pace = pace_begin(making->arena);
-    if (ids == NULL)
-        return fail_memory(making);
-    for (size_t i = 0; i < output->count; i++) {
-        if (pace_stops(&pace, sizeof *output->tokens))
-            return fail_cancelled(making);
-        ids[i] = output->tokens[i].id;
-        if (making->kind == MODEL_REQUEST_ATTENTION && (size_t)ids[i] >= words->shape[0])
-            return attn_fail(making->err, ATTN_ERR_VALUE, field,
-                             "%s: the tokenizer gives the id %" PRId64 ", and the model has %zu words: its "
-                             "tokenizer belongs to another model",
-                             field, ids[i], words->shape[0]);
-    }
-    sequence->ids = ids;
+    const attn_tensor *types = &first_embedding(making)->types;
+    const size_t limit = making->kind == MODEL_REQUEST_ATTENTION ? words->shape[0] : SIZE_MAX;
     sequence->count = output->count;
-    return ATTN_OK;
+    sequence->ids = take_numbers(making, field, false, output, limit);
+    if (sequence->ids != NULL && stack == 0 && types->data != NULL && types->shape[0] > 1)
+        sequence->types = take_numbers(making, field, true, output, types->shape[0]);
+    return !outcome_has_failed(making->outcome);
 }
 
-static attn_status take_shown(const struct making *making, size_t stack, size_t item, struct text_span **shown)
+/* Room for what a reader should see of each token. NULL: there is none. */
+static struct text_span *take_shown(const struct making *making, size_t stack, size_t item)
 {
     const size_t count = making->batch->items[item].of[stack].count;
-    *shown = attn_arena_take(making->arena, count, sizeof **shown);
-    making->batch->shown[stack][item] = *shown;
-    return *shown != NULL ? ATTN_OK : fail_memory(making);
+    struct text_span *shown = outcome_take(making->outcome, count, sizeof *shown);
+    making->batch->shown[stack][item] = shown;
+    return shown;
 }
 
-static attn_status encode(const struct making *making, size_t stack, size_t item)
+static bool encode(const struct making *making, size_t stack, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
     const char *member = stack == 0 ? "text" : "target";
@@ -269,8 +257,9 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
                                           .truncate = making->request->truncate};
     struct tokenizer_output output;
     char field[FIELD_MAX];
-    attn_status status =
-        tokenizer_encode(making->version->tokenizer, &input, making->arena, making->arena, &output, making->err);
+    struct outcome *outcome = making->outcome;
+    const attn_status status =
+        tokenizer_encode(making->version->tokenizer, &input, outcome->arena, outcome->arena, &output, outcome->err);
     if (status != ATTN_OK)
         return fail_encode(making, status, member, item);
     name_item(making, member, item, field);
@@ -278,18 +267,13 @@ static attn_status encode(const struct making *making, size_t stack, size_t item
         begin_speech(making, &output, sequence);
     else if (stack == 1)
         move_right(making, &output, sequence);
-    status = check_length(making, field, &output.count);
-    if (status == ATTN_OK)
-        status = set_ids(making, field, stack, &output, sequence);
-    if (status == ATTN_OK && stack == 0)
-        status = set_types(making, field, &output, sequence);
     making->batch->tokens[stack][item] = output.tokens;
-    struct text_span *shown = NULL;
-    if (status == ATTN_OK)
-        status = take_shown(making, stack, item, &shown);
-    return status == ATTN_OK ? tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
-                                                   making->arena, shown, making->err)
-                             : status;
+    if (!check_length(making, field, &output.count) || !set_numbers(making, field, stack, &output, sequence))
+        return false;
+    struct text_span *shown = take_shown(making, stack, item);
+    return shown != NULL &&
+           outcome_note(outcome, tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
+                                                     outcome->arena, shown, outcome->err));
 }
 
 /* ---- ids ---- */
@@ -306,19 +290,18 @@ static size_t count_ids(const struct making *making, size_t stack)
 }
 
 /* Ids without offsets, and what a reader should see of them. */
-static attn_status set_given(const struct making *making, size_t stack, size_t item, const int64_t *ids, size_t count)
+static bool set_given(const struct making *making, size_t stack, size_t item, const int64_t *ids, size_t count)
 {
-    struct text_span *shown;
     making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = ids};
     if (making->version->tokenizer == NULL)
-        return ATTN_OK;
-    const attn_status status = take_shown(making, stack, item, &shown);
-    return status == ATTN_OK
-               ? tokenizer_show_ids(making->version->tokenizer, ids, count, making->arena, shown, making->err)
-               : status;
+        return true;
+    struct text_span *shown = take_shown(making, stack, item);
+    return shown != NULL &&
+           outcome_note(making->outcome, tokenizer_show_ids(making->version->tokenizer, ids, count,
+                                                            making->outcome->arena, shown, making->outcome->err));
 }
 
-static attn_status take_ids(const struct making *making, size_t stack, size_t item)
+static bool take_ids(const struct making *making, size_t stack, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
     const struct model_ids *given = stack == 0 ? &inputs->ids[item] : &inputs->target_ids[item];
@@ -331,22 +314,21 @@ static attn_status take_ids(const struct making *making, size_t stack, size_t it
             continue;
         snprintf(expected, sizeof expected, "\"0 to %zu\"", limit - 1);
         snprintf(received, sizeof received, "%" PRId64, given->ids[i]);
-        attn_fail(making->err, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 " at place %zu; ids are 0 to %zu", field,
-                  given->ids[i], i, limit - 1);
-        return attn_expect(making->err, expected, received);
+        outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s has the id %" PRId64 " at place %zu; ids are 0 to %zu",
+                     field, given->ids[i], i, limit - 1);
+        return expect(making, expected, received);
     }
-    const attn_status status = check_length(making, field, &count);
-    return status == ATTN_OK ? set_given(making, stack, item, given->ids, count) : status;
+    return check_length(making, field, &count) && set_given(making, stack, item, given->ids, count);
 }
 
 /* A head of classes behind a decoder: the decoder reads the input again, moved right, as transformers does. */
-static attn_status repeat_input(const struct making *making, size_t item)
+static bool repeat_input(const struct making *making, size_t item)
 {
     const struct model_sequence *first = &making->batch->items[item].of[0];
-    int64_t *ids = attn_arena_take(making->arena, first->count, sizeof *ids);
+    int64_t *ids = outcome_take(making->outcome, first->count, sizeof *ids);
     assert(first->ids != NULL && first->count > 0);
     if (ids == NULL)
-        return fail_memory(making);
+        return false;
     const struct checkpoint_model *model = &making->version->model;
     size_t last = first->count - 1;
     while (last > 0 && first->ids[last] == model->pad_id)
@@ -366,69 +348,68 @@ static attn_tensor item_of(const attn_tensor *batched, size_t item)
                             batched->shape + 1);
 }
 
-static attn_status fail_shape(const struct making *making, const char *field, const attn_tensor *tensor,
-                              const size_t *wanted, const char *why)
+static bool fail_shape(const struct making *making, const char *field, const attn_tensor *tensor, const size_t *wanted,
+                       const char *why)
 {
     char expected[96], received[96];
     attn_shape_text(expected, sizeof expected, tensor->rank, wanted);
     attn_shape_text(received, sizeof received, tensor->rank, tensor->shape);
-    attn_fail(making->err, ATTN_ERR_SHAPE, field, "%s has shape %s, and must have %s: %s", field, received, expected,
-              why);
-    return attn_expect(making->err, expected, received);
+    outcome_fail(making->outcome, ATTN_ERR_SHAPE, field, "%s has shape %s, and must have %s: %s", field, received,
+                 expected, why);
+    return expect(making, expected, received);
 }
 
-static attn_status check_pixels(const struct making *making)
+static bool check_pixels(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const attn_tensor *pixels = making->request->inputs.pixels;
-    if (need(making, READS_IMAGES, "/inputs/pixels") != ATTN_OK)
-        return making->err->status;
+    if (!need(making, READS_IMAGES, "/inputs/pixels"))
+        return false;
     const size_t wanted[] = {pixels->shape[0], embedding->kernel.shape[1], embedding->image, embedding->image};
-    return memcmp(wanted, pixels->shape, sizeof wanted) == 0
-               ? ATTN_OK
-               : fail_shape(making, "/inputs/pixels", pixels, wanted,
-                            "images have the channels, height and width of the model");
+    return memcmp(wanted, pixels->shape, sizeof wanted) == 0 ||
+           fail_shape(making, "/inputs/pixels", pixels, wanted,
+                      "images have the channels, height and width of the model");
 }
 
-static attn_status take_pixels(const struct making *making, size_t item)
+static bool take_pixels(const struct making *making, size_t item)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const size_t side = embedding->image / embedding->kernel.shape[2];
     const size_t leading = embedding->leading.data != NULL ? embedding->leading.shape[0] : 0;
     making->batch->items[item].of[0] = (struct model_sequence){.count = leading + side * side,
                                                                .pixels = item_of(making->request->inputs.pixels, item)};
-    return ATTN_OK;
+    return true;
 }
 
 /* Samples are numbers from -1 to 1, or a little beyond. Those of 16 bits that nobody divided are larger. */
-static attn_status check_samples(const struct making *making, const char *field, const attn_tensor *audio)
+static bool check_samples(const struct making *making, const char *field, const attn_tensor *audio)
 {
     enum { LARGEST = 8 };
-    struct pace pace = pace_begin(making->arena);
+    struct pace pace = pace_begin(making->outcome->arena);
     for (size_t i = 0; i < audio->shape[0]; i++) {
         const double sample =
             audio->dtype == ATTN_F32 ? (double)((const float *)audio->data)[i] : ((const double *)audio->data)[i];
         if (pace_stops(&pace, sizeof sample))
             return fail_cancelled(making);
         if (!(fabs(sample) <= LARGEST))
-            return attn_fail(making->err, ATTN_ERR_VALUE, field,
-                             "%s has %g at place %zu; samples are from -1 to 1: divide integers of 16 bits by 32768",
-                             field, sample, i);
+            return outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
+                                "%s has %g at place %zu; samples are from -1 to 1: divide integers of 16 bits by 32768",
+                                field, sample, i);
     }
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status fail_sound(const struct making *making, const char *field, size_t count, size_t most)
+static bool fail_sound(const struct making *making, const char *field, size_t count, size_t most)
 {
     if (count == 0)
-        return attn_fail(making->err, ATTN_ERR_VALUE, field, "%s has no samples", field);
-    return attn_fail(making->err, ATTN_ERR_VALUE, field,
-                     "%s has %zu samples (%.2f s), and the model takes at most %zu (%.2f s): send fewer, or set "
-                     "options.truncate to true",
-                     field, count, (double)count / ATTN_AUDIO_RATE, most, (double)most / ATTN_AUDIO_RATE);
+        return outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s has no samples", field);
+    return outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
+                        "%s has %zu samples (%.2f s), and the model takes at most %zu (%.2f s): send fewer, or set "
+                        "options.truncate to true",
+                        field, count, (double)count / ATTN_AUDIO_RATE, most, (double)most / ATTN_AUDIO_RATE);
 }
 
-static attn_status take_audio(const struct making *making, size_t item)
+static bool take_audio(const struct making *making, size_t item)
 {
     const size_t frames = model_audio_frames(first_embedding(making)), most = frames * ATTN_AUDIO_HOP;
     attn_tensor audio = making->request->inputs.audio[item];
@@ -441,51 +422,49 @@ static attn_status take_audio(const struct making *making, size_t item)
     return check_samples(making, field, &audio);
 }
 
-static attn_status check_features(const struct making *making)
+static bool check_features(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const attn_tensor *features = making->request->inputs.features;
-    if (need(making, READS_AUDIO, "/inputs/features") != ATTN_OK)
-        return making->err->status;
+    if (!need(making, READS_AUDIO, "/inputs/features"))
+        return false;
     const size_t wanted[] = {features->shape[0], embedding->kernel.shape[1], model_audio_frames(embedding)};
-    return memcmp(wanted, features->shape, sizeof wanted) == 0
-               ? ATTN_OK
-               : fail_shape(making, "/inputs/features", features, wanted,
-                            "the model takes so many mels and frames, and silence fills the rest of the frames");
+    return memcmp(wanted, features->shape, sizeof wanted) == 0 ||
+           fail_shape(making, "/inputs/features", features, wanted,
+                      "the model takes so many mels and frames, and silence fills the rest of the frames");
 }
 
-static attn_status take_features(const struct making *making, size_t item)
+static bool take_features(const struct making *making, size_t item)
 {
     making->batch->items[item].of[0] =
         (struct model_sequence){.count = model_audio_frames(first_embedding(making)) / 2,
                                 .features = item_of(making->request->inputs.features, item)};
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status check_embeddings(const struct making *making)
+static bool check_embeddings(const struct making *making)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const attn_tensor *vectors = making->request->inputs.embeddings;
     const size_t width = embedding->words.data != NULL ? embedding->words.shape[1] : embedding->kernel.shape[0];
     const size_t wanted[] = {vectors->shape[0], vectors->shape[1], width};
-    return vectors->shape[2] == width ? ATTN_OK
-                                      : fail_shape(making, "/inputs/embeddings", vectors, wanted,
-                                                   "vectors have the width of the model's word table");
+    return vectors->shape[2] == width || fail_shape(making, "/inputs/embeddings", vectors, wanted,
+                                                    "vectors have the width of the model's word table");
 }
 
 /* The longest sequence of a model of audio is one of words. */
-static attn_status take_embeddings(const struct making *making, size_t item)
+static bool take_embeddings(const struct making *making, size_t item)
 {
     attn_tensor vectors = item_of(making->request->inputs.embeddings, item);
     const bool is_limited = reads_of(first_embedding(making)) != READS_AUDIO;
-    attn_status status = is_limited ? check_length(making, "/inputs/embeddings", &vectors.shape[0]) : ATTN_OK;
+    const bool is_ok = !is_limited || check_length(making, "/inputs/embeddings", &vectors.shape[0]);
     making->batch->items[item].of[0] = (struct model_sequence){.count = vectors.shape[0], .vectors = vectors};
-    return status;
+    return is_ok;
 }
 
 /* ---- the batch ---- */
 
-static attn_status take_first(const struct making *making, size_t item)
+static bool take_first(const struct making *making, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
     if (inputs->text != NULL)
@@ -499,16 +478,15 @@ static attn_status take_first(const struct making *making, size_t item)
     return inputs->features != NULL ? take_features(making, item) : take_embeddings(making, item);
 }
 
-static attn_status take_second(const struct making *making, size_t item)
+static bool take_second(const struct making *making, size_t item)
 {
     const struct model_inputs *inputs = &making->request->inputs;
     if (inputs->target != NULL)
         return encode(making, 1, item);
     if (inputs->target_ids != NULL)
         return take_ids(making, 1, item);
-    return making->kind == MODEL_REQUEST_ATTENTION && model_batch_has_target(making->version, inputs)
-               ? repeat_input(making, item)
-               : ATTN_OK;
+    return making->kind != MODEL_REQUEST_ATTENTION || !model_batch_has_target(making->version, inputs) ||
+           repeat_input(making, item);
 }
 
 bool model_batch_has_target(const struct model_version *version, const struct model_inputs *inputs)
@@ -521,41 +499,31 @@ bool model_batch_has_target(const struct model_version *version, const struct mo
            (inputs->text != NULL || inputs->ids != NULL);
 }
 
-static attn_status make_room(const struct making *making)
+static bool make_room(const struct making *making)
 {
     struct model_batch *batch = making->batch;
     const size_t count = making->request->inputs.batch;
     *batch = (struct model_batch){.version = making->version, .inputs = &making->request->inputs};
-    batch->items = attn_arena_take_zeroed(making->arena, count, sizeof *batch->items);
-    bool is_ok = batch->items != NULL;
+    batch->items = outcome_take_zeroed(making->outcome, count, sizeof *batch->items);
     for (size_t stack = 0; stack < 2; stack++) {
-        batch->tokens[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->tokens[stack]);
-        batch->shown[stack] = attn_arena_take_zeroed(making->arena, count, sizeof *batch->shown[stack]);
-        is_ok = is_ok && batch->tokens[stack] != NULL && batch->shown[stack] != NULL;
+        batch->tokens[stack] = outcome_take_zeroed(making->outcome, count, sizeof *batch->tokens[stack]);
+        batch->shown[stack] = outcome_take_zeroed(making->outcome, count, sizeof *batch->shown[stack]);
     }
-    return is_ok ? ATTN_OK : fail_memory(making);
+    return !outcome_has_failed(making->outcome);
 }
 
 attn_status model_batch_make(struct model_batch *batch, const struct model_version *version,
                              const struct model_request *request, model_request_kind kind, attn_arena *arena,
                              attn_error *err)
 {
-    const struct making making = {batch, version, request, kind, arena, err};
-    attn_status status = check_kinds(&making);
-    if (status == ATTN_OK && request->inputs.pixels != NULL)
-        status = check_pixels(&making);
-    if (status == ATTN_OK && request->inputs.audio != NULL)
-        status = need(&making, READS_AUDIO, "/inputs/audio");
-    if (status == ATTN_OK && request->inputs.features != NULL)
-        status = check_features(&making);
-    if (status == ATTN_OK && request->inputs.embeddings != NULL)
-        status = check_embeddings(&making);
-    if (status == ATTN_OK)
-        status = make_room(&making);
-    for (size_t item = 0; item < request->inputs.batch && status == ATTN_OK; item++) {
-        status = take_first(&making, item);
-        if (status == ATTN_OK)
-            status = take_second(&making, item);
-    }
-    return status;
+    struct outcome outcome = {.arena = arena, .err = err};
+    const struct making making = {batch, version, request, kind, &outcome};
+    const struct model_inputs *inputs = &request->inputs;
+    bool goes_on = check_kinds(&making) && (inputs->pixels == NULL || check_pixels(&making)) &&
+                   (inputs->audio == NULL || need(&making, READS_AUDIO, "/inputs/audio")) &&
+                   (inputs->features == NULL || check_features(&making)) &&
+                   (inputs->embeddings == NULL || check_embeddings(&making)) && make_room(&making);
+    for (size_t item = 0; item < inputs->batch && goes_on; item++)
+        goes_on = take_first(&making, item) && take_second(&making, item);
+    return outcome.status;
 }
