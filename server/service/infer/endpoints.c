@@ -201,70 +201,67 @@ struct inferring {
 };
 
 /* Outputs of the protocol are whole maps, in its own form. */
-static attn_status check_shown(const struct envelope *envelope, attn_error *err)
+static bool check_shown(const struct envelope *envelope, struct outcome *outcome)
 {
     const char *option = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
-    return option == NULL ? ATTN_OK
-                          : attn_fail(err, ATTN_ERR_FIELD, option,
-                                      "%s does not go with this protocol, whose outputs are whole maps", option);
+    return option == NULL || outcome_fail(outcome, ATTN_ERR_FIELD, option,
+                                          "%s does not go with this protocol, whose outputs are whole maps", option);
 }
 
-static attn_status decode(struct call *call, void *context)
+static bool decode(struct call *call, void *context, struct outcome *outcome)
 {
     struct inferring *inferring = context;
     struct oip_request *request = &inferring->request;
     const struct kept_layer_facts *facts = inferring->layer != NULL ? inferring->layer->facts : NULL;
     const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
-    attn_status status =
-        oip_decode(call->in.body, call->in.body_bytes, call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
-                   facts != NULL ? &inferring->layer->base : NULL, facts != NULL ? &raw : NULL, call->out->arena,
-                   request, call->err);
-    if (status == ATTN_OK)
-        status = model_check_names(call, request->model, request->version);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(outcome, oip_decode(call->in.body, call->in.body_bytes,
+                                          call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
+                                          facts != NULL ? &inferring->layer->base : NULL, facts != NULL ? &raw : NULL,
+                                          outcome->arena, request, outcome->err)) ||
+        !outcome_note(outcome, model_check_names(call, request->model, request->version)))
+        return false;
     inferring->is_decoded = true;
     inferring->work.envelope = request->envelope;
     inferring->work.shown_steps = request->envelope.request.options.want;
     call->timeout_ms = request->timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
-    status = check_shown(&inferring->work.envelope, call->err);
-    if (status == ATTN_OK && facts != NULL)
-        status = kept_layer_check_inputs(facts, &request->envelope.request.inputs, call->err);
-    return status;
+    return check_shown(&inferring->work.envelope, outcome) &&
+           (facts == NULL ||
+            outcome_note(outcome, kept_layer_check_inputs(facts, &request->envelope.request.inputs, outcome->err)));
 }
 
-static attn_status plan(struct call *call, void *context)
+static bool plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct inferring *inferring = context;
-    return work_plan(call, &inferring->work);
+    return work_plan(call, &inferring->work, outcome);
 }
 
-static attn_status weigh(struct call *call, void *context, struct weight *weight)
+static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
 {
     const struct inferring *inferring = context;
+    (void)outcome;
     *weight = work_weigh(call, &inferring->work, oip_bytes_bound(&inferring->request, &inferring->work.shown));
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status run(struct call *call, void *context)
+static bool run(struct call *call, void *context, struct outcome *outcome)
 {
     struct inferring *inferring = context;
-    return work_run(call, &inferring->work);
+    return work_run(call, &inferring->work, outcome);
 }
 
 /* Only the answer has the version, so failures wait for no digest. */
-static attn_status render(struct call *call, void *context)
+static bool render(struct call *call, void *context, struct outcome *outcome)
 {
     const struct inferring *inferring = context;
     const char *version = model_version_name(call);
     if (version == NULL)
-        return ATTN_ERR_CANCELLED;
+        return outcome_note(outcome, ATTN_ERR_CANCELLED);
     const size_t json_bytes =
         oip_write(&inferring->request, model_name(call), version, &inferring->work.result, call->in.runtime, call->out);
     if (json_bytes != OIP_ALL_JSON)
         call->answer_json_bytes = json_bytes;
-    return call_finish(call);
+    return true;
 }
 
 /* The layer alone says what kind of request it is. */

@@ -23,65 +23,63 @@ static bool is_picture(const struct call *call)
 }
 
 /* A picture shows steps of its own choice, and refuses other forms of maps. */
-static attn_status decode(struct call *call, void *work)
+static bool decode(struct call *call, void *work, struct outcome *outcome)
 {
     struct attending *attending = work;
     struct envelope *envelope = &attending->work.envelope;
-    attn_status status = rendering_read_options(call, PICTURE_OF_LAYER, &attending->picture.options);
-    if (status == ATTN_OK)
-        status = work_decode(call, attending->kind, attending->layer, envelope);
-    if (status == ATTN_OK && is_picture(call))
-        status = answer_picture_prepare(envelope, call->err);
+    if (!rendering_read_options(call, PICTURE_OF_LAYER, outcome, &attending->picture.options) ||
+        !work_decode(call, attending->kind, attending->layer, outcome, envelope) ||
+        (is_picture(call) && !outcome_note(outcome, answer_picture_prepare(envelope, outcome->err))))
+        return false;
     attending->work.shown_steps = envelope->request.options.want;
-    if (status == ATTN_OK)
-        status =
-            caches_begin(call, envelope, attending->layer != NULL ? attending->layer->version : 0, &attending->cache);
-    return status;
+    return outcome_note(outcome, caches_begin(call, envelope, attending->layer != NULL ? attending->layer->version : 0,
+                                              &attending->cache));
 }
 
-static attn_status plan(struct call *call, void *work)
+static bool plan(struct call *call, void *work, struct outcome *outcome)
 {
     struct attending *attending = work;
-    const attn_status status = work_plan(call, &attending->work);
-    return caches_reserve(call, &attending->cache, &attending->work.plan, attending->work.shown_steps, status);
+    work_plan(call, &attending->work, outcome);
+    return outcome_note(outcome, caches_reserve(call, &attending->cache, &attending->work.plan,
+                                                attending->work.shown_steps, outcome->status));
 }
 
 /* The bytes are those of the answer, and of its writing. */
-static attn_status weigh(struct call *call, void *work, struct weight *weight)
+static bool weigh(struct call *call, void *work, struct outcome *outcome, struct weight *weight)
 {
     struct attending *attending = work;
     const struct answer answer = {&attending->work.envelope, &attending->work.shown, NULL};
+    struct picture *picture = &attending->picture;
     size_t bytes = 0;
-    attn_status status;
+    bool is_ok;
     if (is_picture(call)) {
-        status = answer_picture_make(&answer, call->out->arena, &attending->picture, call->err);
-        if (status == ATTN_OK)
-            status = rendering_weigh_picture(call, &attending->picture, &bytes);
+        is_ok = outcome_note(outcome, answer_picture_make(&answer, outcome->arena, picture, outcome->err)) &&
+                rendering_weigh_picture(call, picture, outcome, &bytes);
     } else {
         bytes = answer_bound(&answer, call->in.answer_media);
-        status = answer_check(&answer, call->in.answer_media, call->err);
+        is_ok = outcome_note(outcome, answer_check(&answer, call->in.answer_media, outcome->err));
     }
     *weight = work_weigh(call, &attending->work, bytes);
-    return status;
+    return is_ok;
 }
 
-static attn_status run(struct call *call, void *work)
+static bool run(struct call *call, void *work, struct outcome *outcome)
 {
     struct attending *attending = work;
-    const attn_status status = caches_grow(call, &attending->cache, &attending->work.plan);
-    return status == ATTN_OK ? work_run(call, &attending->work) : status;
+    return outcome_note(outcome, caches_grow(call, &attending->cache, &attending->work.plan)) &&
+           work_run(call, &attending->work, outcome);
 }
 
-static attn_status render(struct call *call, void *work)
+static bool render(struct call *call, void *work, struct outcome *outcome)
 {
     struct attending *attending = work;
     const struct answer answer = {&attending->work.envelope, &attending->work.shown, &attending->work.result};
     if (is_picture(call)) {
         answer_picture_fill(&attending->work.result, &attending->picture);
-        return rendering_write_picture(call, &attending->picture);
+        return rendering_write_picture(call, &attending->picture, outcome);
     }
     answer_write(&answer, call->in.answer_media, call->in.runtime, call->out);
-    return call_finish(call);
+    return true;
 }
 
 /* ---- the endpoints ---- */

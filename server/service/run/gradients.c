@@ -14,34 +14,33 @@ struct differentiation {
 };
 
 /* pool, top_k, dtype and view work on the maps of a forward pass only; the keys of a cache are not in the request. */
-static attn_status check_reduction(struct call *call, const struct envelope *envelope)
+static bool check_reduction(const struct envelope *envelope, struct outcome *outcome)
 {
     const char *field = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
-    if (field == NULL)
-        return ATTN_OK;
-    return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
+    return field == NULL || outcome_fail(outcome, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
 }
 
-static attn_status decode(struct call *call, void *context)
+static bool decode(struct call *call, void *context, struct outcome *outcome)
 {
     struct differentiation *work = context;
     struct envelope *envelope = &work->envelope;
     call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when the service returns */
-    const attn_status status = work_decode(call, work->kind, work->layer, envelope);
+    const bool is_ok = work_decode(call, work->kind, work->layer, outcome, envelope);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
-    return status == ATTN_OK ? check_reduction(call, envelope) : status;
+    return is_ok && check_reduction(envelope, outcome);
 }
 
-static attn_status make_plan(struct call *call, void *context)
+static bool make_plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct differentiation *work = context;
-    return envelope_gradient_plan(&work->envelope, &work->request, &work->plan, call->err);
+    (void)call;
+    return outcome_note(outcome, envelope_gradient_plan(&work->envelope, &work->request, &work->plan, outcome->err));
 }
 
-static attn_status plan(struct call *call, void *context)
+static bool plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct differentiation *work = context;
-    return work_plan_by(call, &work->envelope, &work->plan.forward.dims, make_plan, work);
+    return work_plan_by(call, &work->envelope, &work->plan.forward.dims, make_plan, work, outcome);
 }
 
 /* Names the largest part of the answer: a gradient, or a step of the forward pass. */
@@ -63,30 +62,33 @@ static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
         }
 }
 
-static attn_status weigh(struct call *call, void *context, struct weight *weight)
+static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
 {
     const struct differentiation *work = context;
+    (void)outcome;
     *weight = (struct weight){
         .answer_bytes = answer_gradients_bound(&work->envelope, &work->plan, call->in.answer_media),
         .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->in.runtime->threads),
         .time_flops = work->plan.time_flops,
     };
     name_largest(&work->plan, weight);
-    return ATTN_OK;
+    return true;
 }
 
-static attn_status run(struct call *call, void *context)
+static bool run(struct call *call, void *context, struct outcome *outcome)
 {
     struct differentiation *work = context;
-    return attn_gradient_run(&work->plan, NULL, call->in.runtime, call->out->arena, &work->result, call->err);
+    return outcome_note(
+        outcome, attn_gradient_run(&work->plan, NULL, call->in.runtime, outcome->arena, &work->result, outcome->err));
 }
 
-static attn_status render(struct call *call, void *context)
+static bool render(struct call *call, void *context, struct outcome *outcome)
 {
     const struct differentiation *work = context;
+    (void)outcome;
     answer_write_gradients(&work->envelope, &work->plan, &work->result, call->in.answer_media, call->in.runtime,
                            call->out);
-    return call_finish(call);
+    return true;
 }
 
 static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer)

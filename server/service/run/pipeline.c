@@ -7,53 +7,51 @@ attn_status pipeline_run(const struct pipeline *kind, struct call *call, void *w
 {
     struct weight weight = {.answer_bytes = 0};
     double since = clock_now_ms();
-    attn_status status = kind->decode(call, work);
-    if (status == ATTN_OK)
-        status = kind->plan(call, work);
-    if (status == ATTN_OK)
-        status = kind->weigh(call, work, &weight);
-    if (status == ATTN_OK)
-        status = limits_check(call, &weight);
+    struct outcome outcome = {.arena = call->out->arena, .err = call->err};
+    bool goes_on = kind->decode(call, work, &outcome) && kind->plan(call, work, &outcome) &&
+                   kind->weigh(call, work, &outcome, &weight) && outcome_note(&outcome, limits_check(call, &weight));
     call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = kind->run(call, work);
+    goes_on = goes_on && kind->run(call, work, &outcome);
     call->times.compute_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = kind->render(call, work);
+    if (goes_on && kind->render(call, work, &outcome))
+        outcome_note(&outcome, call_finish(call));
     call->times.write_ms = clock_lap_ms(&since);
-    return status;
+    return outcome.status;
 }
 
 /* ---- pictures ---- */
 
-attn_status rendering_read_options(struct call *call, picture_kind kind, struct picture_options *options)
+bool rendering_read_options(struct call *call, picture_kind kind, struct outcome *outcome,
+                            struct picture_options *options)
 {
     *options = picture_options_default(kind);
     if (media_is_picture(call->in.answer_media))
-        return picture_options_read(kind, call->in.parameters, call->in.parameter_count, options, call->err);
+        return outcome_note(
+            outcome, picture_options_read(kind, call->in.parameters, call->in.parameter_count, options, outcome->err));
     if (call->in.parameter_count == 0)
-        return ATTN_OK;
+        return true;
     const char *name = call->in.parameters[0].name;
-    return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
-                     picture_options_has(kind, name)
-                         ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
-                         : "query parameter \"%.64s\" is not known; options belong in the body",
-                     name);
+    return outcome_fail(outcome, ATTN_ERR_FIELD, NULL,
+                        picture_options_has(kind, name)
+                            ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
+                            : "query parameter \"%.64s\" is not known; options belong in the body",
+                        name);
 }
 
-attn_status rendering_weigh_picture(struct call *call, const struct picture *picture, size_t *bytes)
+bool rendering_weigh_picture(struct call *call, const struct picture *picture, struct outcome *outcome, size_t *bytes)
 {
     struct picture_cost cost = {0, 0};
     const bool is_png = call->in.answer_media == MEDIA_PNG;
-    attn_status status = (is_png ? picture_png_cost : picture_svg_cost)(picture, &cost, call->err);
+    const bool is_ok =
+        outcome_note(outcome, (is_png ? picture_png_cost : picture_svg_cost)(picture, &cost, outcome->err));
     if (__builtin_add_overflow(cost.bytes, cost.memory_bytes, bytes))
         *bytes = SIZE_MAX;
-    return status;
+    return is_ok;
 }
 
-attn_status rendering_write_picture(struct call *call, const struct picture *picture)
+bool rendering_write_picture(struct call *call, const struct picture *picture, struct outcome *outcome)
 {
     const bool is_png = call->in.answer_media == MEDIA_PNG;
-    return (is_png ? picture_write_png : picture_write_svg)(picture, call->in.fonts, call->in.runtime, call->out,
-                                                            call->err);
+    return outcome_note(outcome, (is_png ? picture_write_png : picture_write_svg)(
+                                     picture, call->in.fonts, call->in.runtime, call->out, outcome->err));
 }

@@ -10,35 +10,36 @@
 
 /* ---- decode ---- */
 
-static attn_status decode_over(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                               struct envelope *envelope)
+static bool decode_over(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                        struct outcome *outcome, struct envelope *envelope)
 {
     struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
-    attn_status status = ATTN_OK;
-    if (call->in.body_media == MEDIA_SAFETENSORS)
-        status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
-    if (status == ATTN_OK)
-        status = envelope_decode_over(&layer->base, &own, kind, call->out->arena, envelope, call->err);
-    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
+    return (call->in.body_media != MEDIA_SAFETENSORS ||
+            outcome_note(outcome, envelope_open_safetensors(call->in.body, call->in.body_bytes, outcome->arena, &own,
+                                                            outcome->err))) &&
+           outcome_note(outcome,
+                        envelope_decode_over(&layer->base, &own, kind, outcome->arena, envelope, outcome->err)) &&
+           outcome_note(outcome, kept_layer_check_inputs(layer->facts, &envelope->request.inputs, outcome->err));
 }
 
-attn_status work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                        struct envelope *envelope)
+bool work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer, struct outcome *outcome,
+                 struct envelope *envelope)
 {
     if (layer != NULL)
-        return decode_over(call, kind, layer, envelope);
-    return (call->in.body_media == MEDIA_SAFETENSORS ? envelope_decode_safetensors : envelope_decode)(
-        call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
+        return decode_over(call, kind, layer, outcome, envelope);
+    return outcome_note(outcome,
+                        (call->in.body_media == MEDIA_SAFETENSORS ? envelope_decode_safetensors : envelope_decode)(
+                            call->in.body, call->in.body_bytes, kind, outcome->arena, envelope, outcome->err));
 }
 
 /* ---- plan ---- */
 
-static attn_status check_labels(const struct envelope_tokens *tokens, const char *field, const char *side, size_t batch,
-                                size_t length, attn_error *err)
+static bool check_labels(const struct envelope_tokens *tokens, const char *field, const char *side, size_t batch,
+                         size_t length, struct outcome *outcome)
 {
     char expected[64], received[64];
     if (tokens->json == NULL || (tokens->count == length && (tokens->batch == 0 || tokens->batch == batch)))
-        return ATTN_OK;
+        return true;
     if (tokens->batch == 0) {
         snprintf(expected, sizeof expected, "[%zu]", length);
         snprintf(received, sizeof received, "[%zu]", tokens->count);
@@ -46,46 +47,40 @@ static attn_status check_labels(const struct envelope_tokens *tokens, const char
         snprintf(expected, sizeof expected, "[%zu,%zu]", batch, length);
         snprintf(received, sizeof received, "[%zu,%zu]", tokens->batch, tokens->count);
     }
-    attn_fail(err, ATTN_ERR_SHAPE, field, "there are %zu labels for %zu positions of %s", tokens->count, length, side);
-    return attn_expect(err, expected, received);
+    outcome_fail(outcome, ATTN_ERR_SHAPE, field, "there are %zu labels for %zu positions of %s", tokens->count, length,
+                 side);
+    attn_expect(outcome->err, expected, received);
+    return false;
 }
 
-static attn_status check_all_labels(struct call *call, const struct envelope *envelope, const attn_dims *dims)
-{
-    attn_status status =
-        check_labels(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
-    if (status == ATTN_OK)
-        status = check_labels(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
-    return status;
-}
-
-attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims, pipeline_step *make,
-                         void *work)
+bool work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims, pipeline_step *make, void *work,
+                  struct outcome *outcome)
 {
     envelope->request.watch = call->in.runtime;
-    attn_status status = make(call, work);
-    if (status == ATTN_OK && index_lists_count_from_end(&envelope->lists)) {
-        status = index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len, call->out->arena,
-                                    &envelope->request.options, call->err);
-        status = status == ATTN_OK ? make(call, work) : status;
-    }
-    return status == ATTN_OK ? check_all_labels(call, envelope, dims) : status;
+    return make(call, work, outcome) &&
+           (!index_lists_count_from_end(&envelope->lists) ||
+            (outcome_note(outcome, index_lists_settle(&envelope->lists, dims->heads, dims->q_len, dims->kv_len,
+                                                      outcome->arena, &envelope->request.options, outcome->err)) &&
+             make(call, work, outcome))) &&
+           check_labels(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, outcome) &&
+           check_labels(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, outcome);
 }
 
-static attn_status make_plan(struct call *call, void *context)
+static bool make_plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct work *work = context;
-    return envelope_plan(&work->envelope, &work->plan, call->err);
+    (void)call;
+    return outcome_note(outcome, envelope_plan(&work->envelope, &work->plan, outcome->err));
 }
 
-attn_status work_plan(struct call *call, struct work *work)
+bool work_plan(struct call *call, struct work *work, struct outcome *outcome)
 {
     struct envelope *envelope = &work->envelope;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
-    const attn_status status = work_plan_by(call, envelope, &work->plan.dims, make_plan, work);
-    return status == ATTN_OK ? reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, call->err)
-                             : status;
+    return work_plan_by(call, envelope, &work->plan.dims, make_plan, work, outcome) &&
+           outcome_note(outcome,
+                        reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, outcome->err));
 }
 
 /* ---- weigh ---- */
@@ -117,15 +112,15 @@ struct weight work_weigh(const struct call *call, const struct work *work, size_
 
 /* ---- run ---- */
 
-attn_status work_run(struct call *call, struct work *work)
+bool work_run(struct call *call, struct work *work, struct outcome *outcome)
 {
-    attn_arena *arena = call->out->arena;
-    attn_status status = attn_plan_run(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
-    if (status == ATTN_OK)
-        status = attn_diagnose(&work->plan, NULL, call->in.runtime, arena, &work->result, call->err);
-    return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->in.runtime, arena,
-                                             &work->result, call->err)
-                             : status;
+    const attn_runtime *runtime = call->in.runtime;
+    attn_arena *arena = outcome->arena;
+    attn_error *err = outcome->err;
+    return outcome_note(outcome, attn_plan_run(&work->plan, NULL, runtime, arena, &work->result, err)) &&
+           outcome_note(outcome, attn_diagnose(&work->plan, NULL, runtime, arena, &work->result, err)) &&
+           outcome_note(outcome,
+                        reduce_result(&work->envelope, &work->plan, &work->shown, runtime, arena, &work->result, err));
 }
 
 /* ---- kept layers ---- */

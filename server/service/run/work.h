@@ -8,6 +8,7 @@
 #define SERVICE_RUN_WORK_H
 
 #include "attn/multihead.h"
+#include "codec/bytes/outcome.h"
 #include "codec/picture/image.h"
 #include "codec/request/envelope.h"
 #include "codec/request/kept_layer.h"
@@ -15,12 +16,15 @@
 
 /* ---- every kind (pipeline.c) ---- */
 
-/* work is the kind's own state of one request. Each step is called after all before it have succeeded. */
-typedef attn_status pipeline_step(struct call *call, void *work);
+/*
+ * work is the kind's own state of one request. Each step is called after all before it have succeeded, with the outcome
+ * of the request, and returns whether it has succeeded, too.
+ */
+typedef bool pipeline_step(struct call *call, void *work, struct outcome *outcome);
 struct pipeline {
     pipeline_step *decode; /* the body becomes a request */
     pipeline_step *plan;   /* shapes, bytes and operations are known; nothing is computed */
-    attn_status (*weigh)(struct call *call, void *work, struct weight *weight); /* the cost, for the limits */
+    bool (*weigh)(struct call *call, void *work, struct outcome *outcome, struct weight *weight); /* for the limits */
     pipeline_step *run;
     pipeline_step *render; /* the result becomes the answer */
 };
@@ -40,22 +44,22 @@ struct work {
 };
 
 /* Decodes the body, over the layer if it is not NULL. Failures are those of envelope.h. */
-ATTN_MUST_CHECK attn_status work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
-                                        struct envelope *envelope);
+bool work_decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer, struct outcome *outcome,
+                 struct envelope *envelope);
 /*
  * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; give the cost
  * once the largest size of the answer is known; and run. plan.h and multihead.h list the failures.
  */
-ATTN_MUST_CHECK attn_status work_plan(struct call *call, struct work *work);
+bool work_plan(struct call *call, struct work *work, struct outcome *outcome);
 struct weight work_weigh(const struct call *call, const struct work *work, size_t answer_bytes);
-ATTN_MUST_CHECK attn_status work_run(struct call *call, struct work *work);
+bool work_run(struct call *call, struct work *work, struct outcome *outcome);
 
 /*
  * Plans by make, whose plan has the dimensions dims. Selections that count from the end are settled by these, and make
  * plans again. Then there must be as many labels as positions.
  */
-ATTN_MUST_CHECK attn_status work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims,
-                                         pipeline_step *make, void *work);
+bool work_plan_by(struct call *call, struct envelope *envelope, const attn_dims *dims, pipeline_step *make, void *work,
+                  struct outcome *outcome);
 
 /*
  * Computes with the layer (NULL: the request has its own weights), sets call->batch, and confirms the outcome
@@ -76,9 +80,9 @@ ATTN_MUST_CHECK attn_status work_compute_kept(struct call *call, envelope_kind k
  * What the pictures of layers and of models share: the parameters of the query, which only pictures have; the most bytes
  * that the picture and its writing take; and the writing.
  */
-ATTN_MUST_CHECK attn_status rendering_read_options(struct call *call, picture_kind kind,
-                                                   struct picture_options *options);
-ATTN_MUST_CHECK attn_status rendering_weigh_picture(struct call *call, const struct picture *picture, size_t *bytes);
-ATTN_MUST_CHECK attn_status rendering_write_picture(struct call *call, const struct picture *picture);
+bool rendering_read_options(struct call *call, picture_kind kind, struct outcome *outcome,
+                            struct picture_options *options);
+bool rendering_weigh_picture(struct call *call, const struct picture *picture, struct outcome *outcome, size_t *bytes);
+bool rendering_write_picture(struct call *call, const struct picture *picture, struct outcome *outcome);
 
 #endif

@@ -14,24 +14,22 @@
 
 /* ---- what services of models share ---- */
 
-attn_status model_work_plan(struct model_work *work, bool is_binary)
+bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome)
 {
     struct call *call = work->call;
-    attn_arena *arena = call->out->arena;
-    attn_status status =
-        model_batch_make(&work->batch, work->version, &work->request, MODEL_REQUEST_ATTENTION, arena, call->err);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(outcome, model_batch_make(&work->batch, work->version, &work->request, MODEL_REQUEST_ATTENTION,
+                                                outcome->arena, outcome->err)))
+        return false;
     work->answer = (struct model_answer){.form = work->request.common.form, .digits = work->request.common.digits};
     work->job = (struct model_job){.version = work->version,
                                    .request = &work->request,
                                    .prepared = layer_keeper_prepared(call->in.layers),
                                    .runtime = call->in.runtime,
-                                   .outcome = {.arena = arena, .err = call->err},
+                                   .outcome = {.arena = outcome->arena, .err = outcome->err},
                                    .items = work->batch.items,
                                    .is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64,
                                    .answer = &work->answer};
-    return model_job_plan(&work->job);
+    return outcome_note(outcome, model_job_plan(&work->job));
 }
 
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes)
@@ -82,31 +80,33 @@ static bool has_facts(const struct call *call, const struct model_request *reque
     return !is_picture(call) && !is_view(request);
 }
 
-static attn_status prepare_picture(struct call *call, struct attending *attending, bool has_target)
+static bool prepare_picture(struct attending *attending, bool has_target, struct outcome *outcome)
 {
     const struct checkpoint_model *model = &attending->work.version->model;
-    attn_status status = model_picture_choose_part(&attending->options, model->stack_count == 2, has_target,
-                                                   &attending->part, call->err);
-    if (status != ATTN_OK)
-        return status;
+    if (!outcome_note(outcome, model_picture_choose_part(&attending->options, model->stack_count == 2, has_target,
+                                                         &attending->part, outcome->err)))
+        return false;
     const struct model_stack *stack = &model->stacks[model_part_query_stack(attending->part)];
-    return model_picture_prepare(&attending->options, stack->layers, stack->blocks[0].facts.dims.heads,
-                                 &attending->work.request, call->out->arena, call->err);
+    return outcome_note(outcome,
+                        model_picture_prepare(&attending->options, stack->layers, stack->blocks[0].facts.dims.heads,
+                                              &attending->work.request, outcome->arena, outcome->err));
 }
 
 /* Pictures and views narrow the request, which is not tokenized yet, to what they show. */
-static attn_status prepare_form(struct call *call, struct attending *attending)
+static bool prepare_form(struct call *call, struct attending *attending, struct outcome *outcome)
 {
     struct model_request *request = &attending->work.request;
     const bool has_target = model_batch_has_target(attending->work.version, &request->inputs);
     if (is_picture(call))
-        return prepare_picture(call, attending, has_target);
+        return prepare_picture(attending, has_target, outcome);
     if (!is_view(request))
-        return ATTN_OK;
+        return true;
     if (call->in.answer_media != MEDIA_JSON)
-        return attn_fail(call->err, ATTN_ERR_FIELD, "/options/view",
-                         "options.view is JSON, and the request accepts another type alone");
-    return model_view_prepare(request, attending->work.version->model.stack_count == 2 && has_target, call->err);
+        return outcome_fail(outcome, ATTN_ERR_FIELD, "/options/view",
+                            "options.view is JSON, and the request accepts another type alone");
+    return outcome_note(
+        outcome,
+        model_view_prepare(request, attending->work.version->model.stack_count == 2 && has_target, outcome->err));
 }
 
 /* A NUL in it becomes U+FFFD, as in the labels of requests. NULL without memory. */
@@ -119,65 +119,61 @@ static const char *make_label(struct text_span shown, attn_arena *arena)
 }
 
 /* The words of the first item. Positions stand for the words of a model without a tokenizer, and of an image. */
-static attn_status label_stack(struct call *call, const struct model_batch *batch, size_t stack, struct labels *labels)
+static void label_stack(const struct model_batch *batch, size_t stack, struct outcome *outcome, struct labels *labels)
 {
     const struct model_sequence *sequence = &batch->items[0].of[stack];
     *labels = (struct labels){.count = sequence->count};
     if (sequence->ids == NULL || batch->version->tokenizer == NULL)
-        return ATTN_OK;
-    const char **texts = attn_arena_take(call->out->arena, sequence->count, sizeof *texts);
-    bool is_ok = texts != NULL;
-    for (size_t i = 0; i < sequence->count && is_ok; i++)
-        is_ok = (texts[i] = make_label(batch->shown[stack][0][i], call->out->arena)) != NULL;
+        return;
+    const char **texts = outcome_take(outcome, sequence->count, sizeof *texts);
+    for (size_t i = 0; i < sequence->count && texts != NULL; i++)
+        if ((texts[i] = make_label(batch->shown[stack][0][i], outcome->arena)) == NULL)
+            outcome_no_memory(outcome);
     labels->texts = texts;
-    return is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the labels");
-}
-
-static attn_status weigh_picture(struct call *call, struct attending *attending, size_t *bytes)
-{
-    attn_status status = model_picture_make(&attending->options, attending->part, &attending->work.answer,
-                                            attending->labels, call->out->arena, &attending->picture, call->err);
-    return status == ATTN_OK ? rendering_weigh_picture(call, &attending->picture.picture, bytes) : status;
 }
 
 /* *bytes is the most that the answer and its writing take. */
-static attn_status weigh_form(struct call *call, struct attending *attending, size_t *bytes)
+static bool weigh_form(struct call *call, struct attending *attending, struct outcome *outcome, size_t *bytes)
 {
     const struct model_work *work = &attending->work;
-    attn_status status = ATTN_OK;
     *bytes = model_answer_bound(&work->answer, call->in.answer_media);
     if (has_facts(call, &work->request))
-        return ATTN_OK;
-    for (size_t stack = 0; stack < 2 && status == ATTN_OK; stack++)
-        status = label_stack(call, &work->batch, stack, &attending->labels[stack]);
-    if (status != ATTN_OK || is_picture(call))
-        return status == ATTN_OK ? weigh_picture(call, attending, bytes) : status;
+        return true;
+    for (size_t stack = 0; stack < 2; stack++)
+        label_stack(&work->batch, stack, outcome, &attending->labels[stack]);
+    if (outcome_has_failed(outcome))
+        return false;
+    if (is_picture(call))
+        return outcome_note(outcome,
+                            model_picture_make(&attending->options, attending->part, &work->answer, attending->labels,
+                                               outcome->arena, &attending->picture, outcome->err)) &&
+               rendering_weigh_picture(call, &attending->picture.picture, outcome, bytes);
     attending->view = (struct model_view){.request = &work->request,
                                           .answer = &work->answer,
                                           .labels = {attending->labels[0], attending->labels[1]},
                                           .heads = work->version->model.stacks[0].blocks[0].facts.dims.heads};
     *bytes = model_view_bound(&attending->view);
-    return ATTN_OK;
+    return true;
 }
 
 /* ---- facts beside the outputs ---- */
 
 /* Joins the text and adds it as a fact. */
-static attn_status add_fact(struct model_work *work, const char *name, struct chunks *text)
+static void add_fact(struct model_work *work, struct outcome *outcome, const char *name, struct chunks *text)
 {
     const char *json = chunks_join(text);
-    if (json == NULL)
-        return attn_fail(work->call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
-    model_answer_add_fact(&work->answer, name, json);
-    return ATTN_OK;
+    if (json != NULL)
+        model_answer_add_fact(&work->answer, name, json);
+    else
+        outcome_no_memory(outcome);
 }
 
 /* The numbers of the layers: a list, or for an encoder and a decoder an object of lists. */
-static attn_status add_layers(struct model_work *work)
+static void add_layers(struct model_work *work, struct outcome *outcome)
 {
     const struct model_job *job = &work->job;
     const struct checkpoint_model *model = &work->version->model;
-    struct chunks text = chunks_begin(work->call->out->arena);
+    struct chunks text = chunks_begin(outcome->arena);
     const bool has_two = model->stack_count == 2;
     for (size_t i = 0; i < job->part_count && !job->parts[i].is_cross; i++) {
         if (has_two)
@@ -189,7 +185,7 @@ static attn_status add_layers(struct model_work *work)
         chunks_text(&text, "]");
     }
     chunks_text(&text, has_two ? "}" : "");
-    return add_fact(work, "layers", &text);
+    add_fact(work, outcome, "layers", &text);
 }
 
 /* ,"words":"next", or their ids. */
@@ -206,11 +202,11 @@ static void write_given_words(const struct model_work *work, struct chunks *out)
     chunks_text(out, given->ids != NULL ? "]" : "");
 }
 
-static attn_status add_effective(struct model_work *work)
+static void add_effective(struct model_work *work, struct outcome *outcome)
 {
     const attn_options *options = &work->request.common.request.options;
     const struct checkpoint_model *model = &work->version->model;
-    struct chunks text = chunks_begin(work->call->out->arena);
+    struct chunks text = chunks_begin(outcome->arena);
     chunks_text(&text, "{\"model\":");
     chunks_json_string(&text, work->version->common.name);
     chunks_text(&text, ",\"model_type\":");
@@ -221,7 +217,7 @@ static attn_status add_effective(struct model_work *work)
     write_given_words(work, &text);
     model_edits_write(&work->job, &text);
     chunks_text(&text, "}");
-    return add_fact(work, "effective", &text);
+    add_fact(work, outcome, "effective", &text);
 }
 
 static void write_diagnostics(const struct model_work *work, struct chunks *out)
@@ -244,23 +240,20 @@ static void write_diagnostics(const struct model_work *work, struct chunks *out)
     chunks_text(out, count > 0 ? "]}" : "}");
 }
 
-static attn_status add_facts(struct model_work *work)
+static bool add_facts(struct model_work *work, struct outcome *outcome)
 {
-    attn_arena *arena = work->call->out->arena;
-    struct chunks lengths = chunks_begin(arena), tokens = chunks_begin(arena), diagnostics = chunks_begin(arena);
-    attn_status status = add_layers(work);
+    struct chunks lengths = chunks_begin(outcome->arena), tokens = lengths, diagnostics = lengths;
+    add_layers(work, outcome);
     model_batch_write_lengths(&work->batch, &lengths);
+    add_fact(work, outcome, "lengths", &lengths);
+    add_effective(work, outcome);
     write_diagnostics(work, &diagnostics);
-    if (status == ATTN_OK)
-        status = add_fact(work, "lengths", &lengths);
-    if (status == ATTN_OK)
-        status = add_effective(work);
-    if (status == ATTN_OK)
-        status = add_fact(work, "diagnostics", &diagnostics);
-    if (status != ATTN_OK || !model_batch_has_tokens(&work->batch))
-        return status;
-    model_batch_write_tokens(&work->batch, &tokens);
-    return add_fact(work, "tokens", &tokens);
+    add_fact(work, outcome, "diagnostics", &diagnostics);
+    if (model_batch_has_tokens(&work->batch)) {
+        model_batch_write_tokens(&work->batch, &tokens);
+        add_fact(work, outcome, "tokens", &tokens);
+    }
+    return !outcome_has_failed(outcome);
 }
 
 /* ---- words ---- */
@@ -300,81 +293,78 @@ static void add_spellings(struct attending *attending)
 /* ---- steps ---- */
 
 /* A WAV file is inputs.audio, and all options have their defaults. */
-static attn_status decode_wav(struct call *call, struct model_request *request)
+static bool decode_wav(const struct call_input *in, struct outcome *outcome, struct model_request *request)
 {
-    attn_arena *arena = call->out->arena;
-    attn_tensor *samples = attn_arena_take(arena, 1, sizeof *samples);
-    if (samples == NULL)
-        return attn_fail_no_memory(call->err);
+    attn_tensor *samples = outcome_take(outcome, 1, sizeof *samples);
     attn_error why;
-    const attn_status status = wav_read(call->in.body, call->in.body_bytes, ATTN_F32, arena, samples, &why);
-    if (status != ATTN_OK)
-        return attn_fail(call->err, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
+    const attn_status status =
+        samples != NULL ? wav_read(in->body, in->body_bytes, ATTN_F32, outcome->arena, samples, &why) : outcome->status;
+    if (samples != NULL && status != ATTN_OK)
+        outcome_fail(outcome, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
     const struct model_inputs inputs = {.batch = 1, .audio = samples};
-    return model_request_decode_options("{}", 2, &inputs, arena, request, call->err);
+    return !outcome_has_failed(outcome) &&
+           outcome_note(outcome, model_request_decode_options("{}", 2, &inputs, outcome->arena, request, outcome->err));
 }
 
-static attn_status decode_body(struct call *call, struct model_request *request)
+static bool decode_body(const struct call_input *in, struct outcome *outcome, struct model_request *request)
 {
-    const struct call_input *in = &call->in;
     if (in->body_media == MEDIA_WAV)
-        return decode_wav(call, request);
-    if (in->body_media == MEDIA_SAFETENSORS)
-        return model_request_decode_safetensors(in->body, in->body_bytes, call->out->arena, request, call->err);
-    return model_request_decode(in->body, in->body_bytes, MODEL_REQUEST_ATTENTION, call->out->arena, request,
-                                call->err);
+        return decode_wav(in, outcome, request);
+    return outcome_note(
+        outcome, in->body_media == MEDIA_SAFETENSORS
+                     ? model_request_decode_safetensors(in->body, in->body_bytes, outcome->arena, request, outcome->err)
+                     : model_request_decode(in->body, in->body_bytes, MODEL_REQUEST_ATTENTION, outcome->arena, request,
+                                            outcome->err));
 }
 
-static attn_status decode(struct call *call, void *context)
+static bool decode(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
-    attn_status status = rendering_read_options(call, PICTURE_OF_MODEL, &attending->options);
-    if (status == ATTN_OK)
-        status = decode_body(call, &attending->work.request);
-    return status == ATTN_OK ? prepare_form(call, attending) : status;
+    return rendering_read_options(call, PICTURE_OF_MODEL, outcome, &attending->options) &&
+           decode_body(&call->in, outcome, &attending->work.request) && prepare_form(call, attending, outcome);
 }
 
-static attn_status plan(struct call *call, void *context)
+static bool plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
     struct model_work *work = &attending->work;
-    const attn_status status = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS);
-    if (status != ATTN_OK || !has_facts(call, &work->request))
-        return status;
+    const bool is_ok = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS, outcome);
+    if (!is_ok || !has_facts(call, &work->request))
+        return is_ok;
     add_spellings(attending);
     model_classes_name(work);
     model_times_name(work);
-    return add_facts(work);
+    return add_facts(work, outcome);
 }
 
-static attn_status weigh(struct call *call, void *context, struct weight *weight)
+static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
 {
     struct attending *attending = context;
     size_t bytes;
-    const attn_status status = weigh_form(call, attending, &bytes);
+    const bool is_ok = weigh_form(call, attending, outcome, &bytes);
     *weight = model_work_weigh(&attending->work, bytes);
-    return status;
+    return is_ok;
 }
 
-static attn_status run(struct call *call, void *context)
+static bool run(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
     (void)call;
-    return model_job_run(&attending->work.job);
+    return outcome_note(outcome, model_job_run(&attending->work.job));
 }
 
-static attn_status render(struct call *call, void *context)
+static bool render(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
     if (is_picture(call)) {
         model_picture_fill(&attending->picture);
-        return rendering_write_picture(call, &attending->picture.picture);
+        return rendering_write_picture(call, &attending->picture.picture, outcome);
     }
     if (is_view(&attending->work.request))
         model_view_write(&attending->view, call->in.runtime, call->out);
     else
         model_answer_write(&attending->work.answer, call->in.answer_media, call->in.runtime, call->out);
-    return call_finish(call);
+    return true;
 }
 
 attn_status attend_model(struct call *call)
@@ -383,7 +373,7 @@ attn_status attend_model(struct call *call)
     /* In the arena: a part of the answer that is written later refers to it. */
     struct attending *attending = attn_arena_take_zeroed(call->out->arena, 1, sizeof *attending);
     if (attending == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the request");
+        return attn_fail_no_memory(call->err);
     const attn_status status = models_find(call->in.models, call->in.names[0], call);
     if (status != ATTN_OK)
         return status;

@@ -123,7 +123,7 @@ struct model_work {
  * model_work_plan makes the batch and adds the outputs to work->answer; is_binary: the answer has tensors as bytes. Then
  * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
-ATTN_MUST_CHECK attn_status model_work_plan(struct model_work *work, bool is_binary);
+bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome);
 /* Adds labels and answers to the outputs of classes; work must outlive the answer. */
 void model_classes_name(struct model_work *work);
 /* Adds the words to the times of tokens, likewise. */

@@ -3,40 +3,31 @@
 
 #include "base/clock.h"
 #include "codec/bytes/bound.h"
+#include "codec/bytes/outcome.h"
 #include "service/limits.h"
 #include "service/registry/model/list.h"
 #include "service/run/batch/batch.h"
 
 /* ---- ids to texts ---- */
 
-static attn_status decode_item(const struct call *call, const struct model_version *version,
-                               const struct model_request *request, const struct model_sequence *sequence,
-                               struct text_span *text)
+/* *texts becomes one text for each item; it stays NULL when the request gives texts. */
+static bool decode_ids(const struct model_batch *batch, const struct model_request *request, struct outcome *outcome,
+                       struct text_span **texts)
 {
-    attn_arena *arena = call->out->arena;
-    uint32_t *ids = attn_arena_take(arena, sequence->count, sizeof *ids);
-    if (ids == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the ids");
-    for (size_t i = 0; i < sequence->count; i++)
-        ids[i] = (uint32_t)sequence->ids[i];
-    return tokenizer_decode(version->tokenizer, ids, sequence->count, !request->has_special_tokens, arena, arena, text,
-                            call->err);
-}
-
-/* *texts has one text for each item; NULL: the request gives texts. */
-static attn_status decode_ids(const struct call *call, const struct model_batch *batch,
-                              const struct model_request *request, struct text_span **texts)
-{
-    attn_status status = ATTN_OK;
-    *texts = NULL;
     if (request->inputs.ids == NULL)
-        return ATTN_OK;
-    *texts = attn_arena_take(call->out->arena, request->inputs.batch, sizeof **texts);
-    if (*texts == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the ids");
-    for (size_t item = 0; item < request->inputs.batch && status == ATTN_OK; item++)
-        status = decode_item(call, batch->version, request, &batch->items[item].of[0], &(*texts)[item]);
-    return status;
+        return true;
+    *texts = outcome_take(outcome, request->inputs.batch, sizeof **texts);
+    for (size_t item = 0; item < request->inputs.batch && !outcome_has_failed(outcome); item++) {
+        const struct model_sequence *sequence = &batch->items[item].of[0];
+        uint32_t *ids = outcome_take(outcome, sequence->count, sizeof *ids);
+        for (size_t i = 0; ids != NULL && i < sequence->count; i++)
+            ids[i] = (uint32_t)sequence->ids[i];
+        if (ids != NULL)
+            outcome_note(outcome,
+                         tokenizer_decode(batch->version->tokenizer, ids, sequence->count, !request->has_special_tokens,
+                                          outcome->arena, outcome->arena, &(*texts)[item], outcome->err));
+    }
+    return !outcome_has_failed(outcome);
 }
 
 /* ---- the answer ---- */
@@ -44,7 +35,8 @@ static attn_status decode_ids(const struct call *call, const struct model_batch 
 /* Tokenizing one byte takes about the time of so many operations. */
 static const double FLOPS_PER_BYTE = 1000;
 
-static attn_status weigh(struct call *call, const struct model_batch *batch, const struct text_span *texts)
+static bool weigh(struct call *call, const struct model_batch *batch, const struct text_span *texts,
+                  struct outcome *outcome)
 {
     const char *field = texts != NULL ? "/inputs/ids" : "/inputs/text";
     const size_t limit = call->in.limits.result_bytes;
@@ -54,11 +46,12 @@ static attn_status weigh(struct call *call, const struct model_batch *batch, con
     for (size_t item = 0; texts != NULL && item < batch->inputs->batch; item++)
         weight.answer_bytes = bound_add(weight.answer_bytes, texts[item].length, 6);
     if (weight.answer_bytes > limit)
-        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, field,
-                         "the answer could take %zu bytes, and this server's limit is %zu (--max-result): send less at "
-                         "a time",
-                         weight.answer_bytes, limit);
-    return limits_check(call, &weight);
+        return outcome_fail(
+            outcome, ATTN_ERR_TOO_LARGE, field,
+            "the answer could take %zu bytes, and this server's limit is %zu (--max-result): send less at "
+            "a time",
+            weight.answer_bytes, limit);
+    return outcome_note(outcome, limits_check(call, &weight));
 }
 
 static void write_answer(const struct model_batch *batch, const struct text_span *texts, struct chunks *out)
@@ -87,18 +80,19 @@ static attn_status read_tokens(struct call *call, const struct model_version *ve
     struct model_batch batch;
     struct text_span *texts = NULL;
     double since = clock_now_ms();
-    attn_status status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_TOKENS,
-                                              call->out->arena, &request, call->err);
+    attn_arena *arena = call->out->arena;
+    struct outcome outcome = {.arena = arena, .err = call->err};
+    const bool is_decoded =
+        outcome_note(&outcome, model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_TOKENS, arena,
+                                                    &request, call->err));
     call->times.parse_ms = clock_lap_ms(&since);
-    if (status == ATTN_OK)
-        status = model_batch_make(&batch, version, &request, MODEL_REQUEST_TOKENS, call->out->arena, call->err);
-    if (status == ATTN_OK)
-        status = decode_ids(call, &batch, &request, &texts);
-    if (status == ATTN_OK)
-        status = weigh(call, &batch, texts);
+    const bool is_ok =
+        is_decoded &&
+        outcome_note(&outcome, model_batch_make(&batch, version, &request, MODEL_REQUEST_TOKENS, arena, call->err)) &&
+        decode_ids(&batch, &request, &outcome, &texts) && weigh(call, &batch, texts, &outcome);
     call->times.compute_ms = clock_lap_ms(&since);
-    if (status != ATTN_OK)
-        return status;
+    if (!is_ok)
+        return outcome.status;
     write_answer(&batch, texts, call->out);
     call->times.write_ms = clock_lap_ms(&since);
     return call_finish(call);
