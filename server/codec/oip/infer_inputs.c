@@ -106,14 +106,14 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
     struct node node = node_member(input, "name");
     size_t index;
     if (!node.json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"name\"");
-    attn_status status = node_decode_word(&d->decoder.reading, &node, words, count, &index);
+        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"name\"");
+    attn_status status = node_decode_word(d->reading, &node, words, count, &index);
     if (status != ATTN_OK)
         return status;
     to->path = paths[index];
     for (size_t i = 0; i < d->count; i++)
         if (strcmp(d->attachments[i].path, to->path) == 0)
-            return node_fail(&d->decoder.reading, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
+            return node_fail(d->reading, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
     return ATTN_OK;
 }
 
@@ -130,8 +130,8 @@ static attn_status read_datatype(struct oip_decoder *d, const struct node *input
     struct node node = node_member(input, "datatype");
     size_t index;
     if (!node.json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"datatype\"");
-    attn_status status = node_decode_word(&d->decoder.reading, &node, words, count, &index);
+        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"datatype\"");
+    attn_status status = node_decode_word(d->reading, &node, words, count, &index);
     *type = status == ATTN_OK ? &known[index] : NULL;
     return status;
 }
@@ -141,26 +141,25 @@ static attn_status read_shape(struct oip_decoder *d, const struct node *input, a
     struct node node = node_member(input, "shape");
     const attn_tensor *list = NULL;
     if (!node.json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"shape\"");
+        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"shape\"");
     if (!json_is_array(node.json))
-        return node_fail_type(&d->decoder.reading, &node, "a flat list of dimensions");
-    attn_status status = decode_counts(&d->decoder.reading, &node, &list);
+        return node_fail_type(d->reading, &node, "a flat list of dimensions");
+    attn_status status = decode_counts(d->reading, &node, &list);
     if (status != ATTN_OK)
         return status;
     if (list->rank != 1 || list->shape[0] > ATTN_REQUEST_RANK)
-        return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
+        return node_fail(d->reading, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
                          ATTN_REQUEST_RANK);
     size_t shape[ATTN_MAX_RANK] = {0};
     for (size_t i = 0; i < list->shape[0]; i++) {
         const int64_t length = ((const int64_t *)list->data)[i];
         if (length < 0)
-            return node_fail(&d->decoder.reading, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld",
-                             (long long)length);
+            return node_fail(d->reading, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld", (long long)length);
         shape[i] = (size_t)length;
     }
     *tensor = attn_tensor_view(NULL, ATTN_F32, (int)list->shape[0], shape);
     if (!attn_shape_count(tensor->rank, shape, count) || *count > SIZE_MAX / sizeof(double))
-        return node_fail(&d->decoder.reading, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
+        return node_fail(d->reading, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
     return ATTN_OK;
 }
 
@@ -169,8 +168,8 @@ static attn_status check_range(struct oip_decoder *d, const struct node *node, c
 {
     for (size_t i = 0; i < count; i++)
         if (numbers[i] < type->low || (numbers[i] > 0 && (uint64_t)numbers[i] > type->high))
-            return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot",
-                             (long long)numbers[i], type->name);
+            return node_fail(d->reading, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot", (long long)numbers[i],
+                             type->name);
     return ATTN_OK;
 }
 
@@ -180,8 +179,7 @@ static attn_status check_half_range(struct oip_decoder *d, const struct node *no
     const float rounds_to_infinity = 65520;
     for (size_t i = 0; i < count; i++)
         if (isfinite(numbers[i]) && fabsf(numbers[i]) >= rounds_to_infinity)
-            return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot",
-                             (double)numbers[i]);
+            return node_fail(d->reading, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot", (double)numbers[i]);
     return ATTN_OK;
 }
 
@@ -198,18 +196,18 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
     const attn_tensor *data = NULL;
     attn_dtype compute = type->dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
     if (!node.json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD,
+        return node_fail(d->reading, input, ATTN_ERR_FIELD,
                          "has neither \"data\" nor the parameter \"binary_data_size\"");
     d->decoder.compute = &compute;
     attn_status status = (type->dtype == ATTN_BOOL ? decode_flags
                           : is_integer(type)       ? decode_counts
                           : may_hide               ? decode_scores
-                                                   : decode_tensor)(&d->decoder.reading, &node, &data);
+                                                   : decode_tensor)(d->reading, &node, &data);
     if (status != ATTN_OK)
         return status;
     const size_t received = attn_tensor_count(data);
     if (received != count || (data->rank != 1 && !has_same_shape(data, tensor)))
-        return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE,
+        return node_fail(d->reading, &node, ATTN_ERR_SHAPE,
                          "has %zu numbers in %d dimensions; \"shape\" asks for %zu, flat or nested alike", received,
                          data->rank, count);
     if (is_integer(type))
@@ -223,12 +221,12 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
 static attn_status widen_all(struct oip_decoder *d, const struct node *input, const struct datatype *type,
                              const char *from, attn_tensor *tensor, size_t count)
 {
-    int64_t *to = attn_arena_take(d->decoder.reading.arena, count, sizeof *to);
+    int64_t *to = attn_arena_take(d->reading->arena, count, sizeof *to);
     if (!to)
-        return node_fail_memory(&d->decoder.reading, input);
+        return node_fail_memory(d->reading, input);
     for (size_t i = 0; i < count; i++)
         if (!widen(type, from + i * type->bytes, &to[i]))
-            return node_fail(&d->decoder.reading, input, ATTN_ERR_VALUE, "element %zu is beyond what int64 holds", i);
+            return node_fail(d->reading, input, ATTN_ERR_VALUE, "element %zu is beyond what int64 holds", i);
     *tensor = attn_tensor_view(to, ATTN_I64, tensor->rank, tensor->shape);
     return ATTN_OK;
 }
@@ -238,13 +236,12 @@ static attn_status read_binary(struct oip_decoder *d, const struct node *input, 
                                int64_t bytes, attn_tensor *tensor, size_t count)
 {
     if (node_member(input, "data").json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has both \"data\" and \"binary_data_size\"");
+        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has both \"data\" and \"binary_data_size\"");
     if ((uint64_t)bytes != count * type->bytes)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
-                         "says binary_data_size %lld; its shape takes %zu bytes", (long long)bytes,
-                         count * type->bytes);
+        return node_fail(d->reading, input, ATTN_ERR_SHAPE, "says binary_data_size %lld; its shape takes %zu bytes",
+                         (long long)bytes, count * type->bytes);
     if ((uint64_t)bytes > d->binary_bytes)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
+        return node_fail(d->reading, input, ATTN_ERR_SHAPE,
                          "says binary_data_size %lld, but %zu bytes are left behind the JSON", (long long)bytes,
                          d->binary_bytes);
     const char *from = d->binary;
@@ -270,7 +267,7 @@ static attn_status read_binary_size(struct oip_decoder *d, const struct node *in
     struct node node = node_member(&parameters, "binary_data_size");
     if (status != ATTN_OK || !node.json)
         return status;
-    return node_decode_integer(&d->decoder.reading, &node, 0, INT64_MAX, bytes);
+    return node_decode_integer(d->reading, &node, 0, INT64_MAX, bytes);
 }
 
 /* ---- texts and ids of whole models ---- */
@@ -278,9 +275,9 @@ static attn_status read_binary_size(struct oip_decoder *d, const struct node *in
 static attn_status keep_text(struct oip_decoder *d, const struct node *node, const char *at, size_t length,
                              struct text_span *text)
 {
-    char *copy = attn_arena_take(d->decoder.reading.arena, length + 1, 1);
+    char *copy = attn_arena_take(d->reading->arena, length + 1, 1);
     if (!copy)
-        return node_fail_memory(&d->decoder.reading, node);
+        return node_fail_memory(d->reading, node);
     memcpy(copy, at, length);
     copy[length] = '\0';
     *text = (struct text_span){copy, length};
@@ -291,15 +288,15 @@ static attn_status keep_text(struct oip_decoder *d, const struct node *node, con
 static attn_status read_strings(struct oip_decoder *d, const struct node *list, struct text_span *texts, size_t room,
                                 size_t *count)
 {
-    struct reading *reading = &d->decoder.reading;
+    struct reading *reading = d->reading;
     for (size_t i = 0; i < json_array_size(list->json) && !node_has_failed(reading); i++) {
         const struct node element = node_element(list, i);
         const struct node inner = node_element(&element, 0);
         const char *text;
         size_t length;
-        if (!node_string(&d->decoder.reading, &element, &text, &length) &&
-            !(json_array_size(element.json) == 1 && node_string(&d->decoder.reading, &inner, &text, &length)))
-            return node_fail_type(&d->decoder.reading, &element, "a string");
+        if (!node_string(d->reading, &element, &text, &length) &&
+            !(json_array_size(element.json) == 1 && node_string(d->reading, &inner, &text, &length)))
+            return node_fail_type(d->reading, &element, "a string");
         if (*count < room)
             keep_text(d, &element, text, length, &texts[*count]);
         (*count)++;
@@ -312,15 +309,14 @@ static attn_status read_texts(struct oip_decoder *d, const struct node *input, s
     struct node node = node_member(input, "data"), list;
     size_t received = 0;
     if (!node.json)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD,
+        return node_fail(d->reading, input, ATTN_ERR_FIELD,
                          "has neither \"data\" nor the parameter \"binary_data_size\"");
-    node_decode_list(&d->decoder.reading, &node, "a list of strings", &list);
+    node_decode_list(d->reading, &node, "a list of strings", &list);
     read_strings(d, &list, texts, count, &received);
     json_decref(list.json);
     if (received != count)
-        node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "has %zu strings; \"shape\" asks for %zu", received,
-                  count);
-    return d->decoder.reading.status;
+        node_fail(d->reading, &node, ATTN_ERR_SHAPE, "has %zu strings; \"shape\" asks for %zu", received, count);
+    return d->reading->status;
 }
 
 /* Each text is its length in 4 bytes, and its bytes. */
@@ -328,7 +324,7 @@ static attn_status read_binary_texts(struct oip_decoder *d, const struct node *i
                                      struct text_span *texts, size_t count)
 {
     const char *at = bytes->data, *end = at + bytes->shape[0];
-    struct reading *reading = &d->decoder.reading;
+    struct reading *reading = d->reading;
     size_t received = 0;
     for (; received < count && !node_has_failed(reading); received++) {
         uint32_t length;
@@ -351,10 +347,10 @@ static attn_status read_whole_texts(struct oip_decoder *d, const struct node *in
                                     int64_t bytes)
 {
     if (tensor->rank != 1 && !(tensor->rank == 2 && tensor->shape[1] == 1))
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE, "must have the shape [batch] or [batch,1]");
-    struct text_span *texts = attn_arena_take(d->decoder.reading.arena, count, sizeof *texts);
+        return node_fail(d->reading, input, ATTN_ERR_SHAPE, "must have the shape [batch] or [batch,1]");
+    struct text_span *texts = attn_arena_take(d->reading->arena, count, sizeof *texts);
     if (!texts)
-        return node_fail_memory(&d->decoder.reading, input);
+        return node_fail_memory(d->reading, input);
     d->whole.batch = count;
     d->whole.texts = texts;
     if (bytes < 0)
@@ -369,11 +365,11 @@ static attn_status read_whole_texts(struct oip_decoder *d, const struct node *in
 /* The ids are copied, because those of the body may lie at any address. */
 static attn_status keep_ids(struct oip_decoder *d, const struct node *input, const attn_tensor *tensor, size_t count)
 {
-    int64_t *ids = attn_arena_take(d->decoder.reading.arena, count, sizeof *ids);
+    int64_t *ids = attn_arena_take(d->reading->arena, count, sizeof *ids);
     if (tensor->rank != 1 && tensor->rank != 2)
-        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE, "must have the shape [len] or [batch,len]");
+        return node_fail(d->reading, input, ATTN_ERR_SHAPE, "must have the shape [len] or [batch,len]");
     if (!ids)
-        return node_fail_memory(&d->decoder.reading, input);
+        return node_fail_memory(d->reading, input);
     memcpy(ids, tensor->data, count * sizeof *ids);
     d->whole.batch = tensor->rank == 1 ? 1 : tensor->shape[0];
     d->whole.length = tensor->shape[tensor->rank - 1];
@@ -389,7 +385,7 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     const struct datatype *type = NULL;
     size_t count = 0;
     int64_t bytes = -1;
-    struct reading *reading = &d->decoder.reading;
+    struct reading *reading = d->reading;
     if (node_check_members(reading, input, members, ARRAY_LENGTH(members)) != ATTN_OK ||
         node_note(reading, read_name(d, input, to)) != ATTN_OK ||
         node_note(reading, read_datatype(d, input, to->path, &type)) != ATTN_OK ||
@@ -423,7 +419,7 @@ attn_status oip_check_offered(struct oip_decoder *d, const struct node *paramete
     };
     for (size_t i = 0; i < ARRAY_LENGTH(absent); i++)
         if (foreign_has(absent[i][0], parameter->name))
-            return node_fail(&d->decoder.reading, parameter, ATTN_ERR_FIELD, "cannot be given; %s", absent[i][1]);
+            return node_fail(d->reading, parameter, ATTN_ERR_FIELD, "cannot be given; %s", absent[i][1]);
     return ATTN_OK;
 }
 
@@ -439,17 +435,17 @@ attn_status oip_check_parameters(struct oip_decoder *d, const struct node *param
             return status;
     }
     const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
-    return node_check_members(&d->decoder.reading, parameters, members, ARRAY_LENGTH(members));
+    return node_check_members(d->reading, parameters, members, ARRAY_LENGTH(members));
 }
 
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length)
 {
-    const struct lifted_text *lifted = node_lifted(&d->decoder.reading, list);
+    const struct lifted_text *lifted = node_lifted(d->reading, list);
     const char *inside = lifted ? lifted->text + 1 : NULL;
     while (inside && isspace((unsigned char)*inside))
         inside++;
     *length = lifted ? 0 : json_array_size(list->json);
-    return node_is_array(&d->decoder.reading, list) && (inside == NULL || *inside == ']');
+    return node_is_array(d->reading, list) && (inside == NULL || *inside == ']');
 }
 
 attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
@@ -457,24 +453,23 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
     struct node list = node_member(root, "inputs");
     size_t given;
     if (!list.json)
-        return node_fail(&d->decoder.reading, root, ATTN_ERR_FIELD, "has no \"inputs\"");
+        return node_fail(d->reading, root, ATTN_ERR_FIELD, "has no \"inputs\"");
     if (!oip_list_length(d, &list, &given))
-        return node_fail_type(&d->decoder.reading, &list, "a list of tensors");
+        return node_fail_type(d->reading, &list, "a list of tensors");
     char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
     const char *paths[OIP_INPUTS_MAX];
     const size_t known = list_inputs(d, names, paths);
     if (given > known)
-        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %zu inputs",
-                         given, known);
-    struct reading *reading = &d->decoder.reading;
+        return node_fail(d->reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %zu inputs", given, known);
+    struct reading *reading = d->reading;
     for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node input = node_element(&list, i);
         node_note(reading, read_input(d, &input));
     }
     if (d->is_whole && (d->count != 1 || d->whole.batch == 0))
-        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "must hold one tensor with elements, TEXT or IDS");
+        return node_fail(d->reading, &list, ATTN_ERR_FIELD, "must hold one tensor with elements, TEXT or IDS");
     if (d->binary_bytes > 0)
-        return node_fail(&d->decoder.reading, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
+        return node_fail(d->reading, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
                          d->binary_bytes);
     return reading->status;
 }

@@ -57,10 +57,10 @@ static attn_status read_other_output(struct oip_decoder *d, const struct node *n
         *step = (attn_step)(OIP_TOKENS + i);
         return (d->has & besides[i].has) != 0
                    ? ATTN_OK
-                   : node_fail(&d->decoder.reading, name, ATTN_ERR_FIELD,
-                               "is %s, which needs %s, and this model has none", text, besides[i].needs);
+                   : node_fail(d->reading, name, ATTN_ERR_FIELD, "is %s, which needs %s, and this model has none", text,
+                               besides[i].needs);
     }
-    return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION, TOKENS, CLASSES, LABELS or EMBEDDING");
+    return node_fail_value(d->reading, name, "OUTPUT, ATTENTION, TOKENS, CLASSES, LABELS or EMBEDDING");
 }
 
 static attn_status read_output_name(struct oip_decoder *d, const struct node *name, attn_step *step)
@@ -70,20 +70,20 @@ static attn_status read_output_name(struct oip_decoder *d, const struct node *na
     if (*step != ATTN_STEP_COUNT)
         return ATTN_OK;
     if (!d->is_whole)
-        return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or another step in capitals");
+        return node_fail_value(d->reading, name, "OUTPUT, ATTENTION or another step in capitals");
     return read_other_output(d, name, step);
 }
 
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
 {
     static const struct member members[] = {{.name = "name"}, {.name = "parameters"}};
-    attn_status status = node_check_members(&d->decoder.reading, output, members, 2);
+    attn_status status = node_check_members(d->reading, output, members, 2);
     if (status != ATTN_OK)
         return status;
     struct node name = node_member(output, "name"), parameters = node_member(output, "parameters");
     if (!json_is_string(name.json))
-        return name.json ? node_fail_type(&d->decoder.reading, &name, "the name of an output")
-                         : node_fail(&d->decoder.reading, output, ATTN_ERR_FIELD, "has no \"name\"");
+        return name.json ? node_fail_type(d->reading, &name, "the name of an output")
+                         : node_fail(d->reading, output, ATTN_ERR_FIELD, "has no \"name\"");
     struct oip_output *to = &request->outputs[request->output_count];
     to->is_binary = d->is_binary_output;
     status = read_output_name(d, &name, &to->step);
@@ -91,13 +91,13 @@ static attn_status read_output(struct oip_decoder *d, const struct node *output,
         return status;
     for (size_t i = 0; i < request->output_count; i++)
         if (request->outputs[i].step == to->step)
-            return node_fail(&d->decoder.reading, &name, ATTN_ERR_FIELD, "names an output a second time");
+            return node_fail(d->reading, &name, ATTN_ERR_FIELD, "names an output a second time");
     request->output_count++;
     if (!parameters.json)
         return ATTN_OK;
     status = oip_check_parameters(d, &parameters, "binary_data");
     struct node binary = node_member(&parameters, "binary_data");
-    return status == ATTN_OK && binary.json ? node_decode_bool(&d->decoder.reading, &binary, &to->is_binary) : status;
+    return status == ATTN_OK && binary.json ? node_decode_bool(d->reading, &binary, &to->is_binary) : status;
 }
 
 static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_request *request)
@@ -114,13 +114,12 @@ static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_reques
 static attn_status read_outputs(struct oip_decoder *d, const struct node *root, struct oip_request *request)
 {
     struct node list = node_member(root, "outputs");
-    struct reading *reading = &d->decoder.reading;
+    struct reading *reading = d->reading;
     size_t given = 0;
     if (list.json && !oip_list_length(d, &list, &given))
-        return node_fail_type(&d->decoder.reading, &list, "a list of outputs");
+        return node_fail_type(d->reading, &list, "a list of outputs");
     if (given > ATTN_STEP_COUNT)
-        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given,
-                         ATTN_STEP_COUNT);
+        return node_fail(d->reading, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given, ATTN_STEP_COUNT);
     for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node output = node_element(&list, i);
         node_note(reading, read_output(d, &output, request));
@@ -141,11 +140,11 @@ static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *n
     const char *text;
     size_t length;
     json_error_t error;
-    if (!node_string(&d->decoder.reading, node, &text, &length))
+    if (!node_string(d->reading, node, &text, &length))
         return json_incref(node->json);
     if (length == 0 || (text[0] != '{' && text[0] != '['))
         return json_stringn(text, length);
-    json_t *nested = json_tree_load(text, length, d->decoder.reading.arena, &error);
+    json_t *nested = json_tree_load(text, length, d->reading->arena, &error);
     return nested || json_tree_is_starved() ? nested : json_stringn(text, length);
 }
 
@@ -184,13 +183,12 @@ static attn_status check_home(struct oip_decoder *d, const struct node *node)
         return ATTN_OK;
     char tensors[MASK_NAMES_MAX], parameters[MASK_NAMES_MAX];
     if (member_table_has(&masks_table, node->name))
-        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
+        return node_fail(d->reading, node, ATTN_ERR_FIELD,
                          "is no parameter of this protocol: of the masks, %s are parameters, and %s are inputs",
                          mask_names(MASK_AS_PARAMETER, parameters), mask_names(MASK_AS_TENSOR, tensors));
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
         if (member_table_has(others[i].table, node->name))
-            return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s",
-                             others[i].home);
+            return node_fail(d->reading, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s", others[i].home);
     return ATTN_OK;
 }
 
@@ -201,13 +199,13 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     const char *text;
     size_t length;
     if (strcmp(node->name, "return") == 0)
-        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
+        return node_fail(d->reading, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
     for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++)
         if (strcmp(node->name, foreign[i]) == 0)
-            return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
+            return node_fail(d->reading, node, ATTN_ERR_FIELD,
                              "does not go with this protocol, whose outputs are whole tensors in its own form");
-    if (!node_string(&d->decoder.reading, node, &text, &length) && holds_marker(node->json))
-        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
+    if (!node_string(d->reading, node, &text, &length) && holds_marker(node->json))
+        return node_fail(d->reading, node, ATTN_ERR_FIELD,
                          "has a list of numbers: write it all as a string, since parameters are plain values");
     return d->is_whole || mask_has_place(node->name, MASK_AS_PARAMETER) ? ATTN_OK : check_home(d, node);
 }
@@ -241,8 +239,7 @@ static attn_status decode_level(struct oip_decoder *d, const struct node *node, 
         *level = given;
         return ATTN_OK;
     }
-    return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld",
-                     (long long)most);
+    return node_fail(d->reading, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld", (long long)most);
 }
 
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
@@ -252,9 +249,8 @@ static attn_status put_parameter(struct oip_decoder *d, const struct node *node,
         status = check_parameter(d, node);
     if (status != ATTN_OK)
         return status;
-    return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0
-               ? ATTN_OK
-               : node_fail_memory(&d->decoder.reading, node);
+    return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0 ? ATTN_OK
+                                                                              : node_fail_memory(d->reading, node);
 }
 
 static bool is_of_protocol(const char *name)
@@ -270,7 +266,7 @@ static attn_status read_parameter(struct oip_decoder *d, const struct node *node
         return decode_level(d, node, PRIORITY_LEVELS, &level);
     if (strcmp(node->name, "timeout") == 0)
         return decode_level(d, node, INT64_MAX, &d->timeout_us);
-    return oip_is_hint(node->name) ? ATTN_OK : node_decode_bool(&d->decoder.reading, node, &d->is_binary_output);
+    return oip_is_hint(node->name) ? ATTN_OK : node_decode_bool(d->reading, node, &d->is_binary_output);
 }
 
 /* Sorts parameters into {"options": {…}, "masks": {…}}. Parameters about the protocol itself are left out. */
@@ -280,7 +276,7 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
     if (!parameters.json)
         return ATTN_OK;
     if (!json_is_object(parameters.json))
-        return node_fail_type(&d->decoder.reading, &parameters, "an object");
+        return node_fail_type(d->reading, &parameters, "an object");
     const char *name;
     json_t *value;
     json_object_foreach(parameters.json, name, value)
@@ -328,7 +324,7 @@ static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, s
     char *text = NULL;
     *length = whole ? json_dumpb(whole, NULL, 0, 0) : 0;
     if (*length > 0)
-        text = attn_arena_take(d->decoder.reading.arena, 1, *length);
+        text = attn_arena_take(d->reading->arena, 1, *length);
     const bool is_written = text && json_dumpb(whole, text, *length, 0) == *length;
     json_decref(whole);
     return is_written ? text : NULL;
@@ -402,10 +398,10 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     attn_status status;
     if (d->query_is_f64 && !node_find(options, "compute") &&
         json_object_set_new(options, "compute", json_string("float64")) != 0)
-        return node_fail_memory(&d->decoder.reading, root);
+        return node_fail_memory(d->reading, root);
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
-        return node_fail_memory(&d->decoder.reading, root);
+        return node_fail_memory(d->reading, root);
     if (d->is_whole) {
         request->whole = d->whole;
         request->whole.options = text;
@@ -417,8 +413,8 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
                                         .attachments = d->attachments,
                                         .count = d->count,
                                         .lacking = lacking_in_protocol};
-    attn_arena *arena = d->decoder.reading.arena;
-    attn_error *err = d->decoder.reading.err;
+    attn_arena *arena = d->reading->arena;
+    attn_error *err = d->reading->err;
     if (d->layer)
         status = envelope_decode_over(d->layer, &own, ENVELOPE_LAYER, arena, &request->envelope, err);
     else
@@ -431,10 +427,11 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
 static attn_status read_sections(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks,
                                  struct oip_request *request)
 {
-    struct reading *reading = &d->decoder.reading;
-    if (node_note(reading, sort_parameters(d, root, options, masks)) == ATTN_OK &&
-        node_note(reading, read_outputs(d, root, request)) == ATTN_OK &&
-        node_note(reading, oip_read_inputs(d, root)) == ATTN_OK)
+    struct reading *reading = d->reading;
+    sort_parameters(d, root, options, masks);
+    read_outputs(d, root, request);
+    oip_read_inputs(d, root);
+    if (!node_has_failed(reading))
         return decode_envelope(d, root, options, masks, request);
     if (node_find(root->json, "inputs")) /* without it, the message is in the words of this protocol */
         oip_translate(reading->err);
@@ -449,12 +446,12 @@ static attn_status read_string(struct oip_decoder *d, const struct node *root, c
         return ATTN_OK;
     const char *text;
     size_t length;
-    if (!node_string(&d->decoder.reading, &node, &text, &length))
-        return node_fail_type(&d->decoder.reading, &node, "a string");
+    if (!node_string(d->reading, &node, &text, &length))
+        return node_fail_type(d->reading, &node, "a string");
     if (memchr(text, '\0', length))
-        return node_fail(&d->decoder.reading, &node, ATTN_ERR_VALUE, "holds \\u0000");
-    *to = attn_arena_copy_text(d->decoder.reading.arena, text, length);
-    return *to ? d->decoder.reading.status : node_fail_memory(&d->decoder.reading, &node);
+        return node_fail(d->reading, &node, ATTN_ERR_VALUE, "holds \\u0000");
+    *to = attn_arena_copy_text(d->reading->arena, text, length);
+    return *to ? d->reading->status : node_fail_memory(d->reading, &node);
 }
 
 /* Makes the trees of options and masks, lets read fill them, and releases them. */
@@ -463,8 +460,7 @@ static attn_status with_trees(struct oip_decoder *d, const struct node *root, st
                                                   json_t *masks, struct oip_request *request))
 {
     json_t *options = json_object(), *masks = json_object();
-    attn_status status =
-        options && masks ? read(d, root, options, masks, request) : node_fail_memory(&d->decoder.reading, root);
+    attn_status status = options && masks ? read(d, root, options, masks, request) : node_fail_memory(d->reading, root);
     json_decref(options);
     json_decref(masks);
     return status;
@@ -476,13 +472,12 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
                                             {.name = "outputs"}, {.name = "model_name"}, {.name = "model_version"}};
     struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(&d->decoder.reading, &root, "a JSON object");
-    node_check_members(&d->decoder.reading, &root, members, ARRAY_LENGTH(members));
+        return node_fail_type(d->reading, &root, "a JSON object");
+    node_check_members(d->reading, &root, members, ARRAY_LENGTH(members));
     read_string(d, &root, "id", &request->id);
     read_string(d, &root, "model_name", &request->model);
     read_string(d, &root, "model_version", &request->version);
-    return node_has_failed(&d->decoder.reading) ? d->decoder.reading.status
-                                                : with_trees(d, &root, request, read_sections);
+    return node_has_failed(d->reading) ? d->reading->status : with_trees(d, &root, request, read_sections);
 }
 
 /* Decodes a body without JSON: the numbers of QUERY, token by token. */
@@ -490,16 +485,16 @@ static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, 
 {
     const struct node root = {.json = NULL};
     if (d->is_whole)
-        return attn_fail(d->decoder.reading.err, ATTN_ERR_FIELD, NULL,
+        return attn_fail(d->reading->err, ATTN_ERR_FIELD, NULL,
                          "Inference-Header-Content-Length 0 means that the body is one tensor alone, and a whole model "
                          "reads TEXT or IDS: send the JSON part, too");
     if (raw == NULL)
-        return attn_fail(d->decoder.reading.err, ATTN_ERR_FIELD, NULL,
+        return attn_fail(d->reading->err, ATTN_ERR_FIELD, NULL,
                          "Inference-Header-Content-Length 0 means that the body is QUERY alone, whose shape a kept "
                          "layer knows and this model does not: send the JSON part with the shape of QUERY");
     const size_t token_bytes = raw->features * attn_dtype_bytes(raw->dtype), tokens = d->binary_bytes / token_bytes;
     if (tokens == 0 || d->binary_bytes % token_bytes != 0)
-        return attn_fail(d->decoder.reading.err, ATTN_ERR_SHAPE, NULL,
+        return attn_fail(d->reading->err, ATTN_ERR_SHAPE, NULL,
                          "the body has %zu bytes; QUERY takes %zu features of %s, which are %zu bytes, for each token",
                          d->binary_bytes, raw->features, attn_dtype_name(raw->dtype), token_bytes);
     void *data; /* only read from */
@@ -516,26 +511,27 @@ static attn_status decode_body(struct oip_decoder *d, const char *body, size_t b
                                const struct oip_raw *raw, struct oip_request *request)
 {
     static const struct member_table *const sections[] = {NULL};
-    attn_error *err = d->decoder.reading.err;
+    struct reading *reading = d->reading = &d->decoder.reading;
     const size_t json = json_bytes == OIP_ALL_JSON ? bytes : json_bytes;
     struct document document = {.tree = NULL};
     *request = (struct oip_request){0};
     if (json > bytes)
-        return attn_fail(err, ATTN_ERR_SHAPE, NULL,
+        return attn_fail(reading->err, ATTN_ERR_SHAPE, NULL,
                          "Inference-Header-Content-Length is %zu, but the body has %zu bytes", json, bytes);
     d->binary = body + json;
     d->binary_bytes = bytes - json;
-    d->decoder.reading.skim = &document.skim;
-    d->decoder.reading.sections = sections;
+    reading->skim = &document.skim;
+    reading->sections = sections;
+    reading->silent = d->is_whole ? "inputs" : NULL;
     d->decoder.takes_bare = true;
     d->decoder.texts_place = "a whole model takes texts, as TEXT: POST /v2/models/{model}/infer";
     attn_status status = json_bytes == 0 ? decode_raw(d, raw, request)
-                                         : document_read(body, json, d->decoder.reading.arena, &document, err);
+                                         : document_read(body, json, reading->arena, &document, reading->err);
     if (status == ATTN_OK && json_bytes != 0)
         status = decode_tree(d, document.tree, request);
     request->timeout_ms = (double)d->timeout_us / 1e3;
     document_close(&document);
-    d->decoder.reading.skim = NULL;
+    reading->skim = NULL;
     return status;
 }
 
@@ -551,6 +547,5 @@ attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, 
 {
     struct oip_decoder d = {
         .decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err), .is_whole = true, .has = has};
-    d.decoder.reading.silent = "inputs";
     return decode_body(&d, body, bytes, json_bytes, NULL, request);
 }

@@ -9,6 +9,7 @@ enum { OIP_INPUTS_MAX = 16, OIP_NAME_MAX = 32 };
 
 struct oip_decoder {
     struct decoder decoder;
+    struct reading *reading;             /* the decoder's */
     const struct envelope_source *layer; /* NULL: attention without weights, or a whole model */
     bool is_whole;
     unsigned has; /* of a whole model: OIP_HAS_… */
