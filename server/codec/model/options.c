@@ -28,41 +28,28 @@ attn_status decode_string(struct reading *reading, const struct node *node, cons
     return ATTN_OK;
 }
 
-static attn_status decode_one(struct reading *reading, const struct node *node, struct model_word *word)
+static attn_status decode_one(struct reading *reading, const struct node *node, void *to)
 {
+    struct model_word *word = to;
     *word = (struct model_word){.id = 0};
     return json_is_number(node->json) ? node_decode_integer(reading, node, 0, INT32_MAX, &word->id)
                                       : decode_string(reading, node, "a text of one token, or an id", &word->text);
 }
 
-static void decode_list_of_words(struct reading *reading, const struct node *list, struct model_word_list *made)
-{
-    const size_t count = json_array_size(list->json);
-    if (count == 0)
-        node_fail(reading, list, ATTN_ERR_VALUE, "is empty: name at least one word");
-    if (count > WORDS_MAX)
-        node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu words; at most %d are possible", count, WORDS_MAX);
-    struct model_word *words = node_take(reading, list, count, sizeof *words);
-    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
-        const struct node element = node_element(list, i);
-        decode_one(reading, &element, &words[i]);
-    }
-    *made = (struct model_word_list){.items = words, .count = count};
-}
-
 attn_status decode_given_words(struct reading *reading, const struct node *node, void *to)
 {
+    static const struct element_list words = {wanted_words, "words", WORDS_MAX, sizeof(struct model_word), decode_one};
     struct model_word_list *made = to;
-    struct node list;
+    void *items = NULL;
     const char *text;
     size_t length;
     if (node_string(reading, node, &text, &length)) {
         made->is_next = length == strlen("next") && memcmp(text, "next", length) == 0;
         return made->is_next ? ATTN_OK : node_fail_value(reading, node, wanted_words);
     }
-    node_decode_list(reading, node, wanted_words, &list);
-    decode_list_of_words(reading, &list, made);
-    json_decref(list.json);
+    if (decode_elements(reading, node, &words, &items, &made->count) == ATTN_OK && made->count == 0)
+        node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one word");
+    made->items = items;
     return reading->status;
 }
 
@@ -206,9 +193,9 @@ static attn_status check_intervention(struct reading *reading, const struct node
 
 /* ---- the list ---- */
 
-static attn_status decode_intervention(struct reading *reading, const struct node *node,
-                                       struct model_intervention *made)
+static attn_status decode_intervention(struct reading *reading, const struct node *node, void *to)
 {
+    struct model_intervention *made = to;
     *made = (struct model_intervention){.factor = 1};
     if (!json_is_object(node->json))
         return node_fail_type(reading, node, "an object with \"at\" and \"do\"");
@@ -219,25 +206,13 @@ static attn_status decode_intervention(struct reading *reading, const struct nod
     return check_intervention(reading, node, made);
 }
 
-static void decode_all(struct reading *reading, const struct node *list, struct model_intervention_list *made)
-{
-    const size_t count = json_array_size(list->json);
-    if (count > INTERVENTIONS_MAX)
-        node_fail(reading, list, ATTN_ERR_TOO_LARGE, "has %zu interventions; at most %d are possible", count,
-                  INTERVENTIONS_MAX);
-    struct model_intervention *items = node_take(reading, list, count, sizeof *items);
-    for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
-        const struct node element = node_element(list, i);
-        decode_intervention(reading, &element, &items[i]);
-    }
-    *made = (struct model_intervention_list){items, count};
-}
-
 attn_status decode_interventions(struct reading *reading, const struct node *node, void *to)
 {
-    struct node list;
-    node_decode_list(reading, node, "a list of objects with \"at\" and \"do\"", &list);
-    decode_all(reading, &list, to);
-    json_decref(list.json);
-    return reading->status;
+    static const struct element_list of = {"a list of objects with \"at\" and \"do\"", "interventions",
+                                           INTERVENTIONS_MAX, sizeof(struct model_intervention), decode_intervention};
+    struct model_intervention_list *made = to;
+    void *items = NULL;
+    const attn_status status = decode_elements(reading, node, &of, &items, &made->count);
+    made->items = items;
+    return status;
 }

@@ -148,3 +148,23 @@ attn_status decoder_open(struct decoder *decoder, const struct envelope_source *
         attach_all(decoder, document->tree, source->count);
     return reading->status;
 }
+
+attn_status decode_elements(struct reading *reading, const struct node *node, const struct element_list *of,
+                            void **items, size_t *count)
+{
+    struct node list;
+    if (node_note(reading, node_decode_list(reading, node, of->wanted, &list)) != ATTN_OK)
+        return reading->status;
+    *count = json_array_size(list.json);
+    if (*count > of->most)
+        node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu %s; at most %zu are possible", *count, of->name,
+                  of->most);
+    else if ((*items = attn_arena_take(reading->arena, *count, of->bytes)) == NULL)
+        node_fail_memory(reading, node);
+    for (size_t i = 0; i < *count && !node_has_failed(reading); i++) {
+        const struct node element = node_element(&list, i);
+        node_note(reading, of->decode(reading, &element, (char *)*items + i * of->bytes));
+    }
+    json_decref(list.json);
+    return reading->status;
+}

@@ -48,6 +48,17 @@ attn_status decode_choice(struct reading *reading, const struct node *node, cons
 decode_function decode_opposite;
 /* double, 0 or more */
 decode_function decode_not_negative;
+/*
+ * A list of at most `most` elements, which are called name ("words") in messages. *items becomes (count, bytes), in the
+ * arena, each decoded by decode.
+ */
+struct element_list {
+    const char *wanted, *name;
+    size_t most, bytes;
+    decode_function *decode;
+};
+attn_status decode_elements(struct reading *reading, const struct node *node, const struct element_list *of,
+                            void **items, size_t *count);
 /* An integer from low to high. */
 attn_status decode_count(struct reading *reading, const struct node *node, int64_t low, int64_t high, size_t *to);
 
