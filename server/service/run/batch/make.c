@@ -359,26 +359,42 @@ static bool fail_shape(const struct making *making, const char *field, const att
     return expect(making, expected, received);
 }
 
-static bool check_pixels(const struct making *making)
+/* A tensor of the request for the first stack, which has the shape that the model reads. */
+static bool check_tensor(const struct making *making, enum reads reads, const char *field, const attn_tensor *tensor,
+                         size_t rows, size_t columns, const char *why)
 {
-    const struct model_embedding *embedding = first_embedding(making);
-    const attn_tensor *pixels = making->request->inputs.pixels;
-    if (!need(making, READS_IMAGES, "/inputs/pixels"))
-        return false;
-    const size_t wanted[] = {pixels->shape[0], embedding->kernel.shape[1], embedding->image, embedding->image};
-    return memcmp(wanted, pixels->shape, sizeof wanted) == 0 ||
-           fail_shape(making, "/inputs/pixels", pixels, wanted,
-                      "images have the channels, height and width of the model");
+    const size_t wanted[] = {tensor->shape[0], first_embedding(making)->kernel.shape[1], rows, columns};
+    return need(making, reads, field) && (memcmp(wanted, tensor->shape, (size_t)tensor->rank * sizeof *wanted) == 0 ||
+                                          fail_shape(making, field, tensor, wanted, why));
 }
 
-static bool take_pixels(const struct making *making, size_t item)
+static bool check_tensors(const struct making *making)
+{
+    const struct model_embedding *embedding = first_embedding(making);
+    const struct model_inputs *inputs = &making->request->inputs;
+    const attn_tensor *vectors = inputs->embeddings;
+    const size_t width = embedding->words.data != NULL ? embedding->words.shape[1] : embedding->kernel.shape[0];
+    if (inputs->pixels != NULL)
+        return check_tensor(making, READS_IMAGES, "/inputs/pixels", inputs->pixels, embedding->image, embedding->image,
+                            "images have the channels, height and width of the model");
+    if (inputs->audio != NULL)
+        return need(making, READS_AUDIO, "/inputs/audio");
+    if (inputs->features != NULL)
+        return check_tensor(making, READS_AUDIO, "/inputs/features", inputs->features, model_audio_frames(embedding), 0,
+                            "the model takes so many mels and frames, and silence fills the rest of the frames");
+    return vectors == NULL || vectors->shape[2] == width ||
+           fail_shape(making, "/inputs/embeddings", vectors,
+                      (const size_t[]){vectors->shape[0], vectors->shape[1], width},
+                      "vectors have the width of the model's word table");
+}
+
+static struct model_sequence pixels_of(const struct making *making, size_t item)
 {
     const struct model_embedding *embedding = first_embedding(making);
     const size_t side = embedding->image / embedding->kernel.shape[2];
     const size_t leading = embedding->leading.data != NULL ? embedding->leading.shape[0] : 0;
-    making->batch->items[item].of[0] = (struct model_sequence){.count = leading + side * side,
-                                                               .pixels = item_of(making->request->inputs.pixels, item)};
-    return true;
+    return (struct model_sequence){.count = leading + side * side,
+                                   .pixels = item_of(making->request->inputs.pixels, item)};
 }
 
 /* Samples are numbers from -1 to 1, or a little beyond. Those of 16 bits that nobody divided are larger. */
@@ -399,57 +415,23 @@ static bool check_samples(const struct making *making, const char *field, const 
     return true;
 }
 
-static bool fail_sound(const struct making *making, const char *field, size_t count, size_t most)
-{
-    if (count == 0)
-        return outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s has no samples", field);
-    return outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
-                        "%s has %zu samples (%.2f s), and the model takes at most %zu (%.2f s): send fewer, or set "
-                        "options.truncate to true",
-                        field, count, (double)count / ATTN_AUDIO_RATE, most, (double)most / ATTN_AUDIO_RATE);
-}
-
 static bool take_audio(const struct making *making, size_t item)
 {
     const size_t frames = model_audio_frames(first_embedding(making)), most = frames * ATTN_AUDIO_HOP;
     attn_tensor audio = making->request->inputs.audio[item];
     char field[FIELD_MAX];
     name_item(making, "audio", item, field);
-    if (audio.shape[0] == 0 || (audio.shape[0] > most && !making->request->truncate))
-        return fail_sound(making, field, audio.shape[0], most);
+    if (audio.shape[0] == 0)
+        return outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s has no samples", field);
+    if (audio.shape[0] > most && !making->request->truncate)
+        return outcome_fail(making->outcome, ATTN_ERR_VALUE, field,
+                            "%s has %zu samples (%.2f s), and the model takes at most %zu (%.2f s): send fewer, or set "
+                            "options.truncate to true",
+                            field, audio.shape[0], (double)audio.shape[0] / ATTN_AUDIO_RATE, most,
+                            (double)most / ATTN_AUDIO_RATE);
     audio.shape[0] = audio.shape[0] < most ? audio.shape[0] : most;
     making->batch->items[item].of[0] = (struct model_sequence){.count = frames / 2, .audio = audio};
     return check_samples(making, field, &audio);
-}
-
-static bool check_features(const struct making *making)
-{
-    const struct model_embedding *embedding = first_embedding(making);
-    const attn_tensor *features = making->request->inputs.features;
-    if (!need(making, READS_AUDIO, "/inputs/features"))
-        return false;
-    const size_t wanted[] = {features->shape[0], embedding->kernel.shape[1], model_audio_frames(embedding)};
-    return memcmp(wanted, features->shape, sizeof wanted) == 0 ||
-           fail_shape(making, "/inputs/features", features, wanted,
-                      "the model takes so many mels and frames, and silence fills the rest of the frames");
-}
-
-static bool take_features(const struct making *making, size_t item)
-{
-    making->batch->items[item].of[0] =
-        (struct model_sequence){.count = model_audio_frames(first_embedding(making)) / 2,
-                                .features = item_of(making->request->inputs.features, item)};
-    return true;
-}
-
-static bool check_embeddings(const struct making *making)
-{
-    const struct model_embedding *embedding = first_embedding(making);
-    const attn_tensor *vectors = making->request->inputs.embeddings;
-    const size_t width = embedding->words.data != NULL ? embedding->words.shape[1] : embedding->kernel.shape[0];
-    const size_t wanted[] = {vectors->shape[0], vectors->shape[1], width};
-    return vectors->shape[2] == width || fail_shape(making, "/inputs/embeddings", vectors, wanted,
-                                                    "vectors have the width of the model's word table");
 }
 
 /* The longest sequence of a model of audio is one of words. */
@@ -471,11 +453,15 @@ static bool take_first(const struct making *making, size_t item)
         return encode(making, 0, item);
     if (inputs->ids != NULL)
         return take_ids(making, 0, item);
-    if (inputs->pixels != NULL)
-        return take_pixels(making, item);
     if (inputs->audio != NULL)
         return take_audio(making, item);
-    return inputs->features != NULL ? take_features(making, item) : take_embeddings(making, item);
+    if (inputs->embeddings != NULL)
+        return take_embeddings(making, item);
+    making->batch->items[item].of[0] =
+        inputs->pixels != NULL ? pixels_of(making, item)
+                               : (struct model_sequence){.count = model_audio_frames(first_embedding(making)) / 2,
+                                                         .features = item_of(inputs->features, item)};
+    return true;
 }
 
 static bool take_second(const struct making *making, size_t item)
@@ -519,10 +505,7 @@ attn_status model_batch_make(struct model_batch *batch, const struct model_versi
     struct outcome outcome = {.arena = arena, .err = err};
     const struct making making = {batch, version, request, kind, &outcome};
     const struct model_inputs *inputs = &request->inputs;
-    bool goes_on = check_kinds(&making) && (inputs->pixels == NULL || check_pixels(&making)) &&
-                   (inputs->audio == NULL || need(&making, READS_AUDIO, "/inputs/audio")) &&
-                   (inputs->features == NULL || check_features(&making)) &&
-                   (inputs->embeddings == NULL || check_embeddings(&making)) && make_room(&making);
+    bool goes_on = check_kinds(&making) && check_tensors(&making) && make_room(&making);
     for (size_t item = 0; item < inputs->batch && goes_on; item++)
         goes_on = take_first(&making, item) && take_second(&making, item);
     return outcome.status;

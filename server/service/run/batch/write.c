@@ -25,62 +25,47 @@ static void write_text(struct text_span word, struct chunks *out)
         chunks_text(out, "null");
 }
 
-/* One column of the tokens: a value for token i of the item. */
-typedef void write_one(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out);
+/* What is told of each token. */
+enum column { IDS, WORDS, SHOWN, OFFSETS, SPECIAL, TYPES, SEGMENTS };
 
-static void write_id(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    chunks_count(out, (uint64_t)batch->items[item].of[stack].ids[i]);
-}
-
-static void write_word(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    write_text(model_batch_word(batch, stack, item, i), out);
-}
-
-static void write_shown(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    write_text(batch->shown[stack][item][i], out);
-}
-
-static void write_offset(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    const struct tokenizer_token *token = &batch->tokens[stack][item][i];
-    chunks_text(out, "[");
-    chunks_count(out, token->begin);
-    chunks_text(out, ",");
-    chunks_count(out, token->end);
-    chunks_text(out, "]");
-}
-
-static void write_special(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    chunks_text(out, batch->tokens[stack][item][i].is_special ? "true" : "false");
-}
-
-static void write_type(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
-{
-    chunks_count(out, batch->tokens[stack][item][i].type_id);
-}
-
-/* Of a token that the post-processor added: null. */
-static void write_segment(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
+/* The segment of a token that the post-processor added is null. */
+static void write_cell(const struct model_batch *batch, size_t stack, size_t item, size_t i, enum column column,
+                       struct chunks *out)
 {
     static const char *const segments[] = {"0", "1", "null"};
-    chunks_text(out, segments[batch->tokens[stack][item][i].segment]);
+    const struct tokenizer_token *token = column < OFFSETS ? NULL : &batch->tokens[stack][item][i];
+    if (column == IDS)
+        chunks_count(out, (uint64_t)batch->items[item].of[stack].ids[i]);
+    else if (column == WORDS)
+        write_text(model_batch_word(batch, stack, item, i), out);
+    else if (column == SHOWN)
+        write_text(batch->shown[stack][item][i], out);
+    else if (column == TYPES)
+        chunks_count(out, token->type_id);
+    else if (column == SPECIAL)
+        chunks_text(out, token->is_special ? "true" : "false");
+    else if (column == SEGMENTS)
+        chunks_text(out, segments[token->segment]);
+    else {
+        chunks_text(out, "[");
+        chunks_count(out, token->begin);
+        chunks_text(out, ",");
+        chunks_count(out, token->end);
+        chunks_text(out, "]");
+    }
 }
 
 /* ,"name":[row of the first item, …]; nothing more once the request is cancelled. */
-static void write_rows(const struct model_batch *batch, size_t stack, const char *name, write_one *one,
+static void write_rows(const struct model_batch *batch, size_t stack, const char *name, enum column column,
                        struct chunks *out)
 {
     struct pace pace = pace_begin(out->arena);
-    chunks_format(out, "%s\"%s\":[", one == write_id ? "" : ",", name);
+    chunks_format(out, "%s\"%s\":[", column == IDS ? "" : ",", name);
     for (size_t item = 0; item < batch->inputs->batch; item++) {
         chunks_text(out, item > 0 ? ",[" : "[");
         for (size_t i = 0; i < batch->items[item].of[stack].count && out->is_ok; i++) {
             chunks_text(out, i > 0 ? "," : "");
-            one(batch, stack, item, i, out);
+            write_cell(batch, stack, item, i, column, out);
             if (pace_stops(&pace, sizeof(struct tokenizer_token)))
                 out->is_ok = false;
         }
@@ -109,13 +94,13 @@ static void write_stack(const struct model_batch *batch, size_t stack, struct ch
         return;
     }
     chunks_text(out, "{");
-    write_rows(batch, stack, "ids", write_id, out);
+    write_rows(batch, stack, "ids", IDS, out);
     if (batch->version->tokenizer != NULL) {
-        write_rows(batch, stack, "text", write_word, out);
-        write_rows(batch, stack, "shown", write_shown, out);
+        write_rows(batch, stack, "text", WORDS, out);
+        write_rows(batch, stack, "shown", SHOWN, out);
     }
     if (are_encoded(batch, stack))
-        write_rows(batch, stack, "offsets", write_offset, out);
+        write_rows(batch, stack, "offsets", OFFSETS, out);
     chunks_text(out, "}");
 }
 
@@ -162,17 +147,17 @@ void model_batch_write_lengths(const struct model_batch *batch, struct chunks *o
 
 void model_batch_write_columns(const struct model_batch *batch, struct chunks *out)
 {
-    write_rows(batch, 0, "ids", write_id, out);
-    write_rows(batch, 0, "tokens", write_word, out);
-    write_rows(batch, 0, "shown", write_shown, out);
+    write_rows(batch, 0, "ids", IDS, out);
+    write_rows(batch, 0, "tokens", WORDS, out);
+    write_rows(batch, 0, "shown", SHOWN, out);
     chunks_text(out, ",\"lengths\":");
     write_lengths(batch, 0, out);
     if (!are_encoded(batch, 0))
         return;
-    write_rows(batch, 0, "offsets", write_offset, out);
-    write_rows(batch, 0, "special", write_special, out);
-    write_rows(batch, 0, "type_ids", write_type, out);
-    write_rows(batch, 0, "segments", write_segment, out);
+    write_rows(batch, 0, "offsets", OFFSETS, out);
+    write_rows(batch, 0, "special", SPECIAL, out);
+    write_rows(batch, 0, "type_ids", TYPES, out);
+    write_rows(batch, 0, "segments", SEGMENTS, out);
 }
 
 size_t model_batch_tokens_bound(const struct model_batch *batch)

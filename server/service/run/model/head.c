@@ -5,12 +5,6 @@
 
 #include "attn/model.h"
 
-/* The tokens of a sequence that the head can score. */
-static size_t head_tokens(const struct model_job *job, size_t count)
-{
-    return model_head_reads_one(job) ? 1 : count;
-}
-
 /*
  * As transformers: the last token that is no padding, or the first when all are padding, and without ids the last.
  */
@@ -55,7 +49,7 @@ static double head_numbers(const struct model_head *head)
 double model_head_bytes(const struct model_job *job, size_t count)
 {
     const struct model_head *head = &job->version->model.head;
-    const size_t tokens = head_tokens(job, count), k = job->request->predictions_k;
+    const size_t tokens = model_head_reads_one(job) ? 1 : count, k = job->request->predictions_k;
     const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
                  element = (double)attn_dtype_bytes(model_job_compute(job));
     const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
@@ -67,7 +61,8 @@ double model_head_bytes(const struct model_job *job, size_t count)
 /* The head scores whole blocks of tokens. */
 double model_head_flops(const struct model_job *job, size_t count)
 {
-    const double tokens = (double)head_tokens(job, count), most = (double)model_head_rows(job, count) * HEAD_ROWS;
+    const double tokens = (double)(model_head_reads_one(job) ? 1 : count),
+                 most = (double)model_head_rows(job, count) * HEAD_ROWS;
     return (tokens < most ? tokens : most) * (2 * head_numbers(&job->version->model.head) + model_words_flops(job));
 }
 
@@ -92,29 +87,24 @@ static bool make_head(struct model_job *job, const struct envelope_source *sourc
                                 find_weight(source, "weights.output.bias"), &made->output);
 }
 
-/* Of the tokens from first on, of which the block has count. */
-static void choose_rows(const struct model_job *job, size_t first, size_t count, struct head_rows *chosen)
+/* Of the tokens of the block, of which there are count. */
+static void choose_rows(struct head_block *block, size_t count)
 {
+    const struct model_job *job = block->job;
     const attn_selection *queries = &job->parts[job->last_stack].shown->queries;
-    const bool is_all = attn_selects_all(queries) || model_head_reads_one(job);
-    chosen->count = 0;
-    for (size_t i = 0; i < count && is_all; i++) {
-        chosen->rows[chosen->count] = i;
-        chosen->places[chosen->count++] = model_head_reads_one(job) ? 0 : first + i;
-    }
-    for (size_t i = 0; i < queries->count && !is_all; i++) {
-        const size_t row = attn_selected(queries, i);
-        if (row < first || row - first >= count)
+    const bool reads_one = model_head_reads_one(job), is_all = attn_selects_all(queries) || reads_one;
+    block->count = 0;
+    for (size_t i = 0; i < (is_all ? count : queries->count); i++) {
+        const size_t row = is_all ? i : attn_selected(queries, i) - block->first; /* wraps around below first */
+        if (row >= count)
             continue;
-        chosen->rows[chosen->count] = row - first;
-        chosen->places[chosen->count++] = i;
+        block->rows[block->count] = row;
+        block->places[block->count++] = reads_one ? 0 : is_all ? block->first + i : i;
     }
 }
 
 struct words_run {
-    const struct model_job *job;
-    const attn_tensor *scores;
-    const struct head_rows *chosen;
+    const struct head_block *block;
     size_t k;
     int64_t *ids;
     double *probabilities;
@@ -124,106 +114,101 @@ static void find_words(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct words_run *run = argument;
-    const size_t words = run->scores->shape[1], row = run->chosen->rows[index];
-    if (pace_is_cancelled(run->job->runtime))
-        return;
-    attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
-                   run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k,
-                   run->job->runtime);
+    const attn_tensor *scores = run->block->scores;
+    const attn_runtime *runtime = run->block->job->runtime;
+    if (!pace_is_cancelled(runtime))
+        attn_top_words(head_row(run->block, run->block->rows[index]), scores->dtype, scores->shape[1], run->k,
+                       run->ids + index * run->k, run->probabilities + index * run->k, runtime);
 }
 
-static bool put_words(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t layer,
-                      size_t item, const struct model_words *words)
+static bool put_words(const struct head_block *block)
 {
-    const size_t rows = chosen->count, k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
-    struct words_run run = {job,
-                            scores,
-                            chosen,
-                            k,
-                            outcome_take(&job->outcome, rows * k, sizeof(int64_t)),
-                            outcome_take(&job->outcome, rows * k, sizeof(double))};
-    if (outcome_has_failed(&job->outcome))
+    struct outcome *outcome = &block->job->outcome;
+    const struct model_output *ids = block->words->ids, *probabilities = block->words->probabilities;
+    const size_t k = ids->tensor.shape[ids->tensor.rank - 1];
+    struct words_run run = {block, k, outcome_take(outcome, block->count * k, sizeof(int64_t)),
+                            outcome_take(outcome, block->count * k, sizeof(double))};
+    if (outcome_has_failed(outcome))
         return false;
-    job->runtime->run(job->runtime->context, rows, find_words, &run);
-    bool goes_on = model_job_goes_on(job); /* otherwise words of rows may be missing */
-    for (size_t i = 0; i < rows && goes_on; i++) {
-        memcpy(model_head_place(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
-        goes_on = outcome_note(&job->outcome,
-                               attn_convert(model_head_place(words->probabilities, layer, item, chosen->places[i]),
-                                            words->probabilities->tensor.dtype, run.probabilities + i * k, ATTN_F64, k,
-                                            job->outcome.err));
+    block->job->runtime->run(block->job->runtime->context, block->count, find_words, &run);
+    bool goes_on = model_job_goes_on(block->job); /* otherwise words of rows may be missing */
+    for (size_t i = 0; i < block->count && goes_on; i++) {
+        memcpy(head_place(block, ids, i), run.ids + i * k, k * sizeof *run.ids);
+        goes_on = outcome_note(outcome, attn_convert(head_place(block, probabilities, i), probabilities->tensor.dtype,
+                                                     run.probabilities + i * k, ATTN_F64, k, outcome->err));
     }
     return goes_on;
 }
 
-static bool put_logits(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t item,
-                       const struct model_output *logits)
+static bool put_logits(const struct head_block *block, const struct model_output *logits)
 {
-    const size_t bytes = scores->shape[1] * attn_dtype_bytes(scores->dtype);
-    struct pace pace = pace_begin(job->outcome.arena);
-    for (size_t i = 0; i < chosen->count; i++) {
+    const size_t bytes = block->scores->shape[1] * attn_dtype_bytes(block->scores->dtype);
+    struct pace pace = pace_begin(block->job->outcome.arena);
+    for (size_t i = 0; i < block->count; i++) {
         if (pace_stops(&pace, bytes))
-            return model_job_fail_cancelled(job);
-        memcpy(model_head_place(logits, 0, item, chosen->places[i]),
-               (const char *)scores->data + chosen->rows[i] * bytes, bytes);
+            return model_job_fail_cancelled(block->job);
+        memcpy(head_place(block, logits, i), head_row(block, block->rows[i]), bytes);
     }
     return true;
 }
 
 /* Starts and ends of answers, and all of them for the best answer, whatever the request selects. */
-static bool put_spans(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
-                      size_t item)
+static bool put_spans(const struct head_block *block)
 {
+    const attn_tensor *scores = block->scores;
     const size_t bytes = attn_dtype_bytes(scores->dtype);
-    const struct model_classes *classes = &job->classes;
-    double *all = classes->spans + 2 * (item * classes->longest + first);
-    for (size_t i = 0; i < chosen->count; i++) {
-        const char *row = (const char *)scores->data + 2 * chosen->rows[i] * bytes;
-        memcpy(model_head_place(classes->starts, 0, item, 0) + chosen->places[i] * bytes, row, bytes);
-        memcpy(model_head_place(classes->ends, 0, item, 0) + chosen->places[i] * bytes, row + bytes, bytes);
+    const struct model_classes *classes = &block->job->classes;
+    struct outcome *outcome = &block->job->outcome;
+    double *all = classes->spans + 2 * (block->item * classes->longest + block->first);
+    for (size_t i = 0; i < block->count; i++) {
+        const char *row = head_row(block, block->rows[i]);
+        memcpy(model_head_place(classes->starts, 0, block->item, 0) + block->places[i] * bytes, row, bytes);
+        memcpy(model_head_place(classes->ends, 0, block->item, 0) + block->places[i] * bytes, row + bytes, bytes);
     }
-    return outcome_note(&job->outcome, attn_convert(all, ATTN_F64, scores->data, scores->dtype,
-                                                    attn_tensor_count(scores), job->outcome.err));
+    return outcome_note(
+        outcome, attn_convert(all, ATTN_F64, scores->data, scores->dtype, attn_tensor_count(scores), outcome->err));
 }
 
-static bool put_classes(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t item)
+static bool put_classes(const struct head_block *block)
 {
+    struct model_job *job = block->job;
     const struct model_classes *classes = &job->classes;
-    const size_t count = scores->shape[1], bytes = count * attn_dtype_bytes(scores->dtype);
+    const attn_tensor *scores = block->scores;
     const attn_class_rule rule =
         job->version->model.head.problem == MODEL_PROBLEM_EACH ? ATTN_CLASSES_SIGMOID : ATTN_CLASSES_SOFTMAX;
-    bool goes_on = put_logits(job, scores, chosen, item, classes->logits);
-    for (size_t i = 0; i < chosen->count && classes->probabilities != NULL && goes_on; i++) {
-        attn_class_probabilities(rule, scores->dtype, 1, count, (const char *)scores->data + chosen->rows[i] * bytes,
-                                 model_head_place(classes->probabilities, 0, item, chosen->places[i]), job->runtime);
+    bool goes_on = put_logits(block, classes->logits);
+    for (size_t i = 0; i < block->count && classes->probabilities != NULL && goes_on; i++) {
+        attn_class_probabilities(rule, scores->dtype, 1, scores->shape[1], head_row(block, block->rows[i]),
+                                 head_place(block, classes->probabilities, i), job->runtime);
         goes_on = model_job_goes_on(job);
     }
     return goes_on;
 }
 
-/* Scores the tokens from first on, at most HEAD_ROWS of them. */
-static bool predict_block(struct model_job *job, const attn_prediction_head *head, const attn_tensor *normed,
-                          size_t first, size_t layer, size_t item, const struct model_words *words)
+/* Scores the tokens from block->first on, at most HEAD_ROWS of them. */
+static bool predict_block(struct head_block *block, const attn_prediction_head *head, const attn_tensor *normed)
 {
+    struct model_job *job = block->job;
+    struct outcome *outcome = &job->outcome;
+    const struct model_words *words = block->words;
     const bool reads_one = model_head_reads_one(job), has_output = words == &job->predictions;
-    const size_t left = normed->shape[0] - first, most = reads_one ? 1 : HEAD_ROWS, count = left < most ? left : most;
-    const size_t d = normed->shape[1];
-    const attn_tensor rows = attn_tensor_view((char *)normed->data + first * d * attn_dtype_bytes(normed->dtype),
-                                              normed->dtype, 2, (const size_t[]){count, d});
-    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    struct head_rows chosen;
+    const size_t left = normed->shape[0] - block->first, most = reads_one ? 1 : HEAD_ROWS;
+    const size_t shape[] = {left < most ? left : most, normed->shape[1]};
+    const attn_tensor rows = attn_tensor_view(
+        (char *)normed->data + block->first * shape[1] * attn_dtype_bytes(normed->dtype), normed->dtype, 2, shape);
+    const attn_arena_mark mark = attn_arena_mark_here(outcome->arena);
     attn_tensor scores;
-    choose_rows(job, first, count, &chosen);
-    if (chosen.count == 0 && job->classes.spans == NULL && !(has_output && job->given.perplexity != NULL))
+    block->scores = &scores;
+    choose_rows(block, shape[0]);
+    if (block->count == 0 && job->classes.spans == NULL && !(has_output && job->given.perplexity != NULL))
         return true;
-    const bool is_ok = outcome_note(&job->outcome, attn_predict(head, &rows, job->runtime, job->outcome.arena, &scores,
-                                                                job->outcome.err)) &&
-                       (!has_output || job->logits == NULL || put_logits(job, &scores, &chosen, item, job->logits)) &&
-                       (words->ids == NULL || put_words(job, &scores, &chosen, layer, item, words)) &&
-                       (words->ranks == NULL || model_words_put(job, &scores, &chosen, first, layer, item, words)) &&
-                       (!has_output || job->classes.logits == NULL || put_classes(job, &scores, &chosen, item)) &&
-                       (!has_output || job->classes.spans == NULL || put_spans(job, &scores, &chosen, first, item));
-    attn_arena_release(job->outcome.arena, mark);
+    const bool is_ok =
+        outcome_note(outcome, attn_predict(head, &rows, job->runtime, outcome->arena, &scores, outcome->err)) &&
+        (!has_output || job->logits == NULL || put_logits(block, job->logits)) &&
+        (words->ids == NULL || put_words(block)) && (words->ranks == NULL || model_words_put(block)) &&
+        (!has_output || job->classes.logits == NULL || put_classes(block)) &&
+        (!has_output || job->classes.spans == NULL || put_spans(block));
+    attn_arena_release(outcome->arena, mark);
     return is_ok;
 }
 
@@ -246,17 +231,19 @@ static bool join_both(struct model_job *job, const attn_tensor *normed, attn_ten
  * The blocks are those of the sequence, whatever the request selects, because a product rounds a row differently when
  * the other rows differ in number.
  */
-static bool predict(struct model_job *job, const struct envelope_source *source, const attn_tensor *normed,
-                    size_t layer, size_t item, const struct model_words *words)
+static bool predict(struct head_block *block, const struct envelope_source *source, const attn_tensor *normed)
 {
+    struct model_job *job = block->job;
     attn_prediction_head head;
     attn_tensor both;
     const bool reads_both = job->version->model.head.reads == MODEL_READS_BOTH;
     bool goes_on = make_head(job, source, &head) && (!reads_both || join_both(job, normed, &both));
-    if (goes_on && model_head_reads_one(job))
-        return predict_block(job, &head, reads_both ? &both : normed, model_head_token(job, item), layer, item, words);
-    for (size_t first = 0; first < normed->shape[0] && goes_on; first += HEAD_ROWS)
-        goes_on = predict_block(job, &head, normed, first, layer, item, words);
+    if (goes_on && model_head_reads_one(job)) {
+        block->first = model_head_token(job, block->item);
+        return predict_block(block, &head, reads_both ? &both : normed);
+    }
+    for (; block->first < normed->shape[0] && goes_on; block->first += HEAD_ROWS)
+        goes_on = predict_block(block, &head, normed);
     return goes_on;
 }
 
@@ -273,7 +260,8 @@ bool model_predict(struct model_job *job, const attn_tensor *normed, size_t laye
     if (model_job_compute(job) == ATTN_F32)
         prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
                                          &head->facts, job->runtime, job->outcome.arena, &source);
-    const bool is_ok = predict(job, &source, normed, layer, item, words);
+    struct head_block block = {.job = job, .words = words, .layer = layer, .item = item};
+    const bool is_ok = predict(&block, &source, normed);
     prepared_weights_release(prepared);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;

@@ -110,11 +110,25 @@ double model_head_flops(const struct model_job *job, size_t count);
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words);
 
-/* The rows of a block of tokens that the request selects, and their rows in the output. */
+/* A block of tokens that the head has scored, and where they go. */
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
-struct head_rows {
-    size_t count, rows[HEAD_ROWS], places[HEAD_ROWS];
+struct head_block {
+    struct model_job *job;
+    const struct model_words *words;
+    size_t layer, item, first; /* first: of the item's tokens */
+    const attn_tensor *scores; /* (tokens, words) */
+    size_t count, rows[HEAD_ROWS],
+        places[HEAD_ROWS]; /* the selected tokens of the block, and their rows in an output */
 };
+
+static inline const char *head_row(const struct head_block *block, size_t row)
+{
+    const attn_tensor *scores = block->scores;
+    return (const char *)scores->data + row * scores->shape[1] * attn_dtype_bytes(scores->dtype);
+}
+
+/* The place of selected row i in an output. */
+char *head_place(const struct head_block *block, const struct model_output *output, size_t i);
 
 /* ---- given words (questions/words.c) ---- */
 
@@ -126,9 +140,8 @@ struct head_rows {
 bool model_words_plan(struct model_job *job);
 double model_words_bytes(const struct model_job *job);
 double model_words_flops(const struct model_job *job);
-/* Writes what the scores (count, words) of the item's tokens from first on say of the given words. */
-bool model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
-                     size_t layer, size_t item, const struct model_words *words);
+/* Writes what the block says of the given words. */
+bool model_words_put(const struct head_block *block);
 
 /* ---- interventions (questions/interventions.c, questions/edit.c) ---- */
 
@@ -184,8 +197,6 @@ bool model_head_reads_one(const struct model_job *job);
 size_t model_head_rows(const struct model_job *job, size_t count);
 /* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */
 char *model_head_place(const struct model_output *output, size_t layer, size_t item, size_t row);
-
-/* ---- copies into the outputs of the batch (copy.c) ---- */
 
 struct model_copy {
     size_t layer, item;

@@ -1,5 +1,6 @@
-/* output.c: outputs of the answer of a model: adds them, and finds the rows that the head writes. */
+/* output.c: outputs of the answer of a model: adds them, finds the rows that the head writes, and copies into them. */
 #include <stdio.h>
+#include <string.h>
 
 #include "service/run/model/item.h"
 
@@ -41,4 +42,48 @@ char *model_head_place(const struct model_output *output, size_t layer, size_t i
     for (int axis = 0; axis + 1 < to->rank && axis < 3; axis++)
         at += (ptrdiff_t)indices[axis < 2 && to->rank < 4 ? axis + 1 : axis] * to->stride[axis];
     return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
+}
+
+char *head_place(const struct head_block *block, const struct model_output *output, size_t i)
+{
+    return model_head_place(output, block->layer, block->item, block->places[i]);
+}
+
+/* ---- copies into the outputs of the batch ---- */
+
+void *model_copy_place(const attn_tensor *to, size_t first, size_t second)
+{
+    const ptrdiff_t at = (ptrdiff_t)first * to->stride[0] + (ptrdiff_t)second * to->stride[1];
+    return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
+}
+
+/* Axis n of from is axis n + 1 of to. */
+static bool copy_axis(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to, int axis,
+                      const char *source, char *target)
+{
+    const size_t element = attn_dtype_bytes(from->dtype);
+    if (axis == from->rank || axis == ATTN_REQUEST_RANK) { /* the second for compilers that check bounds */
+        memcpy(target, source, element);
+        return true;
+    }
+    if (axis == from->rank - 1 && pace_stops(copy->pace, from->shape[axis] * element))
+        return false;
+    const size_t *places = axis == from->rank - 1   ? copy->key_places
+                           : axis == from->rank - 2 ? copy->query_places
+                                                    : NULL;
+    if (axis == from->rank - 1 && places == NULL && from->stride[axis] == 1) {
+        memcpy(target, source, from->shape[axis] * element);
+        return true;
+    }
+    bool goes_on = true;
+    for (size_t i = 0; i < from->shape[axis] && goes_on; i++)
+        goes_on =
+            copy_axis(copy, from, to, axis + 1, source + (ptrdiff_t)i * from->stride[axis] * (ptrdiff_t)element,
+                      target + (ptrdiff_t)(places != NULL ? places[i] : i) * to->stride[axis + 1] * (ptrdiff_t)element);
+    return goes_on;
+}
+
+bool model_copy_step(const struct model_copy *copy, const attn_tensor *from, const attn_tensor *to)
+{
+    return copy_axis(copy, from, to, 1, from->data, model_copy_place(to, copy->layer, copy->item));
 }

@@ -86,9 +86,8 @@ static bool run_stack(const struct stack_run *run, attn_tensor *output)
 static bool show_output(struct model_job *job, size_t item, const attn_tensor *output)
 {
     if (job->output != NULL)
-        memcpy((char *)job->output->tensor.data +
-                   item * (size_t)job->output->tensor.stride[0] * attn_dtype_bytes(output->dtype),
-               output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
+        memcpy(model_copy_place(&job->output->tensor, item, 0), output->data,
+               attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
     if (job->embedding != NULL)
         model_embedding_put(job, item, output);
     return model_predict(job, output, 0, item, &job->predictions);

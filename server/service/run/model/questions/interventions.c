@@ -218,32 +218,31 @@ static bool plan_edit(struct model_job *job, struct model_edit *edit)
 
 /* ---- the short form ---- */
 
-/* The heads of a layer that options.ablate names: their context becomes 0. */
-static bool add_ablated(struct model_job *job, size_t layer, struct model_edit *edit)
+/* The heads of a layer that options.ablate names, if it names some: their context becomes 0. */
+static bool add_ablated(struct model_job *job, size_t layer)
 {
     static const struct model_intervention zero = {.at = MODEL_AT_CONTEXT, .act = MODEL_DO_ZERO, .factor = 1};
     const struct model_stack *stack = &job->version->model.stacks[0];
     const size_t batch = job->request->inputs.batch;
-    bool *layers = outcome_take_zeroed(&job->outcome, stack->layers, sizeof *layers),
-         *heads = outcome_take_zeroed(&job->outcome, stack->blocks[0].facts.dims.heads, sizeof *heads),
-         *items = outcome_take(&job->outcome, batch, sizeof *items);
-    if (layers == NULL || heads == NULL || items == NULL)
-        return false;
-    layers[layer] = true;
-    memset(items, true, batch);
-    for (size_t i = 0; i < job->request->ablations; i++)
-        if ((size_t)job->request->ablate[i].layer == layer)
-            heads[job->request->ablate[i].head] = true;
-    *edit = (struct model_edit){.given = &zero, .layers = layers, .heads = heads, .items = items, .from = SIZE_MAX};
+    bool *layers = NULL, *heads = NULL, *items = NULL;
+    for (size_t i = 0; i < job->request->ablations; i++) {
+        if ((size_t)job->request->ablate[i].layer != layer)
+            continue;
+        if (layers == NULL) {
+            layers = outcome_take_zeroed(&job->outcome, stack->layers, sizeof *layers);
+            heads = outcome_take_zeroed(&job->outcome, stack->blocks[0].facts.dims.heads, sizeof *heads);
+            items = outcome_take(&job->outcome, batch, sizeof *items);
+        }
+        if (outcome_has_failed(&job->outcome))
+            return false;
+        layers[layer] = true;
+        heads[job->request->ablate[i].head] = true;
+        memset(items, true, batch);
+    }
+    if (layers != NULL)
+        job->edits[job->edit_count++] =
+            (struct model_edit){.given = &zero, .layers = layers, .heads = heads, .items = items, .from = SIZE_MAX};
     return true;
-}
-
-static bool is_ablated(const struct model_job *job, size_t layer)
-{
-    for (size_t i = 0; i < job->request->ablations; i++)
-        if ((size_t)job->request->ablate[i].layer == layer)
-            return true;
-    return false;
 }
 
 /* ---- the order of the items ---- */
@@ -286,8 +285,7 @@ bool model_edits_plan(struct model_job *job)
     bool is_ok = edits != NULL;
     job->edits = edits;
     for (size_t layer = 0; layer < layers && is_ok; layer++)
-        if (is_ablated(job, layer))
-            is_ok = add_ablated(job, layer, &edits[job->edit_count++]);
+        is_ok = add_ablated(job, layer);
     for (size_t i = 0; i < list->count && is_ok; i++) {
         edits[job->edit_count].given = &list->items[i];
         is_ok = plan_edit(job, &edits[job->edit_count++]);

@@ -135,67 +135,61 @@ double model_words_flops(const struct model_job *job)
 
 /* ---- scores ---- */
 
-/* What a block of tokens, from first on, says of words. */
+/* What a block of tokens says of words. */
 struct scoring {
-    const struct model_job *job;
-    const attn_tensor *scores;
-    size_t first, item;
-    const struct head_rows *chosen; /* NULL: all rows */
-    double *log_probabilities;      /* (rows, words) */
+    const struct head_block *block;
+    bool are_all;              /* tokens, or those that the request selects */
+    double *log_probabilities; /* (tokens, words) */
     int64_t *ranks;
 };
 
 /* The token behind that of the row; of an encoder, its own. -1: there is none, or the head has no score of it. */
-static int64_t next_word(const struct scoring *scoring, size_t row)
+static int64_t next_word(const struct head_block *block, size_t row)
 {
-    const struct model_job *job = scoring->job;
-    const struct model_sequence *sequence = &job->items[scoring->item].of[job->last_stack];
-    const size_t at = scoring->first + row + (job->version->model.stacks[job->last_stack].is_causal ? 1 : 0);
+    const struct model_job *job = block->job;
+    const struct model_sequence *sequence = &job->items[block->item].of[job->last_stack];
+    const size_t at = block->first + row + (job->version->model.stacks[job->last_stack].is_causal ? 1 : 0);
     const int64_t last = sequence->has_label ? sequence->label : -1;
     const int64_t id = at < sequence->count ? sequence->ids[at] : last;
-    return id < (int64_t)scoring->scores->shape[1] ? id : -1;
+    return id < (int64_t)block->scores->shape[1] ? id : -1;
 }
 
 /* The ids of the words of a row. */
-static const int64_t *words_of(const struct scoring *scoring, size_t row, int64_t *next)
+static const int64_t *words_of(const struct head_block *block, size_t row, int64_t *next)
 {
-    *next = scoring->job->given.ids == NULL ? next_word(scoring, row) : 0;
-    return scoring->job->given.ids != NULL ? scoring->job->given.ids : next;
-}
-
-static const void *row_of(const struct scoring *scoring, size_t row)
-{
-    const attn_tensor *scores = scoring->scores;
-    return (const char *)scores->data + row * scores->shape[1] * attn_dtype_bytes(scores->dtype);
+    const int64_t *ids = block->job->given.ids;
+    *next = ids == NULL ? next_word(block, row) : 0;
+    return ids != NULL ? ids : next;
 }
 
 static void score_row(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct scoring *scoring = argument;
-    const struct model_job *job = scoring->job;
-    const size_t n = job->given.count, row = scoring->chosen != NULL ? scoring->chosen->rows[index] : index;
+    const struct head_block *block = scoring->block;
+    const attn_runtime *runtime = block->job->runtime;
+    const size_t n = block->job->given.count, row = scoring->are_all ? index : block->rows[index];
     int64_t next;
-    const int64_t *words = words_of(scoring, row, &next);
+    const int64_t *words = words_of(block, row, &next);
     scoring->log_probabilities[row * n] = (double)NAN;
     scoring->ranks[row * n] = -1;
-    if (words[0] >= 0 && !pace_is_cancelled(job->runtime))
-        attn_score_words(row_of(scoring, row), scoring->scores->dtype, scoring->scores->shape[1], n, words,
-                         scoring->log_probabilities + row * n, scoring->ranks + row * n, job->runtime);
+    if (words[0] >= 0 && !pace_is_cancelled(runtime))
+        attn_score_words(head_row(block, row), block->scores->dtype, block->scores->shape[1], n, words,
+                         scoring->log_probabilities + row * n, scoring->ranks + row * n, runtime);
 }
 
 /* The logits of the words of a row; NaN where there is no next word. */
-static void put_logits(const struct scoring *scoring, size_t row, void *to)
+static void put_logits(const struct head_block *block, size_t row, void *to)
 {
-    const size_t element = attn_dtype_bytes(scoring->scores->dtype);
+    const size_t element = attn_dtype_bytes(block->scores->dtype);
     const float none = NAN;
     const double none_of_double = (double)NAN;
     int64_t next;
-    const int64_t *words = words_of(scoring, row, &next);
-    const void *absent = scoring->scores->dtype == ATTN_F32 ? (const void *)&none : (const void *)&none_of_double;
-    for (size_t i = 0; i < scoring->job->given.count; i++)
-        memcpy((char *)to + i * element,
-               words[i] < 0 ? absent : (const char *)row_of(scoring, row) + (size_t)words[i] * element, element);
+    const int64_t *words = words_of(block, row, &next);
+    const void *absent = block->scores->dtype == ATTN_F32 ? (const void *)&none : (const void *)&none_of_double;
+    for (size_t i = 0; i < block->job->given.count; i++)
+        memcpy((char *)to + i * element, words[i] < 0 ? absent : head_row(block, row) + (size_t)words[i] * element,
+               element);
 }
 
 /* Numbers beyond the range of float become infinite. */
@@ -208,53 +202,49 @@ static void put_numbers(const double *from, size_t count, attn_dtype dtype, void
         memcpy(to, from, count * sizeof *from);
 }
 
-static void put_row(const struct scoring *scoring, size_t row, size_t layer, size_t place,
-                    const struct model_words *words)
+static void put_row(const struct scoring *scoring, size_t i)
 {
-    const size_t n = scoring->job->given.count;
-    put_logits(scoring, row, model_head_place(words->logits, layer, scoring->item, place));
-    memcpy(model_head_place(words->ranks, layer, scoring->item, place), scoring->ranks + row * n,
-           n * sizeof *scoring->ranks);
-    put_numbers(scoring->log_probabilities + row * n, n, scoring->scores->dtype,
-                model_head_place(words->log_probabilities, layer, scoring->item, place));
+    const struct head_block *block = scoring->block;
+    const struct model_words *words = block->words;
+    const size_t n = block->job->given.count, row = block->rows[i];
+    put_logits(block, row, head_place(block, words->logits, i));
+    memcpy(head_place(block, words->ranks, i), scoring->ranks + row * n, n * sizeof *scoring->ranks);
+    put_numbers(scoring->log_probabilities + row * n, n, block->scores->dtype,
+                head_place(block, words->log_probabilities, i));
 }
 
 /* exp of minus the mean log-probability of all next words of the item, whatever the request selects. */
-static void put_perplexity(struct model_job *job, const struct scoring *scoring)
+static void put_perplexity(const struct scoring *scoring)
 {
-    struct model_given_words *given = &job->given;
+    const struct head_block *block = scoring->block;
+    struct model_given_words *given = &block->job->given;
     const attn_tensor *to = &given->perplexity->tensor;
-    if (scoring->first == 0)
+    if (block->first == 0)
         given->log_sum = 0, given->summed = 0;
-    for (size_t row = 0; row < scoring->scores->shape[0]; row++)
+    for (size_t row = 0; row < block->scores->shape[0]; row++)
         if (scoring->ranks[row] >= 0) {
             given->log_sum += scoring->log_probabilities[row];
             given->summed++;
         }
     const double perplexity = given->summed > 0 ? exp(-given->log_sum / (double)given->summed) : (double)NAN;
-    put_numbers(&perplexity, 1, to->dtype, (char *)to->data + scoring->item * attn_dtype_bytes(to->dtype));
+    put_numbers(&perplexity, 1, to->dtype, (char *)to->data + block->item * attn_dtype_bytes(to->dtype));
 }
 
-bool model_words_put(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen, size_t first,
-                     size_t layer, size_t item, const struct model_words *words)
+bool model_words_put(const struct head_block *block)
 {
-    const size_t rows = scores->shape[0], n = job->given.count;
-    const bool is_summed = words == &job->predictions && job->given.perplexity != NULL;
-    struct scoring scoring = {job,
-                              scores,
-                              first,
-                              item,
-                              is_summed ? NULL : chosen,
-                              outcome_take(&job->outcome, rows * n, sizeof(double)),
+    struct model_job *job = block->job;
+    const size_t rows = block->scores->shape[0], n = job->given.count;
+    const bool is_summed = block->words == &job->predictions && job->given.perplexity != NULL;
+    struct scoring scoring = {block, is_summed, outcome_take(&job->outcome, rows * n, sizeof(double)),
                               outcome_take(&job->outcome, rows * n, sizeof(int64_t))};
-    if (scoring.log_probabilities == NULL || scoring.ranks == NULL)
+    if (outcome_has_failed(&job->outcome))
         return false;
-    job->runtime->run(job->runtime->context, is_summed ? rows : chosen->count, score_row, &scoring);
+    job->runtime->run(job->runtime->context, is_summed ? rows : block->count, score_row, &scoring);
     if (!model_job_goes_on(job)) /* words of rows may be missing */
         return false;
-    for (size_t i = 0; i < chosen->count; i++)
-        put_row(&scoring, chosen->rows[i], layer, chosen->places[i], words);
+    for (size_t i = 0; i < block->count; i++)
+        put_row(&scoring, i);
     if (is_summed)
-        put_perplexity(job, &scoring);
+        put_perplexity(&scoring);
     return true;
 }
