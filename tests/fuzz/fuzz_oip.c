@@ -27,6 +27,7 @@ static void decode(const struct fuzz_input *input, size_t json_bytes, attn_arena
     const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     attn_error err = {.status = ATTN_OK};
     struct oip_request request;
+    struct oip_sent sent[ATTN_STEP_COUNT];
     attn_plan plan;
     const struct oip_raw raw = {2, ATTN_F32};
     const bool asks_layer = input->choice & ASKS_LAYER;
@@ -40,7 +41,8 @@ static void decode(const struct fuzz_input *input, size_t json_bytes, attn_arena
     if (status != ATTN_OK)
         oip_translate(&err);
     else
-        (void)oip_bytes_bound(&request, &plan);
+        oip_send_steps(&request, plan.step, sent);
+    fuzz_claim(status != ATTN_OK || oip_bound(&request, sent) > 0, "answers have a bound");
     fuzz_claim(request.output_count <= ATTN_STEP_COUNT, "outputs are counted");
 }
 

@@ -1,6 +1,5 @@
 /* infer_answer.c: writes a result as an answer of the Open Inference Protocol. */
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 #include "codec/bytes/bound.h"
@@ -22,15 +21,6 @@ static const char *datatype_of(const struct oip_sent *sent)
         return "BYTES";
     assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_BOOL);
     return dtype == ATTN_F32 ? "FP32" : dtype == ATTN_F64 ? "FP64" : "BOOL";
-}
-
-static void write_upper(const char *name, struct chunks *out)
-{
-    char text[OUTPUT_BYTES / 4];
-    size_t length = 0;
-    for (; name[length] != '\0' && length < sizeof text; length++)
-        text[length] = (char)toupper((unsigned char)name[length]);
-    chunks_bytes(out, text, length);
 }
 
 static void write_shape(const attn_tensor *tensor, struct chunks *out)
@@ -82,9 +72,9 @@ static void write_json_data(const attn_tensor *tensor, const attn_runtime *runti
 static void write_output(const struct oip_output *output, const struct oip_sent *sent, const attn_runtime *runtime,
                          struct chunks *out)
 {
-    chunks_text(out, "{\"name\":\"");
-    write_upper(oip_output_name(output->step), out);
-    chunks_format(out, "\",\"datatype\":\"%s\",\"shape\":[", datatype_of(sent));
+    char name[OIP_NAME_MAX];
+    chunks_format(out, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[",
+                  oip_capitals(oip_output_name(output->step), name), datatype_of(sent));
     write_shape(&sent->tensor, out);
     if (output->is_binary) {
         chunks_format(out, "],\"parameters\":{\"binary_data_size\":%zu}}", bytes_of(sent));
@@ -106,8 +96,8 @@ bool oip_has_binary_output(const struct oip_request *request)
     return false;
 }
 
-size_t oip_write_sent(const struct oip_request *request, const char *model, const char *version,
-                      const struct oip_sent *sent, const attn_runtime *runtime, struct chunks *out)
+size_t oip_write(const struct oip_request *request, const char *model, const char *version, const struct oip_sent *sent,
+                 const attn_runtime *runtime, struct chunks *out)
 {
     chunks_text(out, "{\"model_name\":");
     chunks_json_string(out, model);
@@ -141,13 +131,10 @@ size_t oip_write_sent(const struct oip_request *request, const char *model, cons
     return json_bytes;
 }
 
-size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
-                 const attn_runtime *runtime, struct chunks *out)
+void oip_send_steps(const struct oip_request *request, const attn_tensor *steps, struct oip_sent *sent)
 {
-    struct oip_sent sent[ATTN_STEP_COUNT];
     for (size_t i = 0; i < request->output_count; i++)
-        sent[i] = (struct oip_sent){.tensor = result->step[request->outputs[i].step]};
-    return oip_write_sent(request, model, version, sent, runtime, out);
+        sent[i] = (struct oip_sent){.tensor = steps[request->outputs[i].step]};
 }
 
 /* Characters of a text may be escaped in JSON. */
@@ -159,7 +146,7 @@ static size_t texts_bound(const struct oip_sent *sent)
     return bound;
 }
 
-size_t oip_sent_bound(const struct oip_request *request, const struct oip_sent *sent)
+size_t oip_bound(const struct oip_request *request, const struct oip_sent *sent)
 {
     size_t bound = FRAME_BYTES + (request->id ? ESCAPE_BYTES * strlen(request->id) : 0);
     for (size_t i = 0; i < request->output_count; i++) {
@@ -167,19 +154,6 @@ size_t oip_sent_bound(const struct oip_request *request, const struct oip_sent *
         const size_t own = sent[i].texts                   ? texts_bound(&sent[i])
                            : request->outputs[i].is_binary ? bytes_of(&sent[i])
                                                            : tensor_write_bound(&sent[i].tensor, &style);
-        bound = bound_add(bound_add(bound, 1, OUTPUT_BYTES), 1, own);
-    }
-    return bound;
-}
-
-size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)
-{
-    size_t bound = FRAME_BYTES + (request->id ? ESCAPE_BYTES * strlen(request->id) : 0);
-    for (size_t i = 0; i < request->output_count; i++) {
-        const attn_tensor *tensor = &plan->step[request->outputs[i].step];
-        const struct tensor_style style = {.form = TENSOR_FORM_NESTED};
-        const size_t own = request->outputs[i].is_binary ? plan->step_bytes[request->outputs[i].step]
-                                                         : tensor_write_bound(tensor, &style);
         bound = bound_add(bound_add(bound, 1, OUTPUT_BYTES), 1, own);
     }
     return bound;

@@ -96,20 +96,26 @@ static size_t list_inputs(const struct oip_decoder *d, char names[OIP_INPUTS_MAX
     return count;
 }
 
+/* The member of that name, one of words. */
+static attn_status read_word(struct oip_decoder *d, const struct node *input, const char *name,
+                             const char *const *words, size_t count, size_t *index)
+{
+    const struct node node = node_member(input, name);
+    return node.json ? node_decode_word(d->reading, &node, words, count, index)
+                     : node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"%s\"", name);
+}
+
 static attn_status read_name(struct oip_decoder *d, const struct node *input, struct envelope_attachment *to)
 {
     char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
     const char *words[OIP_INPUTS_MAX], *paths[OIP_INPUTS_MAX];
     const size_t count = list_inputs(d, names, paths);
+    const struct node node = node_member(input, "name");
+    size_t index;
     for (size_t i = 0; i < count; i++)
         words[i] = names[i];
-    struct node node = node_member(input, "name");
-    size_t index;
-    if (!node.json)
-        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"name\"");
-    attn_status status = node_decode_word(d->reading, &node, words, count, &index);
-    if (status != ATTN_OK)
-        return status;
+    if (read_word(d, input, "name", words, count, &index) != ATTN_OK)
+        return d->reading->status;
     to->path = paths[index];
     for (size_t i = 0; i < d->count; i++)
         if (strcmp(d->attachments[i].path, to->path) == 0)
@@ -125,14 +131,11 @@ static attn_status read_datatype(struct oip_decoder *d, const struct node *input
                                                                  : datatypes;
     const size_t count = known == datatypes ? DATATYPES : known == of_ids ? ARRAY_LENGTH(of_ids) : 1;
     const char *words[DATATYPES];
+    size_t index = 0;
     for (size_t i = 0; i < count; i++)
         words[i] = known[i].name;
-    struct node node = node_member(input, "datatype");
-    size_t index;
-    if (!node.json)
-        return node_fail(d->reading, input, ATTN_ERR_FIELD, "has no \"datatype\"");
-    attn_status status = node_decode_word(d->reading, &node, words, count, &index);
-    *type = status == ATTN_OK ? &known[index] : NULL;
+    const attn_status status = read_word(d, input, "datatype", words, count, &index);
+    *type = &known[index];
     return status;
 }
 
@@ -272,16 +275,12 @@ static attn_status read_binary_size(struct oip_decoder *d, const struct node *in
 
 /* ---- texts and ids of whole models ---- */
 
-static attn_status keep_text(struct oip_decoder *d, const struct node *node, const char *at, size_t length,
-                             struct text_span *text)
+static void keep_text(struct oip_decoder *d, const struct node *node, const char *at, size_t length,
+                      struct text_span *text)
 {
-    char *copy = attn_arena_take(d->reading->arena, length + 1, 1);
-    if (!copy)
-        return node_fail_memory(d->reading, node);
-    memcpy(copy, at, length);
-    copy[length] = '\0';
-    *text = (struct text_span){copy, length};
-    return ATTN_OK;
+    *text = (struct text_span){attn_arena_copy_text(d->reading->arena, at, length), length};
+    if (text->at == NULL)
+        node_fail_memory(d->reading, node);
 }
 
 /* Reads the strings of a list, which may be nested once. */
@@ -387,10 +386,8 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     int64_t bytes = -1;
     struct reading *reading = d->reading;
     if (node_check_members(reading, input, members, ARRAY_LENGTH(members)) != ATTN_OK ||
-        node_note(reading, read_name(d, input, to)) != ATTN_OK ||
-        node_note(reading, read_datatype(d, input, to->path, &type)) != ATTN_OK ||
-        node_note(reading, read_shape(d, input, &to->tensor, &count)) != ATTN_OK ||
-        node_note(reading, read_binary_size(d, input, &bytes)) != ATTN_OK)
+        read_name(d, input, to) != ATTN_OK || read_datatype(d, input, to->path, &type) != ATTN_OK ||
+        read_shape(d, input, &to->tensor, &count) != ATTN_OK || read_binary_size(d, input, &bytes) != ATTN_OK)
         return reading->status;
     assert(type != NULL);
     d->count++;
@@ -430,9 +427,8 @@ attn_status oip_check_parameters(struct oip_decoder *d, const struct node *param
     json_object_foreach(parameters->json, name, value)
     {
         const struct node parameter = {.parent = parameters, .name = name, .json = value};
-        attn_status status = json_is_null(value) ? ATTN_OK : oip_check_offered(d, &parameter);
-        if (status != ATTN_OK)
-            return status;
+        if (!json_is_null(value) && oip_check_offered(d, &parameter) != ATTN_OK)
+            return d->reading->status;
     }
     const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
     return node_check_members(d->reading, parameters, members, ARRAY_LENGTH(members));
@@ -464,7 +460,7 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
     struct reading *reading = d->reading;
     for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node input = node_element(&list, i);
-        node_note(reading, read_input(d, &input));
+        read_input(d, &input);
     }
     if (d->is_whole && (d->count != 1 || d->whole.batch == 0))
         return node_fail(d->reading, &list, ATTN_ERR_FIELD, "must hold one tensor with elements, TEXT or IDS");

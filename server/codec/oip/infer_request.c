@@ -77,27 +77,26 @@ static attn_status read_output_name(struct oip_decoder *d, const struct node *na
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
 {
     static const struct member members[] = {{.name = "name"}, {.name = "parameters"}};
-    attn_status status = node_check_members(d->reading, output, members, 2);
-    if (status != ATTN_OK)
-        return status;
+    if (node_check_members(d->reading, output, members, 2) != ATTN_OK)
+        return d->reading->status;
     struct node name = node_member(output, "name"), parameters = node_member(output, "parameters");
     if (!json_is_string(name.json))
         return name.json ? node_fail_type(d->reading, &name, "the name of an output")
                          : node_fail(d->reading, output, ATTN_ERR_FIELD, "has no \"name\"");
     struct oip_output *to = &request->outputs[request->output_count];
     to->is_binary = d->is_binary_output;
-    status = read_output_name(d, &name, &to->step);
-    if (status != ATTN_OK)
-        return status;
+    if (read_output_name(d, &name, &to->step) != ATTN_OK)
+        return d->reading->status;
     for (size_t i = 0; i < request->output_count; i++)
         if (request->outputs[i].step == to->step)
             return node_fail(d->reading, &name, ATTN_ERR_FIELD, "names an output a second time");
     request->output_count++;
     if (!parameters.json)
         return ATTN_OK;
-    status = oip_check_parameters(d, &parameters, "binary_data");
-    struct node binary = node_member(&parameters, "binary_data");
-    return status == ATTN_OK && binary.json ? node_decode_bool(d->reading, &binary, &to->is_binary) : status;
+    const struct node binary = node_member(&parameters, "binary_data");
+    if (oip_check_parameters(d, &parameters, "binary_data") == ATTN_OK && binary.json)
+        node_decode_bool(d->reading, &binary, &to->is_binary);
+    return d->reading->status;
 }
 
 static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_request *request)
@@ -122,7 +121,7 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
         return node_fail(d->reading, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given, ATTN_STEP_COUNT);
     for (size_t i = 0; i < given && !node_has_failed(reading); i++) {
         struct node output = node_element(&list, i);
-        node_note(reading, read_output(d, &output, request));
+        read_output(d, &output, request);
     }
     if (given == 0)
         ask_for_usual_outputs(d, request);
@@ -244,11 +243,8 @@ static attn_status decode_level(struct oip_decoder *d, const struct node *node, 
 
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
 {
-    attn_status status = json_is_null(node->json) ? ATTN_OK : oip_check_offered(d, node);
-    if (status == ATTN_OK && !json_is_null(node->json))
-        status = check_parameter(d, node);
-    if (status != ATTN_OK)
-        return status;
+    if (!json_is_null(node->json) && (oip_check_offered(d, node) != ATTN_OK || check_parameter(d, node) != ATTN_OK))
+        return d->reading->status;
     return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0 ? ATTN_OK
                                                                               : node_fail_memory(d->reading, node);
 }
@@ -282,15 +278,14 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
     json_object_foreach(parameters.json, name, value)
     {
         struct node node = {.parent = &parameters, .name = name, .json = value};
-        attn_status status = ATTN_OK;
-        if (is_of_protocol(name))
-            status = json_is_null(value) ? ATTN_OK : read_parameter(d, &node);
-        else
-            status = put_parameter(d, &node, !d->is_whole && mask_has_place(name, MASK_AS_PARAMETER) ? masks : options);
-        if (status != ATTN_OK)
-            return status;
+        if (!is_of_protocol(name))
+            put_parameter(d, &node, !d->is_whole && mask_has_place(name, MASK_AS_PARAMETER) ? masks : options);
+        else if (!json_is_null(value))
+            read_parameter(d, &node);
+        if (node_has_failed(d->reading))
+            break;
     }
-    return ATTN_OK;
+    return d->reading->status;
 }
 
 static attn_status list_outputs(const struct oip_request *request, json_t *options)
@@ -395,7 +390,6 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
                                    struct oip_request *request)
 {
     size_t length = 0;
-    attn_status status;
     if (d->query_is_f64 && !node_find(options, "compute") &&
         json_object_set_new(options, "compute", json_string("float64")) != 0)
         return node_fail_memory(d->reading, root);
@@ -415,10 +409,9 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
                                         .lacking = lacking_in_protocol};
     attn_arena *arena = d->reading->arena;
     attn_error *err = d->reading->err;
-    if (d->layer)
-        status = envelope_decode_over(d->layer, &own, ENVELOPE_LAYER, arena, &request->envelope, err);
-    else
-        status = envelope_decode_attached(&own, ENVELOPE_ATTENTION, arena, &request->envelope, err);
+    const attn_status status =
+        d->layer ? envelope_decode_over(d->layer, &own, ENVELOPE_LAYER, arena, &request->envelope, err)
+                 : envelope_decode_attached(&own, ENVELOPE_ATTENTION, arena, &request->envelope, err);
     if (status != ATTN_OK)
         oip_translate(err);
     return status;

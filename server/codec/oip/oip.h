@@ -118,17 +118,15 @@ void oip_translate(attn_error *err);
  * Whether bytes follow the JSON of the answer. If so, out must not defer, because the length of the JSON is sent first.
  */
 bool oip_has_binary_output(const struct oip_request *request);
+/* The outputs of the request are these steps, of a plan or of its result. */
+void oip_send_steps(const struct oip_request *request, const attn_tensor *steps, struct oip_sent *sent);
 /*
- * Appends the answer. Returns the length of its JSON part, padded to a multiple of 64 so that the first tensor is
- * aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.
+ * Appends the answer with the outputs of the request. Returns the length of its JSON part, padded to a multiple of 64 so
+ * that the first tensor is aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.
  */
-size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
+size_t oip_write(const struct oip_request *request, const char *model, const char *version, const struct oip_sent *sent,
                  const attn_runtime *runtime, struct chunks *out);
-/* The longest answer, in bytes. */
-size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan);
-/* The same, with the outputs of the request as they are sent. For the bound, tensors need no data. */
-size_t oip_write_sent(const struct oip_request *request, const char *model, const char *version,
-                      const struct oip_sent *sent, const attn_runtime *runtime, struct chunks *out);
-size_t oip_sent_bound(const struct oip_request *request, const struct oip_sent *sent);
+/* The longest answer, in bytes. Tensors need no data. */
+size_t oip_bound(const struct oip_request *request, const struct oip_sent *sent);
 
 #endif

@@ -1,4 +1,4 @@
-/* parts.h: declarations that infer_request.c and infer_inputs.c share. */
+/* parts.h: declarations that the files of this folder share. */
 #ifndef CODEC_OIP_PARTS_H
 #define CODEC_OIP_PARTS_H
 

@@ -5,20 +5,6 @@
 #include "codec/oip/oip.h"
 #include "codec/request/decoder.h"
 
-static attn_status check_flag(struct reading *reading, const struct node *parent, const char *name)
-{
-    bool ignored;
-    const struct node node = node_member(parent, name);
-    return node.json ? node_decode_bool(reading, &node, &ignored) : reading->status;
-}
-
-static attn_status check_index(struct reading *reading, const struct node *root)
-{
-    static const struct member members[] = {{.name = "ready"}};
-    node_check_members(reading, root, members, 1);
-    return check_flag(reading, root, "ready");
-}
-
 /* Triton's clients can send a configuration and files that would replace the layer. Both are refused. */
 static attn_status check_load(struct reading *reading, const struct node *parameters)
 {
@@ -40,29 +26,32 @@ static attn_status check_load(struct reading *reading, const struct node *parame
 /* No layer depends on another, so unload_dependents is accepted and has no effect. */
 static attn_status check_change(struct reading *reading, const struct node *root, oip_repository_kind kind)
 {
-    static const struct member members[] = {{.name = "parameters"}}, known[] = {{.name = "unload_dependents"}};
+    static const struct member members[] = {{.name = "parameters"}},
+                               known[] = {{.name = "unload_dependents", .decode = node_decode_bool}};
+    bool ignored;
     node_check_members(reading, root, members, 1);
     const struct node parameters = node_member(root, "parameters");
     if (node_has_failed(reading) || !parameters.json)
         return reading->status;
-    if (kind == OIP_LOAD)
-        return check_load(reading, &parameters);
-    node_check_members(reading, &parameters, known, 1);
-    return check_flag(reading, &parameters, "unload_dependents");
+    return kind == OIP_LOAD ? check_load(reading, &parameters)
+                            : node_decode_members(reading, &parameters, known, 1, &ignored);
 }
 
 attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind, attn_arena *arena,
                                  attn_error *err)
 {
     static const struct member_table *const sections[] = {NULL};
+    static const struct member of_index[] = {{.name = "ready", .decode = node_decode_bool}};
     struct document document;
+    bool ignored;
     if (bytes == 0)
         return ATTN_OK;
     attn_status status = document_read(body, bytes, arena, &document, err);
     struct reading reading = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err};
     const struct node root = {.json = document.tree};
     if (status == ATTN_OK)
-        status = kind == OIP_INDEX ? check_index(&reading, &root) : check_change(&reading, &root, kind);
+        status = kind == OIP_INDEX ? node_decode_members(&reading, &root, of_index, 1, &ignored)
+                                   : check_change(&reading, &root, kind);
     document_close(&document);
     return status;
 }

@@ -116,32 +116,35 @@ attn_status infer_metadata(struct call *call)
     return call_finish(call);
 }
 
-attn_status infer_model_ready(struct call *call)
+static attn_status describe(struct call *call, void (*write)(const struct call *call))
 {
     const attn_status status = model_find(call);
     if (status != ATTN_OK)
         return status;
-    chunks_format(call->out, "{\"name\":\"%s\",\"ready\":true}", model_name(call));
+    write(call);
     return call_finish(call);
+}
+
+static void write_model_ready(const struct call *call)
+{
+    chunks_format(call->out, "{\"name\":\"%s\",\"ready\":true}", model_name(call));
+}
+
+attn_status infer_model_ready(struct call *call)
+{
+    return describe(call, write_model_ready);
 }
 
 attn_status infer_config(struct call *call)
 {
-    const attn_status status = model_find(call);
-    if (status != ATTN_OK)
-        return status;
-    model_write_config(call);
-    return call_finish(call);
+    return describe(call, model_write_config);
 }
 
-attn_status infer_statistics(struct call *call)
+static void write_statistics(const struct call *call)
 {
     char digest[DIGEST_TEXT];
     struct registry_row row = {.name = ""};
     struct registry *registry = layer_keeper_registry(call->in.layers);
-    const attn_status status = model_find(call);
-    if (status != ATTN_OK)
-        return status;
     if (call->version != NULL)
         registry_look(registry, call->version->of->kind, call->version->name, &row);
     else
@@ -150,7 +153,11 @@ attn_status infer_statistics(struct call *call)
     chunks_text(call->out, "{\"model_stats\":[");
     model_write_statistics(model_name(call), model_known_version(call->version, digest), &row.statistics, call->out);
     chunks_text(call->out, "]}");
-    return call_finish(call);
+}
+
+attn_status infer_statistics(struct call *call)
+{
+    return describe(call, write_statistics);
 }
 
 /* ---- the repository ---- */
@@ -194,9 +201,10 @@ attn_status infer_unload(struct call *call)
 
 /* One request while it is answered. */
 struct inferring {
+    struct work work;
     const struct kept_layer *layer; /* NULL: the built-in model */
     struct oip_request request;
-    struct work work;
+    struct oip_sent sent[ATTN_STEP_COUNT];
     bool is_decoded; /* messages are those of a request of our own from then on */
 };
 
@@ -218,56 +226,41 @@ static bool decode(struct call *call, void *context, struct outcome *outcome)
                                           call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
                                           facts != NULL ? &inferring->layer->base : NULL, facts != NULL ? &raw : NULL,
                                           outcome->arena, request, outcome->err)) ||
-        !outcome_note(outcome, model_check_names(call, request->model, request->version)))
+        !outcome_note(outcome, model_accept(call, request)))
         return false;
     inferring->is_decoded = true;
     inferring->work.envelope = request->envelope;
     inferring->work.shown_steps = request->envelope.request.options.want;
-    call->timeout_ms = request->timeout_ms;
-    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     return check_shown(&inferring->work.envelope, outcome) &&
            (facts == NULL ||
             outcome_note(outcome, kept_layer_check_inputs(facts, &request->envelope.request.inputs, outcome->err)));
 }
 
-static bool plan(struct call *call, void *context, struct outcome *outcome)
-{
-    struct inferring *inferring = context;
-    return work_plan(call, &inferring->work, outcome);
-}
-
 static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
 {
-    const struct inferring *inferring = context;
-    (void)outcome;
-    *weight = work_weigh(call, &inferring->work, oip_bytes_bound(&inferring->request, &inferring->work.shown));
-    return true;
-}
-
-static bool run(struct call *call, void *context, struct outcome *outcome)
-{
     struct inferring *inferring = context;
-    return work_run(call, &inferring->work, outcome);
+    (void)outcome;
+    oip_send_steps(&inferring->request, inferring->work.shown.step, inferring->sent);
+    *weight = work_weigh(call, &inferring->work, oip_bound(&inferring->request, inferring->sent));
+    return true;
 }
 
 /* Only the answer has the version, so failures wait for no digest. */
 static bool render(struct call *call, void *context, struct outcome *outcome)
 {
-    const struct inferring *inferring = context;
+    struct inferring *inferring = context;
     const char *version = model_version_name(call);
     if (version == NULL)
         return outcome_note(outcome, ATTN_ERR_CANCELLED);
-    const size_t json_bytes =
-        oip_write(&inferring->request, model_name(call), version, &inferring->work.result, call->in.runtime, call->out);
-    if (json_bytes != OIP_ALL_JSON)
-        call->answer_json_bytes = json_bytes;
+    oip_send_steps(&inferring->request, inferring->work.result.step, inferring->sent);
+    model_answer(call, &inferring->request, version, inferring->sent);
     return true;
 }
 
 /* The layer alone says what kind of request it is. */
 static attn_status infer(struct call *call, envelope_kind kind, const struct kept_layer *layer)
 {
-    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    static const struct pipeline steps = {decode, work_plan, weigh, work_run, render};
     struct inferring inferring = {.layer = layer};
     attn_status status = pipeline_run(&steps, call, &inferring);
     (void)kind;

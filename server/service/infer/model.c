@@ -101,8 +101,11 @@ static bool repeats_path(const struct call *call, const char *version)
            (is_present(asked) && strcmp(version, MODEL_PRESENT_VERSION) == 0);
 }
 
-attn_status model_check_names(struct call *call, const char *name, const char *version)
+attn_status model_accept(struct call *call, const struct oip_request *request)
 {
+    const char *name = request->model, *version = request->version;
+    call->timeout_ms = request->timeout_ms;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     if (name != NULL && strcmp(name, model_name(call)) != 0)
         return attn_fail(call->err, ATTN_ERR_VALUE, "/model_name", "/model_name is \"%.64s\", the path names \"%s\"",
                          name, model_name(call));
@@ -113,6 +116,14 @@ attn_status model_check_names(struct call *call, const char *name, const char *v
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     return attn_fail(call->err, ATTN_ERR_VALUE, "/model_version",
                      "/model_version is \"%.64s\", the path names version %s", version, present);
+}
+
+void model_answer(struct call *call, const struct oip_request *request, const char *version,
+                  const struct oip_sent *sent)
+{
+    const size_t json_bytes = oip_write(request, model_name(call), version, sent, call->in.runtime, call->out);
+    if (json_bytes != OIP_ALL_JSON)
+        call->answer_json_bytes = json_bytes;
 }
 
 /* ---- ports ---- */
@@ -211,13 +222,17 @@ static void write_shape(const struct port *port, struct chunks *out)
     }
 }
 
-static void write_ports(const struct port *ports, size_t count, struct chunks *out)
+/* A configuration has other names for the same, and its datatypes have the prefix TYPE_. */
+static void write_ports(const struct port *ports, size_t count, bool is_config, struct chunks *out)
 {
     for (size_t i = 0; i < count && ports[i].name != NULL; i++) {
-        chunks_format(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[", i > 0 ? "," : "", ports[i].name,
-                      ports[i].datatype);
+        const bool is_string = is_config && strcmp(ports[i].datatype, "BYTES") == 0;
+        chunks_format(out,
+                      is_config ? "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":["
+                                : "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[",
+                      i > 0 ? "," : "", ports[i].name, is_string ? "STRING" : ports[i].datatype);
         write_shape(&ports[i], out);
-        chunks_text(out, ports[i].is_optional ? "],\"optional\":true}" : "]}");
+        chunks_text(out, ports[i].is_optional ? "],\"optional\":true}" : is_config ? "],\"optional\":false}" : "]}");
     }
 }
 
@@ -246,21 +261,10 @@ void model_write_metadata(const struct call *call, const char *version)
     chunks_format(call->out, "{\"name\":\"%s\",\"versions\":[", model_name(call));
     write_versions(call, version);
     chunks_text(call->out, "],\"platform\":\"attnd\",\"inputs\":[");
-    write_ports(ports.inputs, INPUTS, call->out);
+    write_ports(ports.inputs, INPUTS, false, call->out);
     chunks_text(call->out, "],\"outputs\":[");
-    write_ports(ports.outputs, OUTPUTS, call->out);
+    write_ports(ports.outputs, OUTPUTS, false, call->out);
     chunks_text(call->out, "]}");
-}
-
-/* Datatypes in a configuration have the prefix TYPE_. */
-static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
-{
-    for (size_t i = 0; i < count && ports[i].name != NULL; i++) {
-        chunks_format(out, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":[", i > 0 ? "," : "", ports[i].name,
-                      strcmp(ports[i].datatype, "BYTES") == 0 ? "STRING" : ports[i].datatype);
-        write_shape(&ports[i], out);
-        chunks_format(out, "],\"optional\":%s}", ports[i].is_optional ? "true" : "false");
-    }
 }
 
 void model_write_config(const struct call *call)
@@ -269,9 +273,9 @@ void model_write_config(const struct call *call)
     chunks_format(call->out,
                   "{\"name\":\"%s\",\"platform\":\"attnd\",\"backend\":\"attnd\",\"max_batch_size\":0,\"input\":[",
                   model_name(call));
-    write_config_ports(ports.inputs, INPUTS, call->out);
+    write_ports(ports.inputs, INPUTS, true, call->out);
     chunks_text(call->out, "],\"output\":[");
-    write_config_ports(ports.outputs, OUTPUTS, call->out);
+    write_ports(ports.outputs, OUTPUTS, true, call->out);
     chunks_text(call->out, "]}");
 }
 

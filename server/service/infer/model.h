@@ -5,6 +5,7 @@
 #ifndef SERVICE_INFER_MODEL_H
 #define SERVICE_INFER_MODEL_H
 
+#include "codec/oip/oip.h"
 #include "service/registry/model/version.h"
 #include "service/registry/store.h"
 
@@ -30,10 +31,14 @@ const char *model_version_name(struct call *call);
 const char *model_known_version(struct version *version, char text[DIGEST_TEXT]);
 
 /*
- * Whether model_name and model_version of the body (NULL: absent) agree with the path. A model_version that differs
- * from the version in the path is compared with the digest, which is then computed.
+ * Checks that model_name and model_version of the body, if given, agree with the path, and tells the call what else the
+ * request says about its answer. A model_version that differs from the version in the path is compared with the digest,
+ * which is then computed.
  */
-ATTN_MUST_CHECK attn_status model_check_names(struct call *call, const char *name, const char *version);
+ATTN_MUST_CHECK attn_status model_accept(struct call *call, const struct oip_request *request);
+/* Writes the outputs of the request, under the version. */
+void model_answer(struct call *call, const struct oip_request *request, const char *version,
+                  const struct oip_sent *sent);
 
 /* POST /v2/models/{model}/infer of a whole model. */
 ATTN_MUST_CHECK attn_status infer_whole_run(struct call *call);

@@ -58,11 +58,9 @@ static bool decode(struct call *call, void *context, struct outcome *outcome)
         !outcome_note(outcome, oip_decode_whole(call->in.body, call->in.body_bytes,
                                                 call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
                                                 outputs_of(work->version), outcome->arena, request, outcome->err)) ||
-        !outcome_note(outcome, model_check_names(call, request->model, request->version)))
+        !outcome_note(outcome, model_accept(call, request)))
         return false;
     struct model_inputs inputs = {.batch = given->batch, .text = given->texts};
-    call->timeout_ms = request->timeout_ms;
-    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     return (given->texts != NULL || give_ids(given, outcome, &inputs)) &&
            outcome_note(outcome, model_request_decode_options(given->options, given->options_bytes, &inputs,
                                                               outcome->arena, &work->request, outcome->err));
@@ -77,19 +75,10 @@ static bool plan(struct call *call, void *context, struct outcome *outcome)
 
 /* ---- answer ---- */
 
-static size_t longest_item(const struct model_work *work)
-{
-    size_t longest = 0;
-    for (size_t item = 0; item < work->request.inputs.batch; item++)
-        if (work->batch.items[item].of[0].count > longest)
-            longest = work->batch.items[item].of[0].count;
-    return longest;
-}
-
 /* The words of all items, (batch, longest); the rest of a shorter item is empty. */
 static void gather_words(const struct model_work *work, struct outcome *outcome, struct oip_sent *sent)
 {
-    const size_t shape[] = {work->request.inputs.batch, longest_item(work)};
+    const size_t shape[] = {work->request.inputs.batch, work->job.parts[0].longest_queries};
     struct text_span *words = outcome_take(outcome, shape[0] * shape[1], sizeof *words);
     for (size_t at = 0; words != NULL && at < shape[0] * shape[1]; at++) {
         const size_t item = at / shape[1], i = at % shape[1];
@@ -145,17 +134,8 @@ static bool weigh(struct call *call, void *context, struct outcome *outcome, str
     (void)call;
     if (!gather(&whole->work, &whole->request, outcome, whole->sent))
         return false;
-    *weight = model_work_weigh(&whole->work, oip_sent_bound(&whole->request, whole->sent));
+    *weight = model_work_weigh(&whole->work, oip_bound(&whole->request, whole->sent));
     return true;
-}
-
-/* ---- run ---- */
-
-static bool run(struct call *call, void *context, struct outcome *outcome)
-{
-    struct whole *whole = context;
-    (void)call;
-    return outcome_note(outcome, model_job_run(&whole->work.job));
 }
 
 static bool render(struct call *call, void *context, struct outcome *outcome)
@@ -163,16 +143,13 @@ static bool render(struct call *call, void *context, struct outcome *outcome)
     struct whole *whole = context;
     if (!gather(&whole->work, &whole->request, outcome, whole->sent))
         return false;
-    const size_t json_bytes = oip_write_sent(&whole->request, model_name(call), MODEL_PRESENT_VERSION, whole->sent,
-                                             call->in.runtime, call->out);
-    if (json_bytes != OIP_ALL_JSON)
-        call->answer_json_bytes = json_bytes;
+    model_answer(call, &whole->request, MODEL_PRESENT_VERSION, whole->sent);
     return true;
 }
 
 attn_status infer_whole_run(struct call *call)
 {
-    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    static const struct pipeline steps = {decode, plan, weigh, model_work_run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
     struct whole *whole = attn_arena_take_zeroed(call->out->arena, 1, sizeof *whole);
     if (whole == NULL)

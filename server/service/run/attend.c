@@ -17,11 +17,6 @@ struct attending {
 
 /* ---- steps ---- */
 
-static bool is_picture(const struct call *call)
-{
-    return media_is_picture(call->in.answer_media);
-}
-
 /* A picture shows steps of its own choice, and refuses other forms of maps. */
 static bool decode(struct call *call, void *work, struct outcome *outcome)
 {
@@ -29,7 +24,8 @@ static bool decode(struct call *call, void *work, struct outcome *outcome)
     struct envelope *envelope = &attending->work.envelope;
     if (!rendering_read_options(call, PICTURE_OF_LAYER, outcome, &attending->picture.options) ||
         !work_decode(call, attending->kind, attending->layer, outcome, envelope) ||
-        (is_picture(call) && !outcome_note(outcome, answer_picture_prepare(envelope, outcome->err))))
+        (media_is_picture(call->in.answer_media) &&
+         !outcome_note(outcome, answer_picture_prepare(envelope, outcome->err))))
         return false;
     attending->work.shown_steps = envelope->request.options.want;
     return outcome_note(outcome, caches_begin(call, envelope, attending->layer != NULL ? attending->layer->version : 0,
@@ -52,7 +48,7 @@ static bool weigh(struct call *call, void *work, struct outcome *outcome, struct
     struct picture *picture = &attending->picture;
     size_t bytes = 0;
     bool is_ok;
-    if (is_picture(call)) {
+    if (media_is_picture(call->in.answer_media)) {
         is_ok = outcome_note(outcome, answer_picture_make(&answer, outcome->arena, picture, outcome->err)) &&
                 rendering_weigh_picture(call, picture, outcome, &bytes);
     } else {
@@ -74,7 +70,7 @@ static bool render(struct call *call, void *work, struct outcome *outcome)
 {
     struct attending *attending = work;
     const struct answer answer = {&attending->work.envelope, &attending->work.shown, &attending->work.result};
-    if (is_picture(call)) {
+    if (media_is_picture(call->in.answer_media)) {
         answer_picture_fill(&attending->work.result, &attending->picture);
         return rendering_write_picture(call, &attending->picture, outcome);
     }

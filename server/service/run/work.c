@@ -73,8 +73,9 @@ static bool make_plan(struct call *call, void *context, struct outcome *outcome)
     return outcome_note(outcome, envelope_plan(&work->envelope, &work->plan, outcome->err));
 }
 
-bool work_plan(struct call *call, struct work *work, struct outcome *outcome)
+bool work_plan(struct call *call, void *context, struct outcome *outcome)
 {
+    struct work *work = context;
     struct envelope *envelope = &work->envelope;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
@@ -112,8 +113,9 @@ struct weight work_weigh(const struct call *call, const struct work *work, size_
 
 /* ---- run ---- */
 
-bool work_run(struct call *call, struct work *work, struct outcome *outcome)
+bool work_run(struct call *call, void *context, struct outcome *outcome)
 {
+    struct work *work = context;
     const attn_runtime *runtime = call->in.runtime;
     attn_arena *arena = outcome->arena;
     attn_error *err = outcome->err;

@@ -48,11 +48,12 @@ bool work_decode(const struct call *call, envelope_kind kind, const struct kept_
                  struct envelope *envelope);
 /*
  * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; give the cost
- * once the largest size of the answer is known; and run. plan.h and multihead.h list the failures.
+ * once the largest size of the answer is known; and run. The kind's own state begins with struct work. plan.h and
+ * multihead.h list the failures.
  */
-bool work_plan(struct call *call, struct work *work, struct outcome *outcome);
+pipeline_step work_plan;
 struct weight work_weigh(const struct call *call, const struct work *work, size_t answer_bytes);
-bool work_run(struct call *call, struct work *work, struct outcome *outcome);
+pipeline_step work_run;
 
 /*
  * Plans by make, whose plan has the dimensions dims. Selections that count from the end are settled by these, and make

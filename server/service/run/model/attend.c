@@ -32,6 +32,13 @@ bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *ou
     return outcome_note(outcome, model_job_plan(&work->job));
 }
 
+bool model_work_run(struct call *call, void *context, struct outcome *outcome)
+{
+    struct model_work *work = context;
+    (void)call;
+    return outcome_note(outcome, model_job_run(&work->job));
+}
+
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes)
 {
     const struct model_output *largest = model_answer_largest(&work->answer);
@@ -64,11 +71,6 @@ struct attending {
 
 /* ---- the form of the answer: tensors with facts, a picture, or a view ---- */
 
-static bool is_picture(const struct call *call)
-{
-    return media_is_picture(call->in.answer_media);
-}
-
 static bool is_view(const struct model_request *request)
 {
     return request->common.view != ENVELOPE_VIEW_NONE;
@@ -77,7 +79,7 @@ static bool is_view(const struct model_request *request)
 /* Whether the answer has outputs and facts, rather than a picture or a view. */
 static bool has_facts(const struct call *call, const struct model_request *request)
 {
-    return !is_picture(call) && !is_view(request);
+    return !media_is_picture(call->in.answer_media) && !is_view(request);
 }
 
 static bool prepare_picture(struct attending *attending, bool has_target, struct outcome *outcome)
@@ -97,7 +99,7 @@ static bool prepare_form(struct call *call, struct attending *attending, struct 
 {
     struct model_request *request = &attending->work.request;
     const bool has_target = model_batch_has_target(attending->work.version, &request->inputs);
-    if (is_picture(call))
+    if (media_is_picture(call->in.answer_media))
         return prepare_picture(attending, has_target, outcome);
     if (!is_view(request))
         return true;
@@ -143,7 +145,7 @@ static bool weigh_form(struct call *call, struct attending *attending, struct ou
         label_stack(&work->batch, stack, outcome, &attending->labels[stack]);
     if (outcome_has_failed(outcome))
         return false;
-    if (is_picture(call))
+    if (media_is_picture(call->in.answer_media))
         return outcome_note(outcome,
                             model_picture_make(&attending->options, attending->part, &work->answer, attending->labels,
                                                outcome->arena, &attending->picture, outcome->err)) &&
@@ -297,13 +299,13 @@ static bool decode_wav(const struct call_input *in, struct outcome *outcome, str
 {
     attn_tensor *samples = outcome_take(outcome, 1, sizeof *samples);
     attn_error why;
-    const attn_status status =
-        samples != NULL ? wav_read(in->body, in->body_bytes, ATTN_F32, outcome->arena, samples, &why) : outcome->status;
-    if (samples != NULL && status != ATTN_OK)
-        outcome_fail(outcome, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
+    if (samples == NULL)
+        return false;
+    const attn_status status = wav_read(in->body, in->body_bytes, ATTN_F32, outcome->arena, samples, &why);
+    if (status != ATTN_OK)
+        return outcome_fail(outcome, status, NULL, status == ATTN_ERR_VALUE ? "the body %s" : "%s", why.message);
     const struct model_inputs inputs = {.batch = 1, .audio = samples};
-    return !outcome_has_failed(outcome) &&
-           outcome_note(outcome, model_request_decode_options("{}", 2, &inputs, outcome->arena, request, outcome->err));
+    return outcome_note(outcome, model_request_decode_options("{}", 2, &inputs, outcome->arena, request, outcome->err));
 }
 
 static bool decode_body(const struct call_input *in, struct outcome *outcome, struct model_request *request)
@@ -346,17 +348,10 @@ static bool weigh(struct call *call, void *context, struct outcome *outcome, str
     return is_ok;
 }
 
-static bool run(struct call *call, void *context, struct outcome *outcome)
-{
-    struct attending *attending = context;
-    (void)call;
-    return outcome_note(outcome, model_job_run(&attending->work.job));
-}
-
 static bool render(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
-    if (is_picture(call)) {
+    if (media_is_picture(call->in.answer_media)) {
         model_picture_fill(&attending->picture);
         return rendering_write_picture(call, &attending->picture.picture, outcome);
     }
@@ -369,7 +364,7 @@ static bool render(struct call *call, void *context, struct outcome *outcome)
 
 attn_status attend_model(struct call *call)
 {
-    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    static const struct pipeline steps = {decode, plan, weigh, model_work_run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
     struct attending *attending = attn_arena_take_zeroed(call->out->arena, 1, sizeof *attending);
     if (attending == NULL)

@@ -14,6 +14,7 @@
 #include "codec/model/request.h"
 #include "service/limits.h"
 #include "service/run/batch/batch.h"
+#include "service/run/work.h"
 
 /* The attention of a stack to itself, or to the encoder. What options.return names is shown once for each part. */
 struct model_part {
@@ -124,6 +125,7 @@ struct model_work {
  * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
 bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome);
+pipeline_step model_work_run; /* of a kind whose own state begins with struct model_work */
 /* Adds labels and answers to the outputs of classes; work must outlive the answer. */
 void model_classes_name(struct model_work *work);
 /* Adds the words to the times of tokens, likewise. */
