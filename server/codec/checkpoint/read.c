@@ -474,7 +474,7 @@ static bool read_by(const struct architecture *architecture, json_t *config, str
     builder->entry = entry;
     ok = ok && build(builder, architecture->table);
     json_decref(entry);
-    return ok;
+    return ok && (!json_tree_is_starved() || outcome_no_memory(outcome));
 }
 
 /* Reads the model of that type by its entry in the table. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codec/bytes/bound.h"
-#include "codec/oip/oip.h"
+#include "codec/oip/parts.h"
 #include "codec/tensor/write.h"
 
 enum {

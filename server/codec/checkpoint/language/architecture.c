@@ -301,7 +301,7 @@ bool architecture_resolve(const struct architecture *architecture, const json_t 
         ok = ok && architecture_resolve(architecture, config, n, member, &value, outcome);
         set_member(*resolved, NULL, value);
     }
-    return ok;
+    return ok && (!json_tree_is_starved() || outcome_no_memory(outcome)); /* a member may be missing */
 }
 
 /* ---- what a configuration may ask for ---- */
