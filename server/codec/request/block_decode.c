@@ -64,7 +64,7 @@ static attn_status decode_norm_members(struct reading *reading, const struct nod
 
 attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct choice types[] = {{"layer", ATTN_NORM_LAYER}, {"rms", ATTN_NORM_RMS}, {NULL}};
+    static const struct choice types[] = {{"layer", ATTN_NORM_LAYER}, {"rms", ATTN_NORM_RMS}, {NULL, 0}};
     return decode_choice(reading, node, types, to);
 }
 

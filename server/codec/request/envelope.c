@@ -8,15 +8,15 @@
 #include "base/array.h"
 
 const struct choice envelope_norms[] = {
-    {"rms", ATTN_NORM_RMS}, {"layer", ATTN_NORM_LAYER}, {"l2", ATTN_NORM_L2}, {NULL}};
-const struct choice envelope_norm_positions[] = {{"post", ATTN_NORM_POST}, {"pre", ATTN_NORM_PRE}, {NULL}};
-const struct choice envelope_layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}, {NULL}};
+    {"rms", ATTN_NORM_RMS}, {"layer", ATTN_NORM_LAYER}, {"l2", ATTN_NORM_L2}, {NULL, 0}};
+const struct choice envelope_norm_positions[] = {{"post", ATTN_NORM_POST}, {"pre", ATTN_NORM_PRE}, {NULL, 0}};
+const struct choice envelope_layouts[] = {{"in_out", ATTN_LAYOUT_IN_OUT}, {"out_in", ATTN_LAYOUT_OUT_IN}, {NULL, 0}};
 const struct choice envelope_ropes[] = {{"half", ATTN_ROPE_HALF},
                                         {"interleaved", ATTN_ROPE_INTERLEAVED},
                                         {"interleaved_to_half", ATTN_ROPE_INTERLEAVED_TO_HALF},
-                                        {NULL}};
+                                        {NULL, 0}};
 const struct choice envelope_mechanisms[] = {
-    {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}, {NULL}};
+    {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}, {NULL, 0}};
 
 const char *envelope_word(const struct choice *choices, int value)
 {

@@ -48,7 +48,7 @@ attn_status decode_inputs(struct reading *reading, const struct node *node, void
 static attn_status decode_order(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice orders[] = {
-        {"stacked", ATTN_QKV_STACKED}, {"per_head", ATTN_QKV_PER_HEAD}, {"per_group", ATTN_QKV_PER_GROUP}, {NULL}};
+        {"stacked", ATTN_QKV_STACKED}, {"per_head", ATTN_QKV_PER_HEAD}, {"per_group", ATTN_QKV_PER_GROUP}, {NULL, 0}};
     return decode_choice(reading, node, orders, to);
 }
 

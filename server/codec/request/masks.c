@@ -11,7 +11,7 @@
 static attn_status decode_align(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice aligns[] = {
-        {"bottom_right", ATTN_ALIGN_BOTTOM_RIGHT}, {"top_left", ATTN_ALIGN_TOP_LEFT}, {NULL}};
+        {"bottom_right", ATTN_ALIGN_BOTTOM_RIGHT}, {"top_left", ATTN_ALIGN_TOP_LEFT}, {NULL, 0}};
     attn_masks *masks = to;
     masks->align_given = true;
     return decode_choice(reading, node, aligns, &masks->align);

@@ -299,7 +299,7 @@ attn_status decode_keys(struct reading *reading, const struct node *node, void *
 attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice forms[] = {
-        {"nested", TENSOR_FORM_NESTED}, {"flat", TENSOR_FORM_FLAT}, {"base64", TENSOR_FORM_BASE64}, {NULL}};
+        {"nested", TENSOR_FORM_NESTED}, {"flat", TENSOR_FORM_FLAT}, {"base64", TENSOR_FORM_BASE64}, {NULL, 0}};
     return decode_choice(reading, node, forms, to);
 }
 

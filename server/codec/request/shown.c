@@ -49,7 +49,7 @@ attn_status decode_top_k(struct reading *reading, const struct node *node, void 
 attn_status decode_map_dtype(struct reading *reading, const struct node *node, void *to)
 {
     static const struct choice types[] = {{"float32", ATTN_F32},   {"float64", ATTN_F64}, {"float16", ATTN_F16},
-                                          {"bfloat16", ATTN_BF16}, {"uint8", ATTN_U8},    {NULL}};
+                                          {"bfloat16", ATTN_BF16}, {"uint8", ATTN_U8},    {NULL, 0}};
     struct envelope_reduction *reduction = to;
     return decode_choice(reading, node, types, &reduction->dtype);
 }
@@ -60,7 +60,7 @@ attn_status decode_view(struct reading *reading, const struct node *node, void *
                                           {"circuitsvis", ENVELOPE_VIEW_CIRCUITSVIS},
                                           {"inspectus", ENVELOPE_VIEW_INSPECTUS},
                                           {"rows", ENVELOPE_VIEW_ROWS},
-                                          {NULL}};
+                                          {NULL, 0}};
     struct envelope *envelope = to;
     return decode_choice(reading, node, views, &envelope->view);
 }
