@@ -18,7 +18,7 @@ const struct choice envelope_ropes[] = {{"half", ATTN_ROPE_HALF},
 const struct choice envelope_mechanisms[] = {
     {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}, {NULL, 0}};
 
-const char *envelope_word(const struct choice *choices, int value)
+const char *envelope_word(const struct choice *choices, unsigned value)
 {
     while (choices->value != value)
         choices++;

@@ -28,13 +28,13 @@ static inline bool envelope_is_gradients(envelope_kind kind)
 /* A word of requests and answers, and the value of an enumeration that it stands for. A list ends with a row without word. */
 struct choice {
     const char *word;
-    int value;
+    unsigned value;
 };
 
 extern const struct choice envelope_norms[], envelope_norm_positions[], envelope_layouts[], envelope_ropes[],
     envelope_mechanisms[];
 /* The word of a value that is in the list. */
-const char *envelope_word(const struct choice *choices, int value);
+const char *envelope_word(const struct choice *choices, unsigned value);
 
 /* Labels for the tokens of one side, echoed in the answer. */
 struct envelope_tokens {
