@@ -153,14 +153,12 @@ attn_status decode_elements(struct reading *reading, const struct node *node, co
                             void **items, size_t *count)
 {
     struct node list;
-    if (node_note(reading, node_decode_list(reading, node, of->wanted, &list)) != ATTN_OK)
-        return reading->status;
+    node_decode_list(reading, node, of->wanted, &list);
     *count = json_array_size(list.json);
     if (*count > of->most)
         node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has %zu %s; at most %zu are possible", *count, of->name,
                   of->most);
-    else if ((*items = attn_arena_take(reading->arena, *count, of->bytes)) == NULL)
-        node_fail_memory(reading, node);
+    *items = node_take(reading, node, *count, of->bytes);
     for (size_t i = 0; i < *count && !node_has_failed(reading); i++) {
         const struct node element = node_element(&list, i);
         node_note(reading, of->decode(reading, &element, (char *)*items + i * of->bytes));

@@ -19,24 +19,19 @@ static const struct member inputs_members[] = {
 
 const struct member_table inputs_table = {"inputs", inputs_members, ARRAY_LENGTH(inputs_members)};
 
-/* Without values there is no output, so the default of options.return is the attention alone. */
-static void settle_return(struct envelope *envelope)
-{
-    const attn_inputs *inputs = &envelope->request.inputs;
-    if (!envelope->has_return && inputs->scores && !inputs->value)
-        envelope->request.options.want &= ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
-}
-
 attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope *envelope = to;
+    const attn_inputs *inputs = &envelope->request.inputs;
     if (!json_is_object(node->json))
         return node_fail_type_with(
             reading, node, "an object",
             "vectors are inputs.query, and a whole model takes texts: POST /v1/models/{model}/attention");
     node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
-    settle_return(envelope);
-    if (!envelope->request.inputs.query && !attn_start_of(&envelope->request.inputs))
+    /* Without values there is no output, so the default of options.return is the attention alone. */
+    if (!envelope->has_return && inputs->scores && !inputs->value)
+        envelope->request.options.want &= ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
+    if (!inputs->query && !attn_start_of(inputs))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
     if (envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
         return node_fail(reading, node, ATTN_ERR_FIELD,
