@@ -1,12 +1,14 @@
 /* mapping.c: a table of the mapped files, which a signal handler reads without a lock. */
 #include "base/mapping.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { BLOCK_MAPPINGS = 256 };
 
@@ -87,10 +89,11 @@ const void *mapping_bytes(const struct mapping *mapping)
     return (const void *)atomic_load(&mapping->begin);
 }
 
-void mapping_rest(const struct mapping *mapping)
+void mapping_rest(const struct mapping *mapping, const void *at, size_t bytes)
 {
-    const uintptr_t begin = atomic_load(&mapping->begin), end = atomic_load(&mapping->end);
-    (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a failure costs memory alone */
+    const uintptr_t from = (uintptr_t)at, before = from % (uintptr_t)sysconf(_SC_PAGESIZE); /* in the first page */
+    assert(from >= atomic_load(&mapping->begin) && bytes <= atomic_load(&mapping->end) - from);
+    (void)madvise((void *)(from - before), before + bytes, MADV_DONTNEED); /* a failure costs memory alone */
 }
 
 void mapping_remove(struct mapping *mapping)

@@ -21,8 +21,11 @@ struct mapping;
  */
 int mapping_add(int fd, size_t bytes, struct mapping **mapping);
 const void *mapping_bytes(const struct mapping *mapping);
-/* Lets the system have the memory of the pages back. Whoever reads them again reads the file. */
-void mapping_rest(const struct mapping *mapping);
+/*
+ * Gives the memory of the pages that hold at[0 .. bytes) back to the system. All bytes are in the mapping. Whoever reads
+ * them again reads the file.
+ */
+void mapping_rest(const struct mapping *mapping, const void *at, size_t bytes);
 /* Unmaps the file. No thread may read it any more. */
 void mapping_remove(struct mapping *mapping);
 

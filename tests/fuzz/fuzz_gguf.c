@@ -38,7 +38,7 @@ static void describe(const struct gguf *file, attn_arena *arena)
     const attn_runtime runtime = attn_runtime_serial(NULL);
     struct checkpoint checkpoint;
     struct checkpoint_model model;
-    attn_status status = gguf_describe(file, &runtime, arena, &checkpoint, &err);
+    attn_status status = gguf_describe(file, NULL, &runtime, arena, &checkpoint, &err);
     if (status == ATTN_OK)
         status = checkpoint_read_model(&checkpoint, arena, &model, &err);
     fuzz_claim_told(status, &err);

@@ -18,6 +18,7 @@
 #include "attn/arena.h"
 #include "attn/runtime.h"
 #include "attn/tensor.h"
+#include "base/mapping.h"
 #include "base/text.h"
 #include "codec/checkpoint/find.h"
 #include "codec/json/tree.h"
@@ -125,13 +126,15 @@ enum { GGUF_WIDE_MAX = 1 << 28 };
 
 /*
  * Fills in the checkpoint, which lives in arena. Plain tensors are views of the file, and quantised ones are widened
- * into arena. runtime does the work.
+ * into arena. runtime does the work. mapping has the file, and gives back the pages of each tensor that is widened;
+ * NULL: the file is in other memory.
  *   ATTN_ERR_VALUE      attnd does not have the kind; metadata is missing or is not what it should be; a number does not
  *                       fit float16
  *   ATTN_ERR_NO_MEMORY
  */
-ATTN_MUST_CHECK attn_status gguf_describe(const struct gguf *file, const attn_runtime *runtime, attn_arena *arena,
-                                          struct checkpoint *checkpoint, attn_error *err);
+ATTN_MUST_CHECK attn_status gguf_describe(const struct gguf *file, const struct mapping *mapping,
+                                          const attn_runtime *runtime, attn_arena *arena, struct checkpoint *checkpoint,
+                                          attn_error *err);
 
 /*
  * Writes the tokenizer.json of the file in arena. scratch lends memory. text->at NULL: the file has no tokenizer.

@@ -25,6 +25,7 @@ json_t *gguf_kinds(attn_arena *arena)
 /* The state of gguf_describe. */
 struct describer {
     const struct gguf *file;
+    const struct mapping *mapping;
     const json_t *kinds, *kind;
     char architecture[KEY_BYTES_MAX / 2];
     struct chunks config;
@@ -320,7 +321,11 @@ static bool add_tensor(struct describer *describer, const struct gguf_tensor *fr
         return true;
     char *data = outcome_take(outcome, from->count, attn_dtype_bytes(dtype));
     to->data = data;
-    return data != NULL && outcome_note(outcome, gguf_widen(from, dtype, runtime, data, outcome->err));
+    if (data == NULL || !outcome_note(outcome, gguf_widen(from, dtype, runtime, data, outcome->err)))
+        return false;
+    if (describer->mapping != NULL) /* otherwise the whole file would be in memory beside its widened numbers */
+        mapping_rest(describer->mapping, from->data, from->bytes);
+    return true;
 }
 
 static bool add_tensors(struct describer *describer, const attn_runtime *runtime, struct checkpoint *checkpoint)
@@ -377,12 +382,13 @@ static bool find_kind(struct describer *describer)
     return describer->kind != NULL || fail_kind(describer, name);
 }
 
-attn_status gguf_describe(const struct gguf *file, const attn_runtime *runtime, attn_arena *arena,
-                          struct checkpoint *checkpoint, attn_error *err)
+attn_status gguf_describe(const struct gguf *file, const struct mapping *mapping, const attn_runtime *runtime,
+                          attn_arena *arena, struct checkpoint *checkpoint, attn_error *err)
 {
     attn_arena *trees = attn_arena_create_beside(arena);
     json_t *kinds = trees != NULL ? gguf_kinds(trees) : NULL;
-    struct describer describer = {.file = file, .kinds = kinds, .outcome = {.arena = arena, .err = err}};
+    struct describer describer = {
+        .file = file, .mapping = mapping, .kinds = kinds, .outcome = {.arena = arena, .err = err}};
     *checkpoint = (struct checkpoint){.config = NULL};
     if (kinds == NULL)
         (void)outcome_no_memory(&describer.outcome);

@@ -202,6 +202,27 @@ def a_file_of_each_kind_and_type_answers_as_the_folder_with_its_numbers(program)
                     assert apart <= NEAR, (kind, result, apart)
 
 
+def kib(server, name):
+    """A figure of the memory of the process: VmHWM is the peak of VmRSS."""
+    lines = pathlib.Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+@check
+def a_file_is_not_in_memory_beside_its_widened_numbers(program):
+    _, _, metadata, files = make("qwen3")
+    inner = 1 << 14  # six tensors of 2^22 numbers
+    for name, (stored, shape, data) in files.items():
+        if "ffn" in name and len(shape) == 2:
+            files[name] = ("Q8_0", [inner if size == INNER else size for size in shape], bytes(inner * HIDDEN // 32 * 34))
+    body = gguf_file.write({**metadata, "qwen3.feed_forward_length": inner}, files)
+    with tempfile.TemporaryDirectory() as text:
+        (pathlib.Path(text) / "large.gguf").write_bytes(body)
+        with Server(program, environment={"ATTND_MODELS": text}) as server:
+            assert server.client().get("/v1/models/large").json()["state"] == "ready"
+            assert kib(server, "VmHWM") - kib(server, "VmRSS") < len(body) / 2 / 1024, (kib(server, "VmHWM"), kib(server, "VmRSS"))
+
+
 @check
 def metadata_that_would_change_the_maps_is_refused(program):
     refused = {"both-ways": ({"attention.causal": False}, "attention.causal is false"),

@@ -243,7 +243,8 @@ static bool read_gguf(struct model_files *files, const struct model_file *file, 
         return false;
     attn_pool *pool = attn_pool_create(&options, NULL); /* until the file is read */
     const attn_runtime runtime = pool != NULL ? attn_pool_runtime(pool, NULL) : attn_runtime_serial(NULL);
-    outcome_note(outcome, gguf_describe(&gguf, &runtime, files->arena, &files->checkpoint, outcome->err));
+    outcome_note(outcome,
+                 gguf_describe(&gguf, file->bytes.mapping, &runtime, files->arena, &files->checkpoint, outcome->err));
     attn_pool_destroy(pool);
     return !outcome_has_failed(outcome) && make_tokenizer(files, &gguf, scratch, outcome);
 }
@@ -379,9 +380,11 @@ void model_files_rest(struct model_files *files)
     files->tokenizer = (struct checkpoint_text){NULL, 0};
     if (files->arena != NULL)
         attn_arena_watch(files->arena, NULL, NULL);
-    for (size_t i = 0; i < files->count; i++)
-        if (files->files[i].bytes.mapping != NULL)
-            mapping_rest(files->files[i].bytes.mapping);
+    for (size_t i = 0; i < files->count; i++) {
+        const struct file_bytes *bytes = &files->files[i].bytes;
+        if (bytes->mapping != NULL)
+            mapping_rest(bytes->mapping, bytes->at, bytes->size);
+    }
 }
 
 void model_files_close(struct model_files *files)

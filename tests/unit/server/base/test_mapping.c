@@ -1,5 +1,6 @@
 /*
- * test_mapping.c: a mapped file that is truncated reads as zeros and is torn; any other fault ends the process.
+ * test_mapping.c: a mapped file that is truncated reads as zeros and is torn; pages that rest are read again; any
+ * other fault ends the process.
  */
 #include "base/mapping.h"
 
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/process.h"
 #include "check_main.h"
 
@@ -72,6 +74,21 @@ START_TEST(a_truncated_file_reads_as_zeros_and_is_torn)
     ck_assert_uint_eq(sum_of(untouched), BYTES);
     mapping_remove(mapping);
     mapping_remove(untouched);
+}
+END_TEST
+
+START_TEST(pages_that_rest_are_read_again)
+{
+    struct mapping *mapping = map(make_file());
+    const char *bytes = mapping_bytes(mapping);
+    const struct {
+        size_t at, bytes;
+    } parts[] = {{0, BYTES}, {3 * PAGE + 100, 2 * PAGE}, {BYTES - 1, 1}, {BYTES, 0}};
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+        mapping_rest(mapping, bytes + parts[i].at, parts[i].bytes);
+        ck_assert_uint_eq(sum_of(mapping), BYTES);
+    }
+    mapping_remove(mapping);
 }
 END_TEST
 
@@ -211,6 +228,7 @@ CHECK_MAIN("mapping")
 {
     tcase_add_test(tests, a_whole_file_reads_as_it_is);
     tcase_add_test(tests, a_truncated_file_reads_as_zeros_and_is_torn);
+    tcase_add_test(tests, pages_that_rest_are_read_again);
     tcase_add_test(tests, an_entry_that_is_used_again_is_whole);
     tcase_add_test(tests, more_files_than_a_block_of_the_table_has_are_mended);
     tcase_add_test(tests, threads_that_read_at_once_all_go_on);
