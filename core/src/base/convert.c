@@ -2,8 +2,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "attn/tensor.h"
+#include "base/f16c.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "base/size.h"
@@ -309,22 +313,53 @@ static uint16_t half_of_single(uint32_t bits)
     return (uint16_t)((bits >> 16 & 0x8000) | (is_finite & finite) | (~is_finite & special));
 }
 
+/* Whether a finite value would become infinite. */
+static bool narrow_block(uint16_t *to, const uint32_t *from)
+{
+    uint32_t is_beyond = 0;
+    for (size_t i = 0; i < BLOCK; i++) {
+        const uint32_t magnitude = from[i] & 0x7FFFFFFF;
+        is_beyond |= (uint32_t)(magnitude >= 0x477FF000) & (uint32_t)(magnitude < 0x7F800000); /* 65520 and more */
+        to[i] = half_of_single(from[i]);
+    }
+    return is_beyond != 0;
+}
+
+/* The same in a quarter of the time. False: a number is NaN, infinite or too large, and the block is not converted. */
+#if defined(__x86_64__)
+__attribute__((target("avx,f16c"))) static bool narrow_block_by_f16c(uint16_t *to, const uint32_t *from)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0F), limit = _mm256_set1_ps(65520);
+    __m256 is_beyond = _mm256_setzero_ps();
+    for (size_t i = 0; i < BLOCK; i += 8) {
+        const __m256 singles = _mm256_loadu_ps((const float *)from + i), magnitudes = _mm256_andnot_ps(sign, singles);
+        is_beyond = _mm256_or_ps(is_beyond, _mm256_cmp_ps(magnitudes, limit, _CMP_NLT_UQ));
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(singles, _MM_FROUND_TO_NEAREST_INT));
+    }
+    return _mm256_movemask_ps(is_beyond) == 0;
+}
+#else
+static bool narrow_block_by_f16c(uint16_t *to, const uint32_t *from)
+{
+    (void)to, (void)from;
+    return false;
+}
+#endif
+
 /* False: a finite value would become infinite. */
 static bool narrow_to_half(char *to, const char *from, size_t count)
 {
-    uint32_t singles[BLOCK] = {0}, is_beyond = 0;
+    const bool has_f16c = attn_has_f16c();
+    uint32_t singles[BLOCK] = {0};
     uint16_t halves[BLOCK];
     for (size_t done = 0; done < count; done += BLOCK) {
         const size_t now = attn_min(count - done, BLOCK);
         memcpy(singles, from + done * sizeof *singles, now * sizeof *singles);
-        for (size_t i = 0; i < BLOCK; i++) {
-            const uint32_t magnitude = singles[i] & 0x7FFFFFFF;
-            is_beyond |= (uint32_t)(magnitude >= 0x477FF000) & (uint32_t)(magnitude < 0x7F800000); /* 65520 and more */
-            halves[i] = half_of_single(singles[i]);
-        }
+        if (!(has_f16c && narrow_block_by_f16c(halves, singles)) && narrow_block(halves, singles))
+            return false;
         memcpy(to + done * sizeof *halves, halves, now * sizeof *halves);
     }
-    return is_beyond == 0;
+    return true;
 }
 
 attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,

@@ -2,9 +2,8 @@
 #include "kernel/entries.h"
 
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+
+#include "base/f16c.h"
 
 static bool runs_anywhere(void)
 {
@@ -12,21 +11,9 @@ static bool runs_anywhere(void)
 }
 
 #if defined(__x86_64__)
-/*
- * F16C has the loads of float16. clang 14 does not know its name, so CPUID is asked, once: that takes a virtual machine
- * microseconds.
- */
-static bool has_f16c;
-
-__attribute__((constructor)) static void ask_for_f16c(void)
-{
-    unsigned eax, ebx, ecx, edx;
-    has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && attn_has_f16c();
 }
 
 static bool has_avx512(void)

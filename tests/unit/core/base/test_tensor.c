@@ -156,6 +156,49 @@ START_TEST(half_precision_becomes_single_as_it_becomes_double)
 }
 END_TEST
 
+enum { SINGLES = 300 };
+
+/* Converts singles alone, and beside a NaN: a block with one is converted without the instructions of the CPU. */
+static void check_singles(float from[SINGLES])
+{
+    uint16_t to[SINGLES], wanted[SINGLES];
+    double wide[SINGLES];
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == 1)
+            from[0] = from[SINGLES - 1] = NAN;
+        for (int i = 0; i < SINGLES; i++)
+            wide[i] = (double)from[i];
+        ck_assert_int_eq(attn_convert(to, ATTN_F16, from, ATTN_F32, SINGLES, NULL), ATTN_OK);
+        ck_assert_int_eq(attn_convert(wanted, ATTN_F16, wide, ATTN_F64, SINGLES, NULL), ATTN_OK);
+        ck_assert_mem_eq(to, wanted, sizeof to);
+    }
+}
+
+START_TEST(float32_becomes_float16_as_float64_does)
+{
+    float from[SINGLES] = {0}, single;
+    size_t count = 0;
+    for (uint64_t at = 0; at <= UINT32_MAX; at += 4093) { /* infinities and NaN, too */
+        const uint32_t bits = (uint32_t)at;
+        memcpy(&single, &bits, sizeof single);
+        if (isfinite(single) && fabsf(single) >= 65520)
+            continue;
+        from[count++ % SINGLES] = single;
+        if (count % SINGLES == 0)
+            check_singles(from);
+    }
+    for (uint16_t half = 0; half < 0x7BFF; half++) {
+        const double low = widened(half, ATTN_F16), high = widened((uint16_t)(half + 1), ATTN_F16);
+        const float middle = (float)((low + high) / 2),
+                    near[] = {(float)low, nextafterf(middle, 0), middle, nextafterf(middle, 1e9F)};
+        for (size_t i = 0; i < 2 * COUNT(near); i++)
+            from[count++ % SINGLES] = i % 2 == 0 ? near[i / 2] : -near[i / 2];
+        if (count % SINGLES < 2 * COUNT(near))
+            check_singles(from);
+    }
+}
+END_TEST
+
 START_TEST(narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero)
 {
     /* Just above the middle of 1 and its successor in float16; by way of float32 it would fall on that middle. */
@@ -311,6 +354,7 @@ CHECK_MAIN("tensor")
     tcase_add_test(tests, every_float16_survives_and_every_middle_goes_to_even);
     tcase_add_test(tests, every_bfloat16_survives_and_every_middle_goes_to_even);
     tcase_add_test(tests, half_precision_becomes_single_as_it_becomes_double);
+    tcase_add_test(tests, float32_becomes_float16_as_float64_does);
     tcase_add_test(tests, narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero);
     tcase_add_test(tests, a_finite_number_stays_finite_or_is_refused);
     tcase_add_test(tests, arrays_longer_than_a_block_convert_whole);
