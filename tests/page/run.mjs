@@ -21,6 +21,7 @@ const LANES = [
         "expected/readers",
         "expected/diagnosis",
         "expected/shown",
+        "models/changed",
         "input/touch",
         "network/offline",
         "input/keyboard",

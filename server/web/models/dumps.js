@@ -10,6 +10,7 @@ import { safetensorsFrom } from "../request/safetensors.js";
 import { countOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";
 import { Problem } from "../texts.js";
+import { NO_CHANGES } from "./changes.js";
 
 const MAP_NAMES = ["attentions", "attention", "outputs.attention"];
 
@@ -104,7 +105,7 @@ function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
     facts: null,
     text: name,
     inputs: {},
-    ablate: [],
+    changes: NO_CHANGES,
     part: rows === cols ? "attention" : "cross_attention",
     queries,
     keys,

@@ -7,8 +7,9 @@ import { createTextPanel } from "./text_panel.js";
 import { readDump } from "./reader.js";
 import { createForm, createTools } from "./form.js";
 import { caseOfHead } from "./case_of_head.js";
+import { changesFor, isChanged, listOfChanges, NO_CHANGES } from "./changes.js";
 import { listModels, runText } from "./textrun.js";
-import { toggledHead, viewStateFrom } from "./view_state.js";
+import { viewStateFrom } from "./view_state.js";
 
 /** Most runs of texts that are kept, so that going back sends no request. */
 const RUNS_KEPT = 12;
@@ -58,19 +59,19 @@ export function createModels(app) {
   const form = createForm(app, { change, viewState }),
     tools = createTools(app, { change }),
     textPanels = [createTextPanel(app, { change, open }), createTextPanel(app, { change, open })],
-    off = h("p.off", { hidden: true }),
+    changed = h("p.changed", { hidden: true }),
     said = h("p.note", {}),
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
     texts = h("div.columns", {}, textPanels[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, off), createHow(app));
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
 
-  /** Each text runs once per set of switched-off heads. */
-  function runOf(model, text, { target, part, ablate }, signal) {
-    const key = JSON.stringify([model.name, text, target, part, ablate]);
+  /** Each text runs once per set of changes. */
+  function runOf(model, text, { target, part }, changes, signal) {
+    const key = JSON.stringify([model.name, text, target, part, changes]);
     if (!runs.has(key)) {
       if (runs.size >= RUNS_KEPT) runs.delete(runs.keys().next().value);
-      runs.set(key, runText(model, { text, target, part, ablate }, signal));
+      runs.set(key, runText(model, { text, target, part, changes }, signal));
       runs.get(key).catch(() => runs.delete(key));
     }
     return runs.get(key);
@@ -85,9 +86,9 @@ export function createModels(app) {
     try {
       shown = await Promise.all(
         now.texts.map(async (text) => {
-          const base = await runOf(model, text, { ...now, ablate: [] }, signal);
-          const ablate = now.ablate.filter(([layer, head]) => layer < base.layers && head < base.heads);
-          return { base, run: ablate.length > 0 ? await runOf(model, text, { ...now, ablate }, signal) : base };
+          const base = await runOf(model, text, now, NO_CHANGES, signal),
+            changes = changesFor(base, now);
+          return { base, run: isChanged(changes) ? await runOf(model, text, now, changes, signal) : base };
         }),
       );
       if (signal.aborted) return;
@@ -144,18 +145,18 @@ export function createModels(app) {
     change({ row: -1, linked: [] });
   }
 
-  let offNow = "";
+  let changesShown = "";
 
-  function showOff({ ablate }) {
-    if (offNow === String(ablate)) return;
-    offNow = String(ablate);
-    off.hidden = ablate.length === 0;
-    off.replaceChildren(
-      t("models.offNow"),
-      ...ablate.map(([layer, head]) =>
-        h("button.chip", { type: "button", onclick: () => change({ ablate: toggledHead(viewState().ablate, layer, head) }) }, `${layer}·${head} ×`),
-      ),
-      h("button.link", { type: "button", onclick: () => change({ ablate: [] }) }, t("models.allOn")),
+  /** The way back from each change. */
+  function showChanges(run, now) {
+    const changes = changesFor(run, now),
+      key = JSON.stringify([run.text, changes]);
+    changed.hidden = !isChanged(changes);
+    if (changesShown === key) return;
+    changesShown = key;
+    changed.replaceChildren(
+      t("models.changes"),
+      ...listOfChanges(t, run, changes).map(({ short, undo }) => h("button.chip", { type: "button", onclick: () => change(undo) }, short, " ×")),
     );
   }
 
@@ -170,15 +171,15 @@ export function createModels(app) {
     said.textContent = dump ? t("models.dump", { name: dump.text }) : sayOf(now);
     said.hidden = said.textContent === "";
     close.hidden = !dump;
-    showOff(dump ? { ablate: [] } : now);
     if (dump) showDump(dump);
     else askIfNew(now);
-    tools.element.hidden = texts.hidden = shown.length === 0;
+    tools.element.hidden = texts.hidden = changed.hidden = shown.length === 0;
     if (shown.length === 0) return;
     tools.update(now);
     texts.classList.toggle("two", shown.length > 1);
     if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => textPanels[at].element));
-    const seen = dump ? { ...now, ablate: [] } : now;
+    const seen = dump ? { ...now, ...NO_CHANGES } : now;
+    showChanges(shown[0].base, seen);
     shown.forEach(({ run, base }, at) => textPanels[at].update(run, base, seen, shown.length === 1));
   }
 
@@ -192,7 +193,7 @@ export function createModels(app) {
   }
 
   function askIfNew(now) {
-    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate]);
+    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate, now.averaged, now.edges]);
     if (!factsOf(now.model) || key === asked) return;
     if (asked === "" || JSON.parse(asked)[0] !== now.model) shown = [];
     asked = key;

@@ -2,13 +2,14 @@
  * form.js: the form of the Models mode, and the controls for the order of the heads.
  */
 import { choice, field, h } from "../dom.js";
+import { NO_CHANGES } from "./changes.js";
 import { MEASURES, PARTS, SENTENCES } from "./view_state.js";
 
 /** Fields for the model, a sentence, and a second one to compare. Enter submits. */
 export function createForm(app, { change, viewState }) {
   const { t } = app;
   const model = choice([], "", (value) => {
-    change({ model: value, ablate: [], linked: [], row: -1 });
+    change({ model: value, ...NO_CHANGES, linked: [], row: -1 });
   });
   const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
   const [text, second, target] = [inputOf(), inputOf(), inputOf()];
@@ -21,8 +22,9 @@ export function createForm(app, { change, viewState }) {
   const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
   const send = (event) => {
     event?.preventDefault();
-    const { texts } = viewState();
-    change({ texts: [text.value, ...(texts.length > 1 ? [second.value] : [])], target: target.value, row: -1 });
+    const before = viewState().texts,
+      texts = [text.value, ...(before.length > 1 ? [second.value] : [])];
+    change({ texts, target: target.value, row: -1, ...(texts.every((one, at) => one === before[at]) ? {} : { edges: [] }) });
   };
   const useSample = (sentence) => {
     text.value = sentence;

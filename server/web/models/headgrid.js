@@ -6,8 +6,8 @@ import { scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { drawThumb } from "../maps/thumb.js";
 import { matrixOf, short } from "../request/tensor.js";
+import { isIn, stateOfHead } from "./changes.js";
 import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
-import { hasHead } from "./view_state.js";
 
 /** Colours of heads whose links are drawn together: similar in lightness, and distinct for colour-blind readers. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#16876b", "#b3358f", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
@@ -105,15 +105,15 @@ export class HeadGrid {
   /** @returns {import("../maps/grid.js").Picture} */
   #picture({ layer, head }, passing, isList) {
     const { run, viewState } = this,
-      isOff = hasHead(viewState.ablate, layer, head),
+      state = stateOfHead(viewState, layer, head),
       isOut = passing !== null && head < run.heads && !passing.has(layer * run.heads + head);
     return {
       canvas: () => this.#thumb(layer, head),
       label: () => this.#describe(layer, head),
       caption: this.#caption(layer, head, isList),
       colour: headColour(viewState.linked, layer, head),
-      isFaint: isOff || isOut,
-      isCrossed: isOff,
+      isFaint: state !== "on" || isOut,
+      isCrossed: state === "off",
     };
   }
 
@@ -173,8 +173,9 @@ export class HeadGrid {
     const parts = [extra ? app.t("models.extraAt", { layer, name: app.t("models." + extra) }) : app.t("models.headAt", { layer, head })];
     if (!extra && viewState.measure !== "none")
       parts.push(`${app.t("models.measure." + viewState.measure)} ${short(measuresOf(run, viewState.measure)[layer * run.heads + head], 3)}`);
-    if (hasHead(viewState.ablate, layer, head)) parts.push(app.t("models.off"));
-    if (hasHead(viewState.linked, layer, head)) parts.push(app.t("models.inLinks"));
+    const state = stateOfHead(viewState, layer, head);
+    if (state !== "on") parts.push(app.t("models.state." + state));
+    if (isIn(viewState.linked, layer, head)) parts.push(app.t("models.inLinks"));
     return parts.join(", ");
   }
 }

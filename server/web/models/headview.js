@@ -5,11 +5,14 @@ import { bdi, h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
 import { LinksView } from "../maps/links.js";
 import { HeatmapView } from "../maps/heatmap.js";
+import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
+import { pathOfModel } from "./case.js";
+import { HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, withHead } from "./changes.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
-import { expertsAt, hasSteps, headOf } from "./textrun.js";
-import { HEAD_TABS, hasHead, toggledHead } from "./view_state.js";
+import { bodyAt, expertsAt, hasSteps, headOf } from "./textrun.js";
+import { HEAD_TABS } from "./view_state.js";
 
 /** Weights below this draw no line. */
 const LINK_LEAST = 0.04;
@@ -21,6 +24,9 @@ export function mapOf(run, layer, head) {
   const name = EXTRAS[head - run.heads];
   return name ? extraOf(run, layer, name) : headOf(run, layer, head);
 }
+
+/** Whether the view leaves a cell out, or the model never has it. */
+const isLeftOut = (run, viewState, i, j) => (viewState.hidesFirst && j === 0) || (run.isCausal && j > i);
 
 /**
  * @param {import("../main.js").App} app
@@ -37,6 +43,7 @@ export function createHeadView(app, { change, open }) {
   const showReadout = (cell) => {
     const { row, col } = cell ?? map.focus;
     if (!map.sheet) return;
+    showEdge();
     readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, valueAt(row, col)), expertsOf(row));
   };
   /** What the token of the row chose in the layer, if it had a choice. */
@@ -53,7 +60,7 @@ export function createHeadView(app, { change, open }) {
       showReadout(null);
     },
     onpaint() {},
-    onkey: () => false,
+    onkey: (key) => key === "m" && hideEdge(),
   });
   const links = new LinksView({ onselect: (row) => row !== null && change({ row }) });
   const title = h("h2", {}),
@@ -62,30 +69,63 @@ export function createHeadView(app, { change, open }) {
     note = h("p.note", {});
   const tabs = HEAD_TABS.map((id) => h("button", { type: "button", onclick: () => change({ tab: id }) }, t("tab." + id)));
   const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.viewState) }, t("models.open"));
-  const link = h("button", { type: "button", onclick: () => toggle("linked") }, t("models.link"));
-  const off = h("button", { type: "button", onclick: () => toggle("ablate") }, t("models.ablate"));
+  const link = h("button", { type: "button", onclick: () => change({ linked: toggled(seen.viewState.linked, seen.viewState.layer, seen.viewState.head) }) }, t("models.link"));
+  const states = HEAD_STATES.map((id) => h("button", { type: "button", onclick: () => setState(id) }, t("models.state." + id))),
+    stateOf = h("span.row-of", {}, t("models.thisHead"), h("span.segments", { role: "group", "aria-label": t("models.thisHead") }, states));
+  const edge = h("button", { type: "button", title: t("models.edgeHow"), onclick: () => hideEdge() }, t("models.edge"));
+  const sentence = h("p", {}),
+    copy = () => app.copyText(curlOf(pathOfModel(seen.run.facts.name), bodyAt(seen.run, seen.viewState.row)));
+  const effect = h(
+    "div.effect",
+    { hidden: true },
+    sentence,
+    h("button.link", { type: "button", onclick: copy }, t("models.copy")),
+    h("button.link", { type: "button", onclick: () => change(NO_CHANGES) }, t("models.unchanged")),
+  );
   const element = h(
     "section.headview",
     {},
     h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
-    h("div.row-of", {}, openIt, link, off),
+    h("div.row-of", {}, openIt, link, stateOf),
+    effect,
     legend,
-    readout,
+    h("div.cell-of", {}, readout, edge),
     h("div", {}, map.element, links.element),
     note,
   );
   let seen = { run: null, viewState: null, extent: null },
     drawn = "";
 
-  const toggle = (name) => {
-    const { viewState } = seen;
-    change({ [name]: toggledHead(viewState[name], viewState.layer, viewState.head) });
-  };
+  const setState = (state) => change(withHead(seen.viewState, seen.viewState.layer, seen.viewState.head, state));
+  const switchOff = () => setState(stateOfHead(seen.viewState, seen.viewState.layer, seen.viewState.head) === "off" ? "on" : "off");
+
+  /** The edge of the chosen cell. @returns {import("./view_state.js").Edge} */
+  const edgeAt = () => [seen.viewState.layer, seen.viewState.head, map.focus.row, map.focus.col];
+  const isEdgeHidden = () => isIn(seen.viewState.edges, ...edgeAt());
+
+  function showEdge() {
+    edge.setAttribute("aria-pressed", String(isEdgeHidden()));
+    edge.disabled = !isEdgeHidden() && isLeftOut(seen.run, seen.viewState, map.focus.row, map.focus.col);
+  }
+
+  /** Hides the edge of the chosen cell, or shows it again. @returns {boolean} whether the view has edges */
+  function hideEdge() {
+    if (edge.hidden) return false;
+    if (!edge.disabled) change({ edges: toggled(seen.viewState.edges, ...edgeAt()) });
+    return true;
+  }
+
+  /** @param {string} text what the changes do; "": there are none */
+  function tell(text) {
+    sentence.textContent = text;
+    effect.hidden = text === "";
+  }
 
   function sheetOfMap(run, viewState, full) {
+    const edges = run.changes.edges.filter(([layer, head]) => layer === viewState.layer && head === viewState.head);
     return {
       matrix: viewState.hidesFirst ? withoutFirst(full) : full,
-      isHidden: (i, j) => (viewState.hidesFirst && j === 0) || (run.isCausal && j > i),
+      isHidden: (i, j) => isLeftOut(run, viewState, i, j) || edges.some(([, , query, key]) => query === i && key === j),
       rowLabels: run.queries,
       colLabels: run.keys,
       rowPrefix: "",
@@ -159,7 +199,7 @@ export function createHeadView(app, { change, open }) {
       ...heads.map(([layer, head]) =>
         h(
           "button.chip",
-          { type: "button", title: t("models.unlink"), onclick: () => change({ linked: toggledHead(viewState.linked, layer, head) }) },
+          { type: "button", title: t("models.unlink"), onclick: () => change({ linked: toggled(viewState.linked, layer, head) }) },
           swatchOf(headColour(heads, layer, head)),
           `${layer}·${head} ×`,
         ),
@@ -181,15 +221,18 @@ export function createHeadView(app, { change, open }) {
     title.textContent = extra ? t("models.extraAt", { layer, name: t("models." + extra) }) : t("models.headAt", { layer, head });
     note.textContent = tab === "links" && viewState.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
-    openIt.disabled = link.disabled = off.disabled = Boolean(extra);
-    openIt.hidden = !hasSteps(run);
-    off.disabled ||= run.facts === null || run.part !== "attention";
-    link.setAttribute("aria-pressed", String(hasHead(viewState.linked, layer, head)));
-    off.setAttribute("aria-pressed", String(hasHead(viewState.ablate, layer, head)));
+    openIt.disabled = link.disabled = Boolean(extra);
+    openIt.hidden = stateOf.hidden = !hasSteps(run);
+    link.setAttribute("aria-pressed", String(isIn(viewState.linked, layer, head)));
+    HEAD_STATES.forEach((id, at) => {
+      states[at].disabled = Boolean(extra);
+      states[at].setAttribute("aria-pressed", String(!extra && id === stateOfHead(viewState, layer, head)));
+    });
+    edge.hidden = Boolean(extra) || tab !== "map" || !hasSteps(run);
     map.element.hidden = readout.hidden = tab !== "map";
     links.element.hidden = legend.hidden = tab !== "links";
     if (tab === "map") drawMap(run, viewState);
     else drawLinks(run, viewState);
   }
-  return { element, update };
+  return { element, update, tell, switchOff };
 }

@@ -1,13 +1,12 @@
 /**
- * predictions.js: predictions of the model at one token, after the last and after each layer, with all heads, and without
- * those that are switched off.
+ * predictions.js: predictions of the model at one token, after the last and after each layer, as the model is and as it is
+ * changed.
  */
 import { bdi, h } from "../dom.js";
 import { fixed } from "../request/tensor.js";
-import { bestOf, canClassify, canPredict, classesAt, movesOf, predictionsAt } from "./textrun.js";
-
-/** Delay of a request, so that tokens passed over by the arrow keys cost none. */
-const PASSED_MS = 120;
+import { wordsOfChanges } from "./changes.js";
+import { tableOf, wordCell } from "./table.js";
+import { bestOf, canClassify, canPredict, classesAt, movesOf, PASSED_MS, predictionsAt } from "./textrun.js";
 
 /** Heads that are listed as moving a label. */
 const MOVES_SHOWN = 6;
@@ -25,8 +24,8 @@ function percent(probability) {
   return `${fixed(100 * probability, probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
 }
 
-/** @param {import("../main.js").App} app @param {(row: number) => void} choose a token */
-export function createPredictions(app, choose) {
+/** @param {import("../main.js").App} app @param {{change: (patch: object) => void, told: (sentence: string) => void}} hooks told: what changes do */
+export function createPredictions(app, { change, told }) {
   const { t } = app,
     words = h("div.words", { role: "group", "aria-label": t("models.at") }),
     body = h("div.guesses", {}),
@@ -38,7 +37,7 @@ export function createPredictions(app, choose) {
     const from = Math.max(0, Math.min(row - WORDS_SHOWN / 2, queries.length - WORDS_SHOWN));
     words.replaceChildren(
       ...queries.slice(from, from + WORDS_SHOWN).map((word, at) =>
-        h("button", { type: "button", "aria-pressed": String(from + at === row), onclick: () => choose(from + at) }, bdi(word)),
+        h("button", { type: "button", "aria-pressed": String(from + at === row), onclick: () => change({ row: from + at }) }, bdi(word)),
       ),
     );
   }
@@ -50,31 +49,18 @@ export function createPredictions(app, choose) {
     return h("span.bar-of", {}, h("span", { "aria-hidden": "true" }, part), percent(probability));
   };
 
-  const wordOf = (prediction) => h("th", { scope: "row" }, bdi(prediction.word));
-
-  /** More than three columns compare two runs. */
-  function table(name, head, lines) {
-    return h(
-      head.length > 3 ? "table.guess-table.twofold" : "table.guess-table",
-      {},
-      h("caption", {}, name),
-      h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", {}, lines),
-    );
-  }
-
   function lastOf(before, after, name) {
     const line = (prediction, at) =>
       h(
         "tr",
         {},
-        wordOf(prediction),
+        wordCell(prediction.word),
         h("td", {}, bar(prediction)),
         after?.last[at] && [h("th", {}, bdi(after.last[at].word)), h("td", {}, bar(after.last[at]))],
       );
     const measure = t(Number.isNaN(before.last[0]?.probability) ? "models.number" : "models.probability");
-    const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), measure, ...(after ? [t("models.without"), measure] : [])];
-    return table(name, head, before.last.length > LABELS_SHOWN ? largest(before.last).map((at) => line(before.last[at], at)) : before.last.map(line));
+    const head = [t(before.last[0]?.value === undefined ? "models.word" : "models.label"), measure, ...(after ? [t("models.after"), measure] : [])];
+    return tableOf(name, head, before.last.length > LABELS_SHOWN ? largest(before.last).map((at) => line(before.last[at], at)) : before.last.map(line));
   }
 
   function lensOf(before, after) {
@@ -82,7 +68,7 @@ export function createPredictions(app, choose) {
     const lines = before.layers.map((predictions, layer) =>
       h("tr", {}, h("th", { scope: "row" }, String(layer)), cell(predictions), after && cell(after.layers[layer])),
     );
-    return table(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.without")] : [])], lines);
+    return tableOf(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.after")] : [])], lines);
   }
 
   /** Which heads move the best label: asked for by a button, because it takes a request per head. */
@@ -99,12 +85,26 @@ export function createPredictions(app, choose) {
           return wanted === mine;
         });
         if (wanted === mine)
-          part.replaceChildren(table(t("models.moves", { word }), [t("models.head"), t("models.change")], moves.slice(0, MOVES_SHOWN).map(line)));
+          part.replaceChildren(tableOf(t("models.moves", { word }), [t("models.head"), t("models.change")], moves.slice(0, MOVES_SHOWN).map(line)));
       } catch (problem) {
         if (wanted === mine) part.replaceChildren(h("p.note", {}, app.wordsOf(problem)));
       }
     }
     return part;
+  }
+
+  /** @param {import("./textrun.js").Prediction} prediction */
+  const sizeOf = ({ probability, value }) => (Number.isNaN(probability) ? fixed(value, 3) : percent(probability));
+
+  function tell(sentence) {
+    told(sentence);
+    app.say(sentence, "prediction");
+  }
+
+  /** One sentence: what the changes do to the best prediction. */
+  function effectOf(run, row, before, after) {
+    const values = { changes: wordsOfChanges(t, run), token: run.queries[row], word: after.word, size: sizeOf(after), before: before.word, past: sizeOf(before) };
+    return t(canClassify(run) ? "models.nowClass" : "models.nowAt", values);
   }
 
   async function fill(run, base, row) {
@@ -127,18 +127,22 @@ export function createPredictions(app, choose) {
         canClassify(run) && run.facts.kind !== "encoder-decoder" && best?.value !== undefined ? movesFor(run, row, best, mine) : "",
       );
       if (!best) return;
-      const isRegression = Number.isNaN(best.probability);
-      app.say(`${name}: “${best.word}”, ${isRegression ? fixed(best.value, 3) : percent(best.probability)}`, "prediction");
+      if (after) tell(effectOf(run, row, before.last[bestOf(before.last)], best));
+      else app.say(`${name}: “${best.word}”, ${sizeOf(best)}`, "prediction");
       app.retries.done(words);
     } catch (problem) {
       if (wanted !== mine) return;
+      told("");
       body.replaceChildren(h("p.note", {}, app.wordsOf(problem)));
       if (problem.key === "gone") app.retries.add(words, () => wanted === mine && fill(run, base, row));
     }
     if (wanted === mine) body.setAttribute("aria-busy", "false");
   }
 
-  /** @param {import("./textrun.js").TextRun} run @param {import("./textrun.js").TextRun} base with every head on */
+  /**
+   * @param {import("./textrun.js").TextRun} run
+   * @param {import("./textrun.js").TextRun} base without changes
+   */
   function update(run, base, row) {
     const key = [run, base, row];
     if (key.every((part, at) => part === drawn[at])) return;
@@ -147,8 +151,13 @@ export function createPredictions(app, choose) {
     wanted = null;
     makeWords(run, row);
     body.setAttribute("aria-busy", "false");
-    if (canPredict(run) || canClassify(run)) fill(run, base, row);
-    else body.replaceChildren(h("p.note", {}, t(run.facts ? "models.noPredictions" : "models.dumpOnly")));
+    if (run === base) told("");
+    if (canPredict(run) || canClassify(run)) {
+      fill(run, base, row);
+      return;
+    }
+    if (run !== base) tell(t("models.nowMaps", { changes: wordsOfChanges(t, run) }));
+    body.replaceChildren(h("p.note", {}, t(run.facts ? "models.noPredictions" : "models.dumpOnly")));
   }
   return { element, update };
 }

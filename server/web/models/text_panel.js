@@ -3,12 +3,12 @@
  */
 import { bdi, h } from "../dom.js";
 import { createLegend } from "../maps/legend.js";
+import { toggled } from "./changes.js";
 import { createPredictions } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
 import { hasSteps, mapsWithoutFirst } from "./textrun.js";
-import { toggledHead } from "./view_state.js";
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./view_state.js").ViewState} ViewState */
 
@@ -27,12 +27,13 @@ export function createTextPanel(app, hooks) {
       const { run, viewState } = seen,
         name = keys[key];
       if (!name || viewState.head >= run.heads || (name === "ablate" && !hasSteps(run))) return false;
-      hooks.change({ [name]: toggledHead(viewState[name], viewState.layer, viewState.head) });
+      if (name === "ablate") view.switchOff();
+      else hooks.change({ linked: toggled(viewState.linked, viewState.layer, viewState.head) });
       return true;
     },
   });
   const view = createHeadView(app, hooks),
-    predictions = createPredictions(app, (row) => hooks.change({ row })),
+    predictions = createPredictions(app, { change: hooks.change, told: view.tell }),
     legend = createLegend(t, (range) => hooks.change({ range })),
     title = h("h2", {}),
     facts = h("p.note", {}),
@@ -72,7 +73,7 @@ export function createTextPanel(app, hooks) {
     legend.update({ scale: grid.scale, range: viewState.range, isWeight: true, isMasked: run.isCausal });
   }
 
-  /** @param {TextRun} run @param {TextRun} base the same text with every head on @param {ViewState} viewState @param {boolean} isAlone */
+  /** @param {TextRun} run @param {TextRun} base the same text without changes @param {ViewState} viewState @param {boolean} isAlone */
   function update(run, base, viewState, isAlone) {
     const own = {
       ...viewState,

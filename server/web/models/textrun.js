@@ -21,7 +21,7 @@
  * @property {Facts | null} facts null: a dump
  * @property {string} text
  * @property {object} inputs
- * @property {import("./view_state.js").Head[]} ablate
+ * @property {import("./changes.js").Changes} changes
  * @property {string} part
  * @property {string[]} queries
  * @property {string[]} keys
@@ -43,7 +43,10 @@ import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { matrixOf } from "../request/tensor.js";
 import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
+import { optionsOfChanges } from "./changes.js";
 
+/** Delay of a request about one token, so that tokens passed over by the arrow keys cost none. */
+export const PASSED_MS = 120;
 const POOLED_SIDE = 64;
 /** What comes with the maps of a model of one stack, if the model has it. */
 const ALSO = ["head_scores", "experts"];
@@ -67,13 +70,15 @@ function inputsOf(facts, text, target) {
   return { text, ...(isTwoSided(facts) && target !== "" ? { target } : {}) };
 }
 
-/** Adds the heads that this run switches off. */
-const optionsOf = ({ ablate }, options) => (ablate.length > 0 ? { ...options, ablate } : options);
+/** A request about the run, with its changes. */
+const bodyOf = ({ inputs, changes }, options) => ({ inputs, options: { ...options, ...optionsOfChanges(changes) } });
+
+/** @returns {Promise<any>} */
+const askForJson = async (run, body) => (await ask(pathOfModel(run.facts.name), { body })).json();
 
 /** @returns {Promise<{tensors: Record<string, any>, metadata: any}>} */
 export async function askForTensors(run, options, signal) {
-  const body = { inputs: run.inputs, options: optionsOf(run, options) };
-  const response = await ask(pathOfModel(run.facts.name), { accept: SAFETENSORS, body, signal });
+  const response = await ask(pathOfModel(run.facts.name), { accept: SAFETENSORS, body: bodyOf(run, options), signal });
   return safetensorsFrom(await response.arrayBuffer());
 }
 
@@ -90,11 +95,11 @@ const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(
 
 /**
  * @param {Facts} facts
- * @param {{text: string, target: string, part: string, ablate: import("./view_state.js").Head[]}} wanted
+ * @param {{text: string, target: string, part: string, changes: import("./changes.js").Changes}} wanted
  * @returns {Promise<TextRun>} or throws a Refusal
  */
-export async function runText(facts, { text, target, part, ablate }, signal) {
-  const run = { facts, text, ablate, inputs: inputsOf(facts, text, target), cache: new Map() };
+export async function runText(facts, { text, target, part, changes }, signal) {
+  const run = { facts, text, changes, inputs: inputsOf(facts, text, target), cache: new Map() };
   const side = Math.min(POOLED_SIDE, text.length / 3),
     isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
   const { tensors, metadata } = await askForTensors(
@@ -217,6 +222,16 @@ export function rolloutOfServer(run, layer) {
 
 const SAID = ["predictions", "logit_lens"];
 
+/**
+ * The request that asks what the run says: its labels, its words at one token, or else its maps.
+ * @param {TextRun} run
+ */
+export function bodyAt(run, row) {
+  if (canClassify(run)) return bodyOf(run, { return: ["classes"], digits: 6 });
+  if (!canPredict(run)) return bodyOf(run, { return: ["attention"] });
+  return bodyOf(run, { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 });
+}
+
 /** @param {TextRun} run @returns {boolean} */
 export const canPredict = (run) => run.facts !== null && run.facts.returns.includes("predictions") && run.part !== "encoder_attention";
 
@@ -228,9 +243,7 @@ export const canPredict = (run) => run.facts !== null && run.facts.returns.inclu
  */
 export function predictionsAt(run, row) {
   return cachedIn(run, `predictions ${row}`, async () => {
-    const options = { return: SAID.filter((name) => run.facts.returns.includes(name)), queries: [row], digits: 4 };
-    const body = { inputs: run.inputs, options: optionsOf(run, options) };
-    const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
+    const { outputs } = await askForJson(run, bodyAt(run, row));
     const predictionsOf = ({ shown, ids, probabilities }) =>
       ids.map((id, at) => ({ word: shown?.[at] ?? String(id), probability: probabilities[at] }));
     const at = ({ shown, ids, probabilities }) => ({
@@ -250,10 +263,9 @@ export function predictionsAt(run, row) {
 /** @param {TextRun} run @returns {boolean} */
 export const canClassify = (run) => run.facts !== null && run.facts.returns.includes("classes") && run.part !== "encoder_attention";
 
-/** The classes of a run; more options switch off further heads. */
-async function askForClasses(run, ablate) {
-  const body = { inputs: run.inputs, options: optionsOf({ ablate }, { return: ["classes"], digits: 6 }) };
-  const { outputs } = await (await ask(pathOfModel(run.facts.name), { body })).json();
+/** The classes of a run, or of one with other changes. */
+async function askForClasses(run, changes = run.changes) {
+  const { outputs } = await askForJson(run, bodyAt({ ...run, changes }, 0));
   return outputs.classes;
 }
 
@@ -269,7 +281,7 @@ function labelled({ labels, logits, probabilities, answer }, row) {
 
 /** @param {TextRun} run @returns {Promise<{last: Prediction[], layers: Prediction[][]}>} as predictionsAt has it */
 export async function classesAt(run, row) {
-  const classes = await cachedIn(run, "classes", () => askForClasses(run, run.ablate));
+  const classes = await cachedIn(run, "classes", () => askForClasses(run));
   return { last: labelled(classes, row), layers: [] };
 }
 
@@ -293,7 +305,8 @@ export async function movesOf(run, row, goesOn) {
   for (let i = 0; i < count && goesOn(i, count); i++) {
     const layer = Math.floor(i / run.heads),
       head = i % run.heads;
-    const classes = await cachedIn(run, `classes without ${layer} ${head}`, () => askForClasses(run, [...run.ablate, [layer, head]]));
+    const changes = { ...run.changes, ablate: [...run.changes.ablate, [layer, head]] };
+    const classes = await cachedIn(run, `classes without ${layer} ${head}`, () => askForClasses(run, changes));
     moves.push({ layer, head, change: numberOf(labelled(classes, row)[at]) - numberOf(before[at]) });
   }
   return moves.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));

@@ -2,6 +2,7 @@
  * view_state.js: the view of the Models mode: model, texts, and how the heads are shown. It is a part of the view in URLs.
  *
  * @typedef {[number, number]} Head a layer and a head of it
+ * @typedef {[number, number, number, number]} Edge a layer, a head of it, a query and a key
  * @typedef {object} ViewState
  * @property {string} model
  * @property {string[]} texts one, or two to compare
@@ -18,8 +19,11 @@
  * @property {string} tab
  * @property {Head[]} linked heads whose links are drawn together
  * @property {Head[]} ablate heads that are switched off
+ * @property {Head[]} averaged heads whose context is its mean over the text
+ * @property {Edge[]} edges that are hidden
  */
 
+import { NO_CHANGES } from "./changes.js";
 import { VIEW_CHOICES } from "../store.js";
 
 /** Sentences in which heads of "demo" show what they have learned (docs/demo_model.md). */
@@ -60,11 +64,16 @@ const defaultViewState = (language) => ({
   range: "robust",
   tab: "map",
   linked: [],
-  ablate: [],
+  ...NO_CHANGES,
 });
 
+/** Most heads or edges in a list. The server refuses too many with a sentence of its own. */
+const CHANGES_MOST = 4096;
+
 const isIndex = (value) => Number.isSafeInteger(value) && value >= 0;
-const isHead = (value) => Array.isArray(value) && value.length === 2 && value.every(isIndex);
+/** Whether it is a list of places, each with as many indices: heads have two, edges four. */
+const isPlaces = (value, most, length = 2) =>
+  Array.isArray(value) && value.length <= most && value.every((one) => Array.isArray(one) && one.length === length && one.every(isIndex));
 const isText = (value) => typeof value === "string" && value.length < 1 << 16;
 
 const IS_POSSIBLE = {
@@ -81,8 +90,10 @@ const IS_POSSIBLE = {
   hidesFirst: (value) => typeof value === "boolean",
   range: (value) => VIEW_CHOICES.range.includes(value),
   tab: (value) => HEAD_TABS.includes(value),
-  linked: (value) => Array.isArray(value) && value.length <= 64 && value.every(isHead),
-  ablate: (value) => Array.isArray(value) && value.length <= 4096 && value.every(isHead),
+  linked: (value) => isPlaces(value, 64),
+  ablate: (value) => isPlaces(value, CHANGES_MOST),
+  averaged: (value) => isPlaces(value, CHANGES_MOST),
+  edges: (value) => isPlaces(value, CHANGES_MOST, 4),
 };
 
 /** @param {any} given may come from a URL; invalid members take their default @returns {ViewState} */
@@ -92,9 +103,3 @@ export function viewStateFrom(given, language) {
     if (given && Object.hasOwn(given, name) && isPossibleValue(given[name])) viewState[name] = given[name];
   return viewState;
 }
-
-export const hasHead = (list, layer, head) => list.some(([l, n]) => l === layer && n === head);
-
-/** Adds the head to the list, or removes it. */
-export const toggledHead = (list, layer, head) =>
-  hasHead(list, layer, head) ? list.filter(([l, n]) => l !== layer || n !== head) : [...list, [layer, head]];

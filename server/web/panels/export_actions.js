@@ -4,6 +4,7 @@
 import { cssColour, download } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
 import { fetchParts } from "../exchange/files.js";
+import { pathOf } from "../exchange/layers.js";
 import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
 
@@ -14,12 +15,13 @@ const caseToExport = ({ given, baseline, view }) => (view.compare === "kept" && 
 export function copiesOf(app) {
   const copy = (write) => () => {
     const { state } = app.store;
-    app.copyText(write(caseToExport(state), state.view.head));
+    const given = caseToExport(state);
+    app.copyText(write(pathOf(given), requestToSend(given, state.view.head)));
   };
   return [
     ["curl", copy(curlOf)],
     ["Python", copy(pythonOf)],
-    [app.t("copy.json"), copy((given, head) => JSON.stringify(requestToSend(given, head)))],
+    [app.t("copy.json"), copy((path, body) => JSON.stringify(body))],
   ];
 }
 

@@ -3,8 +3,6 @@
  */
 import { cssAt } from "../maps/colour.js";
 import { h } from "../dom.js";
-import { requestToSend } from "../exchange/api.js";
-import { pathOf } from "../exchange/layers.js";
 import { originOf } from "../models/case.js";
 import { hasKey } from "../exchange/server.js";
 import { viewToShare } from "../exchange/share.js";
@@ -114,20 +112,17 @@ export function npyOf({ shape, data: numbers }, isDouble) {
 
 const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
-export const urlOf = (given) => new URL(pathOf(given), location.href).href;
+const urlOf = (path) => new URL(path, location.href).href;
 
-/** The command reads an API key from a variable. @param {import("../request/presets.js").Case} given */
-export function curlOf(given, head) {
+/** The command reads an API key from a variable. @param {string} path @param {object} body */
+export function curlOf(path, body) {
   const key = hasKey() ? ' -H "Authorization: Bearer $ATTND_KEY"' : "";
-  return (
-    `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json'${key} -d ` +
-    shellQuoted(JSON.stringify(requestToSend(given, head)))
-  );
+  return `curl -s ${shellQuoted(urlOf(path))} -H 'Content-Type: application/json'${key} -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
 /** Needs only Python's standard library. Quotes are escaped, because a raw string cannot contain its own. */
-export function pythonOf(given, head) {
-  const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
+export function pythonOf(path, body) {
+  const json = JSON.stringify(body).replace(/'/g, "\\u0027");
   const key = hasKey() ? ', "Authorization": "Bearer " + os.environ["ATTND_KEY"]' : "";
   return [
     "import json",
@@ -135,7 +130,7 @@ export function pythonOf(given, head) {
     "import urllib.request",
     "",
     `request = json.loads(r'''${json}''')`,
-    `call = urllib.request.Request(${JSON.stringify(urlOf(given))}, json.dumps(request).encode(),`,
+    `call = urllib.request.Request(${JSON.stringify(urlOf(path))}, json.dumps(request).encode(),`,
     `                              {"Content-Type": "application/json"${key}})`,
     "with urllib.request.urlopen(call) as response:",
     "    answer = json.load(response)",

@@ -154,8 +154,10 @@ export const cases = {
         await openMode(page, "models");
         await press(page.locator(".words button").nth(2), ".words button[aria-pressed=true]");
         await press(button("Compare two sentences"), ".model-tools button");
-        await press(button("Switch off").first(), ".headview button");
-        await press(button("Switch all on"), ".model-tools *");
+        await press(button("off").first(), ".headview button");
+        await press(button("All as it was").first(), ".headview *");
+        await press(button("mean").first(), ".headview button");
+        await press(page.locator(".changed .chip"), ".model-tools *");
         await press(button("All steps").first(), ".body [role=gridcell]");
         await page.finish();
     },

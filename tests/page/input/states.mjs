@@ -180,7 +180,7 @@ async function* models(page, open, stage, language) {
     await page.locator(".headview .chip").nth(1).waitFor();
     await page.locator(".headview .tokens button").nth(2).click();
     yield "sorted heads, links of two";
-    await page.locator(".headview .row-of button").nth(2).click();
+    await page.locator(".headview .row-of button").nth(3).click();
     await page.locator(".model-tools .chip").waitFor();
     await page.locator(".dump-how summary").click();
     await computed(page);

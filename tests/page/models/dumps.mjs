@@ -112,7 +112,7 @@ export const cases = {
             await dropFile(page, name, content);
             await showsMaps(page, name);
         }
-        assert.equal(await page.getByRole("button", { name: "Switch off" }).first().isDisabled(), true);
+        assert.equal(await page.getByRole("button", { name: "off", exact: true }).isVisible(), false);
         assert.match(await page.locator(".guess").textContent(), /no predictions/);
         await page.finish();
     },
@@ -160,7 +160,7 @@ export const cases = {
         await dropFile(page, "heads.json", FORMS["heads.json"]);
         await showsMaps(page, "heads.json");
         assert.equal(await page.locator(".model-form").isVisible(), false);
-        assert.equal(await page.locator(".off").isVisible(), false);
+        assert.equal(await page.locator(".changed").isVisible(), false);
         assert.equal(await page.getByRole("button", { name: "All steps" }).isVisible(), false);
         await headCell(page).focus();
         for (const key of ["Enter", "a"]) await page.keyboard.press(key);

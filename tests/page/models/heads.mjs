@@ -194,7 +194,7 @@ export const cases = {
             await openHead(page, 2, head);
             assert.equal(await labelOf(page), `layer 2, ${name}`);
             assertClose(numberIn(await cellOf(page, row, col)), wanted[name], 4, name);
-            assert.equal(await button(page, "Switch off").isDisabled(), true);
+            assert.equal(await button(page, "off").isDisabled(), true);
         }
         await page.finish();
     },
@@ -250,14 +250,14 @@ export const cases = {
             whole.logit_lens.tokens.map(([[[word]]]) => word),
         );
         await openHead(page, 3, 0);
-        await button(page, "Switch off").click();
+        await button(page, "off").click();
         await page.waitForFunction(() => document.querySelector(".guess-table thead").children[0].childElementCount === 4);
         const [ablated] = await guessesOf(page, 0);
         assert.deepEqual([ablated[0], ablated[2]], ["animal", without.predictions.tokens[0][0][0]]);
         assert.ok(Math.abs(percentOf(ablated[3]) - without.predictions.probabilities[0][0][0]) < 0.006);
         assert.ok(percentOf(ablated[3]) < percentOf(ablated[1]) - 0.3);
-        assert.match(await labelOf(page), /switched off$/);
-        await page.getByRole("button", { name: "Switch all on" }).click();
+        assert.match(await labelOf(page), /off$/);
+        await page.getByRole("button", { name: "All as it was" }).click();
         await computed(page);
         assert.equal((await guessesOf(page, 0))[0].length, 2);
         await page.finish();
@@ -304,8 +304,8 @@ export const cases = {
         await page.reload();
         await computed(page);
         assert.equal(await sentence(page).inputValue(), HIDDEN);
-        assert.equal(await labelOf(page), "layer 2, head 1, switched off");
-        assert.equal(await page.locator(".off .chip").textContent(), "2·1 ×");
+        assert.equal(await labelOf(page), "layer 2, head 1, off");
+        assert.equal(await page.locator(".changed .chip").textContent(), "2·1 off ×");
         await page.finish();
     },
     async "models: a refusal is said, and the next sentence is answered"(stage) {

@@ -1,0 +1,106 @@
+/**
+ * changed.mjs: a head that is off or averaged, and an edge that is hidden, with the server's own answers.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { assertClose, numberOf } from "../support.mjs";
+import { findings } from "../input/accessibility.mjs";
+import { answerOf, cellOf, computed, guessesOf, HIDDEN, openHead, openModels, say, SENTENCE } from "./opened.mjs";
+
+const button = (page, name) => page.locator(".headview").getByRole("button", { name, exact: true });
+const effect = (page) => page.locator(".effect");
+const predictionsOf = async (stage, options) =>
+    (await answerOf(stage, HIDDEN, { return: ["predictions"], queries: [10], ...options })).outputs.predictions;
+const shareIn = (text) => Array.from(text.matchAll(/([\d.]+) %/g), ([, number]) => Number(number) / 100);
+const MEAN = { at: "context", layers: [3], heads: [0], do: "mean" };
+const EDGE = { at: "attention", layers: [3], heads: [0], queries: [10], keys: [2], do: "mask" };
+
+/** Until the page says what the changes do. */
+async function told(page, part) {
+    await effect(page).locator("p", { hasText: part }).waitFor({ timeout: 60000 });
+    await computed(page);
+    return effect(page).locator("p").textContent();
+}
+
+export const cases = {
+    async "changed: a head off or at its mean, one sentence says what it does, and one click goes back"(stage) {
+        const page = await openModels(stage);
+        await say(page, HIDDEN);
+        await openHead(page, 3, 0);
+        assert.equal(await effect(page).isVisible(), false);
+        const before = await predictionsOf(stage, {});
+        for (const [name, words, options] of [["off", "off", { ablate: [[3, 0]] }], ["mean", "at its mean", { interventions: [MEAN] }]]) {
+            await button(page, name).click();
+            const sentence = await told(page, `head 0 ${words}`),
+                after = await predictionsOf(stage, options);
+            assert.ok(sentence.startsWith(`With layer 3 head 0 ${words}, the prediction at “[MASK]” is now “${after.tokens[0][0][0]}”`), sentence);
+            assert.ok(sentence.includes(`(was “${before.tokens[0][0][0]}”`), sentence);
+            const [now, was] = shareIn(sentence);
+            assert.ok(Math.abs(now - after.probabilities[0][0][0]) < 0.006 && Math.abs(was - before.probabilities[0][0][0]) < 0.006, sentence);
+            assert.equal((await guessesOf(page, 0))[0][2], after.tokens[0][0][0]);
+            assert.deepEqual(await page.locator(".changed .chip").allTextContents(), [`3·0 ${name} ×`]);
+        }
+        assert.deepEqual(await findings(page), []);
+        await button(page, "as it is").click();
+        await computed(page);
+        assert.equal(await effect(page).isVisible(), false);
+        assert.equal((await guessesOf(page, 0))[0].length, 2);
+        await page.finish();
+    },
+    async "changed: maps of later layers are those after the change"(stage) {
+        const page = await openModels(stage);
+        await openHead(page, 1, 3);
+        await button(page, "off").click();
+        await told(page, "layer 1 head 3 off");
+        await openHead(page, 3, 0);
+        const { outputs } = await answerOf(stage, SENTENCE, { ablate: [[1, 3]] });
+        const label = await cellOf(page, 9, 7);
+        assertClose(numberOf(label.split(", ").at(-1)), outputs.attention[3][0][0][9][7], 4, "weight");
+        await page.finish();
+    },
+    async "changed: an edge is hidden at the chosen cell, and a reload and one click bring it back"(stage) {
+        const page = await openModels(stage);
+        await say(page, HIDDEN);
+        await openHead(page, 3, 0);
+        await cellOf(page, 10, 2);
+        await button(page, "Hide this edge").click();
+        const sentence = await told(page, "→"),
+            after = await predictionsOf(stage, { interventions: [EDGE] }),
+            { outputs } = await answerOf(stage, HIDDEN, { interventions: [EDGE] });
+        assert.ok(sentence.startsWith("With “[MASK] → animal” hidden in layer 3 head 0, "), sentence);
+        assert.ok(Math.abs(shareIn(sentence)[0] - after.probabilities[0][0][0]) < 0.006, sentence);
+        assert.equal(await cellOf(page, 10, 2), "[MASK] → animal, masked");
+        const row = outputs.attention[3][0][0][10],
+            next = row.indexOf(Math.max(...row));
+        assert.ok(next !== 2);
+        assertClose(numberOf((await cellOf(page, 10, next)).split(", ").at(-1)), row[next], 4, "weight");
+        await page.waitForTimeout(700);
+        await page.reload();
+        assert.equal(await told(page, "→"), sentence);
+        await cellOf(page, 10, 2);
+        assert.equal(await button(page, "Hide this edge").getAttribute("aria-pressed"), "true");
+        await page.keyboard.press("m");
+        await computed(page);
+        assert.equal(await effect(page).isVisible(), false);
+        await page.keyboard.press("m");
+        await told(page, "→");
+        await effect(page).getByRole("button", { name: "All as it was" }).click();
+        await computed(page);
+        assert.equal(await page.locator(".changed").isVisible(), false);
+        await page.finish();
+    },
+    async "changed: the request is copied as a line that gives the same answer"(stage) {
+        const page = await openModels(stage, { permissions: ["clipboard-read", "clipboard-write"] });
+        await say(page, HIDDEN);
+        await openHead(page, 3, 0);
+        await button(page, "mean").click();
+        const sentence = await told(page, "at its mean");
+        await page.evaluate(() => navigator.clipboard.writeText(""));
+        await button(page, "Copy as curl").click();
+        const line = await (await page.waitForFunction(() => navigator.clipboard.readText())).jsonValue();
+        const { outputs } = JSON.parse(execFileSync("sh", ["-c", line], { encoding: "utf8" }));
+        assert.ok(sentence.includes(`“${outputs.predictions.tokens[0][0][0]}”`), sentence);
+        assert.deepEqual(outputs.predictions, (await predictionsOf(stage, { interventions: [MEAN], digits: 4 })));
+        await page.finish();
+    },
+};
