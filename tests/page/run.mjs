@@ -46,6 +46,7 @@ const LANES = [
         "network/origins",
         "network/embedding",
         "models/heads",
+        "models/scored",
     ],
 ];
 

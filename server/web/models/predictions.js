@@ -5,6 +5,7 @@
 import { bdi, h } from "../dom.js";
 import { fixed } from "../request/tensor.js";
 import { wordsOfChanges } from "./changes.js";
+import { createScores } from "./scores.js";
 import { tableOf, wordCell } from "./table.js";
 import { bestOf, canClassify, canPredict, classesAt, movesOf, PASSED_MS, predictionsAt } from "./textrun.js";
 
@@ -29,7 +30,8 @@ export function createPredictions(app, { change, told }) {
   const { t } = app,
     words = h("div.words", { role: "group", "aria-label": t("models.at") }),
     body = h("div.guesses", {}),
-    element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body);
+    scores = createScores(app, change),
+    element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body, scores.element);
   let drawn = [],
     wanted = null;
 
@@ -142,9 +144,12 @@ export function createPredictions(app, { change, told }) {
   /**
    * @param {import("./textrun.js").TextRun} run
    * @param {import("./textrun.js").TextRun} base without changes
+   * @param {import("./view_state.js").ViewState} viewState
    */
-  function update(run, base, row) {
-    const key = [run, base, row];
+  function update(run, base, viewState) {
+    const { row } = viewState,
+      key = [run, base, row];
+    scores.update(run, base, viewState);
     if (key.every((part, at) => part === drawn[at])) return;
     drawn = key;
     app.retries.cancel(words);

@@ -90,7 +90,7 @@ export function createTextPanel(app, hooks) {
     const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks"];
     how.textContent = hints.filter(Boolean).map((key) => t(key)).join(" ");
     showMaps(run, own);
-    predictions.update(run, base, own.row);
+    predictions.update(run, base, own);
   }
   return { element, update, focus: () => grid.pictures.cell.focus() };
 }

@@ -311,3 +311,20 @@ export async function movesOf(run, row, goesOn) {
   }
   return moves.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
 }
+
+/** @param {TextRun} run @returns {boolean} */
+export const canScore = (run) => run.facts !== null && run.facts.returns.includes("word_scores") && run.part !== "encoder_attention";
+
+/**
+ * Given words at one token. "next": the token that the text has there.
+ * @param {TextRun} run @param {string[] | "next"} words
+ * @returns {Promise<{scores: Score[], perplexity: number | undefined}>} with "next", the perplexity of the text
+ * @typedef {{log: number, rank: number}} Score of a word: its log-probability, and its rank from 1; −1: there is no word
+ */
+export function scoresAt(run, row, words) {
+  return cachedIn(run, `scores ${row} ${JSON.stringify(words)}`, async () => {
+    const { outputs } = await askForJson(run, bodyOf(run, { return: ["word_scores"], words, queries: [row], digits: 6 })),
+      { log_probabilities: logs, ranks, perplexity } = outputs.word_scores;
+    return { scores: ranks[0][0].map((rank, at) => ({ log: Number(logs[0][0][at]), rank })), perplexity: perplexity && Number(perplexity[0]) };
+  });
+}

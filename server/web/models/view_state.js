@@ -21,6 +21,8 @@
  * @property {Head[]} ablate heads that are switched off
  * @property {Head[]} averaged heads whose context is its mean over the text
  * @property {Edge[]} edges that are hidden
+ * @property {string} words that are scored, with commas between them
+ * @property {boolean} scoresText scores each token of the text, too
  */
 
 import { NO_CHANGES } from "./changes.js";
@@ -65,6 +67,8 @@ const defaultViewState = (language) => ({
   tab: "map",
   linked: [],
   ...NO_CHANGES,
+  words: "",
+  scoresText: false,
 });
 
 /** Most heads or edges in a list. The server refuses too many with a sentence of its own. */
@@ -94,6 +98,8 @@ const IS_POSSIBLE = {
   ablate: (value) => isPlaces(value, CHANGES_MOST),
   averaged: (value) => isPlaces(value, CHANGES_MOST),
   edges: (value) => isPlaces(value, CHANGES_MOST, 4),
+  words: isText,
+  scoresText: (value) => typeof value === "boolean",
 };
 
 /** @param {any} given may come from a URL; invalid members take their default @returns {ViewState} */
