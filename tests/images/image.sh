@@ -43,7 +43,7 @@ prepare() {
     fi
     [ "${ATTN_TWICE:-1}" = 1 ] || return 0
     first=$(contents_of "$1")
-    build --no-cache "$1" || exit 1
+    build "--layers --no-cache" "$1" || exit 1
     if ! is "$(contents_of "$1")" "$first"; then
         echo "a second build gives other bytes"
         exit 1

@@ -20,8 +20,10 @@ struct classes_run {
 static void softmax_row(const struct classes_run *run, size_t from)
 {
     double largest = -(double)INFINITY, sum = 0;
-    for (size_t i = from; i < from + run->count; i++)
-        largest = fmax(largest, attn_number_get(run->logits, run->compute, i));
+    for (size_t i = from; i < from + run->count; i++) {
+        const double logit = attn_number_get(run->logits, run->compute, i);
+        largest = logit > largest ? logit : largest; /* gcc 12 for AArch64 fails to compile fmax here */
+    }
     for (size_t i = from; i < from + run->count; i++)
         sum += exp(attn_number_get(run->logits, run->compute, i) - largest);
     for (size_t i = from; i < from + run->count; i++)
