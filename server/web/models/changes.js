@@ -1,13 +1,14 @@
 /**
- * changes.js: what is changed in a model while it runs: heads that are off or averaged, and edges that are hidden.
+ * changes.js: what is changed in a model while it runs: heads that are off, averaged or patched, and edges that are hidden.
  *
  * @typedef {import("./view_state.js").Head} Head
  * @typedef {import("./view_state.js").Edge} Edge
- * @typedef {{ablate: Head[], averaged: Head[], edges: Edge[]}} Changes
+ * @typedef {import("./textrun.js").TextRun} TextRun
+ * @typedef {{ablate: Head[], averaged: Head[], patched: Head[], edges: Edge[]}} Changes patched: by the context of another text
  */
 
 /** @type {Changes} */
-export const NO_CHANGES = { ablate: [], averaged: [], edges: [] };
+export const NO_CHANGES = { ablate: [], averaged: [], patched: [], edges: [] };
 
 /** Most changes that a sentence names. */
 const NAMED = 3;
@@ -19,52 +20,65 @@ export const isIn = (list, ...place) => list.some((one) => String(one) === Strin
 export const toggled = (list, ...place) => (isIn(list, ...place) ? list.filter((one) => String(one) !== String(place)) : [...list, place]);
 
 /** @param {Changes} changes @returns {boolean} */
-export const isChanged = ({ ablate, averaged, edges }) => ablate.length + averaged.length + edges.length > 0;
+export const isChanged = ({ ablate, averaged, patched, edges }) => ablate.length + averaged.length + patched.length + edges.length > 0;
 
-/** The changes that a run of this size can have. @param {import("./textrun.js").TextRun} run @param {Changes} changes @returns {Changes} */
-export function changesFor({ layers, heads, queries, keys }, { ablate, averaged, edges }) {
+/** Whether heads of a text can have their context of another one: each position has one there. @param {TextRun | undefined} other */
+export const canPatch = (run, other) => other !== undefined && other.queries.length === run.queries.length;
+
+/** The changes that a run of this size can have. @param {TextRun} run @param {Changes} changes @param {TextRun} [other] of the other text @returns {Changes} */
+export function changesFor(run, { ablate, averaged, patched, edges }, other) {
+  const { layers, heads, queries, keys } = run;
   const isThere = ([layer, head, query = 0, key = 0]) => layer < layers && head < heads && query < queries.length && key < keys.length;
-  return { ablate: ablate.filter(isThere), averaged: averaged.filter(isThere), edges: edges.filter(isThere) };
+  return {
+    ablate: ablate.filter(isThere),
+    averaged: averaged.filter(isThere),
+    patched: canPatch(run, other) ? patched.filter(isThere) : [],
+    edges: edges.filter(isThere),
+  };
 }
 
 /** The states of a head, in the order of their buttons. */
-export const HEAD_STATES = ["on", "off", "averaged"];
+export const HEAD_STATES = ["on", "off", "averaged", "patched"];
+
+/** The list that has the heads of a state. @type {Record<string, keyof Changes>} */
+const LISTS = { off: "ablate", averaged: "averaged", patched: "patched" };
 
 /** @param {Changes} changes @returns {string} one of HEAD_STATES */
-export const stateOfHead = ({ ablate, averaged }, layer, head) =>
-  isIn(ablate, layer, head) ? "off" : isIn(averaged, layer, head) ? "averaged" : "on";
+export const stateOfHead = (changes, layer, head) => HEAD_STATES.find((state) => LISTS[state] && isIn(changes[LISTS[state]], layer, head)) ?? "on";
 
 /** The lists of heads, with a head in another state. @param {Changes} changes */
-export function withHead({ ablate, averaged }, layer, head, state) {
+export function withHead(changes, layer, head, state) {
   const inList = (list, isWanted) => (isIn(list, layer, head) === isWanted ? list : toggled(list, layer, head));
-  return { ablate: inList(ablate, state === "off"), averaged: inList(averaged, state === "averaged") };
+  return Object.fromEntries(Object.entries(LISTS).map(([one, name]) => [name, inList(changes[name], one === state)]));
 }
 
 /** Options of a request. @param {Changes} changes */
-export function optionsOfChanges({ ablate, averaged, edges }) {
+export function optionsOfChanges({ ablate, averaged, patched, edges }) {
   const interventions = [
     ...averaged.map(([layer, head]) => ({ at: "context", layers: [layer], heads: [head], do: "mean" })),
+    ...patched.map(([layer, head]) => ({ at: "context", layers: [layer], heads: [head], items: [0], do: "replace", from: 1 })),
     ...edges.map(([layer, head, query, key]) => ({ at: "attention", layers: [layer], heads: [head], queries: [query], keys: [key], do: "mask" })),
   ];
   return { ...(ablate.length > 0 ? { ablate } : {}), ...(interventions.length > 0 ? { interventions } : {}) };
 }
 
 /** Each change in words, and the changes without it. @returns {{short: string, long: string, undo: Partial<Changes>}[]} */
-export function listOfChanges(t, { queries, keys }, { ablate, averaged, edges }) {
-  const ofHead = (name, list, state) =>
-    list.map(([layer, head]) => ({
+export function listOfChanges(t, { queries, keys }, changes) {
+  const { edges } = changes;
+  const ofHeads = ([state, name]) =>
+    changes[name].map(([layer, head]) => ({
       short: `${layer}·${head} ${t("models.state." + state)}`,
       long: t("models.changed." + state, { layer, head }),
-      undo: { [name]: toggled(list, layer, head) },
+      undo: { [name]: toggled(changes[name], layer, head) },
     }));
   const ofEdge = ([layer, head, query, key]) => {
     const edge = `${queries[query]} → ${keys[key]}`;
     return { short: `${layer}·${head} ${edge}`, long: t("models.changed.edge", { layer, head, edge }), undo: { edges: toggled(edges, layer, head, query, key) } };
   };
-  return [...ofHead("ablate", ablate, "off"), ...ofHead("averaged", averaged, "averaged"), ...edges.map(ofEdge)];
+  return [...Object.entries(LISTS).flatMap(ofHeads), ...edges.map(ofEdge)];
 }
 
-/** All changes of a run as a part of a sentence. @param {import("./textrun.js").TextRun} run */
+/** All changes of a run as a part of a sentence. @param {TextRun} run */
 export function wordsOfChanges(t, run) {
   const list = listOfChanges(t, run, run.changes);
   return list.length > NAMED ? t("models.changed.many", { count: list.length }) : list.map(({ long }) => long).join(", ");

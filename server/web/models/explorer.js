@@ -67,11 +67,11 @@ export function createModels(app) {
     element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
 
   /** Each text runs once per set of changes. */
-  function runOf(model, text, { target, part }, changes, signal) {
-    const key = JSON.stringify([model.name, text, target, part, changes]);
+  function runOf(model, text, { target, part }, changes, other, signal) {
+    const key = JSON.stringify([model.name, text, target, part, changes, changes.patched.length > 0 && other]);
     if (!runs.has(key)) {
       if (runs.size >= RUNS_KEPT) runs.delete(runs.keys().next().value);
-      runs.set(key, runText(model, { text, target, part, changes }, signal));
+      runs.set(key, runText(model, { text, target, part, changes, other }, signal));
       runs.get(key).catch(() => runs.delete(key));
     }
     return runs.get(key);
@@ -84,11 +84,12 @@ export function createModels(app) {
     const { signal } = (running = new AbortController());
     texts.setAttribute("aria-busy", "true");
     try {
+      const bases = await Promise.all(now.texts.map((text) => runOf(model, text, now, NO_CHANGES, "", signal)));
       shown = await Promise.all(
-        now.texts.map(async (text) => {
-          const base = await runOf(model, text, now, NO_CHANGES, signal),
-            changes = changesFor(base, now);
-          return { base, run: isChanged(changes) ? await runOf(model, text, now, changes, signal) : base };
+        bases.map(async (base, at) => {
+          const other = bases[1 - at],
+            changes = changesFor(base, now, other);
+          return { base, other, run: isChanged(changes) ? await runOf(model, base.text, now, changes, other?.text, signal) : base };
         }),
       );
       if (signal.aborted) return;
@@ -148,8 +149,8 @@ export function createModels(app) {
   let changesShown = "";
 
   /** The way back from each change. */
-  function showChanges(run, now) {
-    const changes = changesFor(run, now),
+  function showChanges({ base: run, other }, now) {
+    const changes = changesFor(run, now, other),
       key = JSON.stringify([run.text, changes]);
     changed.hidden = !isChanged(changes);
     if (changesShown === key) return;
@@ -179,13 +180,13 @@ export function createModels(app) {
     texts.classList.toggle("two", shown.length > 1);
     if (texts.childElementCount !== shown.length) texts.replaceChildren(...shown.map((_, at) => textPanels[at].element));
     const seen = dump ? { ...now, ...NO_CHANGES } : now;
-    showChanges(shown[0].base, seen);
-    shown.forEach(({ run, base }, at) => textPanels[at].update(run, base, seen, shown.length === 1));
+    showChanges(shown[0], seen);
+    shown.forEach(({ run, base, other }, at) => textPanels[at].update(run, base, seen, other));
   }
 
   /** A dump cancels sentences that are being computed. */
   function showDump(dump) {
-    shown = [{ base: dump, run: dump }];
+    shown = [{ base: dump, run: dump, other: undefined }];
     asked = "";
     running?.abort();
     app.retries.cancel("texts");
@@ -193,7 +194,7 @@ export function createModels(app) {
   }
 
   function askIfNew(now) {
-    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate, now.averaged, now.edges]);
+    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate, now.averaged, now.patched, now.edges]);
     if (!factsOf(now.model) || key === asked) return;
     if (asked === "" || JSON.parse(asked)[0] !== now.model) shown = [];
     asked = key;

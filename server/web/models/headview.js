@@ -8,7 +8,7 @@ import { HeatmapView } from "../maps/heatmap.js";
 import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
-import { HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, withHead } from "./changes.js";
+import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, withHead } from "./changes.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
 import { bodyAt, expertsAt, hasSteps, headOf } from "./textrun.js";
@@ -213,8 +213,8 @@ export function createHeadView(app, { change, open }) {
     return mark;
   };
 
-  /** @param {{low: number, high: number}} extent of the heads that are shown */
-  function update(run, viewState, extent) {
+  /** @param {{low: number, high: number}} extent of the heads that are shown @param {TextRun} [other] of a second text */
+  function update(run, viewState, extent, other) {
     seen = { run, viewState, extent };
     const { layer, head, tab } = viewState,
       extra = EXTRAS[head - run.heads];
@@ -225,7 +225,8 @@ export function createHeadView(app, { change, open }) {
     openIt.hidden = stateOf.hidden = !hasSteps(run);
     link.setAttribute("aria-pressed", String(isIn(viewState.linked, layer, head)));
     HEAD_STATES.forEach((id, at) => {
-      states[at].disabled = Boolean(extra);
+      states[at].hidden = id === "patched" && !other;
+      states[at].disabled = Boolean(extra) || (id === "patched" && !canPatch(run, other));
       states[at].setAttribute("aria-pressed", String(!extra && id === stateOfHead(viewState, layer, head)));
     });
     edge.hidden = Boolean(extra) || tab !== "map" || !hasSteps(run);

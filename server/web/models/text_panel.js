@@ -3,7 +3,7 @@
  */
 import { bdi, h } from "../dom.js";
 import { createLegend } from "../maps/legend.js";
-import { toggled } from "./changes.js";
+import { canPatch, toggled } from "./changes.js";
 import { createPredictions } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
@@ -18,7 +18,7 @@ import { hasSteps, mapsWithoutFirst } from "./textrun.js";
  */
 export function createTextPanel(app, hooks) {
   const { t } = app;
-  let seen = { run: null, viewState: null };
+  let seen = { run: null, viewState: null, other: undefined };
   const keys = { l: "linked", a: "ablate" };
   const grid = new HeadGrid(app, {
     onselect: (layer, head) => hooks.change({ layer, head }),
@@ -69,22 +69,23 @@ export function createTextPanel(app, hooks) {
     app.retries.done(element);
     element.classList.remove("stale");
     grid.show(run, viewState, found);
-    view.update(run, viewState, extentOfRun(run, found, viewState.hidesFirst));
+    view.update(run, viewState, extentOfRun(run, found, viewState.hidesFirst), seen.other);
     legend.update({ scale: grid.scale, range: viewState.range, isWeight: true, isMasked: run.isCausal });
   }
 
-  /** @param {TextRun} run @param {TextRun} base the same text without changes @param {ViewState} viewState @param {boolean} isAlone */
-  function update(run, base, viewState, isAlone) {
+  /** @param {TextRun} run @param {TextRun} base the same text without changes @param {ViewState} viewState @param {TextRun} [other] of a second text */
+  function update(run, base, viewState, other) {
     const own = {
       ...viewState,
       row: rowOfRun(run, viewState),
+      patched: canPatch(run, other) ? viewState.patched : [],
       layer: Math.min(viewState.layer, run.layers - 1),
       head: Math.min(viewState.head, run.heads + 1),
     };
     if (viewState.head === run.heads + 2) own.head = viewState.head;
-    seen = { run, viewState: own };
+    seen = { run, viewState: own, other };
     title.replaceChildren(bdi(run.text));
-    title.hidden = isAlone;
+    title.hidden = !other;
     facts.textContent = t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length });
     const isSorted = own.isSorted && own.measure !== "none";
     const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks"];

@@ -61,7 +61,12 @@ export async function listModels() {
 
 const isTwoSided = ({ kind }) => kind === "encoder-decoder";
 
-function inputsOf(facts, text, target) {
+/** @param {string} [other] a second item, that heads are patched from */
+function inputsOf(facts, text, target, other) {
+  if (other !== undefined) {
+    const [[name, one], [, second]] = [text, other].map((given) => Object.entries(inputsOf(facts, given, target))[0]);
+    return { [name]: [one, second] };
+  }
   if (!facts.tokenizer) {
     const ids = text.split(/[\s,]+/).filter(Boolean).map(Number);
     if (ids.length === 0 || !ids.every(Number.isSafeInteger)) throw new Problem("models.ids");
@@ -79,7 +84,18 @@ const askForJson = async (run, body) => (await ask(pathOfModel(run.facts.name), 
 /** @returns {Promise<{tensors: Record<string, any>, metadata: any}>} */
 export async function askForTensors(run, options, signal) {
   const response = await ask(pathOfModel(run.facts.name), { accept: SAFETENSORS, body: bodyOf(run, options), signal });
-  return safetensorsFrom(await response.arrayBuffer());
+  const { tensors, metadata } = safetensorsFrom(await response.arrayBuffer());
+  return { tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, ofFirstItem(tensor)])), metadata };
+}
+
+/** The first item of a tensor (layers, batch, …). A second one is what heads are patched from, and as long. */
+function ofFirstItem({ shape, data }) {
+  const [layers, batch, ...rest] = shape,
+    length = data.length / (layers * batch);
+  if (batch === 1) return { shape, data };
+  const out = new data.constructor(layers * length);
+  for (let l = 0; l < layers; l++) out.set(data.subarray(l * batch * length, (l * batch + 1) * length), l * length);
+  return { shape: [layers, 1, ...rest], data: out };
 }
 
 /** Removes the batch dimension, which is 1. */
@@ -95,11 +111,11 @@ const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(
 
 /**
  * @param {Facts} facts
- * @param {{text: string, target: string, part: string, changes: import("./changes.js").Changes}} wanted
+ * @param {{text: string, target: string, part: string, changes: import("./changes.js").Changes, other?: string}} wanted
  * @returns {Promise<TextRun>} or throws a Refusal
  */
-export async function runText(facts, { text, target, part, changes }, signal) {
-  const run = { facts, text, changes, inputs: inputsOf(facts, text, target), cache: new Map() };
+export async function runText(facts, { text, target, part, changes, other }, signal) {
+  const run = { facts, text, changes, inputs: inputsOf(facts, text, target, changes.patched.length > 0 ? other : undefined), cache: new Map() };
   const side = Math.min(POOLED_SIDE, text.length / 3),
     isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
   const { tensors, metadata } = await askForTensors(

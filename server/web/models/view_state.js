@@ -20,6 +20,7 @@
  * @property {Head[]} linked heads whose links are drawn together
  * @property {Head[]} ablate heads that are switched off
  * @property {Head[]} averaged heads whose context is its mean over the text
+ * @property {Head[]} patched heads whose context is that of the other text
  * @property {Edge[]} edges that are hidden
  * @property {string} words that are scored, with commas between them
  * @property {boolean} scoresText scores each token of the text, too
@@ -97,6 +98,7 @@ const IS_POSSIBLE = {
   linked: (value) => isPlaces(value, 64),
   ablate: (value) => isPlaces(value, CHANGES_MOST),
   averaged: (value) => isPlaces(value, CHANGES_MOST),
+  patched: (value) => isPlaces(value, CHANGES_MOST),
   edges: (value) => isPlaces(value, CHANGES_MOST, 4),
   words: isText,
   scoresText: (value) => typeof value === "boolean",

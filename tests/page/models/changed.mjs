@@ -1,5 +1,5 @@
 /**
- * changed.mjs: a head that is off or averaged, and an edge that is hidden, with the server's own answers.
+ * changed.mjs: a head that is off, averaged or patched, and an edge that is hidden, with the server's own answers.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -13,6 +13,8 @@ const predictionsOf = async (stage, options) =>
     (await answerOf(stage, HIDDEN, { return: ["predictions"], queries: [10], ...options })).outputs.predictions;
 const shareIn = (text) => Array.from(text.matchAll(/([\d.]+) %/g), ([, number]) => Number(number) / 100);
 const MEAN = { at: "context", layers: [3], heads: [0], do: "mean" };
+const PATCH = { at: "context", layers: [3], heads: [0], items: [0], do: "replace", from: 1 };
+const OTHER = "from the other sentence";
 const EDGE = { at: "attention", layers: [3], heads: [0], queries: [10], keys: [2], do: "mask" };
 
 /** Until the page says what the changes do. */
@@ -76,8 +78,9 @@ export const cases = {
         assertClose(numberOf((await cellOf(page, 10, next)).split(", ").at(-1)), row[next], 4, "weight");
         await page.waitForTimeout(700);
         await page.reload();
-        assert.equal(await told(page, "→"), sentence);
+        await computed(page);
         await cellOf(page, 10, 2);
+        assert.equal(await told(page, "at “[MASK]”"), sentence);
         assert.equal(await button(page, "Hide this edge").getAttribute("aria-pressed"), "true");
         await page.keyboard.press("m");
         await computed(page);
@@ -87,6 +90,32 @@ export const cases = {
         await effect(page).getByRole("button", { name: "All as it was" }).click();
         await computed(page);
         assert.equal(await page.locator(".changed").isVisible(), false);
+        await page.finish();
+    },
+    async "changed: with two sentences, a head has its context from the other one, in both"(stage) {
+        const page = await openModels(stage);
+        await say(page, HIDDEN);
+        await openHead(page, 3, 0);
+        assert.equal(await button(page, OTHER).isVisible(), false);
+        await page.getByRole("button", { name: "Compare two sentences" }).click();
+        const texts = [HIDDEN, HIDDEN.replace("tired", "wide")];
+        await page.getByLabel("Second sentence").fill(texts[1]);
+        await page.keyboard.press("Enter");
+        await computed(page);
+        await button(page, OTHER).first().click();
+        await page.waitForFunction(() => document.querySelectorAll(".effect:not([hidden])").length === 2);
+        const sentences = await effect(page).locator("p").allTextContents();
+        for (const [at, pair] of [texts, texts.toReversed()].entries()) {
+            const { outputs } = await answerOf(stage, pair, { return: ["predictions", "attention"], queries: [10], layers: [3], interventions: [PATCH] }),
+                { tokens, probabilities } = outputs.predictions;
+            assert.ok(sentences[at].includes(`head 0 from the other sentence, the prediction at “[MASK]” is now “${tokens[0][0][0]}”`), sentences[at]);
+            assert.ok(Math.abs(shareIn(sentences[at])[0] - probabilities[0][0][0]) < 0.006, sentences[at]);
+        }
+        await page.getByLabel("Second sentence").fill("Anna likes tea");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        assert.equal(await button(page, OTHER).first().isDisabled(), true);
+        assert.equal(await effect(page).first().isVisible(), false);
         await page.finish();
     },
     async "changed: the request is copied as a line that gives the same answer"(stage) {
