@@ -128,11 +128,11 @@ static inline bool backward_goes_on(const struct backward_run *run)
     return run->status == ATTN_OK;
 }
 
-/* count elements of that size; NULL: there is no memory, which the run remembers. */
+/* count elements of that size; NULL: the run has failed, or there is no memory, which it remembers. */
 static inline void *backward_take(struct backward_run *run, size_t count, size_t size)
 {
-    void *taken = attn_arena_take(run->arena, count, size);
-    if (taken == NULL)
+    void *taken = backward_goes_on(run) ? attn_arena_take(run->arena, count, size) : NULL;
+    if (taken == NULL && backward_goes_on(run))
         run->status = attn_fail_no_memory(run->err);
     return taken;
 }

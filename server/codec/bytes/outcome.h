@@ -25,7 +25,10 @@ static inline bool outcome_has_failed(const struct outcome *outcome)
 __attribute__((format(printf, 4, 5))) bool outcome_fail(struct outcome *outcome, attn_status status, const char *field,
                                                         const char *format, ...);
 bool outcome_no_memory(struct outcome *outcome);
-/* Notes what a function has returned that fills outcome->err itself. Returns whether nothing has failed so far. */
+/*
+ * Notes what a function has returned that fills outcome->err itself. Returns whether nothing has failed so far. Such a
+ * function must not be called after a failure, because it would write over the record of the first one.
+ */
 bool outcome_note(struct outcome *outcome, attn_status status);
 /* count items of size bytes from the arena. NULL: something has failed, now or before. */
 void *outcome_take(struct outcome *outcome, size_t count, size_t size);

@@ -1,6 +1,7 @@
 /* envelope.c: sets the defaults of every request, and answers questions about a decoded one. */
 #include "codec/request/envelope.h"
 
+#include <assert.h>
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,8 @@ const struct choice envelope_mechanisms[] = {
 
 const char *envelope_word(const struct choice *choices, unsigned value)
 {
-    while (choices->value != value)
-        choices++;
+    for (; choices->value != value; choices++)
+        assert(choices->word != NULL);
     return choices->word;
 }
 

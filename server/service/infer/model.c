@@ -101,11 +101,9 @@ static bool repeats_path(const struct call *call, const char *version)
            (is_present(asked) && strcmp(version, MODEL_PRESENT_VERSION) == 0);
 }
 
-attn_status model_accept(struct call *call, const struct oip_request *request)
+static attn_status check_names(struct call *call, const struct oip_request *request)
 {
     const char *name = request->model, *version = request->version;
-    call->timeout_ms = request->timeout_ms;
-    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     if (name != NULL && strcmp(name, model_name(call)) != 0)
         return attn_fail(call->err, ATTN_ERR_VALUE, "/model_name", "/model_name is \"%.64s\", the path names \"%s\"",
                          name, model_name(call));
@@ -116,6 +114,16 @@ attn_status model_accept(struct call *call, const struct oip_request *request)
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     return attn_fail(call->err, ATTN_ERR_VALUE, "/model_version",
                      "/model_version is \"%.64s\", the path names version %s", version, present);
+}
+
+attn_status model_accept(struct call *call, const struct oip_request *request)
+{
+    const attn_status status = check_names(call, request);
+    if (status != ATTN_OK)
+        return status;
+    call->timeout_ms = request->timeout_ms;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
+    return ATTN_OK;
 }
 
 void model_answer(struct call *call, const struct oip_request *request, const char *version,

@@ -325,7 +325,8 @@ static attn_status put_version(struct layer_keeper *keeper, struct layer_draft *
         return ATTN_ERR_CANCELLED;
     const attn_status status = commit(keeper, draft, version, call, &exists);
     let_others_change(keeper);
-    call->outcome = exists ? CALL_DONE : CALL_CREATED;
+    if (status == ATTN_OK)
+        call->outcome = exists ? CALL_DONE : CALL_CREATED;
     return status;
 }
 

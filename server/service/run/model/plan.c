@@ -246,7 +246,7 @@ static bool add_outputs(struct model_job *job)
     const attn_options *options = &job->request->common.request.options;
     const size_t shape[] = {job->request->inputs.batch, last->longest_queries,
                             model_width(&job->version->model.stacks[job->last_stack])};
-    for (size_t i = 0; i < job->part_count; i++) {
+    for (size_t i = 0; i < job->part_count && !outcome_has_failed(&job->outcome); i++) {
         struct model_part *part = &job->parts[i];
         if (!add_steps(job, part))
             return false;
