@@ -94,6 +94,7 @@ export const cases = {
     },
     async "front-ends: Swagger UI runs a call of the OpenAPI document"(stage) {
         await onPage(stage, "swagger", async (page) => {
+            page.setDefaultTimeout(120000); // Swagger UI lays out every schema, which takes long on a busy machine
             const operation = page.locator(".opblock", {
                 has: page.locator(".opblock-summary-path[data-path='/v1/attention']"),
             });
