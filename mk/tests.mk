@@ -37,7 +37,9 @@ dry_run = $(findstring n,$(firstword -$(MAKEFLAGS)))
 test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
 	$(call build,built-for-tests)
-	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory $(jobs) -k $(SUITES)
+	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory $(suite_jobs) -k $(SUITES)
+# One suite more than there are processors, because servers that start and end are waited for.
+suite_jobs = $(if $(jobs),-j$(shell echo $$(($(PROCESSORS) + 1))))
 
 # With the programs that no test runs, so that they go on compiling.
 built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(addprefix $(BUILD)/,$(addprefix bench/,core_bench json_bench http/http_load http/http_floor) \

@@ -111,7 +111,7 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
     const char *words[OIP_INPUTS_MAX], *paths[OIP_INPUTS_MAX];
     const size_t count = list_inputs(d, names, paths);
     const struct node node = node_member(input, "name");
-    size_t index;
+    size_t index = 0;
     for (size_t i = 0; i < count; i++)
         words[i] = names[i];
     if (read_word(d, input, "name", words, count, &index) != ATTN_OK)

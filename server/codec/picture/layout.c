@@ -147,6 +147,7 @@ static void choose_grid(struct picture_layout *layout)
     }
     double square = sqrt((double)panels * layout->pitch_y / layout->pitch_x);
     size_t least = square < 1 ? 1 : (size_t)ceil(square - 1e-9), columns = least;
+    assert(least > 0);
     while (columns < panels && panels % columns != 0 && (double)columns <= 2 * square)
         columns++;
     if (panels % columns != 0)
