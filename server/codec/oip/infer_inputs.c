@@ -116,6 +116,7 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
         words[i] = names[i];
     if (read_word(d, input, "name", words, count, &index) != ATTN_OK)
         return d->reading->status;
+    assert(index < count);
     to->path = paths[index];
     for (size_t i = 0; i < d->count; i++)
         if (strcmp(d->attachments[i].path, to->path) == 0)
