@@ -1,4 +1,5 @@
 /* tokens.c: the special and the added tokens, by the settings of transformers and the defaults of the class. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,7 @@ static bool make_room(struct slow *slow)
 /* Adds a token. token.id VOCABULARY_NONE: that of the vocabulary, else a new one. One that is there stays as it is. */
 static bool add(struct slow *slow, struct slow_token token)
 {
+    assert(slow->tokens != NULL);
     if (token.text.length == 0 || slow_token_find(slow, token.text) != NULL || slow->token_count == slow->token_room)
         return true;
     if (token.id == VOCABULARY_NONE)
