@@ -198,16 +198,17 @@ static bool predict_block(struct head_block *block, const attn_prediction_head *
         (char *)normed->data + block->first * shape[1] * attn_dtype_bytes(normed->dtype), normed->dtype, 2, shape);
     const attn_arena_mark mark = attn_arena_mark_here(outcome->arena);
     attn_tensor scores;
-    block->scores = &scores;
     choose_rows(block, shape[0]);
     if (block->count == 0 && job->classes.spans == NULL && !(has_output && job->given.perplexity != NULL))
         return true;
+    block->scores = &scores;
     const bool is_ok =
         outcome_note(outcome, attn_predict(head, &rows, job->runtime, outcome->arena, &scores, outcome->err)) &&
         (!has_output || job->logits == NULL || put_logits(block, job->logits)) &&
         (words->ids == NULL || put_words(block)) && (words->ranks == NULL || model_words_put(block)) &&
         (!has_output || job->classes.logits == NULL || put_classes(block)) &&
         (!has_output || job->classes.spans == NULL || put_spans(block));
+    block->scores = NULL;
     attn_arena_release(outcome->arena, mark);
     return is_ok;
 }
