@@ -17,6 +17,7 @@ bool attn_has_f16c(void)
 __attribute__((constructor)) static void ask_for_f16c(void)
 {
     unsigned eax, ebx, ecx, edx;
+    __builtin_cpu_init(); /* other constructors may not have run */
     has_f16c = __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 #endif

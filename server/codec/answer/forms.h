@@ -156,7 +156,7 @@ void hints_add(const char *pointer, const char *message, size_t *count, struct c
 /*
  * ---- view.c ----
  *
- * Writes the maps of a layer (forms.h) and of a part of a whole model (codec/model/view.h) as the input of a
+ * Writes the maps of a layer (forms.h) and of a part of a whole model (codec/model/forms.h) as the input of a
  * front-end.
  *
  *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head view and model view

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes powers_of_ten.inc: 10^k for k in -342 .. 324 as 128-bit mantissas, rounded up. See powers_of_ten.h.
+"""Writes powers_of_ten.inc: 10^k for k in -342 .. 324 as 128-bit mantissas, rounded up. See number.h.
 
     python3 server/codec/number/powers_of_ten.py > server/codec/number/powers_of_ten.inc
 """
@@ -17,7 +17,7 @@ def mantissa(k):
 
 
 def check(k, g):
-    """What powers_of_ten.h promises beyond the rounding itself."""
+    """What number.h promises beyond the rounding itself."""
     assert 1 << 127 <= g < 1 << 128
     low = g & (1 << 64) - 1
     assert (low == 0) == (0 <= k <= 27), "the low half is zero only where the high half is exact"

@@ -1,5 +1,5 @@
 /*
- * test_model_picture.c: tests server/codec/model/picture.h by reading back the pictures of a small model.
+ * test_model_picture.c: tests server/codec/model/picture.c by reading back the pictures of a small model.
  */
 #include "codec/model/forms.h"
 

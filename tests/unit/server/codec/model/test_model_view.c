@@ -1,5 +1,5 @@
 /*
- * test_model_view.c: tests server/codec/model/view.h by the whole text of each view of a small model.
+ * test_model_view.c: tests server/codec/model/view.c by the whole text of each view of a small model.
  */
 #include "codec/model/forms.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_store.c: tests of server/service/registry/store.c and conditions.c: layers by name, the versions that stay, and the
+ * test_store.c: tests of server/service/registry/store.c and version.c: layers by name, the versions that stay, and the
  * conditions of changes.
  */
 #include "service/registry/store.h"
