@@ -21,9 +21,10 @@ $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unkn
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 # The longest come first, because several run at a time.
-SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test kernels packages-test hardening \
-          readme           vectors demo-model models bench-check
-.PHONY: $(SUITES) fuzz-programs built-for-tests
+SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test packages-test hardening readme \
+          vectors models bench-check
+# What `kernels` and `demo-model` hold changes seldom: `make nightly` runs them.
+.PHONY: $(SUITES) kernels demo-model fuzz-programs built-for-tests
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
 OR_SKIPPED := || [ $$? -eq 77 ]
@@ -43,7 +44,7 @@ suite_jobs = $(if $(jobs),-j$(shell echo $$(($(PROCESSORS) + 1))))
 
 # With the programs that no test runs, so that they go on compiling.
 built-for-tests: all $(TEST_BIN) $(REPLAY_BIN) $(addprefix $(BUILD)/,$(addprefix bench/,core_bench json_bench http/http_load http/http_floor) \
-    tests/unit/core/accuracy tests/unit/server/codec/number/numbers)
+    tests/fuzz/scan_lines tests/unit/core/accuracy tests/unit/server/codec/number/numbers)
 	@:
 
 # tests/support/server/failing_take.h replaces these calls.
