@@ -29,6 +29,7 @@ failing_calls() { make -j"$jobs" torture TORTURE_SECONDS=45 CC=gcc WERROR=1; }
 memory_mixes() { python3 tests/faults/memory.py --attnd "$attnd"; }
 failing_network() { make -j"$jobs" chaos TORTURE_SECONDS=15 CC=gcc WERROR=1; }
 page_times() { tests/page/run.sh "$attnd" --times; }
+page_states() { ATTN_LONG=1 tests/page/run.sh "$attnd" --only 'in any state'; }
 # Both images, the first one built twice: the second build must give the same bytes.
 images() { tests/images/image.sh; }
 
@@ -46,6 +47,7 @@ step failing-calls failing_calls
 step failing-network failing_network
 step memory memory_mixes
 step page-times page_times
+step page-states page_states
 step firefox tests/page/firefox/run.sh "$attnd"
 step generated-clients tests/others/generators/run.sh "$attnd"
 step tidy make tidy
