@@ -49,6 +49,7 @@ step memory memory_mixes
 step page-times page_times
 step page-states page_states
 step firefox tests/page/firefox/run.sh "$attnd"
+step openapi-lint tests/api/openapi/lint.sh
 step generated-clients tests/others/generators/run.sh "$attnd"
 step tidy make tidy
 step images images
