@@ -150,7 +150,7 @@ struct model_head {
     const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
 };
 
-enum { MODEL_IGNORED_MAX = 64 };
+enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 8 };
 
 struct checkpoint_model {
     const char *type, *architecture; /* "bert", "BertForMaskedLM" or "" */
@@ -163,6 +163,8 @@ struct checkpoint_model {
     size_t ignored_count;
     size_t longest;                           /* tokens; 0: the model has no limit */
     int64_t pad_id, end_id, decoder_start_id; /* -1: none */
+    int64_t ends[MODEL_ENDS_MAX];             /* all end tokens, of which end_id is the first */
+    size_t end_count;
     bool starts_with_last; /* what a decoder reads begins with the last token, and not with decoder_start_id */
     size_t parameters, tensors, slots; /* numbers in all tensors that are used; those tensors */
     size_t copied_bytes;               /* of the tensors that are no views of the files */

@@ -1,4 +1,4 @@
-/* options.c: decodes options.words and options.interventions. */
+/* options.c: decodes options.words, options.stop and options.interventions. */
 #include "codec/model/options.h"
 
 #include <stddef.h>
@@ -28,12 +28,17 @@ attn_status decode_string(struct reading *reading, const struct node *node, cons
     return ATTN_OK;
 }
 
-static attn_status decode_one(struct reading *reading, const struct node *node, void *to)
+static attn_status decode_text_or_id(struct reading *reading, const struct node *node, const char *wanted,
+                                     struct model_word *word)
 {
-    struct model_word *word = to;
     *word = (struct model_word){.id = 0};
     return json_is_number(node->json) ? node_decode_integer(reading, node, 0, INT32_MAX, &word->id)
-                                      : decode_string(reading, node, "a text of one token, or an id", &word->text);
+                                      : decode_string(reading, node, wanted, &word->text);
+}
+
+static attn_status decode_one(struct reading *reading, const struct node *node, void *to)
+{
+    return decode_text_or_id(reading, node, "a text of one token, or an id", to);
 }
 
 attn_status decode_given_words(struct reading *reading, const struct node *node, void *to)
@@ -49,6 +54,36 @@ attn_status decode_given_words(struct reading *reading, const struct node *node,
     }
     if (decode_elements(reading, node, &words, &items, &made->count) == ATTN_OK && made->count == 0)
         node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one word");
+    made->items = items;
+    return reading->status;
+}
+
+/* ---- where generation stops ---- */
+
+enum { STOPS_MAX = 64 };
+
+static attn_status decode_stop(struct reading *reading, const struct node *node, void *to)
+{
+    struct model_word *word = to;
+    if (decode_text_or_id(reading, node, "a text, or an id", word) == ATTN_OK && word->text.at != NULL &&
+        word->text.length == 0)
+        node_fail(reading, node, ATTN_ERR_VALUE, "is empty, and every text holds it");
+    return reading->status;
+}
+
+attn_status decode_stops(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct element_list stops = {"a text, an id, or a list of them", "stops", STOPS_MAX,
+                                              sizeof(struct model_word), decode_stop};
+    struct model_stop_list *made = to;
+    void *items = NULL;
+    if (json_is_string(node->json) || json_is_number(node->json)) {
+        items = node_take(reading, node, 1, sizeof(struct model_word));
+        made->count = 1;
+        if (items != NULL)
+            decode_stop(reading, node, items);
+    } else
+        decode_elements(reading, node, &stops, &items, &made->count);
     made->items = items;
     return reading->status;
 }

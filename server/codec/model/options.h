@@ -1,4 +1,4 @@
-/* options.h: options.words and options.interventions of a request to a whole model. */
+/* options.h: options.words, options.stop and options.interventions of a request to a whole model. */
 #ifndef CODEC_MODEL_OPTIONS_H
 #define CODEC_MODEL_OPTIONS_H
 
@@ -23,6 +23,17 @@ struct model_word_list {
 attn_status decode_string(struct reading *reading, const struct node *node, const char *wanted, struct text_span *text);
 /* *to is a struct model_word_list. */
 attn_status decode_given_words(struct reading *reading, const struct node *node, void *to);
+
+/* ---- where generation stops ---- */
+
+/* A text that the new tokens spell, or the id of one of them. */
+struct model_stop_list {
+    const struct model_word *items; /* in the arena of the request */
+    size_t count;
+};
+
+/* *to is a struct model_stop_list. One text or id stands for a list of one. */
+attn_status decode_stops(struct reading *reading, const struct node *node, void *to);
 
 /*
  * ---- what is changed while it runs ----

@@ -16,7 +16,14 @@
 #define COMMON(field) offsetof(struct model_request, common.field)
 #define INPUT(field)  offsetof(struct model_request, inputs.field)
 
-enum { BATCH_MAX = 4096, PREDICTIONS_MAX = 1000, PREDICTIONS_K = 5, ABLATIONS_MAX = 1 << 16, INDEX_MAX = 1 << 20 };
+enum {
+    BATCH_MAX = 4096,
+    PREDICTIONS_MAX = 1000,
+    PREDICTIONS_K = 5,
+    NEW_TOKENS_MAX = 4096,
+    ABLATIONS_MAX = 1 << 16,
+    INDEX_MAX = 1 << 20
+};
 
 /* Scopes of members: a request for tokens has no maps. */
 enum { MEMBER_OF_MAPS = 1 };
@@ -300,8 +307,8 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         return node_fail_value(
             reading, node,
             "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"word_times\", \"rollout\", "
-            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", or the name of a step, such as "
-            "\"attention\"");
+            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", \"generated\", or the name of a "
+            "step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
 }
@@ -362,6 +369,11 @@ static attn_status decode_predictions_k(struct reading *reading, const struct no
     return decode_count(reading, node, 1, PREDICTIONS_MAX, to);
 }
 
+static attn_status decode_new_tokens(struct reading *reading, const struct node *node, void *to)
+{
+    return decode_count(reading, node, 1, NEW_TOKENS_MAX, to);
+}
+
 /* compute comes first: the inputs are read in this type. */
 static const struct member option_members[] = {
     {"compute", decode_compute, COMMON(request.options), MEMBER_OF_MAPS},
@@ -380,6 +392,8 @@ static const struct member option_members[] = {
     {"words", decode_given_words, offsetof(struct model_request, words), MEMBER_OF_MAPS},
     {"interventions", decode_interventions, offsetof(struct model_request, interventions), MEMBER_OF_MAPS},
     {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
+    {"new_tokens", decode_new_tokens, offsetof(struct model_request, new_tokens), MEMBER_OF_MAPS},
+    {"stop", decode_stops, offsetof(struct model_request, stop), MEMBER_OF_MAPS},
     {"truncate", node_decode_bool, offsetof(struct model_request, truncate), MEMBER_ALWAYS},
     {"special_tokens", node_decode_bool, offsetof(struct model_request, has_special_tokens), MEMBER_ALWAYS},
 };
@@ -409,6 +423,22 @@ static void check_words(struct reading *reading, const struct node *node, const 
                   "has \"word_scores\", which needs options.words: a list of texts or ids, or \"next\"");
 }
 
+/* What is generated goes with the number of new tokens. */
+static void check_new_tokens(struct reading *reading, const struct node *node, const struct model_request *request)
+{
+    const struct node stop = node_member(node, "stop"), wanted = node_member(node, "return");
+    const struct node changes[] = {node_member(node, "ablate"), node_member(node, "interventions")};
+    if (request->new_tokens == 0 && stop.json != NULL)
+        node_fail(reading, &stop, ATTN_ERR_FIELD, "ends what options.new_tokens generates, which is not given");
+    if (request->new_tokens == 0 && request->results >> MODEL_GENERATED & 1)
+        node_fail(reading, &wanted, ATTN_ERR_FIELD, "has \"generated\", which needs options.new_tokens");
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++)
+        if (request->new_tokens > 0 && (request->ablations > 0 || request->interventions.count > 0) &&
+            changes[i].json != NULL)
+            node_fail(reading, &changes[i], ATTN_ERR_FIELD,
+                      "does not go with options.new_tokens: generate first, and send the ids with it");
+}
+
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
@@ -417,6 +447,7 @@ static attn_status decode_model_options(struct reading *reading, const struct no
     if (request->common.view != ENVELOPE_VIEW_NONE && request->results != 0)
         node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     check_words(reading, node, request);
+    check_new_tokens(reading, node, request);
     check_top_k(reading, node, request);
     check_shown(reading, node, &request->common);
     return reading->status;

@@ -25,7 +25,8 @@
     X(MODEL_WORD_SCORES, "word_scores") /* logits, log-probabilities and ranks of options.words */                     \
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
     X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */              \
-    X(MODEL_WORD_TIMES, "word_times")   /* when each token and word of the decoder is spoken */
+    X(MODEL_WORD_TIMES, "word_times")   /* when each token and word of the decoder is spoken */                        \
+    X(MODEL_GENERATED, "generated")     /* the new tokens, which a request for new tokens always gets */
 
 typedef enum {
 #define MODEL_RESULT_ENUM(code, name) code,
@@ -73,6 +74,8 @@ struct model_request {
     struct model_intervention_list interventions; /* in the order of the request */
     size_t predictions_k;
     struct model_word_list words;
+    size_t new_tokens; /* 0: nothing is generated */
+    struct model_stop_list stop;
     bool truncate, has_special_tokens; /* special_tokens */
 };
 

@@ -61,9 +61,14 @@ static bool decode(struct call *call, void *context, struct outcome *outcome)
         !outcome_note(outcome, model_accept(call, request)))
         return false;
     struct model_inputs inputs = {.batch = given->batch, .text = given->texts};
-    return (given->texts != NULL || give_ids(given, outcome, &inputs)) &&
-           outcome_note(outcome, model_request_decode_options(given->options, given->options_bytes, &inputs,
-                                                              outcome->arena, &work->request, outcome->err));
+    if ((given->texts == NULL && !give_ids(given, outcome, &inputs)) ||
+        !outcome_note(outcome, model_request_decode_options(given->options, given->options_bytes, &inputs,
+                                                            outcome->arena, &work->request, outcome->err)))
+        return false;
+    return work->request.new_tokens == 0 ||
+           outcome_fail(outcome, ATTN_ERR_FIELD, "/options/new_tokens",
+                        "options.new_tokens is not for /v2: POST /v1/models/%s/attention takes it",
+                        work->version->common.name);
 }
 
 static bool plan(struct call *call, void *context, struct outcome *outcome)

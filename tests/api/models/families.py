@@ -66,6 +66,7 @@ def whatever_a_model_says_it_returns_can_be_asked_for(client, _):
             continue
         inputs = {"ids": [1, 2, 3], **({"target_ids": [1, 2]} if row["kind"] == "encoder-decoder" else {})}
         words = {"words": "next"} if "word_scores" in row["returns"] else {}
+        words.update({"new_tokens": 2} if "generated" in row["returns"] else {})
         reply = client.post(f"/v1/models/{row['name']}/attention",
                             {"inputs": inputs, "options": {"return": row["returns"], "predictions_k": 1, **words}})
         assert reply.status == 200, (row["name"], reply.body[:300])

@@ -17,6 +17,7 @@ import audio  # noqa: E402
 import classes  # noqa: E402
 import families  # noqa: E402
 import folders  # noqa: E402
+import generation  # noqa: E402
 import gguf  # noqa: E402
 import labels  # noqa: E402
 import questions  # noqa: E402
@@ -38,8 +39,9 @@ def main():
         classes.stage(pathlib.Path(folder))
         audio.stage(pathlib.Path(folder))
         questions.stage(pathlib.Path(folder))
+        generation.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            checks = tokens.CHECKS + labels.CHECKS + families.CHECKS + classes.CHECKS + questions.CHECKS + audio.CHECKS
+            checks = sum((part.CHECKS for part in (tokens, labels, families, classes, questions, generation, audio)), [])
             of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
         of_files = run_tests(rewrites.CHECKS + folders.CHECKS + variants.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)

@@ -15,6 +15,7 @@ enum {
     FOR_POOLING = 8,
     FOR_EXPERTS = 16,
     FOR_AUDIO = 32,
+    FOR_GENERATION = 64,
     LABELS_MAX = 1000
 };
 
@@ -40,6 +41,7 @@ static const struct {
     {"classes", FOR_CLASSES},
     {"embedding", FOR_POOLING},
     {"word_times", FOR_AUDIO},
+    {"generated", FOR_HEAD | FOR_WORDS | FOR_GENERATION},
 };
 
 static bool has_classes(const struct checkpoint_model *model)
@@ -60,7 +62,8 @@ static void write_returns(const struct model_version *version, struct chunks *ou
     const struct checkpoint_model *model = &version->model;
     const unsigned has = (model->has_head ? FOR_HEAD : 0) | (has_classes(model) ? FOR_CLASSES : FOR_WORDS) |
                          (version->pooling.is_there ? FOR_POOLING : 0) | (has_experts(model) ? FOR_EXPERTS : 0) |
-                         (model->stacks[0].embedding.second_kernel.data != NULL ? FOR_AUDIO : 0);
+                         (model->stacks[0].embedding.second_kernel.data != NULL ? FOR_AUDIO : 0) |
+                         (model->stacks[model->stack_count - 1].is_causal ? FOR_GENERATION : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)

@@ -2,6 +2,7 @@
 #ifndef SERVICE_RUN_MODEL_BATCH_H
 #define SERVICE_RUN_MODEL_BATCH_H
 
+#include "codec/bytes/outcome.h"
 #include "codec/model/request.h"
 #include "service/registry/model/version.h"
 
@@ -48,6 +49,13 @@ struct model_batch {
 ATTN_MUST_CHECK attn_status model_batch_make(struct model_batch *batch, const struct model_version *version,
                                              const struct model_request *request, model_request_kind kind,
                                              attn_arena *arena, attn_error *err);
+
+/*
+ * Replaces the sequence of an item by ids, which must outlive the batch: without offsets, and with what a reader should
+ * see of them. False: a failure that the outcome remembers.
+ */
+bool model_batch_set_ids(struct model_batch *batch, struct outcome *outcome, size_t stack, size_t item,
+                         const int64_t *ids, size_t count);
 
 /*
  * Whether the second stack runs: the request gives a target, or the model ends in a head of classes, whose decoder then

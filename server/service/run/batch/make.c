@@ -236,11 +236,10 @@ static bool set_numbers(const struct making *making, const char *field, size_t s
 }
 
 /* Room for what a reader should see of each token. NULL: there is none. */
-static struct text_span *take_shown(const struct making *making, size_t stack, size_t item)
+static struct text_span *take_shown(struct model_batch *batch, struct outcome *outcome, size_t stack, size_t item)
 {
-    const size_t count = making->batch->items[item].of[stack].count;
-    struct text_span *shown = outcome_take(making->outcome, count, sizeof *shown);
-    making->batch->shown[stack][item] = shown;
+    struct text_span *shown = outcome_take(outcome, batch->items[item].of[stack].count, sizeof *shown);
+    batch->shown[stack][item] = shown;
     return shown;
 }
 
@@ -270,7 +269,7 @@ static bool encode(const struct making *making, size_t stack, size_t item)
     making->batch->tokens[stack][item] = output.tokens;
     if (!check_length(making, field, &output.count) || !set_numbers(making, field, stack, &output, sequence))
         return false;
-    struct text_span *shown = take_shown(making, stack, item);
+    struct text_span *shown = take_shown(making->batch, outcome, stack, item);
     return shown != NULL &&
            outcome_note(outcome, tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
                                                      outcome->arena, shown, outcome->err));
@@ -289,16 +288,17 @@ static size_t count_ids(const struct making *making, size_t stack)
     return spelled > own ? spelled : own;
 }
 
-/* Ids without offsets, and what a reader should see of them. */
-static bool set_given(const struct making *making, size_t stack, size_t item, const int64_t *ids, size_t count)
+bool model_batch_set_ids(struct model_batch *batch, struct outcome *outcome, size_t stack, size_t item,
+                         const int64_t *ids, size_t count)
 {
-    making->batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = ids};
-    if (making->version->tokenizer == NULL)
+    const struct tokenizer *tokenizer = batch->version->tokenizer;
+    batch->items[item].of[stack] = (struct model_sequence){.count = count, .ids = ids};
+    batch->tokens[stack][item] = NULL;
+    if (tokenizer == NULL)
         return true;
-    struct text_span *shown = take_shown(making, stack, item);
+    struct text_span *shown = take_shown(batch, outcome, stack, item);
     return shown != NULL &&
-           outcome_note(making->outcome, tokenizer_show_ids(making->version->tokenizer, ids, count,
-                                                            making->outcome->arena, shown, making->outcome->err));
+           outcome_note(outcome, tokenizer_show_ids(tokenizer, ids, count, outcome->arena, shown, outcome->err));
 }
 
 static bool take_ids(const struct making *making, size_t stack, size_t item)
@@ -318,7 +318,8 @@ static bool take_ids(const struct making *making, size_t stack, size_t item)
                      field, given->ids[i], i, limit - 1);
         return expect(making, expected, received);
     }
-    return check_length(making, field, &count) && set_given(making, stack, item, given->ids, count);
+    return check_length(making, field, &count) &&
+           model_batch_set_ids(making->batch, making->outcome, stack, item, given->ids, count);
 }
 
 /* A head of classes behind a decoder: the decoder reads the input again, moved right, as transformers does. */
@@ -335,7 +336,7 @@ static bool repeat_input(const struct making *making, size_t item)
         last--;
     ids[0] = model->starts_with_last ? first->ids[last] : model->decoder_start_id;
     memcpy(ids + 1, first->ids, (first->count - 1) * sizeof *ids);
-    return set_given(making, 1, item, ids, first->count);
+    return model_batch_set_ids(making->batch, making->outcome, 1, item, ids, first->count);
 }
 
 /* ---- images and vectors ---- */

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "codec/answer/forms.h"
+#include "codec/bytes/bound.h"
 #include "codec/bytes/wav.h"
 #include "codec/model/forms.h"
 #include "service/registry/layer/keeper.h"
@@ -14,12 +15,10 @@
 
 /* ---- what services of models share ---- */
 
-bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome)
+/* generation NULL: the batch has its last lengths. */
+static bool plan_job(struct model_work *work, struct model_generation *generation, struct outcome *outcome)
 {
     struct call *call = work->call;
-    if (!outcome_note(outcome, model_batch_make(&work->batch, work->version, &work->request, MODEL_REQUEST_ATTENTION,
-                                                outcome->arena, outcome->err)))
-        return false;
     work->answer = (struct model_answer){.form = work->request.common.form, .digits = work->request.common.digits};
     work->job = (struct model_job){.version = work->version,
                                    .request = &work->request,
@@ -27,9 +26,28 @@ bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *ou
                                    .runtime = call->in.runtime,
                                    .outcome = {.arena = outcome->arena, .err = outcome->err},
                                    .items = work->batch.items,
-                                   .is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64,
+                                   .generation = generation,
+                                   .is_binary = work->is_binary,
                                    .answer = &work->answer};
     return outcome_note(outcome, model_job_plan(&work->job));
+}
+
+bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome)
+{
+    const struct model_request *request = &work->request;
+    const bool generates = request->new_tokens > 0;
+    const bool is_ok = outcome_note(outcome, model_batch_make(&work->batch, work->version, request,
+                                                              MODEL_REQUEST_ATTENTION, outcome->arena, outcome->err)) &&
+                       (!generates || model_generation_begin(&work->generation, &work->batch, request, outcome));
+    work->is_binary = is_binary || request->common.form == TENSOR_FORM_BASE64;
+    work->planned = attn_arena_mark_here(outcome->arena);
+    return is_ok && plan_job(work, generates ? &work->generation : NULL, outcome);
+}
+
+bool model_work_generate(struct model_work *work, struct outcome *outcome)
+{
+    attn_arena_release(outcome->arena, work->planned);
+    return outcome_note(outcome, model_job_generate(&work->job)) && plan_job(work, NULL, outcome);
 }
 
 bool model_work_run(struct call *call, void *context, struct outcome *outcome)
@@ -45,7 +63,7 @@ struct weight model_work_weigh(const struct model_work *work, size_t answer_byte
     return (struct weight){.answer_bytes = answer_bytes,
                            .run_bytes = work->job.run_bytes,
                            .time_flops = work->job.time_flops,
-                           .largest = largest != NULL ? largest->name : "",
+                           .largest = largest != NULL ? largest->name : model_result_name(MODEL_GENERATED),
                            .largest_is_map = true};
 }
 
@@ -217,6 +235,8 @@ static void add_effective(struct model_work *work, struct outcome *outcome)
                   envelope_compute_name(options->compute, options->bf16_products));
     chunks_json_string(&text, attn_kernel_name(work->call->in.runtime->kernel));
     write_given_words(work, &text);
+    if (work->request.new_tokens > 0)
+        chunks_format(&text, ",\"new_tokens\":%zu", work->request.new_tokens);
     model_edits_write(&work->job, &text);
     chunks_text(&text, "}");
     add_fact(work, outcome, "effective", &text);
@@ -244,7 +264,7 @@ static void write_diagnostics(const struct model_work *work, struct chunks *out)
 
 static bool add_facts(struct model_work *work, struct outcome *outcome)
 {
-    struct chunks lengths = chunks_begin(outcome->arena), tokens = lengths, diagnostics = lengths;
+    struct chunks lengths = chunks_begin(outcome->arena), tokens = lengths, diagnostics = lengths, generated = lengths;
     add_layers(work, outcome);
     model_batch_write_lengths(&work->batch, &lengths);
     add_fact(work, outcome, "lengths", &lengths);
@@ -254,6 +274,10 @@ static bool add_facts(struct model_work *work, struct outcome *outcome)
     if (model_batch_has_tokens(&work->batch)) {
         model_batch_write_tokens(&work->batch, &tokens);
         add_fact(work, outcome, "tokens", &tokens);
+    }
+    if (work->request.new_tokens > 0 && work->job.generation == NULL) {
+        model_generation_write(&work->generation, &generated);
+        add_fact(work, outcome, model_result_name(MODEL_GENERATED), &generated);
     }
     return !outcome_has_failed(outcome);
 }
@@ -322,21 +346,29 @@ static bool decode_body(const struct call_input *in, struct outcome *outcome, st
 static bool decode(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
+    struct model_request *request = &attending->work.request;
     return rendering_read_options(call, PICTURE_OF_MODEL, outcome, &attending->options) &&
-           decode_body(&call->in, outcome, &attending->work.request) && prepare_form(call, attending, outcome);
+           decode_body(&call->in, outcome, request) &&
+           (request->new_tokens == 0 || model_generation_check(attending->work.version, request, outcome)) &&
+           prepare_form(call, attending, outcome);
+}
+
+static bool add_names_and_facts(struct call *call, struct attending *attending, struct outcome *outcome)
+{
+    struct model_work *work = &attending->work;
+    if (!has_facts(call, &work->request))
+        return true;
+    add_spellings(attending);
+    model_classes_name(work);
+    model_times_name(work);
+    return add_facts(work, outcome);
 }
 
 static bool plan(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
-    struct model_work *work = &attending->work;
-    const bool is_ok = model_work_plan(work, call->in.answer_media == MEDIA_SAFETENSORS, outcome);
-    if (!is_ok || !has_facts(call, &work->request))
-        return is_ok;
-    add_spellings(attending);
-    model_classes_name(work);
-    model_times_name(work);
-    return add_facts(work, outcome);
+    return model_work_plan(&attending->work, call->in.answer_media == MEDIA_SAFETENSORS, outcome) &&
+           add_names_and_facts(call, attending, outcome);
 }
 
 static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
@@ -344,8 +376,20 @@ static bool weigh(struct call *call, void *context, struct outcome *outcome, str
     struct attending *attending = context;
     size_t bytes;
     const bool is_ok = weigh_form(call, attending, outcome, &bytes);
-    *weight = model_work_weigh(&attending->work, bytes);
+    *weight = model_work_weigh(&attending->work, bound_add(bytes, 1, model_generation_bound(&attending->work.request)));
     return is_ok;
+}
+
+/* The form of the answer is made again for the ids that were found. */
+static bool run(struct call *call, void *context, struct outcome *outcome)
+{
+    struct attending *attending = context;
+    size_t bytes;
+    if (attending->work.request.new_tokens > 0 &&
+        !(model_work_generate(&attending->work, outcome) && add_names_and_facts(call, attending, outcome) &&
+          weigh_form(call, attending, outcome, &bytes)))
+        return false;
+    return model_work_run(call, context, outcome);
 }
 
 static bool render(struct call *call, void *context, struct outcome *outcome)
@@ -364,7 +408,7 @@ static bool render(struct call *call, void *context, struct outcome *outcome)
 
 attn_status attend_model(struct call *call)
 {
-    static const struct pipeline steps = {decode, plan, weigh, model_work_run, render};
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
     /* In the arena: a part of the answer that is written later refers to it. */
     struct attending *attending = attn_arena_take_zeroed(call->out->arena, 1, sizeof *attending);
     if (attending == NULL)

@@ -112,7 +112,7 @@ double model_embed_flops(const struct model_job *job, const struct model_stack *
 
 /* Rows of the table of positions. A token that is padding has the row before the first. */
 static bool number_positions(struct model_job *job, const struct model_embedding *embedding,
-                             const struct model_sequence *sequence, const int64_t **positions)
+                             const struct model_sequence *sequence, size_t first, const int64_t **positions)
 {
     const int64_t pad = job->version->model.pad_id;
     *positions = NULL;
@@ -126,7 +126,7 @@ static bool number_positions(struct model_job *job, const struct model_embedding
             embedding->counts == MODEL_COUNTS_WORDS && sequence->ids != NULL && sequence->ids[i] == pad;
         rows[i] = is_padding ? (int64_t)embedding->first - 1 : next++;
     }
-    *positions = rows;
+    *positions = rows + first;
     return true;
 }
 
@@ -224,7 +224,7 @@ static bool drop_words(struct model_job *job, const struct model_embedding *embe
 }
 
 static bool embed(struct model_job *job, const struct model_embedding *embedding, const struct model_sequence *sequence,
-                  size_t item, attn_tensor *hidden)
+                  size_t item, size_t first, attn_tensor *hidden)
 {
     attn_embedding core = {.compute = model_job_compute(job),
                            .words = embedding->words,
@@ -234,8 +234,10 @@ static bool embed(struct model_job *job, const struct model_embedding *embedding
                            .positions_last = embedding->positions_last,
                            .norm_last = embedding->norm_last,
                            .layout = ATTN_LAYOUT_OUT_IN};
-    attn_embedding_input input = {
-        .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};
+    attn_embedding_input input = {.count = sequence->count - first,
+                                  .ids = sequence->ids != NULL ? sequence->ids + first : NULL,
+                                  .types = sequence->types != NULL ? sequence->types + first : NULL,
+                                  .vectors = &sequence->vectors};
     const bool is_image = sequence->pixels.data != NULL;
     const bool is_audio = sequence->audio.data != NULL || sequence->features.data != NULL;
     const bool drops = embedding->dropped_id >= 0 && sequence->ids != NULL;
@@ -249,15 +251,15 @@ static bool embed(struct model_job *job, const struct model_embedding *embedding
            (!is_image || cut_image(job, embedding, &sequence->pixels, &vectors)) &&
            (!is_audio || (hear(job, embedding, item, &features) && convolve(job, embedding, &features, &vectors))) &&
            (!drops || drop_words(job, embedding, sequence, &vectors)) &&
-           number_positions(job, embedding, sequence, &input.positions) &&
+           number_positions(job, embedding, sequence, first, &input.positions) &&
            outcome_note(&job->outcome,
                         attn_embed(&core, &input, job->runtime, job->outcome.arena, hidden, job->outcome.err));
 }
 
-bool model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden)
+bool model_embed(struct model_job *job, size_t stack, size_t item, size_t first, attn_tensor *hidden)
 {
     const struct model_sequence *sequence = &job->items[item].of[stack];
-    const bool is_ok = embed(job, &job->version->model.stacks[stack].embedding, sequence, item, hidden);
+    const bool is_ok = embed(job, &job->version->model.stacks[stack].embedding, sequence, item, first, hidden);
     name_input(job, sequence);
     return is_ok;
 }

@@ -75,10 +75,16 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
     return &absent;
 }
 
-static bool make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
+bool model_head_take(struct model_job *job, attn_prediction_head *made, struct prepared_weights **prepared)
 {
-    *made = job->version->model.head.numbers;
+    const struct model_head *head = &job->version->model.head;
+    struct envelope_source own = head->source;
+    const struct envelope_source *source = &own;
+    *made = head->numbers;
     made->compute = model_job_compute(job);
+    if (made->compute == ATTN_F32)
+        *prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
+                                          &head->facts, job->runtime, job->outcome.arena, &own);
     return model_convert_affine(job, find_weight(source, "weights.dense.weight"),
                                 find_weight(source, "weights.dense.bias"), &made->dense) &&
            model_convert_affine(job, find_weight(source, "weights.norm.weight"),
@@ -232,37 +238,32 @@ static bool join_both(struct model_job *job, const attn_tensor *normed, attn_ten
  * The blocks are those of the sequence, whatever the request selects, because a product rounds a row differently when
  * the other rows differ in number.
  */
-static bool predict(struct head_block *block, const struct envelope_source *source, const attn_tensor *normed)
+static bool predict(struct head_block *block, const attn_prediction_head *head, const attn_tensor *normed)
 {
     struct model_job *job = block->job;
-    attn_prediction_head head;
     attn_tensor both;
     const bool reads_both = job->version->model.head.reads == MODEL_READS_BOTH;
-    bool goes_on = make_head(job, source, &head) && (!reads_both || join_both(job, normed, &both));
+    bool goes_on = !reads_both || join_both(job, normed, &both);
     if (goes_on && model_head_reads_one(job)) {
         block->first = model_head_token(job, block->item);
-        return predict_block(block, &head, reads_both ? &both : normed);
+        return predict_block(block, head, reads_both ? &both : normed);
     }
     for (; block->first < normed->shape[0] && goes_on; block->first += HEAD_ROWS)
-        goes_on = predict_block(block, &head, normed);
+        goes_on = predict_block(block, head, normed);
     return goes_on;
 }
 
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words)
 {
-    const struct model_head *head = &job->version->model.head;
+    attn_prediction_head head;
     const bool has_scores = job->logits != NULL || job->classes.logits != NULL || job->classes.spans != NULL;
     if (words->ids == NULL && words->ranks == NULL && (words != &job->predictions || !has_scores))
         return true;
-    struct envelope_source source = head->source;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
-    if (model_job_compute(job) == ATTN_F32)
-        prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
-                                         &head->facts, job->runtime, job->outcome.arena, &source);
     struct head_block block = {.job = job, .words = words, .layer = layer, .item = item};
-    const bool is_ok = predict(&block, &source, normed);
+    const bool is_ok = model_head_take(job, &head, &prepared) && predict(&block, &head, normed);
     prepared_weights_release(prepared);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;

@@ -5,6 +5,7 @@
 #ifndef SERVICE_RUN_MODEL_ITEM_H
 #define SERVICE_RUN_MODEL_ITEM_H
 
+#include "attn/model.h"
 #include "attn/multihead.h"
 #include "codec/bytes/pace.h"
 #include "codec/request/envelope.h"
@@ -35,8 +36,11 @@ static inline attn_dtype model_job_compute(const struct model_job *job)
 
 /* ---- embeddings, and the final norm (embedding.c) ---- */
 
-/* *hidden becomes (count, width), in the arena. Errors name the input ("/inputs/ids"). */
-bool model_embed(struct model_job *job, size_t stack, size_t item, attn_tensor *hidden);
+/*
+ * *hidden becomes (count, width), in the arena, without the rows before first, which is 0 for all but tokens. Errors name
+ * the input ("/inputs/ids").
+ */
+bool model_embed(struct model_job *job, size_t stack, size_t item, size_t first, attn_tensor *hidden);
 /* The width of the stack's embeddings. */
 size_t model_width(const struct model_stack *stack);
 /* The bytes of model_embed for so many tokens. */
@@ -103,6 +107,8 @@ bool model_maps_select(struct model_block_run *run, attn_result *result);
 size_t model_head_token(const struct model_job *job, size_t item);
 double model_head_bytes(const struct model_job *job, size_t count);
 double model_head_flops(const struct model_job *job, size_t count);
+/* The head for attn_predict; *prepared, NULL before, becomes the weights to release when it is no longer used. */
+bool model_head_take(struct model_job *job, attn_prediction_head *made, struct prepared_weights **prepared);
 /*
  * Scores normed token vectors (count, d), and writes the words that are wanted, at [layer][item] or [item]; with
  * job->predictions as words, the logits and classes too.
@@ -129,6 +135,9 @@ static inline const char *head_row(const struct head_block *block, size_t row)
 
 /* The place of selected row i in an output. */
 char *head_place(const struct head_block *block, const struct model_output *output, size_t i);
+
+/* Weights that a run converts, if they are not prepared (plan.c). */
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source);
 
 /* ---- given words (questions/words.c) ---- */
 

@@ -75,15 +75,30 @@ struct model_times {
     double *sum, *work;                 /* of attn_align_add */
 };
 
+/* An item whose last sequence gets new tokens. */
+struct model_continuation {
+    int64_t *ids;          /* the given ones, and the new ones behind them */
+    size_t given, count;   /* count: of all; before the run, as many as there may be */
+    const char *ended_by;  /* "end", "stop" or "length" */
+    struct text_span text; /* of the new ones; at NULL: there is no tokenizer */
+};
+
+struct model_generation {
+    struct model_batch *batch;
+    size_t stack;                     /* the last one */
+    struct model_continuation *items; /* of the batch */
+};
+
 struct model_job {
     const struct model_version *version;
     const struct model_request *request;
     struct prepared_store *prepared;
     const attn_runtime *runtime;
     struct outcome outcome;
-    const struct model_item *items; /* of the batch */
-    bool is_binary;                 /* the answer has tensors as bytes */
-    struct model_answer *answer;    /* model_job_plan adds outputs with shapes; model_job_run fills them in */
+    const struct model_item *items;      /* of the batch */
+    struct model_generation *generation; /* what comes before the run; NULL: nothing */
+    bool is_binary;                      /* the answer has tensors as bytes */
+    struct model_answer *answer;         /* model_job_plan adds outputs with shapes; model_job_run fills them in */
     /* by model_job_plan: */
     struct model_part parts[MODEL_PARTS_MAX];
     size_t part_count;
@@ -108,6 +123,39 @@ ATTN_MUST_CHECK attn_status model_job_plan(struct model_job *job);
 /* Runs the model, item by item. Failures are those of attn_plan_run. */
 ATTN_MUST_CHECK attn_status model_job_run(struct model_job *job);
 
+/*
+ * ---- new tokens (generate.c) ----
+ *
+ * Each is the most probable token behind those before it, of equal ones the one with the lowest id. model_job_generate
+ * appends them one by one: a step runs one row through the blocks, with the keys and values of all rows before it. Its sums
+ * have another order than those of a run of the whole sequence, so two tokens whose scores agree in all but the last bits
+ * may change places. Results are those of model_job_run behind it, with the ids that were found.
+ */
+
+/*
+ * Call this before the batch is made. A decoder behind an encoder gets decoder_start_token_id, unless the request has a
+ * target. ATTN_ERR_FIELD: the model or the request cannot have new tokens, and the message says why.
+ */
+ATTN_MUST_CHECK bool model_generation_check(const struct model_version *version, struct model_request *request,
+                                            struct outcome *outcome);
+/*
+ * Makes room behind each item for all new tokens. Until the run, the batch has the lengths that it may get.
+ * ATTN_ERR_VALUE: the model does not take so many tokens.
+ */
+ATTN_MUST_CHECK bool model_generation_begin(struct model_generation *generation, struct model_batch *batch,
+                                            const struct model_request *request, struct outcome *outcome);
+/* Adds bytes and operations to the job. */
+bool model_generation_weigh(struct model_job *job);
+/*
+ * Of a planned job; afterwards the batch has the new tokens, and the job must be planned again without generation before it
+ * runs. Failures are those of model_job_run.
+ */
+ATTN_MUST_CHECK attn_status model_job_generate(struct model_job *job);
+/* Appends {"ids", "text", "ended_by"}, each a list of one element for each item. */
+void model_generation_write(const struct model_generation *generation, struct chunks *out);
+/* The most bytes that the new tokens add to an answer. */
+size_t model_generation_bound(const struct model_request *request);
+
 /* ---- what services of models share (attend.c) ---- */
 
 /* The caller sets call, version and request. */
@@ -116,6 +164,9 @@ struct model_work {
     struct model_version *version;
     struct model_request request;
     struct model_batch batch;
+    struct model_generation generation;
+    attn_arena_mark planned; /* from here on, the arena has what the first plan of new tokens takes */
+    bool is_binary;
     struct model_answer answer;
     struct model_job job;
 };
@@ -125,6 +176,8 @@ struct model_work {
  * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
 bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome);
+/* Generates, and plans again with the ids that were found: facts and forms of the answer must be made again, too. */
+bool model_work_generate(struct model_work *work, struct outcome *outcome);
 pipeline_step model_work_run; /* of a kind whose own state begins with struct model_work */
 /* Adds labels and answers to the outputs of classes; work must outlive the answer. */
 void model_classes_name(struct model_work *work);

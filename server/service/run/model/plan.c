@@ -273,8 +273,7 @@ static bool is_read_as_it_is(const attn_tensor *tensor, attn_dtype compute)
            (compute == ATTN_F32 && tensor->rank > 1 && (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
 }
 
-/* Weights that the run converts, if they are not prepared. */
-static double converted_bytes(const struct model_job *job, const struct envelope_source *source)
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source)
 {
     const attn_dtype compute = model_job_compute(job);
     double bytes = 0;
@@ -310,7 +309,7 @@ static bool weigh_block(struct model_job *job, const struct model_block *block, 
                                       : 0;
             const double bytes = (double)attn_plan_bytes(&run.plan, threads) + selected + masked +
                                  reduce_bytes(&run.envelope, &run.shown, threads) +
-                                 converted_bytes(job, &block->source);
+                                 model_converted_bytes(job, &block->source);
             *most = bytes > *most ? bytes : *most;
         }
         job->time_flops += flops;
@@ -355,7 +354,7 @@ static void weigh_head(struct model_job *job)
 
 static void weigh(struct model_job *job)
 {
-    for (size_t i = 0; i <= job->last_stack; i++)
+    for (size_t i = 0; i <= job->last_stack && job->answer->output_count > 0; i++)
         if (!weigh_stack(job, i))
             return;
     weigh_head(job);
@@ -367,6 +366,8 @@ static void weigh(struct model_job *job)
             bytes *= (double)tensor->shape[axis];
         job->run_bytes += bytes + ATTN_ALIGNMENT;
     }
+    if (job->generation != NULL)
+        model_generation_weigh(job);
 }
 
 /* ---- the request beside the model ---- */

@@ -76,7 +76,7 @@ static bool run_blocks(const struct stack_run *run, attn_tensor *hidden)
 static bool run_stack(const struct stack_run *run, attn_tensor *output)
 {
     attn_tensor hidden;
-    return model_embed(run->job, run->part->stack, run->item, &hidden) &&
+    return model_embed(run->job, run->part->stack, run->item, 0, &hidden) &&
            model_edit_hidden(run->job, run->part->stack, 0, run->item, &hidden) && put_hidden(run, &hidden, 0) &&
            run_blocks(run, &hidden) && model_norm(run->job, run->stack, &hidden, output);
 }
@@ -161,7 +161,8 @@ static bool take_outputs(struct model_job *job)
 attn_status model_job_run(struct model_job *job)
 {
     bool goes_on = take_outputs(job) && model_classes_begin(job) && model_edits_begin(job);
-    for (size_t i = 0; i < job->request->inputs.batch && goes_on; i++)
+    const bool has_outputs = job->answer->output_count > 0; /* none of a request for new tokens alone */
+    for (size_t i = 0; i < job->request->inputs.batch && goes_on && has_outputs; i++)
         goes_on = run_item(job, job->order[i]);
     return job->outcome.status;
 }
