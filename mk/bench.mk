@@ -29,8 +29,8 @@ bench-aims: $(BUILD)/bench/core_bench ## the cases that have an aim; writes a pa
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
 
-bench-models: $(BUILD)/attnd ## whole models beside ONNX Runtime and PyTorch, the first answer, memory (BENCH='--quick --only bert')
-	$(Q)python3 bench/models/measure.py --attnd $< --folder build/bench-models --json build/bench-models.json
+bench-models: $(BUILD)/attnd $(BUILD)/bench/core_bench ## whole models beside ONNX Runtime and PyTorch, new tokens, the first answer, memory (BENCH='--quick --only bert')
+	$(Q)python3 bench/models/measure.py --attnd $< --program $(BUILD)/bench/core_bench --folder build/bench-models --json build/bench-models.json
 
 bench-http: $(BUILD)/attnd $(BUILD)/bench/http/http_load $(BUILD)/bench/http/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
 	$(Q)python3 bench/http/wire.py --attnd $< --bin $(BUILD)/bench/http --json build/bench-http.json

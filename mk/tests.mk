@@ -52,6 +52,7 @@ TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed cop
 LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_run := $(TAKES_CAN_FAIL)
 LDFLAGS_test_audio_run := $(TAKES_CAN_FAIL)
+LDFLAGS_test_generate := $(TAKES_CAN_FAIL)
 LDFLAGS_test_model_request := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
 LDFLAGS_test_at_once := $(addprefix -Wl$(comma)--wrap=,at_once_suffices compute_answer attn_plan_run)

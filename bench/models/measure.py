@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-measure.py: whole models with the maps of all layers kept: attnd, ONNX Runtime and PyTorch; the first answer; memory.
+measure.py: whole models with the maps of all layers kept: attnd, ONNX Runtime and PyTorch; new tokens; the first answer;
+memory.
 
     python3 bench/models/measure.py --attnd build/release/attnd --folder build/bench-models [--only REGEX] [--json FILE]
 
@@ -27,13 +28,14 @@ sys.dont_write_bytecode = True
 
 import random_model  # noqa: E402
 from attnd import Client, Server  # noqa: E402
-from contenders import PEERS, Failure, Process, set_fair_environment, torch_python  # noqa: E402
+from contenders import PEERS, Failure, Machine, Process, set_fair_environment, torch_python  # noqa: E402
 from options import given_options  # noqa: E402
 from page import significant  # noqa: E402
 from run import PAUSE_S, PEER_TOLERANCE  # noqa: E402
 
 SAMPLES = 32  # of a result, as bench_case.h takes them
 LENGTHS = (128, 512)
+NEW_TOKENS = 64
 SAMPLE_S = 0.002  # between two looks at the memory of a server
 EVERYTHING = "1G"  # as --layers-prepared: more than one model needs
 
@@ -228,7 +230,44 @@ def measure_starts(options, kind, prepared):
         "slowest": max(start["seconds"] for start in starts)}
 
 
+# ---- new tokens ----
+
+
+def generate(client, tokens):
+    body = json.dumps({"inputs": {"ids": [[i * 7919 % 30000 for i in range(LENGTHS[0])]]},
+                       "options": {"new_tokens": tokens, "return": ["generated"]}})  # fmt: skip
+    reply = client.send("POST", "/v1/models/model/attention", body.encode(), {"Content-Type": "application/json"})
+    made = json.loads(reply.body).get("generated", {}).get("ids", [[]])
+    if reply.status != 200 or len(made[0]) != tokens:
+        raise Failure("attnd answers %d: %s" % (reply.status, reply.body[:400]))
+    return compute_ms(reply)
+
+
+def measure_generation(options, kind, file_bytes):
+    """Of a token behind the first: milliseconds, and the bytes that it reads, beside a read of memory in the same round."""
+    config, rounds = random_model.CONFIGS[kind], []
+    unread = 2 * config["n_positions"] * config["n_embd"]  # rows of positions, of which a token has one
+    machine = Machine(options.program)
+    with start_server(options.attnd, options.folder / kind, EVERYTHING) as server:
+        client = Client(server.url)
+        generate(client, 2)
+        for _ in range(options.rounds):
+            before = machine.read(file_bytes, options.threads)
+            ms = (generate(client, NEW_TOKENS + 1) - generate(client, 1)) / NEW_TOKENS
+            memory = (before + machine.read(file_bytes, options.threads)) / 2
+            rounds.append({"ms": ms, "gbs": (file_bytes - unread) / ms / 1e6, "memory_gbs": memory})
+    found = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
+    return {**found, "share": statistics.median(r["gbs"] / r["memory_gbs"] for r in rounds), "rounds": rounds}
+
+
 # ---- the tables ----
+
+
+def print_generation(found):
+    print("\n| model | tokens/s | ms | GB/s | memory GB/s | share |\n| --- |" + " ---: |" * 5)
+    for kind, row in found.items():
+        print("| %s | %s | %s | %s | %s | %.2f |" % (kind, significant(1000 / row["ms"]), significant(row["ms"]),
+                                                    significant(row["gbs"]), significant(row["memory_gbs"]), row["share"]))
 
 
 def print_times(rows, names):
@@ -255,6 +294,7 @@ def print_starts(starts):
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--attnd", required=True)
+    parser.add_argument("--program", help="core_bench, which measures the memory beside new tokens")
     parser.add_argument("--folder", type=pathlib.Path, required=True, help="where the models are, or are made")
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose name matches, such as 'bert 128' or 'gpt2 start'")
     parser.add_argument("--without", default="", metavar="NAMES", help="peers to leave out, with commas")
@@ -273,19 +313,24 @@ def read_options():
 def main():
     options = read_options()
     set_fair_environment()
-    commands, rows, starts = peer_commands(options.without.split(",")), {}, {}
+    commands, rows, starts, generated = peer_commands(options.without.split(",")), {}, {}, {}
     for kind in random_model.CONFIGS:
-        file_mib = random_model.make(kind, options.folder / kind) / 2**20
-        for tokens in LENGTHS:
+        file_bytes = random_model.make(kind, options.folder / kind)
+        file_mib, is_half = file_bytes / 2**20, kind.endswith("-half")
+        if is_half and options.program and re.search(options.only, "%s tokens" % kind):
+            generated[kind] = measure_generation(options, kind, file_bytes)
+        for tokens in () if is_half else LENGTHS:
             if re.search(options.only, "%s %d" % (kind, tokens)):
                 rows["%s %d" % (kind, tokens)] = measure_case(kind, tokens, options, commands)
-        for prepared in (EVERYTHING, "0") if options.starts > 0 and re.search(options.only, "%s start" % kind) else ():
+        for prepared in (EVERYTHING, "0") if options.starts > 0 and not is_half and re.search(options.only, "%s start" % kind) else ():
             starts[kind, prepared] = measure_starts(options, kind, prepared) | {"file_mib": file_mib}
     print_times(rows, list(commands))
+    if generated:
+        print_generation(generated)
     if starts:
         print_starts(starts)
     if options.json:
-        record = {"cases": rows, "starts": {" ".join(key): found for key, found in starts.items()}}
+        record = {"cases": rows, "tokens": generated, "starts": {" ".join(key): found for key, found in starts.items()}}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -18,6 +18,7 @@ CONFIGS = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2Model"], "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS,
              "n_positions": 1024, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "vocab_size": 50257},
 }
+CONFIGS["gpt2-half"] = {**CONFIGS["gpt2"], "architectures": ["GPT2LMHeadModel"]}  # float16, with its head
 
 
 def affine(name, rows, columns, of_bias):
@@ -52,7 +53,7 @@ def gpt2_shapes(config):
     return shapes
 
 
-SHAPES = {"bert": bert_shapes, "gpt2": gpt2_shapes}
+SHAPES = {"bert": bert_shapes, "gpt2": gpt2_shapes, "gpt2-half": gpt2_shapes}
 
 
 def is_gain(name):
@@ -62,16 +63,18 @@ def is_gain(name):
 class Numbers:
     """Normal numbers around 0 with the deviation that such models start with, and gains around 1."""
 
-    def __init__(self):
+    def __init__(self, element):
         numbers = random.Random(17)
         small = array.array("f", (numbers.gauss(0, 0.04) for _ in range(PERIOD)))
         gains = array.array("f", (1 + x for x in small))
-        self.of_kind, self.at = {False: small.tobytes() * 2, True: gains.tobytes() * 2}, 0
+        bytes_of = array.array.tobytes if element == 4 else lambda row: struct.pack("<%de" % len(row), *row)
+        self.of_kind, self.at = {False: bytes_of(small) * 2, True: bytes_of(gains) * 2}, 0
+        self.element = element
 
     def write(self, file, count, has_gains):
         while count > 0:
             some = min(count, PERIOD)
-            file.write(memoryview(self.of_kind[has_gains])[4 * self.at:4 * (self.at + some)])
+            file.write(memoryview(self.of_kind[has_gains])[self.element * self.at:self.element * (self.at + some)])
             self.at, count = (self.at + some) % PERIOD, count - some
 
 
@@ -81,18 +84,18 @@ def make(kind, folder):
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(json.dumps(CONFIGS[kind], indent=1) + "\n")
-        header, end = {}, 0
+        element, header, end = 2 if kind.endswith("-half") else 4, {}, 0
         for name, shape in SHAPES[kind](CONFIGS[kind]).items():
             count = shape[0] * (shape[1] if len(shape) == 2 else 1)
-            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + 4 * count]}
-            end += 4 * count
+            header[name] = {"dtype": "F%d" % (8 * element), "shape": shape, "data_offsets": [end, end + element * count]}
+            end += element * count
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
-        draft, numbers = path.with_suffix(".draft"), Numbers()
+        draft, numbers = path.with_suffix(".draft"), Numbers(element)
         with draft.open("wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for name, tensor in header.items():
                 start, stop = tensor["data_offsets"]
-                numbers.write(file, (stop - start) // 4, is_gain(name))
+                numbers.write(file, (stop - start) // element, is_gain(name))
         draft.rename(path)
     return path.stat().st_size

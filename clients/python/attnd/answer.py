@@ -69,6 +69,8 @@ class Answer:
         self.diagnostics: Diagnostics = facts.get("diagnostics", {})
         #: {"query", "key"} of a layer, {"ids", "text", "shown", "offsets"} of a model, {"encoder", "decoder"} of two stacks.
         self.tokens: Optional[dict[str, Any]] = facts.get("tokens")
+        #: Of options.new_tokens: {"ids", "text", "ended_by"}, each a list of one element for each item.
+        self.generated: Optional[dict[str, Any]] = facts.get("generated")
         #: At the place of what they belong to: gradients["inputs"]["query"].
         self.gradients: dict[str, Any] = outputs.pop("gradients", {})
         self._selected: Mapping[str, Any] = {**(options or {}), **self.effective}
