@@ -122,6 +122,14 @@ const cases = {
         assert.deepEqual([scores.perplexity.shape, scores.ranks.shape], [[1], [1, 4, 1]]);
         assert.deepEqual([...lens.ranks.data.slice(-4)], [...scores.ranks.data]);
     },
+    async "new tokens are facts beside the outputs"() {
+        const ask = (wanted) => client.models.attention("gpt2", { inputs: { text: "the cat" }, options: { new_tokens: 3, return: [wanted] } });
+        const { generated, tokens, outputs } = await ask("attention");
+        assert.deepEqual(tokens.ids[0].slice(-3), generated.ids[0]);
+        assert.equal(outputs.attention.shape.at(-1), tokens.ids[0].length);
+        const alone = await ask("generated");
+        assert.deepEqual([alone.generated, alone.outputs], [generated, {}]);
+    },
     async "classes come with their labels"() {
         const ask = (name, inputs, wanted) => client.models.attention(name, { inputs, options: { return: [wanted] } });
         const { classes } = (await ask("head-sentiment", { text: "the animal" }, "classes")).outputs;

@@ -161,6 +161,15 @@ def given_words_have_scores(client):
 
 
 @test
+def new_tokens_are_facts_beside_the_outputs(client):
+    answer = client.model_attention("gpt2", "the cat", options={"new_tokens": 3, "return": ["attention"]})
+    ids, (new,) = answer.tokens["ids"][0], answer.generated["ids"]
+    assert ids[-3:] == new and answer.generated["ended_by"] == ["length"] and answer["attention"].shape[-1] == len(ids)
+    alone = client.model_attention("gpt2", "the cat", options={"new_tokens": 3, "stop": "no such text", "return": "generated"})
+    assert alone.generated == answer.generated and alone.outputs == {}
+
+
+@test
 def classes_come_with_their_labels(client):
     answer = client.model_attention("head-sentiment", "the animal", options={"return": ["classes", "logits"]})
     classes = answer["classes"]

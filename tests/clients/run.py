@@ -34,8 +34,9 @@ def has_browser():
 
 
 def models(folder):
-    """Models with heads of classes and with poolings, beside the program's own."""
+    """Models with heads of classes and with poolings, and a decoder, beside the program's own."""
     classes.stage(pathlib.Path(folder))
+    (pathlib.Path(folder) / "gpt2").symlink_to(ROOT / "tests" / "others" / "models" / "gpt2")
     return folder
 
 
