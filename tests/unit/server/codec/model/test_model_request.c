@@ -183,6 +183,21 @@ START_TEST(words_are_texts_ids_or_the_next_ones)
 }
 END_TEST
 
+START_TEST(stops_are_texts_and_ids)
+{
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"new_tokens\":7,\"stop\":[\".\",13],"
+                "\"return\":[\"generated\"],\"ablate\":[]}}");
+    ck_assert_uint_eq(request.new_tokens, 7);
+    ck_assert_uint_eq(request.results, 1U << MODEL_GENERATED);
+    ck_assert_uint_eq(request.stop.count, 2);
+    ck_assert_str_eq(request.stop.items[0].text.at, ".");
+    ck_assert(request.stop.items[1].text.at == NULL && request.stop.items[1].id == 13);
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"new_tokens\":1,\"stop\":5}}");
+    ck_assert_uint_eq(request.stop.count, 1);
+    ck_assert_int_eq(request.stop.items[0].id, 5);
+}
+END_TEST
+
 START_TEST(interventions_are_decoded_in_their_order)
 {
     decode_well(
@@ -290,6 +305,14 @@ static const struct refusal refusals[] = {
     {A "{\"max_length\":512}}", ATTN_ERR_FIELD, "/options/max_length", "options.truncate"},
     {A "{\"predictions_k\":0}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
     {A "{\"predictions_k\":1001}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
+    {A "{\"new_tokens\":0}}", ATTN_ERR_VALUE, "/options/new_tokens", "from 1 to 4096"},
+    {A "{\"new_tokens\":4097}}", ATTN_ERR_VALUE, "/options/new_tokens", "from 1 to 4096"},
+    {A "{\"new_tokens\":2,\"stop\":\"\"}}", ATTN_ERR_VALUE, "/options/stop", "is empty"},
+    {A "{\"new_tokens\":2,\"stop\":[true]}}", ATTN_ERR_FIELD, "/options/stop/0", "a text, or an id"},
+    {A "{\"stop\":\"a\"}}", ATTN_ERR_FIELD, "/options/stop", "options.new_tokens"},
+    {A "{\"return\":[\"generated\"]}}", ATTN_ERR_FIELD, "/options/return", "needs options.new_tokens"},
+    {A "{\"new_tokens\":2,\"ablate\":[[0,0]]}}", ATTN_ERR_FIELD, "/options/ablate", "generate first"},
+    {A "{\"top_p\":0.5}}", ATTN_ERR_FIELD, "/options/top_p", "neither samples nor searches"},
     {A "{\"truncate\":1}}", ATTN_ERR_FIELD, "/options/truncate", ""},
     {A "{\"view\":\"bertviz\",\"return\":[\"hidden\"]}}", ATTN_ERR_FIELD, "/options/return",
      "does not go with options.view"},
@@ -377,6 +400,7 @@ CHECK_MAIN("model_request")
     tcase_add_test(tests, without_options_attention_is_returned);
     tcase_add_test(tests, every_option_is_decoded);
     tcase_add_test(tests, every_result_and_every_step_has_its_name);
+    tcase_add_test(tests, stops_are_texts_and_ids);
     tcase_add_test(tests, interventions_are_decoded_in_their_order);
     tcase_add_test(tests, words_are_texts_ids_or_the_next_ones);
     tcase_add_test(tests, indices_from_the_end_wait_for_the_plan);
