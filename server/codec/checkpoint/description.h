@@ -163,7 +163,7 @@ struct checkpoint_model {
     size_t ignored_count;
     size_t longest;                           /* tokens; 0: the model has no limit */
     int64_t pad_id, end_id, decoder_start_id; /* -1: none */
-    int64_t ends[MODEL_ENDS_MAX];             /* all end tokens, of which end_id is the first */
+    int64_t ends[MODEL_ENDS_MAX];             /* end tokens of both configurations; some may be there twice */
     size_t end_count;
     bool starts_with_last; /* what a decoder reads begins with the last token, and not with decoder_start_id */
     size_t parameters, tensors, slots; /* numbers in all tensors that are used; those tensors */
@@ -204,13 +204,13 @@ struct model_alignment {
 };
 
 /*
- * Reads "alignment_heads" of generation_config.json, at NULL when the folder has no such file. A file without it means all
- * heads of the second half of the decoder's layers. The heads live in arena. ATTN_ERR_NO_MEMORY; all else that is wrong
+ * Reads generation_config.json, at NULL when the folder has no such file: adds its end tokens to those of the model, and
+ * reads "alignment_heads". A file without them means all heads of the second half of the decoder's layers. The heads live in arena. ATTN_ERR_NO_MEMORY; all else that is wrong
  * becomes the reason.
  */
-ATTN_MUST_CHECK attn_status checkpoint_read_alignment(struct checkpoint_text text, const struct checkpoint_model *model,
-                                                      attn_arena *arena, struct model_alignment *alignment,
-                                                      attn_error *err);
+ATTN_MUST_CHECK attn_status checkpoint_read_generation(struct checkpoint_text text, struct checkpoint_model *model,
+                                                       attn_arena *arena, struct model_alignment *alignment,
+                                                       attn_error *err);
 
 /*
  * Describes the model. Everything lives in arena, and the tensors are views of the checkpoint's, which is sorted.

@@ -255,18 +255,6 @@ static int64_t id_of(const struct model_reader *reader, const char *name)
     return id >= 0 && id <= ID_MAX ? (int64_t)id : -1;
 }
 
-/* Some models have several end tokens. */
-static void find_ends(const struct model_reader *reader, struct checkpoint_model *model)
-{
-    const json_t *value = json_object_get(reader->config, "eos_token_id");
-    model->end_id = id_of(reader, "eos_token_id");
-    if (model->end_id >= 0)
-        model->ends[model->end_count++] = model->end_id;
-    for (size_t i = 1; i < json_array_size(value) && model->end_count < MODEL_ENDS_MAX; i++)
-        if (json_is_integer(json_array_get(value, i)))
-            model->ends[model->end_count++] = json_integer_value(json_array_get(value, i));
-}
-
 static const char *copy_text(const struct model_reader *reader, const json_t *text)
 {
     const char *value = json_string_value(text) != NULL ? json_string_value(text) : "";
@@ -304,7 +292,8 @@ static bool find_facts(struct model_builder *builder, const json_t *template)
     model->type = attn_arena_copy_text(reader->arena, builder->type, strlen(builder->type));
     model->architecture = copy_text(reader, json_array_get(json_object_get(reader->config, "architectures"), 0));
     model->pad_id = id_of(reader, "pad_token_id");
-    find_ends(reader, model);
+    model->end_id = id_of(reader, "eos_token_id");
+    checkpoint_add_ends(json_object_get(reader->config, "eos_token_id"), model);
     model->decoder_start_id = id_of(reader, "decoder_start_token_id");
     model->starts_with_last = json_is_true(json_object_get(template, "starts_with_last"));
     model->copied_bytes = reader->table.copied_bytes;

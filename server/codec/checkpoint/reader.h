@@ -102,4 +102,11 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
 bool origin_find(const struct module *module, const json_t *const templates[2], const char *field, char *words,
                  size_t size);
 
+/* ---- alignment.c ---- */
+
+struct checkpoint_model;
+
+/* Adds the end tokens that "eos_token_id" has: an id, or a list of them; NULL: none. */
+void checkpoint_add_ends(const json_t *value, struct checkpoint_model *model);
+
 #endif

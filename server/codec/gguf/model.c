@@ -229,13 +229,15 @@ static bool check_causal(struct describer *describer)
 
 static bool write_config(struct describer *describer)
 {
-    const struct gguf_value *pad = gguf_find(describer->file, "tokenizer.ggml.padding_token_id");
-    uint64_t pad_id;
+    static const char *const ids[][2] = {{"tokenizer.ggml.padding_token_id", "pad_token_id"},
+                                         {"tokenizer.ggml.eos_token_id", "eos_token_id"}};
+    uint64_t id;
     describer->config = chunks_begin(describer->outcome.arena);
     chunks_format(&describer->config, "{\"tie_word_embeddings\":%s",
                   find_tensor(describer->file, "output.weight") != NULL ? "false" : "true");
-    if (gguf_count(pad, &pad_id))
-        write_member(describer, "pad_token_id", (double)pad_id);
+    for (size_t i = 0; i < ARRAY_LENGTH(ids); i++)
+        if (gguf_count(gguf_find(describer->file, ids[i][0]), &id))
+            write_member(describer, ids[i][1], (double)id);
     const bool ok = check_causal(describer) && write_settings(describer, json_object_get(describer->kinds, "config")) &&
                     write_settings(describer, json_object_get(describer->kind, "config")) && write_widths(describer) &&
                     write_positions(describer);

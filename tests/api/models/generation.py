@@ -14,20 +14,39 @@ from suite import one_in, registry
 CHECKS = []
 check = registry(CHECKS)
 ALWAYS = ("bart-scaled", "marian", "mbart", "umt5", "whisper", "llama-dynamic", "phi3-long", "phi3-short", "mistral", "gpt_oss", "mixtral", "bloom", "opt", "gemma2")
+HEADED = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "MTModel")
 NEW = 4
 KINDS = {}  # name of a model here: its configuration
 
 
 def stage(folder):
-    """Recorded models: those of ALWAYS, and some of the others."""
+    """Recorded models with a head of words behind a decoder: those of ALWAYS, and some of the others."""
     spec = importlib.util.spec_from_file_location("recorded_models", tokens.OWN / "run.py")
     recorded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(recorded)
-    found = recorded.folders()
-    for i, (name, path) in enumerate(sorted(found.items())):
+    configs = {name: json.loads((path / "config.json").read_text()) for name, path in sorted(recorded.folders().items())}
+    fitting = [name for name, config in configs.items() if config.get("architectures", [""])[0].endswith(HEADED)]
+    for i, name in enumerate(fitting):
         if name in ALWAYS or i % one_in(9) == 0:
-            recorded.prepare(path, folder / f"generating-{name}")
-            KINDS[f"generating-{name}"] = json.loads((path / "config.json").read_text())
+            recorded.prepare(recorded.folders()[name], folder / f"generating-{name}")
+            KINDS[f"generating-{name}"] = configs[name]
+    stage_ends(folder)
+
+
+ENDS = (289, 266)  # what GPT-2 finds behind IDS
+
+
+def stage_ends(folder):
+    """GPT-2 with other end tokens: a list in config.json, or one in generation_config.json."""
+    for name, own, generation in (("ending-list", [400, ENDS[0]], None), ("ending-generation", 400, [401, ENDS[1]])):
+        model = folder / name
+        model.mkdir()
+        for file in ("model.safetensors", "tokenizer.json"):
+            (model / file).symlink_to(tokens.OWN / "gpt2" / file)
+        config = json.loads((tokens.OWN / "gpt2" / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**config, "eos_token_id": own}))
+        if generation is not None:
+            (model / "generation_config.json").write_text(json.dumps({"eos_token_id": generation}))
 
 
 def post(client, model, inputs, **options):
@@ -175,6 +194,14 @@ def pictures_views_and_files_show_the_whole_sequence(client, _):
     file = client.send("POST", "/v1/models/whole-gpt2/attention", json.dumps({**body, "options": {**body["options"], "return": ["generated"]}}),
                        {"Content-Type": "application/json", "Accept": "application/vnd.attnd.safetensors"})
     assert file.status == 200 and b"ended_by" in file.body, file.body[:300]
+
+
+@check
+def an_end_token_of_either_configuration_ends_it(client, _):
+    free = post(client, "whole-gpt2", IDS, new_tokens=6, **{"return": ["generated"]})["generated"]["ids"][0]
+    for name, last in zip(("ending-list", "ending-generation"), ENDS):
+        told = post(client, name, IDS, new_tokens=6, **{"return": ["generated"]})["generated"]
+        assert told == {**told, "ids": [free[:free.index(last) + 1]], "ended_by": ["end"]}, (name, told, free)
 
 
 IDS = {"ids": [5, 6, 7]}

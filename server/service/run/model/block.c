@@ -141,6 +141,27 @@ bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, 
     return make_plans(run);
 }
 
+/* ---- weight ---- */
+
+/* Projections of 16 bits are read as they are in float32. */
+static bool is_read_as_it_is(const attn_tensor *tensor, attn_dtype compute)
+{
+    return tensor->dtype == compute ||
+           (compute == ATTN_F32 && tensor->rank > 1 && (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
+}
+
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source)
+{
+    const attn_dtype compute = model_job_compute(job);
+    double bytes = 0;
+    for (size_t i = 0; i < source->count; i++)
+        if (source->attachments[i].tensor.dtype == ATTN_U8) /* two numbers of 4 bits, as bfloat16 or double */
+            bytes += 2 * (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
+        else if (!is_read_as_it_is(&source->attachments[i].tensor, compute))
+            bytes += (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
+    return bytes;
+}
+
 /* ---- run ---- */
 
 static bool has_output_shape(const attn_tensor *step, const attn_tensor *output)

@@ -192,11 +192,8 @@ static bool plan_block(struct model_job *job, struct kept_block *kept, size_t q_
 static bool is_rotated_by_length(const struct kept_block *kept, size_t length)
 {
     const attn_rope *rope = &kept->envelope.request.options.rope;
-    const attn_rope_scaling *scaling = &rope->scaling;
-    if (rope->layout == ATTN_ROPE_NONE)
-        return false;
-    return (scaling->type == ATTN_ROPE_DYNAMIC && (double)length > scaling->max_position_embeddings) ||
-           (scaling->type == ATTN_ROPE_LONGROPE && (double)length > scaling->original_max_position_embeddings);
+    return rope->layout != ATTN_ROPE_NONE && rope->scaling.type == ATTN_ROPE_LONGROPE &&
+           (double)length > rope->scaling.original_max_position_embeddings;
 }
 
 /* ---- weight ---- */

@@ -82,6 +82,9 @@ struct model_block_run {
 /* Whether a layer is shown by a part, and its place there; SIZE_MAX: it is not. */
 size_t model_part_place(const struct model_part *part, size_t layer);
 
+/* Weights of a block that a run converts, if they are not prepared. */
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source);
+
 /*
  * Decodes the block and plans it for queries of q_len and keys of kv_len tokens. With shapes_only, the weights are not
  * read: the plan then has shapes, bytes and operations, and cannot run. What the block needs lives in the arena.
@@ -135,9 +138,6 @@ static inline const char *head_row(const struct head_block *block, size_t row)
 
 /* The place of selected row i in an output. */
 char *head_place(const struct head_block *block, const struct model_output *output, size_t i);
-
-/* Weights that a run converts, if they are not prepared (plan.c). */
-double model_converted_bytes(const struct model_job *job, const struct envelope_source *source);
 
 /* ---- given words (questions/words.c) ---- */
 

@@ -153,7 +153,10 @@ START_TEST(every_result_and_every_step_has_its_name)
     char text[160];
     for (int i = 0; i < MODEL_RESULT_COUNT; i++) {
         snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]%s}}",
-                 model_result_name((model_result_kind)i), i == MODEL_WORD_SCORES ? ",\"words\":\"next\"" : "");
+                 model_result_name((model_result_kind)i),
+                 i == MODEL_WORD_SCORES ? ",\"words\":\"next\""
+                 : i == MODEL_GENERATED ? ",\"new_tokens\":1"
+                                        : "");
         decode_well(text);
         ck_assert_uint_eq(request.common.request.options.want, 0);
         ck_assert_uint_eq(request.results, (uint32_t)1 << i);
