@@ -7,7 +7,7 @@ import importlib.util
 import json
 import random
 
-import made_audio
+from audio import made_audio
 import tokens
 from suite import one_in, registry
 
