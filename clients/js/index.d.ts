@@ -69,6 +69,8 @@ export interface Words extends Partial<Pick<WordScores, "logits" | "log_probabil
 
 export type WordScores = Record<"logits" | "log_probabilities", Floats> & { ranks: Tensor<BigInt64Array>; perplexity?: Floats };
 
+export type Attribution = Record<"heads" | "feed_forward" | "embedding" | "bias", Floats> & { cross_heads?: Floats };
+
 /** Of a head of classes: labels, logits and probabilities; of one for questions: start, end and the best answer of each item. */
 export interface Classes {
   labels?: string[];
@@ -90,6 +92,7 @@ export type ModelOutputs<Top = number> = {
   [Name in keyof schemas["ModelOutputs"]]: Name extends "predictions" | "logit_lens"
     ? Words
     : Name extends "word_scores" ? WordScores
+    : Name extends "attribution" ? Attribution
     : Name extends "classes" ? Classes
     : Name extends "experts" ? Experts
     : Name extends "word_times" ? { start: Floats; end: Floats; words?: schemas["ModelSpokenWord"][][] }

@@ -130,6 +130,13 @@ const cases = {
         const alone = await ask("generated");
         assert.deepEqual([alone.generated, alone.outputs], [generated, {}]);
     },
+    async "parts add up to a logit"() {
+        const request = { inputs: { text: "it is" }, options: { return: ["attribution", "word_scores"], words: ["tea"], queries: [1], layers: [0] } };
+        const { attribution: parts, word_scores: scores } = (await client.models.attention("demo", request)).outputs;
+        assert.deepEqual([parts.heads.shape, parts.feed_forward.shape, parts.bias.shape], [[1, 1, 4, 1, 1], [1, 1, 1, 1], [1, 1, 1]]);
+        assert.equal(parts.cross_heads, undefined);
+        assert.equal(scores.logits.data.length, 1);
+    },
     async "classes come with their labels"() {
         const ask = (name, inputs, wanted) => client.models.attention(name, { inputs, options: { return: [wanted] } });
         const { classes } = (await ask("head-sentiment", { text: "the animal" }, "classes")).outputs;

@@ -170,6 +170,15 @@ def new_tokens_are_facts_beside_the_outputs(client):
 
 
 @test
+def parts_add_up_to_a_logit(client):
+    options = {"return": ["attribution", "word_scores"], "words": ["tea", "milk"]}
+    answer = client.model_attention("demo", "Anna likes [MASK]", options=options)
+    parts = answer["attribution"]
+    total = parts["heads"].sum(axis=(0, 2)) + parts["feed_forward"].sum(axis=0) + parts["embedding"] + parts["bias"]
+    assert np.allclose(total, answer["word_scores"]["logits"], atol=1e-4)
+
+
+@test
 def classes_come_with_their_labels(client):
     answer = client.model_attention("head-sentiment", "the animal", options={"return": ["classes", "logits"]})
     classes = answer["classes"]

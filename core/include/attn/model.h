@@ -171,6 +171,51 @@ ATTN_MUST_CHECK attn_status attn_predict(const attn_prediction_head *head, const
                                          const attn_runtime *runtime, attn_arena *arena, attn_tensor *scores,
                                          attn_error *err);
 
+/*
+ * ---- what parts of a token vector add to the score of a word ----
+ *
+ * Behind a layer, a vector x is a sum of parts: the embedding, and what each head and each feed-forward network added. All
+ * that multiplies is held at the number that it has for x, so that what follows is linear. Then a part c adds c . u to the
+ * score z_w, with one direction u for each word and place. From the score back to the stream:
+ *
+ *     z = cap(scale * y W_o + b_o)             u_y = (cap(z) / z) * scale * column w of W_o
+ *     y = (x - mean(x)) r g + s                u_x = r (u_y g - mean(u_y g)); an RMS norm has no means
+ *     y = act(x)                               u_x = u_y act(x) / x; where x is 0, so is u_x
+ *     y = x W + b                              u_x = u_y W^T
+ *
+ * Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021), and TransformerLens' logit_attrs hold the norm
+ * alone; Achtibat et al., "AttnLRP" (2024), section 3.3, have the factor of an activation (the identity rule).
+ *
+ * directions is (rows * n, width) of the compute type, contiguous: n words for each of the rows. The numbers of a row do not
+ * depend on the other rows. Norms are not ATTN_NORM_L2. Once runtime is cancelled, results are incomplete; those with a status say so.
+ */
+
+/* factors[row] = r of each row of input, (rows, d); 1 without a norm. */
+void attn_norm_factors(const attn_token_norm *norm, const attn_tensor *input, double *factors);
+/* Takes the directions from behind the norm to before it, in place. */
+void attn_norm_directions(const attn_token_norm *norm, size_t rows, const double *factors,
+                          const attn_tensor *directions, const attn_runtime *runtime);
+/*
+ * Takes the directions from behind a weight to before it: (rows * n, inner), in arena. With float32, the weight may be of 16
+ * bits. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_weight_directions(const attn_tensor *weight, attn_layout layout, size_t rows,
+                                                   const attn_tensor *directions, const attn_runtime *runtime,
+                                                   attn_arena *arena, attn_tensor *before, attn_error *err);
+/*
+ * The directions at the input of the head, which has no dense_is_tanh: input is (rows, d), words (rows, n), each below
+ * the number of words. *directions is in arena. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_head_directions(const attn_prediction_head *head, const attn_tensor *input, size_t n,
+                                                 const int64_t *words, const attn_runtime *runtime, attn_arena *arena,
+                                                 attn_tensor *directions, attn_error *err);
+/*
+ * What parts add: parts is (rows, width), of which each of the groups, as heads, has width / groups features side by side;
+ * added receives rows * n * groups numbers. Sums are taken in double. ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_add_parts(const attn_tensor *parts, size_t groups, const attn_tensor *directions,
+                                           double *added, const attn_runtime *runtime, attn_error *err);
+
 /* ---- classes ---- */
 
 typedef enum {

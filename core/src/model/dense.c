@@ -26,8 +26,9 @@ size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtyp
 attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x, const attn_runtime *runtime,
                        attn_arena *arena, attn_tensor *y, attn_error *err)
 {
-    const size_t rows = x->shape[0], inner = x->shape[1], width = attn_dense_width(affine, layout);
-    char *data = attn_arena_take(arena, rows * width, attn_dtype_bytes(x->dtype));
+    const size_t batch = x->rank == 3 ? x->shape[0] : 1, rows = x->shape[x->rank - 2], inner = x->shape[x->rank - 1],
+                 width = attn_dense_width(affine, layout);
+    char *data = attn_arena_take(arena, batch * rows * width, attn_dtype_bytes(x->dtype));
     char *scratch = attn_arena_take(arena, runtime->threads, scratch_bytes(runtime->kernel, affine, layout, x->dtype));
     if (data == NULL || scratch == NULL)
         return attn_fail_no_memory(err);
@@ -36,7 +37,7 @@ attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn
                                    .bias = affine->bias != NULL ? affine->bias->data : NULL,
                                    .y = data,
                                    .dtype = affine->weight->dtype,
-                                   .batch = 1,
+                                   .batch = batch,
                                    .rows = rows,
                                    .columns = width,
                                    .inner = inner,
@@ -45,7 +46,7 @@ attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn
     if (x->dtype == ATTN_F32)
         product.panels = attn_panels_from(runtime->kernel, layout, affine->weight, 0, &product.skip);
     attn_products_run(&product, 1, x->dtype, layout, runtime, scratch);
-    *y = attn_tensor_view(data, x->dtype, 2, (const size_t[]){rows, width});
+    *y = attn_tensor_view(data, x->dtype, 2, (const size_t[]){batch * rows, width});
     return attn_is_cancelled(runtime) ? attn_fail_stopped(err) : ATTN_OK;
 }
 

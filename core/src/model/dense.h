@@ -11,7 +11,8 @@ size_t attn_dense_width(const attn_affine *affine, attn_layout layout);
 /* Arena bytes of attn_dense, without its result. */
 size_t attn_dense_bytes(const attn_affine *affine, attn_layout layout, attn_dtype compute, size_t threads);
 /*
- * With float32, the weight may be of 16 bits. x is (rows, inner), contiguous. *y becomes (rows, width) in arena.
+ * With float32, the weight may be of 16 bits. x is (rows, inner), contiguous. *y becomes (rows, width) in arena. Of an x of
+ * rank 3, (batch, rows, inner), each batch item is a product of its own, and *y is (batch * rows, width).
  * ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x,

@@ -307,7 +307,7 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         return node_fail_value(
             reading, node,
             "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"word_times\", \"rollout\", "
-            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", \"generated\", or the name of a "
+            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", \"attribution\", \"generated\", or the name of a "
             "step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
@@ -410,17 +410,19 @@ static void check_top_k(struct reading *reading, const struct node *node, const 
                   "selects weights of maps; options.predictions_k is the number of predicted words");
 }
 
-/* Words are an option of two results. */
+/* Words are an option of three results, two of which need them. */
 static void check_words(struct reading *reading, const struct node *node, const struct model_request *request)
 {
     const struct node words = node_member(node, "words"), wanted = node_member(node, "return");
     const bool has_words = request->words.items != NULL || request->words.is_next;
-    if (has_words && !(request->results & (1U << MODEL_WORD_SCORES | 1U << MODEL_LOGIT_LENS)))
+    const uint32_t need = 1U << MODEL_WORD_SCORES | 1U << MODEL_ATTRIBUTION;
+    if (has_words && !(request->results & (need | 1U << MODEL_LOGIT_LENS)))
         node_fail(reading, &words, ATTN_ERR_FIELD,
-                  "is for \"word_scores\" and \"logit_lens\": name one of them in options.return");
-    if (!has_words && request->results >> MODEL_WORD_SCORES & 1)
+                  "is for \"word_scores\", \"attribution\" and \"logit_lens\": name one of them in options.return");
+    if (!has_words && request->results & need)
         node_fail(reading, &wanted, ATTN_ERR_FIELD,
-                  "has \"word_scores\", which needs options.words: a list of texts or ids, or \"next\"");
+                  "has \"%s\", which needs options.words: a list of texts or ids, or \"next\"",
+                  result_names[request->results >> MODEL_WORD_SCORES & 1 ? MODEL_WORD_SCORES : MODEL_ATTRIBUTION]);
 }
 
 /* What is generated goes with the number of new tokens. */

@@ -23,6 +23,7 @@
     X(MODEL_PREDICTIONS, "predictions") /* the most probable words */                                                  \
     X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */                            \
     X(MODEL_WORD_SCORES, "word_scores") /* logits, log-probabilities and ranks of options.words */                     \
+    X(MODEL_ATTRIBUTION, "attribution") /* what each part of the model adds to the logits of options.words */          \
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
     X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */              \
     X(MODEL_WORD_TIMES, "word_times")   /* when each token and word of the decoder is spoken */                        \

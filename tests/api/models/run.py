@@ -13,6 +13,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
+import attribution  # noqa: E402
 import audio  # noqa: E402
 import classes  # noqa: E402
 import families  # noqa: E402
@@ -39,9 +40,10 @@ def main():
         classes.stage(pathlib.Path(folder))
         audio.stage(pathlib.Path(folder))
         questions.stage(pathlib.Path(folder))
+        attribution.stage(pathlib.Path(folder))
         generation.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            checks = sum((part.CHECKS for part in (tokens, labels, families, classes, questions, generation, audio)), [])
+            checks = sum((part.CHECKS for part in (tokens, labels, families, classes, questions, attribution, generation, audio)), [])
             of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
         of_files = run_tests(rewrites.CHECKS + folders.CHECKS + variants.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)

@@ -307,6 +307,36 @@ def analysis_case(model, folder, case, entry, recorded):
     return test
 
 
+def attribution_case(model, folder, case):
+    """What the parts of a model add is the logit. Where no tensor is a bias, nothing else is added."""
+    def test(client):
+        inputs, words = inputs_of(case, folder), [3, 7, 11]
+        if "attribution" not in client.get(f"/v1/models/{model}").json()["returns"]:
+            return
+        for compute, tolerance in (("float32", 1e-4), ("float64", 1e-10)):
+            outputs, _ = ask(client, model, inputs, compute=compute, words=words, **{"return": ["attribution", "word_scores"]})
+            scores, sums = outputs["word_scores.logits"], list(outputs["attribution.bias"].numbers)
+            for i, bias in enumerate(sums if has_no_bias(folder) else []):
+                assert abs(bias) < tolerance, f"bias {i} is {bias}"
+            for name in ("heads", "cross_heads", "feed_forward", "embedding"):
+                parts = outputs.get(f"attribution.{name}", Tensor([0], []))
+                # (layers, batch, heads, queries, words) without layers and heads
+                item, row = len(sums) // scores.shape[0], len(parts.numbers)
+                heads = parts.shape[2] if name.endswith("heads") and row else 1
+                for at, number in enumerate(parts.numbers):
+                    sums[at // (heads * item) % scores.shape[0] * item + at % item] += number
+            for at, (total, score) in enumerate(zip(sums, scores.numbers, strict=True)):
+                assert abs(total - score) <= tolerance, f"{compute} {at}: {total}, expected {score}"
+    test.__name__ = f"{model}: attribution"
+    return test
+
+
+def has_no_bias(folder):
+    file = folder / "model.safetensors"
+    names = tensor_file.read(file.read_bytes())[0] if file.exists() else json.loads((folder / "cases.json").read_text()).get("tensors")
+    return names is not None and not any(name.endswith(("bias", "beta", "bias_v")) for name in names)
+
+
 def labels_case(model, case):
     """Views and pictures of ids have what these ids show as labels."""
     def test(client):
@@ -421,7 +451,8 @@ def tests_of(row, folder):
         tests += [analysis_case(row.model, folder, by_name[entry["case"]], entry, recorded)
                   for entry in json.loads((folder / "analysis.json").read_text())["cases"]]
     labels = [labels_case(row.model, case) for case in cases if "tokens" in case and case["outputs"]][:1]
-    return [row.test(test) for test in tests] + labels
+    parts = [attribution_case(row.model, folder, case) for case in cases if "logits" in case["outputs"]][:1]
+    return [row.test(test) for test in tests] + labels + parts
 
 
 # ---- report ----

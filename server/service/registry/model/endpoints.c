@@ -38,6 +38,7 @@ static const struct {
     {"predictions", FOR_HEAD | FOR_WORDS},
     {"logit_lens", FOR_HEAD | FOR_WORDS},
     {"word_scores", FOR_HEAD | FOR_WORDS},
+    {"attribution", FOR_HEAD | FOR_WORDS},
     {"classes", FOR_CLASSES},
     {"embedding", FOR_POOLING},
     {"word_times", FOR_AUDIO},

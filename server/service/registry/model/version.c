@@ -160,7 +160,7 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     model_files_rest(&made->files);
     const bool is_whole = has_tokenizer && outcome_note(&outcome, load_pooling(made, err)) &&
                           outcome_note(&outcome, checkpoint_read_generation(made->files.generation, &made->model,
-                                                                           outcome.arena, &made->alignment, err));
+                                                                            outcome.arena, &made->alignment, err));
     if (is_whole || (!made->is_runnable && outcome.status != ATTN_ERR_NO_MEMORY && made->layers.count > 0))
         *version = made;
     else

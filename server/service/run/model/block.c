@@ -8,14 +8,6 @@
 #include "codec/answer/reduce.h"
 #include "codec/request/envelope.h"
 
-size_t model_part_place(const struct model_part *part, size_t layer)
-{
-    for (size_t i = 0; i < part->layer_count; i++)
-        if (part->layers[i] == layer)
-            return i;
-    return SIZE_MAX;
-}
-
 /* Whether the maps of the block are needed for rollout, head scores or times. */
 static bool reads_maps(const struct model_block_run *run)
 {
@@ -104,8 +96,8 @@ static bool make_plans(struct model_block_run *run)
     const attn_steps steps = shown_steps(run);
     struct envelope *envelope = &run->envelope;
     attn_options *options = &envelope->request.options;
-    options->want =
-        ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | (needs_maps(run) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
+    options->want = ATTN_STEP_BIT(ATTN_STEP_OUTPUT) | steps | model_attribution_steps(run) |
+                    (needs_maps(run) ? ATTN_STEP_BIT(ATTN_STEP_ATTENTION) : 0);
     select_maps(run, false);
     if (run->selects_later) /* weights are edited in whole maps alone */
         envelope->request.edits = NULL;
@@ -250,7 +242,8 @@ static bool plan_and_run(struct model_block_run *run, const attn_tensor *hidden,
     const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
     memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
     show_experts(run, &result);
-    return (!reads_maps(run) || model_maps_read(run, &result.step[ATTN_STEP_ATTENTION])) && show_steps(run, &result);
+    return model_attribution_keep(run, &result) &&
+           (!reads_maps(run) || model_maps_read(run, &result.step[ATTN_STEP_ATTENTION])) && show_steps(run, &result);
 }
 
 bool model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part, size_t item,

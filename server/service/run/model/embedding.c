@@ -59,7 +59,7 @@ bool model_convert_affine(struct model_job *job, const attn_tensor *weight, cons
     return convert(job, weight, &affine->weight) && convert(job, bias, &affine->bias);
 }
 
-static bool convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
+bool model_convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
 {
     *converted = (attn_token_norm){.type = norm->type, .eps = norm->eps};
     return model_convert_affine(job, &norm->weight, &norm->bias, &converted->weights);
@@ -246,7 +246,7 @@ static bool embed(struct model_job *job, const struct model_embedding *embedding
         input.vectors = &vectors;
     if (drops)
         input.ids = NULL;
-    return convert_norm(job, &embedding->norm, &core.norm) &&
+    return model_convert_norm(job, &embedding->norm, &core.norm) &&
            model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection) &&
            (!is_image || cut_image(job, embedding, &sequence->pixels, &vectors)) &&
            (!is_audio || (hear(job, embedding, item, &features) && convolve(job, embedding, &features, &vectors))) &&
@@ -269,7 +269,7 @@ bool model_embed(struct model_job *job, size_t stack, size_t item, size_t first,
 bool model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden, attn_tensor *normed)
 {
     attn_token_norm norm;
-    return convert_norm(job, &stack->norm, &norm) &&
+    return model_convert_norm(job, &stack->norm, &norm) &&
            outcome_note(&job->outcome,
                         attn_norm_tokens(&norm, hidden, job->runtime, job->outcome.arena, normed, job->outcome.err));
 }

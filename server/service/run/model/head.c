@@ -212,6 +212,7 @@ static bool predict_block(struct head_block *block, const attn_prediction_head *
         outcome_note(outcome, attn_predict(head, &rows, job->runtime, outcome->arena, &scores, outcome->err)) &&
         (!has_output || job->logits == NULL || put_logits(block, job->logits)) &&
         (words->ids == NULL || put_words(block)) && (words->ranks == NULL || model_words_put(block)) &&
+        (!has_output || job->attribution.bias == NULL || model_attribution_put(block, head, &rows)) &&
         (!has_output || job->classes.logits == NULL || put_classes(block)) &&
         (!has_output || job->classes.spans == NULL || put_spans(block));
     block->scores = NULL;
@@ -257,7 +258,8 @@ bool model_predict(struct model_job *job, const attn_tensor *normed, size_t laye
                    const struct model_words *words)
 {
     attn_prediction_head head;
-    const bool has_scores = job->logits != NULL || job->classes.logits != NULL || job->classes.spans != NULL;
+    const bool has_scores = job->logits != NULL || job->classes.logits != NULL || job->classes.spans != NULL ||
+                            job->attribution.bias != NULL;
     if (words->ids == NULL && words->ranks == NULL && (words != &job->predictions || !has_scores))
         return true;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);

@@ -51,6 +51,8 @@ double model_embed_flops(const struct model_job *job, const struct model_stack *
 /* *normed = norm(hidden) by the stack's final norm, in the arena; hidden itself without such a norm. */
 bool model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden, attn_tensor *normed);
 
+/* The norm with its weights in the compute type. */
+bool model_convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted);
 /* The weight and the bias in the compute type: themselves, or converted into the arena. */
 bool model_convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
                           attn_affine *affine);
@@ -78,9 +80,6 @@ struct model_block_run {
     attn_plan plan;   /* of the computation */
     attn_plan shown;  /* of the steps that are shown, reduced */
 };
-
-/* Whether a layer is shown by a part, and its place there; SIZE_MAX: it is not. */
-size_t model_part_place(const struct model_part *part, size_t layer);
 
 /* Weights of a block that a run converts, if they are not prepared. */
 double model_converted_bytes(const struct model_job *job, const struct envelope_source *source);
@@ -149,8 +148,29 @@ char *head_place(const struct head_block *block, const struct model_output *outp
 bool model_words_plan(struct model_job *job);
 double model_words_bytes(const struct model_job *job);
 double model_words_flops(const struct model_job *job);
+/* The ids of the words of a row of the block: one that is -1 is absent. next lends room for one. */
+const int64_t *model_words_of(const struct head_block *block, size_t row, int64_t *next);
+/* Writes numbers in the compute type. Those beyond the range of float become infinite. */
+void model_put_numbers(const double *from, size_t count, attn_dtype dtype, void *to);
 /* Writes what the block says of the given words. */
 bool model_words_put(const struct head_block *block);
+
+/* ---- what each part of a model adds to the scores of given words (questions/attribution.c) ---- */
+
+/* Adds the outputs of "attribution". ATTN_ERR_FIELD: the head is not one of words for each token. */
+bool model_attribution_plan(struct model_job *job);
+double model_attribution_bytes(const struct model_job *job);
+double model_attribution_flops(const struct model_job *job);
+/* Whether the block is part of the sum; the steps that are then needed, of a decoded block. */
+bool model_attribution_reads(const struct model_block_run *run);
+attn_steps model_attribution_steps(const struct model_block_run *run);
+/* Keep, in this order, what the sum needs: the embeddings, of each block its network and its steps, the last output. */
+bool model_attribution_begin(struct model_job *job, size_t stack, size_t item, const attn_tensor *hidden);
+void model_attribution_keep_network(const struct model_block_run *run, const attn_tensor *added);
+bool model_attribution_keep(const struct model_block_run *run, const attn_result *result);
+bool model_attribution_end(struct model_job *job, size_t stack, const attn_tensor *hidden);
+/* Writes the parts of the tokens of the block; rows is what the head read, (tokens, d). */
+bool model_attribution_put(const struct head_block *block, const attn_prediction_head *head, const attn_tensor *rows);
 
 /* ---- interventions (questions/interventions.c, questions/edit.c) ---- */
 
@@ -200,6 +220,8 @@ bool model_times_put(struct model_job *job, size_t item);
 __attribute__((format(printf, 6, 7))) bool model_add_output(struct model_job *job, struct model_output **output,
                                                             attn_dtype dtype, int rank, const size_t *shape,
                                                             const char *format, ...);
+/* The place of a layer among those that the part shows; SIZE_MAX: it is not shown. */
+size_t model_part_place(const struct model_part *part, size_t layer);
 /* Whether the head reads one token of each item. */
 bool model_head_reads_one(const struct model_job *job);
 /* The rows that logits and predictions of an item have: the selected queries, or one. */

@@ -48,6 +48,23 @@ struct model_given_words {
     size_t summed;
 };
 
+/* What one block of the item that runs gave to its stream, of the selected tokens, and the factors of its norms. */
+struct model_tape {
+    char *heads,
+        *network; /* (rows, heads * d_v) before the output projection, (rows, d); network NULL: there is none */
+    double *branch, *attention, *output; /* of the norm of what the attention adds, and of those behind the residuals */
+};
+
+/* What each part adds to the scores of the given words. */
+struct model_attribution {
+    struct model_output *heads, *cross_heads, *feed_forward, *embedding,
+        *bias;           /* NULL: not wanted, or there are none */
+    size_t *slots, rows; /* of each token of the item that runs, its row in the tapes, or SIZE_MAX; and their number */
+    char *embedded;      /* (rows, d) */
+    double *factors;     /* of the final norm */
+    struct model_tape *tapes; /* of the layer's attention to its own tokens, and to the encoder, layer by layer */
+};
+
 /* An intervention as this model and this batch have it. */
 struct model_edit {
     const struct model_intervention *given;
@@ -106,6 +123,7 @@ struct model_job {
     struct model_output *output, *logits, *features; /* features: of audio */
     struct model_words predictions, lens;
     struct model_given_words given;
+    struct model_attribution attribution;
     struct model_edit *edits; /* in the order in which they are made */
     size_t edit_count;
     const size_t *order; /* in which the items run */

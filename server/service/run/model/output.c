@@ -21,6 +21,14 @@ bool model_add_output(struct model_job *job, struct model_output **output, attn_
     return true;
 }
 
+size_t model_part_place(const struct model_part *part, size_t layer)
+{
+    for (size_t i = 0; i < part->layer_count; i++)
+        if (part->layers[i] == layer)
+            return i;
+    return SIZE_MAX;
+}
+
 bool model_head_reads_one(const struct model_job *job)
 {
     return job->version->model.head.reads != MODEL_READS_ALL;

@@ -199,7 +199,8 @@ static void add_words(struct model_job *job, const char *name, size_t layers, st
 
 static void add_scores(struct model_job *job)
 {
-    static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS, MODEL_WORD_SCORES};
+    static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS, MODEL_WORD_SCORES,
+                                              MODEL_ATTRIBUTION};
     const struct checkpoint_model *model = &job->version->model;
     const struct model_part *part = &job->parts[job->last_stack];
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
@@ -220,7 +221,8 @@ static void add_scores(struct model_job *job)
         add_words(job, "predictions", 0, &job->predictions);
     if (model_job_wants(job, MODEL_LOGIT_LENS))
         add_words(job, "logit_lens", part->layer_count, &job->lens);
-    model_words_plan(job);
+    if (model_words_plan(job))
+        model_attribution_plan(job);
     model_classes_plan(job);
 }
 
@@ -322,13 +324,14 @@ static void weigh_head(struct model_job *job)
 {
     const struct model_part *part = &job->parts[job->last_stack];
     const bool has_classes = job->classes.logits != NULL || job->classes.starts != NULL;
-    const size_t times =
-        (job->logits != NULL || job->predictions.ids != NULL || job->predictions.ranks != NULL || has_classes) +
-        (job->lens.ids != NULL ? part->layer_count : 0);
+    const size_t times = (job->logits != NULL || job->predictions.ids != NULL || job->predictions.ranks != NULL ||
+                          has_classes || job->attribution.bias != NULL) +
+                         (job->lens.ids != NULL ? part->layer_count : 0);
     job->run_bytes += model_classes_bytes(job) + model_times_bytes(job);
     if (times == 0)
         return;
-    job->run_bytes += model_head_bytes(job, part->longest_queries);
+    job->run_bytes += model_head_bytes(job, part->longest_queries) + model_attribution_bytes(job);
+    job->time_flops += model_attribution_flops(job);
     job->time_flops +=
         (double)times * (double)job->request->inputs.batch * model_head_flops(job, part->longest_queries);
 }

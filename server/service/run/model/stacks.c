@@ -78,7 +78,9 @@ static bool run_stack(const struct stack_run *run, attn_tensor *output)
     attn_tensor hidden;
     return model_embed(run->job, run->part->stack, run->item, 0, &hidden) &&
            model_edit_hidden(run->job, run->part->stack, 0, run->item, &hidden) && put_hidden(run, &hidden, 0) &&
-           run_blocks(run, &hidden) && model_norm(run->job, run->stack, &hidden, output);
+           model_attribution_begin(run->job, run->part->stack, run->item, &hidden) && run_blocks(run, &hidden) &&
+           model_attribution_end(run->job, run->part->stack, &hidden) &&
+           model_norm(run->job, run->stack, &hidden, output);
 }
 
 /* ---- one item ---- */

@@ -406,6 +406,85 @@ START_TEST(pooling_makes_one_vector_of_all_tokens)
 }
 END_TEST
 
+/* One part of row i through the head, forward, with what multiplies held at the numbers of the whole row x. */
+static double pass_part(const attn_prediction_head *head, const attn_tensor *x, const attn_tensor *part, size_t i,
+                        size_t word)
+{
+    const attn_tensor *dense = head->dense.weight, *output = head->output.weight;
+    double whole[D], own[D], mean[2] = {0, 0}, squares = 0, z[2] = {0, 0};
+    for (size_t o = 0; o < D; o++) {
+        whole[o] = number(head->dense.bias, 0, o);
+        own[o] = 0;
+        for (size_t f = 0; f < D; f++) {
+            whole[o] += number(x, i, f) * number(dense, f, o);
+            own[o] += number(part, i, f) * number(dense, f, o);
+        }
+        own[o] *= whole[o] > 0 ? 1 : 0;
+        whole[o] = whole[o] > 0 ? whole[o] : 0;
+        mean[0] += whole[o] / D;
+        mean[1] += own[o] / D;
+    }
+    for (size_t o = 0; o < D; o++)
+        squares += (whole[o] - mean[0]) * (whole[o] - mean[0]) / D;
+    for (size_t o = 0; o < D; o++) {
+        const double factor = number(head->norm.weights.weight, 0, o) / sqrt(squares + head->norm.eps);
+        z[0] += ((whole[o] - mean[0]) * factor + number(head->norm.weights.bias, 0, o)) * number(output, word, o);
+        z[1] += (own[o] - mean[1]) * factor * number(output, word, o);
+    }
+    const double score = head->scale * z[0] + number(head->output.bias, 0, word);
+    return head->scale * z[1] * head->softcap * tanh(score / head->softcap) / score;
+}
+
+START_TEST(directions_give_what_each_part_adds_to_a_score)
+{
+    enum { N = 2 };
+    static const int64_t words[TOKENS * N] = {3, 0, 8, 8, 1, 2, 4, 5, 6, 7};
+    const attn_tensor dense = random_table(D, D, 9), output = random_table(WORDS, D, 11);
+    const attn_tensor dense_bias = random_table(1, D, 10), bias = random_table(1, WORDS, 12);
+    const attn_tensor gain = random_table(1, D, 14), shift = random_table(1, D, 15);
+    const attn_tensor input = random_table(TOKENS, D, 13), part = random_table(TOKENS, D, 16);
+    const attn_prediction_head head = {.compute = ATTN_F32,
+                                       .dense_layout = ATTN_LAYOUT_IN_OUT,
+                                       .output_layout = ATTN_LAYOUT_OUT_IN,
+                                       .dense = {&dense, &dense_bias},
+                                       .activation = ATTN_ACTIVATION_RELU,
+                                       .norm = {ATTN_NORM_LAYER, 1e-5, {&gain, &shift}},
+                                       .scale = 0.5,
+                                       .output = {&output, &bias},
+                                       .softcap = 3};
+    attn_tensor directions;
+    double added[TOKENS * N];
+    ck_assert_int_eq(attn_head_directions(&head, &input, N, words, &runtime, arena, &directions, &err), ATTN_OK);
+    ck_assert_int_eq(attn_add_parts(&part, 1, &directions, added, &runtime, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS * N; i++)
+        ck_assert_double_eq_tol(added[i], pass_part(&head, &input, &part, i / N, (size_t)words[i]), 1e-5);
+}
+END_TEST
+
+/* A norm adds its shift to the score beside its parts, which are all numbers of the row here. */
+START_TEST(all_numbers_of_a_row_add_what_its_norm_gives)
+{
+    const attn_tensor gain = random_table(1, D, 14), input = random_table(TOKENS, D, 13),
+                      direction = random_table(TOKENS, D, 17);
+    for (int type = ATTN_NORM_NONE; type <= ATTN_NORM_RMS; type++) {
+        const attn_token_norm norm = {(attn_norm_type)type, 1e-5, {&gain, NULL}};
+        const attn_tensor before = random_table(TOKENS, D, 17);
+        double factors[TOKENS], added[TOKENS * 2];
+        attn_tensor normed;
+        attn_norm_factors(&norm, &input, factors);
+        attn_norm_directions(&norm, TOKENS, factors, &before, &runtime);
+        ck_assert_int_eq(attn_add_parts(&input, 2, &before, added, &runtime, &err), ATTN_OK);
+        ck_assert_int_eq(attn_norm_tokens(&norm, &input, &runtime, arena, &normed, &err), ATTN_OK);
+        for (size_t i = 0; i < TOKENS; i++) {
+            double wanted = 0;
+            for (size_t f = 0; f < D; f++)
+                wanted += number(&normed, i, f) * number(&direction, i, f);
+            ck_assert_double_eq_tol(added[2 * i] + added[2 * i + 1], wanted, 1e-5);
+        }
+    }
+}
+END_TEST
+
 /* The bytes of the same numbers in float32. */
 START_TEST(a_prediction_head_reads_weights_of_16_bits)
 {
@@ -456,4 +535,6 @@ CHECK_MAIN("model")
     tcase_add_test(tests, the_best_answer_starts_before_it_ends);
     tcase_add_test(tests, pooling_makes_one_vector_of_all_tokens);
     tcase_add_test(tests, a_prediction_head_reads_weights_of_16_bits);
+    tcase_add_test(tests, directions_give_what_each_part_adds_to_a_score);
+    tcase_add_test(tests, all_numbers_of_a_row_add_what_its_norm_gives);
 }

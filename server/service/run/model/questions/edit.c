@@ -221,7 +221,11 @@ static attn_status edit_block(void *context, attn_edit_place at, const attn_tens
     const struct model_block_run *run = context;
     const struct place place = {run->job, places[at], part_at(run, places[at]), run->block->layer, run->item,
                                 numbers,  changed};
-    return make_all(&place) ? ATTN_OK : run->job->outcome.status;
+    if (!make_all(&place))
+        return run->job->outcome.status;
+    if (at == ATTN_EDIT_FEED_FORWARD && model_attribution_reads(run))
+        model_attribution_keep_network(run, numbers);
+    return ATTN_OK;
 }
 
 /* Hides the selected keys of the selected queries. */
@@ -267,6 +271,8 @@ bool model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len)
     const struct model_job *job = run->job;
     bool masks = false;
     run->edits = (attn_edits){.edit = edit_block, .context = run};
+    if (model_attribution_reads(run) && !run->is_longest)
+        run->edits.places = 1U << ATTN_EDIT_FEED_FORWARD;
     for (size_t e = 0; e < job->edit_count && !run->is_longest; e++)
         for (size_t at = 0; at < sizeof places / sizeof *places; at++) {
             if (!is_there(&job->edits[e], places[at], part_at(run, places[at]), run->block->layer, run->item))

@@ -155,7 +155,7 @@ static int64_t next_word(const struct head_block *block, size_t row)
 }
 
 /* The ids of the words of a row. */
-static const int64_t *words_of(const struct head_block *block, size_t row, int64_t *next)
+const int64_t *model_words_of(const struct head_block *block, size_t row, int64_t *next)
 {
     const int64_t *ids = block->job->given.ids;
     *next = ids == NULL ? next_word(block, row) : 0;
@@ -170,7 +170,7 @@ static void score_row(void *argument, size_t index, size_t worker)
     const attn_runtime *runtime = block->job->runtime;
     const size_t n = block->job->given.count, row = scoring->are_all ? index : block->rows[index];
     int64_t next;
-    const int64_t *words = words_of(block, row, &next);
+    const int64_t *words = model_words_of(block, row, &next);
     scoring->log_probabilities[row * n] = (double)NAN;
     scoring->ranks[row * n] = -1;
     if (words[0] >= 0 && !pace_is_cancelled(runtime))
@@ -185,7 +185,7 @@ static void put_logits(const struct head_block *block, size_t row, void *to)
     const float none = NAN;
     const double none_of_double = (double)NAN;
     int64_t next;
-    const int64_t *words = words_of(block, row, &next);
+    const int64_t *words = model_words_of(block, row, &next);
     const void *absent = block->scores->dtype == ATTN_F32 ? (const void *)&none : (const void *)&none_of_double;
     for (size_t i = 0; i < block->job->given.count; i++)
         memcpy((char *)to + i * element, words[i] < 0 ? absent : head_row(block, row) + (size_t)words[i] * element,
@@ -193,7 +193,7 @@ static void put_logits(const struct head_block *block, size_t row, void *to)
 }
 
 /* Numbers beyond the range of float become infinite. */
-static void put_numbers(const double *from, size_t count, attn_dtype dtype, void *to)
+void model_put_numbers(const double *from, size_t count, attn_dtype dtype, void *to)
 {
     for (size_t i = 0; i < count && dtype == ATTN_F32; i++)
         ((float *)to)[i] =
@@ -209,8 +209,8 @@ static void put_row(const struct scoring *scoring, size_t i)
     const size_t n = block->job->given.count, row = block->rows[i];
     put_logits(block, row, head_place(block, words->logits, i));
     memcpy(head_place(block, words->ranks, i), scoring->ranks + row * n, n * sizeof *scoring->ranks);
-    put_numbers(scoring->log_probabilities + row * n, n, block->scores->dtype,
-                head_place(block, words->log_probabilities, i));
+    model_put_numbers(scoring->log_probabilities + row * n, n, block->scores->dtype,
+                      head_place(block, words->log_probabilities, i));
 }
 
 /* exp of minus the mean log-probability of all next words of the item, whatever the request selects. */
@@ -227,7 +227,7 @@ static void put_perplexity(const struct scoring *scoring)
             given->summed++;
         }
     const double perplexity = given->summed > 0 ? exp(-given->log_sum / (double)given->summed) : (double)NAN;
-    put_numbers(&perplexity, 1, to->dtype, (char *)to->data + block->item * attn_dtype_bytes(to->dtype));
+    model_put_numbers(&perplexity, 1, to->dtype, (char *)to->data + block->item * attn_dtype_bytes(to->dtype));
 }
 
 bool model_words_put(const struct head_block *block)

@@ -154,9 +154,9 @@ START_TEST(every_result_and_every_step_has_its_name)
     for (int i = 0; i < MODEL_RESULT_COUNT; i++) {
         snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]%s}}",
                  model_result_name((model_result_kind)i),
-                 i == MODEL_WORD_SCORES ? ",\"words\":\"next\""
-                 : i == MODEL_GENERATED ? ",\"new_tokens\":1"
-                                        : "");
+                 i == MODEL_WORD_SCORES || i == MODEL_ATTRIBUTION ? ",\"words\":\"next\""
+                 : i == MODEL_GENERATED                           ? ",\"new_tokens\":1"
+                                                                  : "");
         decode_well(text);
         ck_assert_uint_eq(request.common.request.options.want, 0);
         ck_assert_uint_eq(request.results, (uint32_t)1 << i);
@@ -297,7 +297,9 @@ static const struct refusal refusals[] = {
     {A "{\"return\":[\"word_scores\"]}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"word_scores\"],\"words\":null}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"predictions\"],\"words\":[1]}}", ATTN_ERR_FIELD, "/options/words",
-     "is for \"word_scores\" and \"logit_lens\""},
+     "is for \"word_scores\", \"attribution\" and \"logit_lens\""},
+    {A "{\"return\":[\"attribution\"]}}", ATTN_ERR_FIELD, "/options/return",
+     "\"attribution\", which needs options.words"},
     {A "{\"return\":[\"word_scores\"],\"words\":\"Mary\"}}", ATTN_ERR_VALUE, "/options/words", "or \"next\""},
     {A "{\"return\":[\"word_scores\"],\"words\":[]}}", ATTN_ERR_VALUE, "/options/words", "is empty"},
     {A "{\"return\":[\"word_scores\"],\"words\":7}}", ATTN_ERR_FIELD, "/options/words", "or \"next\""},

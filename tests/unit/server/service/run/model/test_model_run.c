@@ -127,6 +127,11 @@ static const struct {
     {"word_scores.log_probabilities", "bq."},
     {"word_scores.ranks", "bq."},
     {"word_scores.perplexity", "b"},
+    {"attribution.heads", "lbhq."},
+    {"attribution.cross_heads", "lbhq."},
+    {"attribution.feed_forward", "lbq."},
+    {"attribution.embedding", "bq."},
+    {"attribution.bias", "bq."},
 };
 
 /* All others begin with layers and items, and have no selections. */
@@ -316,14 +321,16 @@ START_TEST(the_same_holds_for_two_stacks)
 }
 END_TEST
 
-#define GIVEN "\"word_scores\",\"logit_lens\"],\"words\":"
+#define GIVEN "\"word_scores\",\"attribution\",\"logit_lens\"],\"words\":"
 
 /* Of each list, the first has everything. */
-static const char *const given_words[][4] = {
+static const char *const given_words[][5] = {
     {"{\"return\":[" GIVEN "\"next\"}", "{\"return\":[\"word_scores\"],\"words\":\"next\",\"queries\":[-1,0]}",
+     "{\"return\":[\"attribution\"],\"words\":\"next\",\"layers\":[1,0],\"heads\":[2,0],\"queries\":[2,0]}",
      "{\"return\":[\"logit_lens\"],\"words\":\"next\",\"layers\":[1]}",
      "{\"return\":[\"predictions\",\"attention\",\"hidden\"," GIVEN "\"next\",\"queries\":[2]}"},
     {"{\"return\":[" GIVEN "[9,4,4,11]}", "{\"return\":[\"word_scores\"],\"words\":[9,4,4,11],\"queries\":[1,0]}",
+     "{\"return\":[\"attribution\"],\"words\":[9,4,4,11],\"heads\":\"1-2\",\"queries\":[1]}",
      "{\"return\":[\"logit_lens\"],\"words\":[9,4,4,11],\"layers\":[1,0]}",
      "{\"return\":[\"attention\"," GIVEN "[9,4,4,11],\"queries\":\"0-1\"}"},
 };
@@ -452,6 +459,7 @@ static const char *const large_options[] = {
     "{\"return\":[\"logit_lens\"],\"predictions_k\":1000}",
     "{\"return\":[\"logits\"]}",
     "{\"return\":[\"word_scores\"],\"words\":[" MANY_WORDS "]}",
+    "{\"return\":[\"attribution\"],\"words\":[" MANY_WORDS "]}",
     "{\"return\":[" GIVEN "\"next\",\"compute\":\"float64\"}",
     "{\"return\":[\"rollout\"]}",
     "{\"return\":[\"hidden\"]}",
@@ -509,9 +517,9 @@ static bool is_cancelled(void *context)
     return ++looks > looks_allowed;
 }
 
-static const char selected_paired[] =
-    "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS ",\"word_scores\"],\"words\":\"next\","
-    "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
+static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
+                                      ",\"word_scores\",\"attribution\"],\"words\":\"next\","
+                                      "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
 static const char edited_paired[] = "{" SOME_IDS ",\"target_ids\":[[0,4,9],[0,4,9,7,6],[0,3]]},\"options\":{" EDITS(
     "\"part\":\"decoder\",") ",\"return\":[\"attention\",\"hidden\"],\"heads\":[1]}}";
 static const char *const watched_bodies[] = {everything_paired, selected_paired, edited_paired};
@@ -575,7 +583,7 @@ END_TEST
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
     static const char asking[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
-                                 ",\"word_scores\"],\"words\":[\"the\",7],"
+                                 ",\"word_scores\",\"attribution\"],\"words\":[\"the\",7],"
                                  "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
     const char *body = _i == 0 ? asking : edited_paired;
     const attn_runtime runtime = attn_runtime_serial(NULL);
