@@ -93,6 +93,7 @@ export type ModelOutputs<Top = number> = {
     ? Words
     : Name extends "word_scores" ? WordScores
     : Name extends "attribution" ? Attribution
+    : Name extends "sweep" ? Record<"values" | "unchanged", Floats>
     : Name extends "classes" ? Classes
     : Name extends "experts" ? Experts
     : Name extends "word_times" ? { start: Floats; end: Floats; words?: schemas["ModelSpokenWord"][][] }

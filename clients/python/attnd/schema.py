@@ -83,7 +83,7 @@ ModelOptions = TypedDict(
     "ModelOptions",
     {
         "compute": Literal['float32', 'float64', 'bfloat16'],
-        "return": Union[Literal['hidden', 'output', 'features', 'logits', 'rollout', 'head_scores', 'experts', 'predictions', 'logit_lens', 'word_scores', 'attribution', 'classes', 'embedding', 'word_times', 'generated', 'q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'present_key', 'present_value', 'attention_mean', 'mask'], Array],
+        "return": Union[Literal['hidden', 'output', 'features', 'logits', 'rollout', 'head_scores', 'experts', 'predictions', 'logit_lens', 'word_scores', 'attribution', 'sweep', 'classes', 'embedding', 'word_times', 'generated', 'q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'present_key', 'present_value', 'attention_mean', 'mask'], Array],
         "layers": Union[Array, str, Mapping[str, Any]],
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
@@ -95,6 +95,8 @@ ModelOptions = TypedDict(
         "ablate": Array,
         "words": Union[Literal['next'], Array],
         "interventions": Array,
+        "sweep": Mapping[str, Any],
+        "metric": Mapping[str, Any],
         "predictions_k": int,
         "new_tokens": int,
         "stop": Union[str, int, Array],

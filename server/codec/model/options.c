@@ -1,4 +1,4 @@
-/* options.c: decodes options.words, options.stop and options.interventions. */
+/* options.c: decodes options.words, stop, interventions, sweep and metric. */
 #include "codec/model/options.h"
 
 #include <stddef.h>
@@ -95,12 +95,18 @@ enum { INTERVENTIONS_MAX = 64, ITEM_MAX = 1 << 20 };
 #define MODEL_WORD_NAME(code, name) name,
 static const char *const places[] = {MODEL_PLACE_LIST(MODEL_WORD_NAME)};
 static const char *const acts[] = {MODEL_ACT_LIST(MODEL_WORD_NAME)};
+static const char *const axes[] = {MODEL_AXIS_LIST(MODEL_WORD_NAME)};
 #undef MODEL_WORD_NAME
 static const char *const parts[] = {"encoder", "decoder", "cross"};
 
 const char *model_place_name(model_place place)
 {
     return places[place];
+}
+
+const char *model_axis_name(model_axis axis)
+{
+    return axes[axis];
 }
 
 const char *model_act_name(model_act act)
@@ -153,6 +159,28 @@ static attn_status decode_value(struct reading *reading, const struct node *node
     return reading->status;
 }
 
+/* ["layer", "query"] or ["layer", "head"] */
+static attn_status decode_over(struct reading *reading, const struct node *node, void *to)
+{
+    static const char wanted[] = "[\"layer\", \"query\"] or [\"layer\", \"head\"]";
+    struct model_intervention *made = to;
+    struct node list;
+    size_t over[] = {MODEL_OVER_LAYER, MODEL_OVER_LAYER};
+    node_decode_list(reading, node, wanted, &list);
+    const size_t count = json_array_size(list.json);
+    for (size_t i = 0; i < ARRAY_LENGTH(over) && i < count && !node_has_failed(reading); i++) {
+        const struct node element = node_element(&list, i);
+        node_decode_word(reading, &element, axes, ARRAY_LENGTH(axes), &over[i]);
+    }
+    if (!node_has_failed(reading) &&
+        (count != ARRAY_LENGTH(over) || over[0] != MODEL_OVER_LAYER || over[1] == MODEL_OVER_LAYER))
+        node_fail_type(reading, node, wanted);
+    made->is_swept = true;
+    made->over = over[1];
+    json_decref(list.json);
+    return reading->status;
+}
+
 #define MEMBER(name) offsetof(struct model_intervention, name)
 static const struct member intervention_members[] = {
     {"at", decode_at, MEMBER(at), MEMBER_ALWAYS},
@@ -167,6 +195,7 @@ static const struct member intervention_members[] = {
     {"value", decode_value, MEMBER(value), MEMBER_ALWAYS},
     {"from", decode_from, 0, MEMBER_ALWAYS},
     {"from_queries", decode_list_of_indices, MEMBER(from_queries), MEMBER_ALWAYS},
+    {"over", decode_over, 0, MEMBER_ALWAYS},
 };
 
 /* ---- what goes together ---- */
@@ -228,17 +257,26 @@ static attn_status check_intervention(struct reading *reading, const struct node
 
 /* ---- the list ---- */
 
-static attn_status decode_intervention(struct reading *reading, const struct node *node, void *to)
+static attn_status decode_change(struct reading *reading, const struct node *node, void *to)
 {
     struct model_intervention *made = to;
     *made = (struct model_intervention){.factor = 1};
     if (!json_is_object(node->json))
         return node_fail_type(reading, node, "an object with \"at\" and \"do\"");
+    node_decode_members(reading, node, intervention_members, ARRAY_LENGTH(intervention_members), made);
     for (size_t i = 0; i < 2; i++)
         if (node_find(node->json, intervention_members[i].name) == NULL)
             return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", intervention_members[i].name);
-    node_decode_members(reading, node, intervention_members, ARRAY_LENGTH(intervention_members), made);
     return check_intervention(reading, node, made);
+}
+
+static attn_status decode_intervention(struct reading *reading, const struct node *node, void *to)
+{
+    const struct model_intervention *made = to;
+    const struct node over = node_member(node, "over");
+    if (decode_change(reading, node, to) == ATTN_OK && made->is_swept)
+        node_fail(reading, &over, ATTN_ERR_FIELD, "is of options.sweep alone");
+    return reading->status;
 }
 
 attn_status decode_interventions(struct reading *reading, const struct node *node, void *to)
@@ -250,4 +288,54 @@ attn_status decode_interventions(struct reading *reading, const struct node *nod
     const attn_status status = decode_elements(reading, node, &of, &items, &made->count);
     made->items = items;
     return status;
+}
+
+/* ---- a sweep ---- */
+
+attn_status decode_sweep(struct reading *reading, const struct node *node, void *to)
+{
+    const struct model_intervention *made = to;
+    if (decode_change(reading, node, to) != ATTN_OK)
+        return reading->status;
+    if (!made->is_swept)
+        return node_fail(reading, node, ATTN_ERR_FIELD,
+                         "has no \"over\": [\"layer\", \"query\"] or [\"layer\", \"head\"]");
+    const struct node over = node_member(node, "over");
+    return made->over == MODEL_OVER_HEAD && made->at != MODEL_AT_CONTEXT && made->at != MODEL_AT_ATTENTION
+               ? node_fail(reading, &over, ATTN_ERR_FIELD,
+                           "has \"head\", and heads are of \"context\" and \"attention\" alone")
+               : ATTN_OK;
+}
+
+static attn_status decode_metric_words(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct element_list of = {"a list of one or two texts or ids", "words", 2, sizeof(struct model_word),
+                                           decode_one};
+    struct model_word_list *made = to;
+    void *items = NULL;
+    if (decode_elements(reading, node, &of, &items, &made->count) == ATTN_OK && made->count == 0)
+        node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name one word or two");
+    made->items = items;
+    return reading->status;
+}
+
+static attn_status decode_metric_query(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_integer(reading, node, -ITEM_MAX, ITEM_MAX, to);
+}
+
+attn_status decode_metric(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"words", decode_metric_words, offsetof(struct model_metric, words), MEMBER_ALWAYS},
+        {"query", decode_metric_query, offsetof(struct model_metric, query), MEMBER_ALWAYS},
+    };
+    struct model_metric *made = to;
+    made->query = -1;
+    if (!json_is_object(node->json))
+        return node_fail_type(reading, node, "an object with \"words\" and \"query\"");
+    if (node_decode_members(reading, node, members, ARRAY_LENGTH(members), made) == ATTN_OK &&
+        made->words.items == NULL)
+        node_fail(reading, node, ATTN_ERR_FIELD, "has no \"words\": name one or two");
+    return reading->status;
 }

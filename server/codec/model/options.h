@@ -1,4 +1,4 @@
-/* options.h: options.words, options.stop and options.interventions of a request to a whole model. */
+/* options.h: options.words, stop, interventions, sweep and metric of a request to a whole model. */
 #ifndef CODEC_MODEL_OPTIONS_H
 #define CODEC_MODEL_OPTIONS_H
 
@@ -63,6 +63,17 @@ typedef enum { MODEL_PLACE_LIST(MODEL_WORD_ENUM) MODEL_PLACE_COUNT } model_place
 typedef enum { MODEL_ACT_LIST(MODEL_WORD_ENUM) MODEL_ACT_COUNT } model_act;
 #undef MODEL_WORD_ENUM
 
+/* What a sweep goes over: layers, and one of the others. */
+#define MODEL_AXIS_LIST(X)                                                                                             \
+    X(MODEL_OVER_LAYER, "layer")                                                                                       \
+    X(MODEL_OVER_QUERY, "query")                                                                                       \
+    X(MODEL_OVER_HEAD, "head")
+
+#define MODEL_WORD_ENUM(code, name) code,
+typedef enum { MODEL_AXIS_LIST(MODEL_WORD_ENUM) MODEL_AXIS_COUNT } model_axis;
+#undef MODEL_WORD_ENUM
+
+const char *model_axis_name(model_axis axis);
 const char *model_place_name(model_place place);
 const char *model_act_name(model_act act);
 
@@ -74,6 +85,8 @@ struct model_intervention {
     const attn_tensor *value;                                            /* of rank 1 and the compute type, or NULL */
     int64_t from;
     bool has_from;
+    bool is_swept; /* "over": made at each place in turn */
+    size_t over;   /* model_axis */
 };
 
 struct model_intervention_list {
@@ -83,5 +96,19 @@ struct model_intervention_list {
 
 /* *to is a struct model_intervention_list. Refused are members that do not go with the place or with what is done. */
 attn_status decode_interventions(struct reading *reading, const struct node *node, void *to);
+/*
+ * *to is a struct model_intervention, with "over":
+ *
+ *     {"at": "hidden", "over": ["layer", "query"], "do": "replace", "from": 1}
+ */
+attn_status decode_sweep(struct reading *reading, const struct node *node, void *to);
+
+/* What a sweep measures: the log-probability of a word, or the difference of the logits of two. */
+struct model_metric {
+    struct model_word_list words; /* items NULL: not given */
+    int64_t query;
+};
+
+attn_status decode_metric(struct reading *reading, const struct node *node, void *to);
 
 #endif

@@ -307,7 +307,8 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
         return node_fail_value(
             reading, node,
             "\"hidden\", \"output\", \"features\", \"logits\", \"classes\", \"embedding\", \"word_times\", \"rollout\", "
-            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", \"attribution\", \"generated\", or the name of a "
+            "\"head_scores\", \"experts\", \"predictions\", \"logit_lens\", \"word_scores\", \"attribution\", \"sweep\", "
+            "\"generated\", or the name of a "
             "step, such as \"attention\"");
     request->common.request.options.want |= ATTN_STEP_BIT(step);
     return ATTN_OK;
@@ -391,6 +392,8 @@ static const struct member option_members[] = {
     {"ablate", decode_ablate, 0, MEMBER_OF_MAPS},
     {"words", decode_given_words, offsetof(struct model_request, words), MEMBER_OF_MAPS},
     {"interventions", decode_interventions, offsetof(struct model_request, interventions), MEMBER_OF_MAPS},
+    {"sweep", decode_sweep, offsetof(struct model_request, sweep), MEMBER_OF_MAPS},
+    {"metric", decode_metric, offsetof(struct model_request, metric), MEMBER_OF_MAPS},
     {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
     {"new_tokens", decode_new_tokens, offsetof(struct model_request, new_tokens), MEMBER_OF_MAPS},
     {"stop", decode_stops, offsetof(struct model_request, stop), MEMBER_OF_MAPS},
@@ -441,6 +444,23 @@ static void check_new_tokens(struct reading *reading, const struct node *node, c
                       "does not go with options.new_tokens: generate first, and send the ids with it");
 }
 
+/* A sweep, what it measures, and its result go together. */
+static void check_sweep(struct reading *reading, const struct node *node, const struct model_request *request)
+{
+    const struct node sweep = node_member(node, "sweep"), metric = node_member(node, "metric"),
+                      wanted = node_member(node, "return");
+    const bool is_wanted = request->results >> MODEL_SWEEP & 1, has_metric = request->metric.words.items != NULL;
+    if (is_wanted && !request->sweep.is_swept)
+        node_fail(reading, &wanted, ATTN_ERR_FIELD, "has \"sweep\", which needs options.sweep");
+    if (is_wanted && !has_metric)
+        node_fail(reading, &wanted, ATTN_ERR_FIELD,
+                  "has \"sweep\", which needs options.metric: the words that it measures");
+    if (!is_wanted && request->sweep.is_swept)
+        node_fail(reading, &sweep, ATTN_ERR_FIELD, "is for \"sweep\": name it in options.return");
+    if (!is_wanted && has_metric)
+        node_fail(reading, &metric, ATTN_ERR_FIELD, "is for \"sweep\": name it in options.return");
+}
+
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
@@ -450,6 +470,7 @@ static attn_status decode_model_options(struct reading *reading, const struct no
         node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     check_words(reading, node, request);
     check_new_tokens(reading, node, request);
+    check_sweep(reading, node, request);
     check_top_k(reading, node, request);
     check_shown(reading, node, &request->common);
     return reading->status;

@@ -24,6 +24,7 @@
     X(MODEL_LOGIT_LENS, "logit_lens")   /* the same from the output of each chosen layer */                            \
     X(MODEL_WORD_SCORES, "word_scores") /* logits, log-probabilities and ranks of options.words */                     \
     X(MODEL_ATTRIBUTION, "attribution") /* what each part of the model adds to the logits of options.words */          \
+    X(MODEL_SWEEP, "sweep")             /* options.metric, with options.sweep at each place in turn */                 \
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
     X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */              \
     X(MODEL_WORD_TIMES, "word_times")   /* when each token and word of the decoder is spoken */                        \
@@ -73,6 +74,8 @@ struct model_request {
     const struct model_ablation *ablate;
     size_t ablations;
     struct model_intervention_list interventions; /* in the order of the request */
+    struct model_intervention sweep;              /* is_swept: it is given */
+    struct model_metric metric;
     size_t predictions_k;
     struct model_word_list words;
     size_t new_tokens; /* 0: nothing is generated */

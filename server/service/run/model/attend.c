@@ -238,6 +238,7 @@ static void add_effective(struct model_work *work, struct outcome *outcome)
     if (work->request.new_tokens > 0)
         chunks_format(&text, ",\"new_tokens\":%zu", work->request.new_tokens);
     model_edits_write(&work->job, &text);
+    model_sweep_write(&work->job, &text);
     chunks_text(&text, "}");
     add_fact(work, outcome, "effective", &text);
 }

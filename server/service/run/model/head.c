@@ -254,6 +254,36 @@ static bool predict(struct head_block *block, const attn_prediction_head *head, 
     return goes_on;
 }
 
+/* The log-probability of a word, or the difference of the logits of two. */
+static double metric_of(const struct model_job *job, const attn_tensor *scores)
+{
+    const struct model_sweep *sweep = &job->sweep;
+    double logits[2], log_probability;
+    int64_t rank;
+    for (size_t i = 0; i < sweep->words; i++)
+        logits[i] = scores->dtype == ATTN_F32 ? (double)((const float *)scores->data)[sweep->ids[i]]
+                                              : ((const double *)scores->data)[sweep->ids[i]];
+    if (sweep->words == 2)
+        return logits[0] - logits[1];
+    attn_score_words(scores->data, scores->dtype, scores->shape[1], 1, sweep->ids, &log_probability, &rank,
+                     job->runtime);
+    return log_probability;
+}
+
+bool model_measure(struct model_job *job, const attn_tensor *row, double *metric)
+{
+    struct prepared_weights *prepared = NULL;
+    attn_prediction_head head;
+    attn_tensor scores;
+    const bool is_ok = model_head_take(job, &head, &prepared) &&
+                       outcome_note(&job->outcome, attn_predict(&head, row, job->runtime, job->outcome.arena, &scores,
+                                                                job->outcome.err));
+    if (is_ok)
+        *metric = metric_of(job, &scores);
+    prepared_weights_release(prepared);
+    return is_ok && model_job_goes_on(job);
+}
+
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words)
 {

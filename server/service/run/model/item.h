@@ -118,6 +118,9 @@ bool model_head_take(struct model_job *job, attn_prediction_head *made, struct p
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words);
 
+/* The metric of the sweep, of one normed token vector (1, d). */
+bool model_measure(struct model_job *job, const attn_tensor *row, double *metric);
+
 /* A block of tokens that the head has scored, and where they go. */
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
 struct head_block {
@@ -148,6 +151,8 @@ char *head_place(const struct head_block *block, const struct model_output *outp
 bool model_words_plan(struct model_job *job);
 double model_words_bytes(const struct model_job *job);
 double model_words_flops(const struct model_job *job);
+/* The id of a word that the head scores; list is its place in the request, as "/options/words". */
+bool model_word_find(struct model_job *job, const struct model_word *word, const char *list, size_t index, int64_t *id);
 /* The ids of the words of a row of the block: one that is -1 is absent. next lends room for one. */
 const int64_t *model_words_of(const struct head_block *block, size_t row, int64_t *next);
 /* Writes numbers in the compute type. Those beyond the range of float become infinite. */
@@ -185,6 +190,7 @@ double model_edits_bytes(const struct model_job *job);
 bool model_edits_begin(struct model_job *job);
 /* Appends ,"interventions":[…], expanded; nothing without any. */
 void model_edits_write(const struct model_job *job, struct chunks *out);
+void model_edit_write(const struct model_job *job, const struct model_edit *edit, struct chunks *out);
 /* The queries of an item that an edit changes, or those of its source; of a row, the numbers. In the arena. */
 bool model_edit_rows(struct model_job *job, const struct model_edit *edit, size_t item, bool of_source,
                      attn_selection *rows);
@@ -193,6 +199,25 @@ bool model_edit_columns(struct model_job *job, const struct model_edit *edit, si
 bool model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t item, const attn_tensor *hidden);
 /* Sets the edits and the mask of a block's request. */
 bool model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len);
+
+/* ---- an intervention at each place in turn (questions/sweep.c) ---- */
+
+/*
+ * Adds the outputs of "sweep"; its intervention is in job->edits. ATTN_ERR_FIELD, ATTN_ERR_VALUE: the head is not one of
+ * words for each token, a word or a query that is not there.
+ */
+bool model_sweep_plan(struct model_job *job);
+/* How often the blocks of a layer run again, for each item. */
+double model_sweep_times(const struct model_job *job, size_t layer);
+double model_sweep_bytes(const struct model_job *job);
+bool model_sweep_begin(struct model_job *job);
+/* Keeps the residual before a layer, or behind the last, before it is edited. */
+void model_sweep_keep(const struct model_job *job, size_t layer, const attn_tensor *hidden);
+/* Runs the item from the residual before a layer on, and measures a query. */
+typedef bool model_run_from(void *context, size_t layer, size_t query, double *metric);
+bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context);
+/* Appends ,"sweep":{…},"metric":{…}, expanded; nothing without a sweep. */
+void model_sweep_write(const struct model_job *job, struct chunks *out);
 
 /* ---- classes, and one vector for each item (classes.c) ---- */
 

@@ -77,6 +77,18 @@ struct model_edit {
     size_t kept_rows, kept_columns;
 };
 
+/* An intervention at each place in turn, and what is measured. */
+struct model_sweep {
+    struct model_output *values, *unchanged; /* NULL: not wanted */
+    struct model_edit *edit;                 /* of job->edits; NULL: there is none. Its source alone is read at first */
+    const bool *items;                       /* that are swept */
+    size_t levels, places;                   /* swept layers; the most queries or heads of an item */
+    int64_t ids[2];
+    size_t words;
+    char **states;   /* the residual before each layer, and behind the last, of the item that runs */
+    bool is_running; /* the intervention is made */
+};
+
 /* What a head of classes gives. */
 struct model_classes {
     struct model_output *logits, *probabilities; /* NULL: not wanted, or the head is of spans or of a regression */
@@ -126,6 +138,7 @@ struct model_job {
     struct model_attribution attribution;
     struct model_edit *edits; /* in the order in which they are made */
     size_t edit_count;
+    struct model_sweep sweep;
     const size_t *order; /* in which the items run */
     struct model_classes classes;
     struct model_times times;

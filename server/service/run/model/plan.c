@@ -199,8 +199,8 @@ static void add_words(struct model_job *job, const char *name, size_t layers, st
 
 static void add_scores(struct model_job *job)
 {
-    static const model_result_kind kinds[] = {MODEL_LOGITS, MODEL_PREDICTIONS, MODEL_LOGIT_LENS, MODEL_WORD_SCORES,
-                                              MODEL_ATTRIBUTION};
+    static const model_result_kind kinds[] = {MODEL_LOGITS,      MODEL_PREDICTIONS, MODEL_LOGIT_LENS,
+                                              MODEL_WORD_SCORES, MODEL_ATTRIBUTION, MODEL_SWEEP};
     const struct checkpoint_model *model = &job->version->model;
     const struct model_part *part = &job->parts[job->last_stack];
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
@@ -223,6 +223,8 @@ static void add_scores(struct model_job *job)
         add_words(job, "logit_lens", part->layer_count, &job->lens);
     if (model_words_plan(job))
         model_attribution_plan(job);
+    if (!outcome_has_failed(&job->outcome))
+        model_sweep_plan(job);
     model_classes_plan(job);
 }
 
@@ -295,7 +297,7 @@ static bool weigh_block(struct model_job *job, const struct model_block *block, 
                                  model_converted_bytes(job, &block->source);
             *most = bytes > *most ? bytes : *most;
         }
-        job->time_flops += flops;
+        job->time_flops += flops * (1 + model_sweep_times(job, block->layer));
         q_before = q_len;
         kv_before = kv_len;
     }
@@ -325,13 +327,16 @@ static void weigh_head(struct model_job *job)
     const struct model_part *part = &job->parts[job->last_stack];
     const bool has_classes = job->classes.logits != NULL || job->classes.starts != NULL;
     const size_t times = (job->logits != NULL || job->predictions.ids != NULL || job->predictions.ranks != NULL ||
-                          has_classes || job->attribution.bias != NULL) +
+                          has_classes || job->attribution.bias != NULL || job->sweep.values != NULL) +
                          (job->lens.ids != NULL ? part->layer_count : 0);
     job->run_bytes += model_classes_bytes(job) + model_times_bytes(job);
     if (times == 0)
         return;
     job->run_bytes += model_head_bytes(job, part->longest_queries) + model_attribution_bytes(job);
     job->time_flops += model_attribution_flops(job);
+    if (job->sweep.values != NULL)
+        job->time_flops +=
+            model_sweep_times(job, SIZE_MAX) * (double)job->request->inputs.batch * model_head_flops(job, 1);
     job->time_flops +=
         (double)times * (double)job->request->inputs.batch * model_head_flops(job, part->longest_queries);
 }
@@ -342,7 +347,7 @@ static void weigh(struct model_job *job)
         if (!weigh_stack(job, i))
             return;
     weigh_head(job);
-    job->run_bytes += model_edits_bytes(job);
+    job->run_bytes += model_edits_bytes(job) + model_sweep_bytes(job);
     for (size_t i = 0; i < job->answer->output_count; i++) {
         const attn_tensor *tensor = &job->answer->outputs[i].tensor;
         double bytes = (double)attn_dtype_bytes(tensor->dtype);
@@ -359,6 +364,9 @@ static void weigh(struct model_job *job)
 static bool check_ablations(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
+    if (job->request->sweep.is_swept && model->stack_count == 2)
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/sweep",
+                            "options.sweep is for models of one stack, and this one has an encoder and a decoder");
     if (job->request->ablations > 0 && model->stack_count == 2)
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/ablate",
                             "options.ablate is for models of one stack, and this one has an encoder and a decoder: "

@@ -52,7 +52,8 @@ static bool take_flow(const struct stack_run *run, size_t n)
     return !outcome_has_failed(&run->job->outcome);
 }
 
-static bool run_blocks(const struct stack_run *run, attn_tensor *hidden)
+/* Runs the blocks from those of a layer on. */
+static bool run_blocks(const struct stack_run *run, size_t layer, attn_tensor *hidden)
 {
     struct model_job *job = run->job;
     const struct model_stack *stack = run->stack;
@@ -60,26 +61,37 @@ static bool run_blocks(const struct stack_run *run, attn_tensor *hidden)
     bool goes_on = take_flow(run, hidden->shape[0]);
     for (size_t i = 0; i < stack->block_count && goes_on; i++) {
         const struct model_block *block = &stack->blocks[i];
+        if (block->layer < layer)
+            continue;
         goes_on =
             model_block_run(job, block, run->part + (block->is_cross ? 1 : 0), run->item, hidden, run->encoded, next);
         void *const before = hidden->data;
         hidden->data = next;
         next = before;
-        if (goes_on && (i + 1 == stack->block_count || stack->blocks[i + 1].layer != block->layer))
+        if (goes_on && (i + 1 == stack->block_count || stack->blocks[i + 1].layer != block->layer)) {
+            model_sweep_keep(job, block->layer + 1, hidden);
             goes_on = model_edit_hidden(job, run->part->stack, block->layer + 1, run->item, hidden) &&
                       show_layer(run, block->layer, hidden);
+        }
     }
     return goes_on;
+}
+
+static bool embed(const struct stack_run *run, attn_tensor *hidden)
+{
+    if (!model_embed(run->job, run->part->stack, run->item, 0, hidden))
+        return false;
+    model_sweep_keep(run->job, 0, hidden);
+    return true;
 }
 
 /* *output becomes the stack's output behind its final norm. */
 static bool run_stack(const struct stack_run *run, attn_tensor *output)
 {
     attn_tensor hidden;
-    return model_embed(run->job, run->part->stack, run->item, 0, &hidden) &&
-           model_edit_hidden(run->job, run->part->stack, 0, run->item, &hidden) && put_hidden(run, &hidden, 0) &&
-           model_attribution_begin(run->job, run->part->stack, run->item, &hidden) && run_blocks(run, &hidden) &&
-           model_attribution_end(run->job, run->part->stack, &hidden) &&
+    return embed(run, &hidden) && model_edit_hidden(run->job, run->part->stack, 0, run->item, &hidden) &&
+           put_hidden(run, &hidden, 0) && model_attribution_begin(run->job, run->part->stack, run->item, &hidden) &&
+           run_blocks(run, 0, &hidden) && model_attribution_end(run->job, run->part->stack, &hidden) &&
            model_norm(run->job, run->stack, &hidden, output);
 }
 
@@ -95,17 +107,43 @@ static bool show_output(struct model_job *job, size_t item, const attn_tensor *o
     return model_predict(job, output, 0, item, &job->predictions);
 }
 
+/* The item of a stack_run once more, from a kept residual on (model_run_from). */
+static bool run_from(void *context, size_t layer, size_t query, double *metric)
+{
+    const struct stack_run *run = context;
+    struct model_job *job = run->job;
+    const attn_dtype compute = model_job_compute(job);
+    const size_t count = job->items[run->item].of[0].count, d = model_width(run->stack),
+                 bytes = d * attn_dtype_bytes(compute);
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
+    attn_tensor hidden =
+                    attn_tensor_view(outcome_take(&job->outcome, count, bytes), compute, 2, (const size_t[]){count, d}),
+                normed;
+    if (hidden.data == NULL)
+        return false;
+    memcpy(hidden.data, job->sweep.states[layer], count * bytes);
+    bool is_ok = model_edit_hidden(job, 0, layer, run->item, &hidden) && run_blocks(run, layer, &hidden);
+    if (is_ok) {
+        const attn_tensor row =
+            attn_tensor_view((char *)hidden.data + query * bytes, compute, 2, (const size_t[]){1, d});
+        is_ok = model_norm(job, run->stack, &row, &normed) && model_measure(job, &normed, metric);
+    }
+    attn_arena_release(job->outcome.arena, mark);
+    return is_ok;
+}
+
 static bool run_item(struct model_job *job, size_t item)
 {
     const struct model_stack *stacks = job->version->model.stacks;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     attn_tensor encoded, output;
-    const struct stack_run first = {job, &stacks[0], &job->parts[0], item, NULL};
+    struct stack_run first = {job, &stacks[0], &job->parts[0], item, NULL};
     const struct stack_run second = {job, &stacks[1], &job->parts[1], item, &encoded};
     const bool has_two = job->last_stack == 1;
     const bool is_ok = model_times_begin(job, item) && run_stack(&first, &encoded) &&
                        (!has_two || run_stack(&second, &output)) &&
-                       show_output(job, item, has_two ? &output : &encoded) && model_times_put(job, item);
+                       show_output(job, item, has_two ? &output : &encoded) && model_times_put(job, item) &&
+                       model_sweep_run(job, item, run_from, &first);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
 }
@@ -162,7 +200,7 @@ static bool take_outputs(struct model_job *job)
 
 attn_status model_job_run(struct model_job *job)
 {
-    bool goes_on = take_outputs(job) && model_classes_begin(job) && model_edits_begin(job);
+    bool goes_on = take_outputs(job) && model_classes_begin(job) && model_edits_begin(job) && model_sweep_begin(job);
     const bool has_outputs = job->answer->output_count > 0; /* none of a request for new tokens alone */
     for (size_t i = 0; i < job->request->inputs.batch && goes_on && has_outputs; i++)
         goes_on = run_item(job, job->order[i]);

@@ -12,8 +12,12 @@ enum { FIELD_BYTES = 64 };
 static const char *field_of(const struct model_job *job, const struct model_edit *edit, const char *member,
                             char field[FIELD_BYTES])
 {
-    const size_t index = (size_t)(edit->given - job->request->interventions.items);
-    snprintf(field, FIELD_BYTES, "/options/interventions/%zu%s%s", index, member[0] != '\0' ? "/" : "", member);
+    const char *separator = member[0] != '\0' ? "/" : "";
+    if (edit->given->is_swept)
+        snprintf(field, FIELD_BYTES, "/options/sweep%s%s", separator, member);
+    else
+        snprintf(field, FIELD_BYTES, "/options/interventions/%zu%s%s",
+                 (size_t)(edit->given - job->request->interventions.items), separator, member);
     return field;
 }
 
@@ -281,7 +285,7 @@ bool model_edits_plan(struct model_job *job)
 {
     const struct model_intervention_list *list = &job->request->interventions;
     const size_t layers = job->version->model.stacks[0].layers;
-    struct model_edit *edits = outcome_take_zeroed(&job->outcome, layers + list->count, sizeof *edits);
+    struct model_edit *edits = outcome_take_zeroed(&job->outcome, layers + list->count + 1, sizeof *edits);
     bool is_ok = edits != NULL;
     job->edits = edits;
     for (size_t layer = 0; layer < layers && is_ok; layer++)
@@ -289,6 +293,11 @@ bool model_edits_plan(struct model_job *job)
     for (size_t i = 0; i < list->count && is_ok; i++) {
         edits[job->edit_count].given = &list->items[i];
         is_ok = plan_edit(job, &edits[job->edit_count++]);
+    }
+    if (is_ok && job->request->sweep.is_swept) {
+        job->sweep.edit = &edits[job->edit_count++];
+        job->sweep.edit->given = &job->request->sweep;
+        is_ok = plan_edit(job, job->sweep.edit);
     }
     return is_ok && order_items(job);
 }
@@ -365,7 +374,7 @@ static void write_ranges(const char *name, const struct index_list *list, struct
     chunks_text(out, list->count > 0 ? "]" : "");
 }
 
-static void write_edit(const struct model_job *job, const struct model_edit *edit, struct chunks *out)
+void model_edit_write(const struct model_job *job, const struct model_edit *edit, struct chunks *out)
 {
     const struct model_intervention *given = edit->given;
     const struct model_stack *stack = stack_of(job, edit);
@@ -389,14 +398,17 @@ static void write_edit(const struct model_job *job, const struct model_edit *edi
         chunks_format(out, ",\"from\":%zu", edit->from);
         write_ranges("from_queries", given->from_queries.count > 0 ? &given->from_queries : &given->queries, out);
     }
+    if (given->is_swept)
+        chunks_format(out, ",\"over\":[\"layer\",\"%s\"]", model_axis_name((model_axis)given->over));
     chunks_text(out, "}");
 }
 
 void model_edits_write(const struct model_job *job, struct chunks *out)
 {
-    for (size_t e = 0; e < job->edit_count; e++) {
+    const size_t count = job->edit_count - (job->sweep.edit != NULL ? 1 : 0); /* the sweep is the last */
+    for (size_t e = 0; e < count; e++) {
         chunks_text(out, e > 0 ? "," : ",\"interventions\":[");
-        write_edit(job, &job->edits[e], out);
+        model_edit_write(job, &job->edits[e], out);
     }
-    chunks_text(out, job->edit_count > 0 ? "]" : "");
+    chunks_text(out, count > 0 ? "]" : "");
 }

@@ -53,12 +53,11 @@ static bool encode_word(struct model_job *job, struct text_span text, const char
                         field, output.count, output.count > 0 ? ", " : "", told);
 }
 
-static bool find_id(struct model_job *job, size_t index, int64_t *id)
+bool model_word_find(struct model_job *job, const struct model_word *word, const char *list, size_t index, int64_t *id)
 {
-    const struct model_word *word = &job->request->words.items[index];
     const size_t words = job->version->model.head.words;
     char field[FIELD_BYTES];
-    snprintf(field, sizeof field, "/options/words/%zu", index);
+    snprintf(field, sizeof field, "%s/%zu", list, index);
     *id = word->id;
     if (word->text.at != NULL && !encode_word(job, word->text, field, id))
         return false;
@@ -85,7 +84,7 @@ static bool take_words(struct model_job *job)
     int64_t *ids = outcome_take(&job->outcome, count, sizeof *ids);
     bool is_ok = ids != NULL;
     for (size_t i = 0; i < count && is_ok; i++)
-        is_ok = find_id(job, i, &ids[i]);
+        is_ok = model_word_find(job, &job->request->words.items[i], "/options/words", i, &ids[i]);
     job->given = (struct model_given_words){.ids = ids, .count = count};
     return is_ok;
 }

@@ -148,14 +148,17 @@ START_TEST(every_option_is_decoded)
 }
 END_TEST
 
+#define SWEPT ",\"sweep\":{\"at\":\"hidden\",\"over\":[\"layer\",\"query\"],\"do\":\"zero\"},\"metric\":{\"words\":[1]}"
+
 START_TEST(every_result_and_every_step_has_its_name)
 {
-    char text[160];
+    char text[256];
     for (int i = 0; i < MODEL_RESULT_COUNT; i++) {
         snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]%s}}",
                  model_result_name((model_result_kind)i),
                  i == MODEL_WORD_SCORES || i == MODEL_ATTRIBUTION ? ",\"words\":\"next\""
                  : i == MODEL_GENERATED                           ? ",\"new_tokens\":1"
+                 : i == MODEL_SWEEP                               ? SWEPT
                                                                   : "");
         decode_well(text);
         ck_assert_uint_eq(request.common.request.options.want, 0);
@@ -294,6 +297,16 @@ static const struct refusal refusals[] = {
      "/options/interventions/0/factor", "a number"},
     {A "{\"interventions\":[{\"at\":\"hidden\",\"do\":\"zero\",\"position\":1}]}}", ATTN_ERR_FIELD,
      "/options/interventions/0/position", ""},
+    {A "{\"sweep\":[]}}", ATTN_ERR_FIELD, "/options/sweep", "an object with"},
+    {A "{\"sweep\":{\"at\":\"hidden\",\"do\":\"zero\",\"over\":\"layer\"}}}", ATTN_ERR_FIELD, "/options/sweep/over",
+     "[\"layer\""},
+    {A "{\"sweep\":{\"at\":\"hidden\",\"do\":\"zero\",\"over\":[\"layer\"]}}}", ATTN_ERR_FIELD, "/options/sweep/over",
+     "[\"layer\""},
+    {A "{\"sweep\":{\"at\":\"hidden\",\"do\":\"zero\",\"over\":[\"layer\",7]}}}", ATTN_ERR_FIELD,
+     "/options/sweep/over/1", ""},
+    {A "{\"metric\":7}}", ATTN_ERR_FIELD, "/options/metric", "an object with"},
+    {A "{\"metric\":{\"words\":\"next\"}}}", ATTN_ERR_FIELD, "/options/metric/words", "one or two texts"},
+    {A "{\"metric\":{\"words\":[1],\"query\":\"a\"}}}", ATTN_ERR_FIELD, "/options/metric/query", ""},
     {A "{\"return\":[\"word_scores\"]}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"word_scores\"],\"words\":null}}", ATTN_ERR_FIELD, "/options/return", "needs options.words"},
     {A "{\"return\":[\"predictions\"],\"words\":[1]}}", ATTN_ERR_FIELD, "/options/words",

@@ -132,6 +132,8 @@ static const struct {
     {"attribution.feed_forward", "lbq."},
     {"attribution.embedding", "bq."},
     {"attribution.bias", "bq."},
+    {"sweep.values", "b.."},
+    {"sweep.unchanged", "b"},
 };
 
 /* All others begin with layers and items, and have no selections. */
@@ -445,6 +447,11 @@ static void check_memory(const struct model_version *version, const char *body, 
     attn_arena_destroy(own);
 }
 
+/* Of one stack alone. */
+#define SWEPT                                                                                                          \
+    "{\"return\":[\"sweep\"],\"metric\":{\"words\":[3]},\"sweep\":{\"at\":\"context\",\"over\":[\"layer\","            \
+    "\"head\"],\"do\":\"replace\",\"from\":2,\"items\":[1]}}"
+
 #define SOME_WORDS "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32"
 #define MANY_WORDS SOME_WORDS "," SOME_WORDS "," SOME_WORDS "," SOME_WORDS
 
@@ -460,6 +467,7 @@ static const char *const large_options[] = {
     "{\"return\":[\"logits\"]}",
     "{\"return\":[\"word_scores\"],\"words\":[" MANY_WORDS "]}",
     "{\"return\":[\"attribution\"],\"words\":[" MANY_WORDS "]}",
+    SWEPT,
     "{\"return\":[" GIVEN "\"next\",\"compute\":\"float64\"}",
     "{\"return\":[\"rollout\"]}",
     "{\"return\":[\"hidden\"]}",
@@ -502,8 +510,9 @@ START_TEST(a_run_takes_no_more_memory_than_planned)
         {bert, 64, 0, with_large_edits(asked, ""), &parallel},
     };
     for (size_t i = (size_t)_i % one_in(6); i < COUNT(runs); i += one_in(6))
-        check_memory(runs[i].version, body_of(long_inputs(runs[i].length, runs[i].target_length), runs[i].options),
-                     runs[i].runtime);
+        if (strcmp(asked, SWEPT) != 0 || runs[i].version != t5)
+            check_memory(runs[i].version, body_of(long_inputs(runs[i].length, runs[i].target_length), runs[i].options),
+                         runs[i].runtime);
     attn_pool_destroy(pool);
 }
 END_TEST
@@ -522,7 +531,41 @@ static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" ST
                                       "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
 static const char edited_paired[] = "{" SOME_IDS ",\"target_ids\":[[0,4,9],[0,4,9,7,6],[0,3]]},\"options\":{" EDITS(
     "\"part\":\"decoder\",") ",\"return\":[\"attention\",\"hidden\"],\"heads\":[1]}}";
-static const char *const watched_bodies[] = {everything_paired, selected_paired, edited_paired};
+static const char swept[] =
+    "{" SOME_IDS "},\"options\":{\"return\":[\"sweep\",\"attention\"],\"metric\":{\"words\":[3,4]},"
+    "\"sweep\":{\"at\":\"hidden\",\"over\":[\"layer\",\"query\"],\"do\":\"replace\","
+    "\"from\":0,\"queries\":[2,0]}}}";
+static const char *const watched_bodies[] = {everything_paired, selected_paired, edited_paired, swept};
+
+START_TEST(a_sweep_has_the_same_bytes_by_every_thread)
+{
+    const struct pair pair = open_pair("tests/others/models/gpt2");
+    const struct run *whole = run_alone(pair.plain, swept);
+    check_request(&pair, swept, whole);
+    close_pair(&pair);
+}
+END_TEST
+
+/* The residual before each layer is kept: a run begins at the changed layer. */
+START_TEST(a_sweep_is_planned_for_less_than_six_tenths_of_its_runs)
+{
+    static struct run once, sweep;
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    const size_t tokens = 40, levels = gpt2->model.stacks[0].layers + 1;
+    const char *inputs = long_inputs(tokens, 0);
+    ck_assert_int_eq(
+        plan(&once, gpt2, body_of(inputs, "{\"return\":[\"word_scores\"],\"words\":[3]}"), none, &runtime, arena),
+        ATTN_OK);
+    ck_assert_int_eq(
+        plan(&sweep, gpt2,
+             body_of(inputs, "{\"return\":[\"sweep\"],\"metric\":{\"words\":[3]},\"sweep\":{\"at\":\"hidden\","
+                             "\"over\":[\"layer\",\"query\"],\"do\":\"zero\"}}"),
+             none, &runtime, arena),
+        ATTN_OK);
+    ck_assert_double_gt(sweep.job.time_flops, 0.3 * (double)(levels * tokens) * once.job.time_flops);
+    ck_assert_double_lt(sweep.job.time_flops, 0.6 * (double)(levels * tokens) * once.job.time_flops);
+}
+END_TEST
 
 START_TEST(cancellation_is_noticed_at_every_look)
 {
@@ -534,7 +577,7 @@ START_TEST(cancellation_is_noticed_at_every_look)
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         looks = 0;
         attn_arena_watch(own, is_cancelled, NULL);
-        status = plan(&run, t5, watched_bodies[_i], none, &runtime, own);
+        status = plan(&run, _i == 3 ? gpt2 : t5, watched_bodies[_i], none, &runtime, own);
         if (status == ATTN_OK)
             status = model_job_run(&run.job);
         ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
@@ -585,14 +628,14 @@ START_TEST(a_refused_block_of_memory_is_a_clean_failure)
     static const char asking[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
                                  ",\"word_scores\",\"attribution\"],\"words\":[\"the\",7],"
                                  "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
-    const char *body = _i == 0 ? asking : edited_paired;
+    const char *body = _i == 0 ? asking : _i == 1 ? edited_paired : swept;
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
     for (size_t take = 0; was_refused; take += one_in(11)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         fail_take(take);
-        attn_status status = plan(&run, t5, body, none, &runtime, own);
+        attn_status status = plan(&run, _i == 2 ? gpt2 : t5, body, none, &runtime, own);
         if (status == ATTN_OK)
             status = model_job_run(&run.job);
         was_refused = take_has_failed();
@@ -714,7 +757,9 @@ CHECK_MAIN("model_run")
     tcase_add_loop_test(tests, a_run_takes_no_more_memory_than_planned, 0, COUNT(large_options));
     tcase_add_loop_test(tests, cancellation_is_noticed_at_every_look, 0, COUNT(watched_bodies));
     tcase_add_loop_test(tests, large_outputs_are_filled_with_looks_between, 0, COUNT(filled));
-    tcase_add_loop_test(tests, a_refused_block_of_memory_is_a_clean_failure, 0, 2);
+    tcase_add_loop_test(tests, a_refused_block_of_memory_is_a_clean_failure, 0, 3);
+    tcase_add_test(tests, a_sweep_has_the_same_bytes_by_every_thread);
+    tcase_add_test(tests, a_sweep_is_planned_for_less_than_six_tenths_of_its_runs);
     tcase_add_loop_test(tests, what_the_model_does_not_have_is_refused, 0, COUNT(refusals));
     tcase_add_test(tests, words_of_two_stacks_need_a_target);
     tcase_add_test(tests, an_ablated_head_changes_only_the_layers_behind_it);

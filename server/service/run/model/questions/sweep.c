@@ -1,0 +1,279 @@
+/*
+ * sweep.c: makes an intervention at each place in turn, and measures what becomes of a word. What stands before the changed
+ * layer is that of the run without it.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "service/run/model/item.h"
+
+static const struct model_stack *stack_of(const struct model_job *job)
+{
+    return &job->version->model.stacks[0];
+}
+
+/* Layers of the residual are one more: the last is behind all blocks. */
+static size_t count_levels(const struct model_job *job)
+{
+    return stack_of(job)->layers + (job->request->sweep.at == MODEL_AT_HIDDEN ? 1 : 0);
+}
+
+static size_t count_heads(const struct model_job *job)
+{
+    return stack_of(job)->blocks[0].facts.dims.heads;
+}
+
+static bool is_over_heads(const struct model_job *job)
+{
+    return job->request->sweep.over == MODEL_OVER_HEAD;
+}
+
+/* ---- the plan ---- */
+
+static bool find_words(struct model_job *job)
+{
+    struct model_sweep *own = &job->sweep;
+    own->words = job->request->metric.words.count;
+    for (size_t i = 0; i < own->words; i++)
+        if (!model_word_find(job, &job->request->metric.words.items[i], "/options/metric/words", i, &own->ids[i]))
+            return false;
+    return true;
+}
+
+/* The query of the metric, from the end of the item if it is negative. */
+static bool find_query(struct model_job *job, size_t item, size_t *query)
+{
+    const int64_t count = (int64_t)job->items[item].of[0].count, given = job->request->metric.query;
+    *query = (size_t)(given < 0 ? given + count : given);
+    return (given >= -count && given < count) ||
+           outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/metric/query",
+                        "/options/metric/query is %" PRId64 "; item %zu has queries 0 to %" PRId64, given, item,
+                        count - 1);
+}
+
+/* The places of the second axis of an item: its selected queries, or the selected heads. */
+static bool find_places(struct model_job *job, size_t item, attn_selection *places)
+{
+    const struct model_edit *edit = job->sweep.edit;
+    if (!is_over_heads(job))
+        return model_edit_rows(job, edit, item, false, places);
+    size_t *heads = outcome_take(&job->outcome, count_heads(job), sizeof *heads), count = 0;
+    for (size_t head = 0; heads != NULL && head < count_heads(job); head++)
+        if (edit->heads == NULL || edit->heads[head])
+            heads[count++] = head;
+    *places = (attn_selection){.items = heads, .count = count};
+    return heads != NULL;
+}
+
+static bool check_items(struct model_job *job)
+{
+    struct model_sweep *own = &job->sweep;
+    for (size_t item = 0; item < job->request->inputs.batch; item++) {
+        attn_selection places = {.count = 0};
+        size_t query;
+        if (!find_query(job, item, &query) || (own->edit->items[item] && !find_places(job, item, &places)))
+            return false;
+        own->places = places.count > own->places ? places.count : own->places;
+    }
+    return true;
+}
+
+bool model_sweep_plan(struct model_job *job)
+{
+    struct model_sweep *own = &job->sweep;
+    const attn_dtype compute = model_job_compute(job);
+    const size_t batch = job->request->inputs.batch;
+    if (!model_job_wants(job, MODEL_SWEEP))
+        return true;
+    if (model_head_reads_one(job) || job->version->model.head.is_of_classes)
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            "\"sweep\" measures words, and %.80s ends in a head of classes",
+                            job->version->model.architecture);
+    if (!find_words(job) || !check_items(job))
+        return false;
+    for (size_t level = 0; level < count_levels(job); level++)
+        own->levels += own->edit->layers[level];
+    model_add_output(job, &own->values, compute, 3, (const size_t[]){batch, own->levels, own->places}, "sweep.values");
+    model_add_output(job, &own->unchanged, compute, 1, &batch, "sweep.unchanged");
+    return !outcome_has_failed(&job->outcome);
+}
+
+/* How often the blocks of a layer run again, for each item. */
+double model_sweep_times(const struct model_job *job, size_t layer)
+{
+    const struct model_edit *edit = job->sweep.edit;
+    double levels = 0;
+    for (size_t level = 0; edit != NULL && level <= layer && level < count_levels(job); level++)
+        levels += edit->layers[level];
+    return levels * (double)job->sweep.places;
+}
+
+/* The residual before each layer. */
+static size_t state_bytes(const struct model_job *job)
+{
+    return job->parts[0].longest_queries * model_width(stack_of(job)) * attn_dtype_bytes(model_job_compute(job));
+}
+
+double model_sweep_bytes(const struct model_job *job)
+{
+    const double flags = (double)(count_levels(job) + count_heads(job) + job->request->inputs.batch);
+    return job->sweep.edit == NULL ? 0
+                                   : (double)(stack_of(job)->layers + 4) * ((double)state_bytes(job) + ATTN_ALIGNMENT) +
+                                         4 * flags + 16 * (double)job->sweep.places + (1 << 12);
+}
+
+/* ---- the run ---- */
+
+bool model_sweep_begin(struct model_job *job)
+{
+    struct model_sweep *own = &job->sweep;
+    const size_t states = stack_of(job)->layers + 1;
+    if (own->edit == NULL)
+        return true;
+    own->items = own->edit->items;
+    own->edit->items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof *own->edit->items);
+    own->states = outcome_take(&job->outcome, states, sizeof *own->states);
+    for (size_t i = 0; i < states && !outcome_has_failed(&job->outcome); i++)
+        own->states[i] = outcome_take(&job->outcome, state_bytes(job), 1);
+    return !outcome_has_failed(&job->outcome);
+}
+
+void model_sweep_keep(const struct model_job *job, size_t layer, const attn_tensor *hidden)
+{
+    if (job->sweep.edit != NULL && !job->sweep.is_running)
+        memcpy(job->sweep.states[layer], hidden->data, attn_tensor_count(hidden) * attn_dtype_bytes(hidden->dtype));
+}
+
+/* Where one row of a source begins, in the order of swept layers, of heads, and of queries. */
+static char *kept_at(const struct model_job *job, const struct model_edit *whole, size_t level, size_t place)
+{
+    const size_t all = count_heads(job), rows = whole->kept_rows;
+    const bool has_heads = whole->given->at == MODEL_AT_CONTEXT || whole->given->at == MODEL_AT_ATTENTION;
+    size_t heads = has_heads ? 0 : 1;
+    for (size_t head = 0; head < all && has_heads; head++)
+        heads += whole->heads == NULL || whole->heads[head];
+    const size_t row = level * heads * rows + (is_over_heads(job) ? place * rows : place);
+    return whole->kept == NULL ? NULL
+                               : whole->kept + row * whole->kept_columns * attn_dtype_bytes(model_job_compute(job));
+}
+
+struct sweep {
+    struct model_job *job;
+    size_t item, query;
+    model_run_from *run_from;
+    void *context;
+    struct model_edit whole;         /* as the request gives it */
+    struct model_intervention given; /* at one place */
+    struct index_range one;
+    bool *layers, *heads, *items;
+    attn_selection places;
+};
+
+static bool measure(const struct sweep *sweep, size_t layer, double *metric)
+{
+    return model_job_goes_on(sweep->job) && sweep->run_from(sweep->context, layer, sweep->query, metric);
+}
+
+static bool sweep_layer(struct sweep *sweep, size_t layer, size_t level)
+{
+    struct model_job *job = sweep->job;
+    struct model_edit *edit = job->sweep.edit;
+    const struct model_output *values = job->sweep.values;
+    char *row = model_copy_place(&values->tensor, sweep->item, level);
+    bool goes_on = true;
+    sweep->layers[layer] = true;
+    for (size_t i = 0; i < sweep->places.count && goes_on; i++) {
+        const size_t place = attn_selected(&sweep->places, i);
+        double metric;
+        if (is_over_heads(job))
+            sweep->heads[place] = true;
+        else
+            sweep->one = (struct index_range){(int64_t)place, (int64_t)place};
+        edit->kept = kept_at(job, &sweep->whole, level, i);
+        goes_on = measure(sweep, layer, &metric);
+        if (goes_on)
+            model_put_numbers(&metric, 1, values->tensor.dtype, row + i * attn_dtype_bytes(values->tensor.dtype));
+        if (is_over_heads(job))
+            sweep->heads[place] = false;
+    }
+    sweep->layers[layer] = false;
+    return goes_on;
+}
+
+static bool sweep_layers(struct sweep *sweep)
+{
+    struct model_job *job = sweep->job;
+    struct model_edit *edit = job->sweep.edit;
+    const bool *layers = edit->layers;
+    bool goes_on = true;
+    *edit = sweep->whole;
+    edit->given = &sweep->given;
+    edit->layers = sweep->layers;
+    edit->heads = is_over_heads(job) ? sweep->heads : edit->heads;
+    edit->items = sweep->items;
+    sweep->items[sweep->item] = true;
+    if (!is_over_heads(job))
+        sweep->given.queries = (struct index_list){.ranges = &sweep->one, .count = 1};
+    for (size_t layer = 0, level = 0; layer < count_levels(job) && goes_on; layer++)
+        if (layers[layer])
+            goes_on = sweep_layer(sweep, layer, level++);
+    *edit = sweep->whole;
+    return goes_on;
+}
+
+/* The blocks that run again show nothing. */
+static struct model_part hide_part(struct model_part *part)
+{
+    const struct model_part shown = *part;
+    part->layer_count = 0;
+    part->hidden = part->rollout = part->head_scores[0] = NULL;
+    return shown;
+}
+
+bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context)
+{
+    struct model_sweep *own = &job->sweep;
+    if (own->edit == NULL)
+        return true;
+    struct sweep sweep = {.job = job,
+                          .item = item,
+                          .run_from = run_from,
+                          .context = context,
+                          .whole = *own->edit,
+                          .given = *own->edit->given,
+                          .layers = outcome_take_zeroed(&job->outcome, count_levels(job), sizeof(bool)),
+                          .heads = outcome_take_zeroed(&job->outcome, count_heads(job), sizeof(bool)),
+                          .items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof(bool))};
+    struct model_output *const bias = job->attribution.bias;
+    double metric;
+    if (outcome_has_failed(&job->outcome) || !find_query(job, item, &sweep.query) ||
+        (own->items[item] && !find_places(job, item, &sweep.places)))
+        return false;
+    const struct model_part shown = hide_part(&job->parts[0]);
+    job->attribution.bias = NULL;
+    own->is_running = true;
+    bool goes_on = measure(&sweep, stack_of(job)->layers, &metric);
+    if (goes_on)
+        model_put_numbers(&metric, 1, own->unchanged->tensor.dtype,
+                          (char *)own->unchanged->tensor.data + item * attn_dtype_bytes(own->unchanged->tensor.dtype));
+    goes_on = goes_on && (!own->items[item] || sweep_layers(&sweep));
+    own->is_running = false;
+    job->attribution.bias = bias;
+    job->parts[0] = shown;
+    return goes_on;
+}
+
+/* ---- the answer ---- */
+
+void model_sweep_write(const struct model_job *job, struct chunks *out)
+{
+    const struct model_sweep *own = &job->sweep;
+    if (own->edit == NULL)
+        return;
+    chunks_text(out, ",\"sweep\":");
+    model_edit_write(job, own->edit, out);
+    chunks_text(out, ",\"metric\":{\"words\":[");
+    for (size_t i = 0; i < own->words; i++)
+        chunks_format(out, "%s%" PRId64, i > 0 ? "," : "", own->ids[i]);
+    chunks_format(out, "],\"query\":%" PRId64 "}", job->request->metric.query);
+}

@@ -1,0 +1,122 @@
+"""sweeps.py: an intervention at each place in turn. The reference is the request with this intervention, one place after another."""
+
+from questions import RAGGED, near, post, refusal
+from suite import one_in, registry
+
+CHECKS = []
+check = registry(CHECKS)
+PAIR = {"ids": [[5, 6, 7, 8], [5, 9, 7, 8], [11, 12]]}
+DIFFERENCE, ONE = {"words": [7, 3]}, {"words": [7], "query": 0}
+
+
+def measured(client, model, inputs, metric, compute, interventions):
+    """The metric of each item, by word_scores."""
+    scores = post(client, model, inputs, words=metric["words"], compute=compute, interventions=interventions,
+                  **{"return": ["word_scores"]})["outputs"]["word_scores"]
+    lengths = [len(ids) for ids in inputs["ids"]]
+    rows = [metric.get("query", -1) % length for length in lengths]
+    if len(metric["words"]) == 1:
+        return [scores["log_probabilities"][item][row][0] for item, row in enumerate(rows)]
+    return [scores["logits"][item][row][0] - scores["logits"][item][row][1] for item, row in enumerate(rows)]
+
+
+def places_of(sweep, inputs, item, heads):
+    if sweep["over"][1] == "head":
+        return sorted(sweep.get("heads", range(heads)))
+    length = len(inputs["ids"][item])
+    return [query % length for query in sweep.get("queries", range(length))]
+
+
+def hold_sweep(client, model, inputs, sweep, metric, compute, interventions=()):
+    tolerance = 1e-5 if compute == "float32" else 1e-10
+    told = post(client, model, inputs, sweep=sweep, metric=metric, compute=compute, interventions=list(interventions),
+                **{"return": ["sweep", "logits"]})
+    plain = post(client, model, inputs, compute=compute, interventions=list(interventions), **{"return": ["logits"]})
+    assert told["outputs"]["logits"] == plain["outputs"]["logits"], (model, sweep)
+    values, layers = told["outputs"]["sweep"]["values"], told["effective"]["sweep"]["layers"]
+    before = measured(client, model, inputs, metric, compute, list(interventions))
+    heads = 4
+    for item, length in enumerate(map(len, inputs["ids"])):
+        assert near(told["outputs"]["sweep"]["unchanged"][item], before[item], tolerance), (model, item)
+        swept = item in told["effective"]["sweep"]["items"]
+        for at, layer in enumerate(layers):
+            for k, place in enumerate(places_of(sweep, inputs, item, heads) if swept else ()):
+                if (at + k) % one_in(2) != 0:
+                    continue
+                one = {name: value for name, value in sweep.items() if name not in ("over", "from_queries")}
+                one = {**one, "layers": [layer], "items": [item], "heads" if sweep["over"][1] == "head" else "queries": [place]}
+                if "from_queries" in sweep:
+                    one["from_queries"] = sweep["from_queries"] if sweep["over"][1] == "head" else [sweep["from_queries"][k]]
+                wanted = measured(client, model, inputs, metric, compute, [*interventions, one])[item]
+                assert near(values[item][at][k], wanted, tolerance), (model, sweep, item, layer, place, values[item][at][k], wanted)
+            rest = values[item][at][len(places_of(sweep, inputs, item, heads)) if swept else 0:]
+            assert set(rest) <= {0}, (model, item, rest)
+    return told
+
+
+SWEEPS = ({"at": "hidden", "over": ["layer", "query"], "do": "replace", "from": 1, "items": [0]},
+          {"at": "hidden", "over": ["layer", "query"], "do": "zero"},
+          {"at": "feed_forward", "over": ["layer", "query"], "do": "mean", "layers": [1, 0], "queries": [-1, 0]},
+          {"at": "attention_output", "over": ["layer", "query"], "do": "replace", "from": 0, "items": [1], "queries": [2, 0], "from_queries": [1, 3]},
+          {"at": "context", "over": ["layer", "head"], "do": "zero", "queries": [-1]},
+          {"at": "context", "over": ["layer", "head"], "do": "replace", "from": 1, "items": [0], "heads": [2, 0], "queries": [1, 3]},
+          {"at": "context", "over": ["layer", "query"], "do": "replace", "from": 1, "items": [0], "heads": [2, 0]},
+          {"at": "attention", "over": ["layer", "head"], "do": "mask", "queries": [1], "keys": [0]})
+
+
+@check
+def a_sweep_is_the_intervention_at_each_place(client, _):
+    for model in ("bert", "whole-gpt2", "edited-mistral"):
+        for number, sweep in enumerate(SWEEPS):
+            compute = "float32" if number % 2 else "float64"
+            hold_sweep(client, model, PAIR, sweep, DIFFERENCE if number % 3 else ONE, compute)
+
+
+@check
+def other_interventions_stay(client, _):
+    made = [{"at": "hidden", "do": "scale", "factor": 1.5, "layers": [0, 1]}, {"at": "context", "do": "zero", "layers": [0], "heads": [1]}]
+    for model in ("bert", "whole-gpt2"):
+        told = hold_sweep(client, model, PAIR, SWEEPS[0], DIFFERENCE, "float64", made)
+        assert len(told["effective"]["interventions"]) == 2 and told["effective"]["metric"] == {"words": [7, 3], "query": -1}
+        assert told["effective"]["sweep"]["over"] == ["layer", "query"], told["effective"]
+        assert told["shapes"]["sweep"] == [3, 4, 4] and told["shapes"]["sweep.unchanged"] == [3], told["shapes"]
+
+
+@check
+def what_else_is_asked_for_stays_what_it_is(client, _):
+    wanted = {"return": ["attention", "hidden", "word_scores", "attribution", "rollout", "head_scores", "logit_lens"], "words": [7]}
+    for model in ("bert", "whole-gpt2"):
+        plain = post(client, model, RAGGED, **wanted)["outputs"]
+        wanted_too = {**wanted, "return": [*wanted["return"], "sweep"]}
+        swept = post(client, model, RAGGED, sweep=SWEEPS[1], metric=ONE, **wanted_too)["outputs"]
+        alone = post(client, model, RAGGED, sweep=SWEEPS[1], metric=ONE, **{"return": ["sweep"]})["outputs"]
+        assert swept.pop("sweep") == alone["sweep"] and swept == plain, model
+
+
+REFUSED = (
+    ({"sweep": SWEEPS[1]}, "/options/return", "needs options.metric"),
+    ({"metric": ONE}, "/options/return", "needs options.sweep"),
+    ({"sweep": {"at": "hidden", "do": "zero"}, "metric": ONE}, "/options/sweep", 'has no "over"'),
+    ({"sweep": {"at": "hidden", "do": "zero", "over": ["layer", "head"]}, "metric": ONE}, "/options/sweep/over", "heads are of"),
+    ({"sweep": {"at": "hidden", "do": "zero", "over": ["query", "layer"]}, "metric": ONE}, "/options/sweep/over", '["layer", "query"]'),
+    ({"sweep": {"at": "hidden", "do": "zero", "over": ["layer", "key"]}, "metric": ONE}, "/options/sweep/over/1", '"head"'),
+    ({"sweep": {**SWEEPS[1], "queries": [4]}, "metric": ONE}, "/options/sweep/queries", "has 4"),
+    ({"sweep": {**SWEEPS[1], "layers": [4]}, "metric": ONE}, "/options/sweep/layers", "has 4"),
+    ({"sweep": SWEEPS[1], "metric": {"words": []}}, "/options/metric/words", "is empty"),
+    ({"sweep": SWEEPS[1], "metric": {"query": 0}}, "/options/metric", 'has no "words"'),
+    ({"sweep": SWEEPS[1], "metric": {"words": [1], "query": 2}}, "/options/metric/query", "is 2"),
+    ({"sweep": SWEEPS[1], "metric": {"words": [100000]}}, "/options/metric/words/0", "has the id 100000"),
+    ({"interventions": [{"at": "hidden", "do": "zero", "over": ["layer", "query"]}]}, "/options/interventions/0/over", "options.sweep alone"),
+)
+
+
+@check
+def bad_sweeps_are_refused_by_name(client, _):
+    for options, pointer, part in REFUSED:
+        wanted = {} if "interventions" in options else {"return": ["sweep"]}
+        told = refusal(client, "whole-gpt2", PAIR, **options, **wanted)
+        assert told["pointer"] == pointer and part in told["error"], (options, told["pointer"], told["error"])
+    assert "name it in options.return" in refusal(client, "whole-gpt2", PAIR, sweep=SWEEPS[1])["error"]
+    asked = {"sweep": SWEEPS[1], "metric": ONE, "return": ["sweep"]}
+    assert "one stack" in refusal(client, "whole-t5", {**PAIR, "target_ids": [[1], [1], [1]]}, **asked)["error"]
+    assert "are words, and " in refusal(client, "head-sentiment", PAIR, **asked)["error"]
