@@ -64,10 +64,14 @@ bool network_address_of(const struct sockaddr *socket, struct in6_addr *address)
 
 const char *network_write_address(const struct in6_addr *address, char text[INET6_ADDRSTRLEN])
 {
-    const bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(address);
-    const char *written = is_ipv4 ? inet_ntop(AF_INET, &address->s6_addr[IPV4_LEAD / 8], text, INET6_ADDRSTRLEN)
-                                  : inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-    return written != NULL ? written : "";
+    if (!IN6_IS_ADDR_V4MAPPED(address))
+        return inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN) != NULL ? text : "";
+    char *to = text; /* inet_ntop prints it by sprintf, and each request's line of the log has it */
+    for (size_t i = IPV4_LEAD / 8; i < sizeof address->s6_addr; i++) {
+        to = text_write_count(to, address->s6_addr[i]);
+        *to++ = i + 1 < sizeof address->s6_addr ? '.' : '\0';
+    }
+    return text;
 }
 
 static bool read_network(struct text_span text, struct network *network)

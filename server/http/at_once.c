@@ -27,8 +27,9 @@ enum { COUNT_COST = 8, RANK_MAX = 8 };
  * between the name of a tensor and its shape, from DATA to TYPE. A name may have others before it: "inputs.key".
  */
 enum name { OTHER, QUERY, WEIGHT, KEY, VALUE, DATA, DATA_OFFSETS, BASE64, SHAPE, TYPE, NUM_HEADS, CACHE, NAMES };
-static const char *const names[NAMES] = {"",       "query", "weight", "key",       "value", "data", "data_offsets",
-                                         "base64", "shape", "type",   "num_heads", "cache"};
+static const struct text_span names[NAMES] = {{"", 0},      {"query", 5}, {"weight", 6},        {"key", 3},
+                                              {"value", 5}, {"data", 4},  {"data_offsets", 12}, {"base64", 6},
+                                              {"shape", 5}, {"type", 4},  {"num_heads", 9},     {"cache", 5}};
 
 struct extent {
     const char *begin, *at, *end;
@@ -140,9 +141,11 @@ static void skip_to(struct extent *extent, char c)
 static enum name name_of(struct text_span word)
 {
     enum { SHORT = 4 }; /* such as "BF16" */
+    const char *end = word.at + word.length;
     for (enum name name = QUERY; name < NAMES; name++) {
-        const size_t length = strlen(names[name]);
-        if (word.length >= length && strncasecmp(word.at + word.length - length, names[name], length) == 0)
+        const struct text_span *own = &names[name];
+        if (word.length >= own->length && (end[-1] | 32) == (own->at[own->length - 1] | 32) &&
+            strncasecmp(end - own->length, own->at, own->length) == 0)
             return name;
     }
     return word.length <= SHORT ? TYPE : OTHER;

@@ -363,7 +363,8 @@ enum MHD_Result reply_queue(struct request *request)
         return MHD_NO;
     add_fields(&head, request);
     reply->header_bytes = head.bytes;
-    reply->written_bytes = peer_written_bytes(request->connection->fd);
+    const bool is_small = reply->sender == NULL && reply->sent_bytes <= 4096; /* it is sent whole, or not at all */
+    reply->written_bytes = is_small ? INT64_MAX : peer_written_bytes(request->connection->fd);
     if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
         reply->sent_bytes = 0;
     return queue(request->connection->mhd, reply->status, &head);

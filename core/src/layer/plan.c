@@ -399,7 +399,8 @@ attn_status attn_plan_make_named(const attn_request *request, attn_namer *names,
 {
     const attn_options *options = &request->options;
     struct attn_check check = {.request = request, .names = names, .err = err};
-    *plan = (attn_plan){.compute = options->compute, .want = options->want, .request = *request};
+    *plan = (attn_plan){.compute = options->compute, .want = options->want};
+    plan->request = *request;
     plan->request.watch = NULL;
     if (!check_all(request, plan, &check))
         return check.status;
