@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/runtime.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
@@ -13,6 +14,8 @@
 enum {
     TAKES_MAX = 12,
     TASKS_OF_A_THREAD = 8, /* of queries, in a pass over the stages */
+    /* Of the keys, whose sums and features a tile of queries reads: from a query to the next, keys end at most one later. */
+    TILES_LOOKED_BACK = 4,
 };
 
 static const attn_steps MAPS = ATTN_STEP_BIT(ATTN_STEP_ATTENTION) | ATTN_STEP_BIT(ATTN_STEP_ATTENTION_MEAN) |
@@ -26,6 +29,7 @@ struct feature_run {
     attn_feature_task *stage;
     char *scratch;
     size_t scratch_bytes;
+    bool is_by_heads; /* a thread computes a key head, tile of keys by tile, out of its own caches */
 };
 
 /* ---- sizes ---- */
@@ -61,7 +65,12 @@ struct attn_feature_job attn_feature_describe(const attn_plan *plan)
                                    .columns = padded(plan, d->d_v),
                                    .q_stride = padded(plan, d->d_k),
                                    .tiles = attn_ceil_div(d->kv_len, FEATURE_TILE),
-                                   .blocks = attn_ceil_div(d->kv_len, block_keys)};
+                                   .blocks = attn_ceil_div(d->kv_len, block_keys),
+                                   .end_key = d->kv_len,
+                                   .end_query = d->q_len,
+                                   .kept_totals = attn_ceil_div(d->kv_len, FEATURE_SPLIT)};
+    job.kept_tiles = job.tiles;
+    job.kept_blocks = job.blocks;
     job.phi_stride = padded(plan, m) + 2 * padded(plan, 1); /* whole panels of every kernel */
     job.sums_stride = padded(plan, job.m_padded * (job.columns + 1));
     job.heads_together =
@@ -69,19 +78,40 @@ struct attn_feature_job attn_feature_describe(const attn_plan *plan)
     return job;
 }
 
-/* Numbers of the compute type that a run keeps: features, sums, and the largest of each tile. */
-static size_t kept_numbers(const struct attn_feature_job *job, const attn_plan *plan)
+/* Bytes that are kept for the key heads of a pass: features, and the sums of blocks, of splits, and of all keys. */
+static size_t kept_bytes(const struct attn_feature_job *job, const attn_plan *plan)
 {
-    const attn_dims *d = &plan->dims;
-    const size_t kv_heads = d->batch * d->kv_heads, splits = attn_ceil_div(d->kv_len, FEATURE_SPLIT);
-    size_t numbers = 0;
+    const size_t phi = keeps_features(plan) ? job->kept_tiles * FEATURE_TILE * job->m_padded : 0;
+    const size_t sums = job->is_running ? (job->kept_blocks + job->kept_totals + 2) * job->sums_stride : 0;
+    return job->heads_together * (phi + sums) * attn_dtype_bytes(plan->compute);
+}
+
+static void lay_out_kept(struct attn_feature_job *job, const attn_plan *plan, char *kept)
+{
+    const size_t element = attn_dtype_bytes(plan->compute),
+                 sums_bytes = job->heads_together * job->sums_stride * element;
+    job->phi = keeps_features(plan) ? kept : NULL;
     if (keeps_features(plan))
-        numbers += job->heads_together * job->tiles * FEATURE_TILE * job->m_padded;
-    if (job->is_running)
-        numbers += job->heads_together * (job->blocks + splits) * job->sums_stride;
-    if (job->mechanism->type == ATTN_PERFORMER)
-        numbers += kv_heads * job->tiles;
-    return numbers;
+        kept += job->heads_together * job->kept_tiles * FEATURE_TILE * job->m_padded * element;
+    job->sums = kept;
+    job->totals = kept + job->kept_blocks * sums_bytes;
+    job->prefix = kept + (job->kept_blocks + job->kept_totals) * sums_bytes;
+}
+
+/* A pass has one key head and, of all but the first stage of performer, one tile of keys at a time. */
+static void keep_one_head(struct attn_feature_job *job)
+{
+    job->heads_together = 1;
+    job->kept_blocks = job->kept_totals = TILES_LOOKED_BACK;
+    if (job->mechanism->type == ATTN_LINEAR)
+        job->kept_tiles = TILES_LOOKED_BACK;
+}
+
+/* Whether threads can take a key head each, and at most a quarter of their time is lost at the end. */
+static bool is_by_heads(const attn_plan *plan, size_t threads)
+{
+    const size_t kv_heads = plan->dims.batch * plan->dims.kv_heads;
+    return plan->has_running_sums && (plan->want & MAPS) == 0 && 4 * kv_heads >= 3 * attn_round_up(kv_heads, threads);
 }
 
 struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan)
@@ -91,13 +121,15 @@ struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan)
     struct attn_feature_job job = attn_feature_describe(plan);
     job.heads = &heads;
     const size_t rows = d->batch * d->heads * d->q_len, listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
-    struct attn_bytes bytes = {.shared = kept_numbers(&job, plan) * attn_dtype_bytes(plan->compute) + rows +
+    const size_t largest = job.mechanism->type == ATTN_PERFORMER ? d->batch * d->kv_heads * job.tiles : 0;
+    struct attn_bytes bytes = {.shared = kept_bytes(&job, plan) + largest * attn_dtype_bytes(plan->compute) + rows +
                                          listed * sizeof(attn_row) + attn_feature_prepared_bytes(plan) +
                                          (size_t)TAKES_MAX * ATTN_ALIGNMENT};
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
         bytes.scratch = attn_max(bytes.scratch, attn_kernel_of(kernel, plan->compute)->feature_scratch_bytes(&job));
-    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT);
+    keep_one_head(&job);
+    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT) + kept_bytes(&job, plan);
     return bytes;
 }
 
@@ -318,17 +350,15 @@ static bool take_memory(struct feature_run *run, attn_arena *arena)
     struct attn_heads_job *heads = run->heads;
     struct attn_feature_job *job = &run->job;
     const size_t kv_heads = heads->batch * heads->kv_heads, element = attn_dtype_bytes(run->plan->compute);
-    const bool keeps = keeps_features(run->plan), is_performer = job->mechanism->type == ATTN_PERFORMER;
+    const bool is_performer = job->mechanism->type == ATTN_PERFORMER;
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->row_is_empty = attn_arena_take_zeroed(arena, heads->batch * heads->heads, heads->q_len);
-    const size_t kept = job->heads_together, phi_bytes = FEATURE_TILE * job->m_padded * element;
-    const size_t sums_bytes = job->sums_stride * element, splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT);
-    job->phi = keeps ? attn_arena_take(arena, kept * job->tiles, phi_bytes) : NULL;
     job->largest = is_performer ? attn_arena_take(arena, kv_heads * job->tiles, element) : NULL;
-    job->sums = job->is_running ? attn_arena_take(arena, kept * job->blocks, sums_bytes) : NULL;
-    job->totals = job->is_running ? attn_arena_take(arena, kept * splits, sums_bytes) : NULL;
-    return run->scratch != NULL && heads->row_is_empty != NULL && (!keeps || job->phi != NULL) &&
-           (!is_performer || job->largest != NULL) && (!job->is_running || (job->sums != NULL && job->totals != NULL));
+    char *kept = run->is_by_heads ? run->scratch : attn_arena_take(arena, 1, kept_bytes(job, run->plan));
+    if (run->scratch == NULL || heads->row_is_empty == NULL || (is_performer && job->largest == NULL) || kept == NULL)
+        return false;
+    lay_out_kept(job, run->plan, kept); /* by heads: each task does it again, in its scratch */
+    return true;
 }
 
 static void stage_task(void *argument, size_t index, size_t worker)
@@ -343,31 +373,88 @@ static void run_stage(struct feature_run *run, attn_feature_task *stage, size_t 
     attn_spread(run->runtime, tasks, stage_task, run);
 }
 
+/* All stages of a pass over count key heads, but the first of performer. */
+static void run_pass(struct feature_run *run, size_t count)
+{
+    const struct attn_feature_job *job = &run->job;
+    const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, run->plan->compute);
+    const size_t heads = count * (run->heads->heads / run->heads->kv_heads);
+    if (job->is_running || job->phi != NULL)
+        run_stage(run, kernel->sum_keys, count * attn_ceil_div(job->end_key - job->first_key, FEATURE_SPLIT));
+    if (job->is_running)
+        run_stage(run, kernel->prefix_sums, count * attn_ceil_div(job->sums_stride, FEATURE_SLICE));
+    run_stage(run, kernel->attend_features, heads * attn_ceil_div(job->end_query - job->first_query, FEATURE_QUERIES));
+}
+
 /*
  * All stages for a few key heads at a time, whose features and sums stay in the caches meanwhile: as few heads as keep
  * the threads busy. No bit depends on their number.
  */
-static void run_stages(struct feature_run *run)
+static void run_together(struct feature_run *run)
 {
     const struct attn_heads_job *heads = run->heads;
     struct attn_feature_job *job = &run->job;
-    const struct attn_kernel_type *kernel = attn_kernel_of(run->runtime->kernel, run->plan->compute);
-    const size_t kv_heads = heads->batch * heads->kv_heads, splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT);
+    const size_t kv_heads = heads->batch * heads->kv_heads;
     const size_t tasks = query_tasks(heads->heads / heads->kv_heads, heads->q_len);
     const size_t together =
         attn_min(job->heads_together, attn_ceil_div(run->runtime->threads * TASKS_OF_A_THREAD, tasks));
-    if (job->mechanism->type == ATTN_PERFORMER)
-        kernel->pack_projection(job);
     for (job->first_head = 0; job->first_head < kv_heads; job->first_head += together) {
         const size_t count = attn_min(kv_heads - job->first_head, together);
         if (job->mechanism->type == ATTN_PERFORMER)
-            run_stage(run, kernel->map_keys, count * job->tiles);
-        if (job->is_running || job->phi != NULL)
-            run_stage(run, kernel->sum_keys, count * splits);
-        if (job->is_running)
-            run_stage(run, kernel->prefix_sums, count * attn_ceil_div(job->sums_stride, FEATURE_SLICE));
-        run_stage(run, kernel->attend_features, count * tasks);
+            run_stage(run, attn_kernel_of(run->runtime->kernel, run->plan->compute)->map_keys, count * job->tiles);
+        run_pass(run, count);
     }
+}
+
+/* The queries of the pass: tiles of them, up to the first that attends to a later key. */
+static size_t end_of_queries(const struct attn_feature_job *job)
+{
+    const struct attn_heads_job *heads = job->heads;
+    const size_t b = job->first_head / heads->kv_heads;
+    size_t end = job->end_key < heads->kv_len ? job->first_query : heads->q_len;
+    for (size_t next; end < heads->q_len; end = next) {
+        next = attn_min(end + TILE_ROWS, heads->q_len);
+        size_t to = 0;
+        for (size_t i = next; to == 0 && i > end; i--) /* rows without keys may be the last ones */
+            to = attn_mask_span(heads->mask, b, i - 1).to;
+        if (to > job->end_key)
+            break;
+    }
+    return end;
+}
+
+/* All stages of a key head, in one thread, for a tile of keys and the queries that attend to no later one at a time. */
+static void head_task(void *argument, size_t index, size_t worker)
+{
+    struct feature_run run = *(const struct feature_run *)argument;
+    struct attn_feature_job *job = &run.job;
+    attn_runtime alone = attn_runtime_serial(run.runtime->kernel);
+    alone.is_cancelled = run.runtime->is_cancelled;
+    alone.cancel_context = run.runtime->cancel_context;
+    run.runtime = &alone;
+    run.scratch += worker * run.scratch_bytes;
+    lay_out_kept(job, run.plan, run.scratch + run.scratch_bytes - kept_bytes(job, run.plan));
+    job->first_head = index;
+    if (job->mechanism->type == ATTN_PERFORMER)
+        run_stage(&run, attn_kernel_of(alone.kernel, run.plan->compute)->map_keys, job->tiles);
+    job->end_key = job->end_query = 0;
+    do {
+        job->first_key = job->end_key;
+        job->end_key = attn_min(job->first_key + FEATURE_TILE, run.heads->kv_len);
+        job->first_query = job->end_query;
+        job->end_query = end_of_queries(job);
+        run_pass(&run, 1);
+    } while (job->end_key < run.heads->kv_len && !attn_is_cancelled(&alone));
+}
+
+static void run_stages(struct feature_run *run)
+{
+    if (run->job.mechanism->type == ATTN_PERFORMER)
+        attn_kernel_of(run->runtime->kernel, run->plan->compute)->pack_projection(&run->job);
+    if (run->is_by_heads)
+        attn_spread(run->runtime, run->heads->batch * run->heads->kv_heads, head_task, run);
+    else
+        run_together(run);
 }
 
 attn_status attn_feature_maps_run(const attn_plan *plan, struct attn_heads_job *heads, const attn_runtime *runtime,
@@ -377,7 +464,10 @@ attn_status attn_feature_maps_run(const attn_plan *plan, struct attn_heads_job *
                               .heads = heads,
                               .plan = plan,
                               .runtime = runtime,
-                              .scratch_bytes = attn_feature_maps_bytes(plan).scratch};
+                              .scratch_bytes = attn_feature_maps_bytes(plan).scratch,
+                              .is_by_heads = is_by_heads(plan, runtime->threads)};
+    if (run.is_by_heads)
+        keep_one_head(&run.job);
     heads->is_cancelled = runtime->is_cancelled;
     heads->cancel_context = runtime->cancel_context;
     const bool is_performer = run.job.mechanism->type == ATTN_PERFORMER; /* it needs the largest number of a head */

@@ -149,7 +149,7 @@ static double map_queries_back(struct gradient_task *task, const struct feature_
     if (!is_linear)
         project_back(task, TILE_ROWS);
     for (size_t r = 0; r < tile->rows; r++) {
-        const REAL *x = task->features.q + r * job->q_stride;
+        const REAL *x = feature_query(&task->features, tile, r);
         REAL *grad_x = task->grad_x + r * run->x_stride;
         if (!task->is_live[r])
             memset(grad_x, 0, run->x_stride * sizeof(REAL));

@@ -36,13 +36,17 @@ struct attn_feature_job {
     size_t columns, q_stride, phi_stride; /* d_v, d_k and m, padded */
     size_t tiles, blocks, sums_stride;    /* of FEATURE_TILE keys; blocks and their numbers of an item, at most */
     size_t first_head, heads_together;    /* the key heads of a pass, counted over all items */
+    size_t first_key, end_key;            /* its keys: all, or some of one split */
+    size_t first_query, end_query;        /* its queries */
+    size_t kept_tiles, kept_blocks, kept_totals; /* all of a head, or as many as the queries of a pass look back at */
     const uint8_t *is_seen; /* (batch, kv_heads, kv_len): whether any query may attend to the key; NULL: all are read */
     const void *projection; /* performer: (m_padded, d_k), times sqrt(|scale|) */
     void *projection_transposed; /* the same for queries: (d_k, phi_stride) */
-    void *phi;                   /* (heads_together, tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
+    void *phi;                   /* (heads_together, kept_tiles, m_padded, FEATURE_TILE); NULL: features are not kept */
     void *largest;               /* performer: (batch, kv_heads, tiles): the largest number of a tile */
-    void *sums;                  /* is_running: (heads_together, blocks, sums_stride): of a split up to each block */
-    void *totals;                /* is_running: (heads_together, splits, sums_stride): of all splits up to each */
+    void *sums;   /* is_running: (heads_together, kept_blocks, sums_stride): of a split up to each block */
+    void *totals; /* is_running: (heads_together, kept_totals, sums_stride): of all splits up to each */
+    void *prefix; /* is_running: (heads_together, 2, sums_stride): the last of these, and what rounding left out */
 };
 
 /* Which keys a tile of TILE_ROWS queries takes one by one: from … to. The keys before them are whole blocks of sums. */

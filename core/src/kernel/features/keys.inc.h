@@ -11,7 +11,7 @@
  *
  * Where the mask is no range from key 0 there are no sums, and w has all keys of a query's span. A block is a split, or a
  * tile if queries end at different keys. Blocks begin at fixed keys. So no bit depends on the thread, on the neighbours
- * of a query, or on the maps that are kept.
+ * of a query, on the maps that are kept, or on how many keys and queries go through the stages at a time.
  */
 #ifndef ATTN_KERNEL_FEATURES_KEYS_INC_H
 #define ATTN_KERNEL_FEATURES_KEYS_INC_H
@@ -23,6 +23,7 @@
 
 enum {
     LISTS_AHEAD = 5,
+    GROUPS_OF_TILE = TILE_ROWS / REGISTER_ROWS,
     WEIGHT_STRIDE = FEATURE_TILE + ATTN_ALIGNMENT / sizeof(REAL), /* not a power of two, to avoid cache aliasing */
     STEPS_BETWEEN_LOOKS = 1 << 22,                                /* multiply-adds, or what takes as long: */
     STEPS_OF_LOOKUP = TILE_ROWS * FEATURE_TILE * 8,               /* the mask of a tile */
@@ -38,17 +39,18 @@ struct feature_task {
     size_t m_rows;                        /* m, padded to whole register tiles */
     size_t steps;                         /* multiply-adds since the last look for cancellation */
     struct rows_ahead ahead[LISTS_AHEAD]; /* what the next tile reads, and what this one writes */
-    REAL *gathered;         /* keys that do not lie in one segment; keys, or a value, of 16 bits, widened */
-    REAL *k_pack;           /* (d_k, FEATURE_TILE): keys */
-    REAL *phi;              /* (m_rows, FEATURE_TILE): their features, unless these are kept */
-    REAL *v_pack;           /* (FEATURE_TILE, columns): values */
-    REAL *sums;             /* S and z for a tile of queries */
-    uint8_t *is_non_finite; /* the value of a key is, and is packed as 0 for w V */
-    size_t packed;          /* the first key whose value v_pack has for w V */
-    REAL *q, *phi_q, *w;    /* TILE_ROWS rows of queries, features, and weights of FEATURE_TILE keys */
-    REAL *o, *o_low, *part; /* TILE_ROWS rows of columns numbers */
-    REAL *l, *l_low;        /* the sum of the weights of each row */
-    uint8_t *allow, *sees;  /* (TILE_ROWS, FEATURE_TILE): the mask, where it is looked up; the row has a key */
+    REAL *gathered;               /* keys that do not lie in one segment; keys, or a value, of 16 bits, widened */
+    REAL *k_pack;                 /* (d_k, FEATURE_TILE): keys */
+    REAL *phi;                    /* (m_rows, FEATURE_TILE): their features, unless these are kept */
+    REAL *v_pack;                 /* (FEATURE_TILE, columns): values */
+    REAL *sums;                   /* S and z for a tile of queries */
+    uint8_t *is_non_finite;       /* the value of a key is, and is packed as 0 for w V */
+    size_t packed;                /* the first key whose value v_pack has for w V */
+    REAL *q, *phi_q, *w;          /* TILE_ROWS rows of queries, features, and weights of FEATURE_TILE keys */
+    REAL *o, *o_low, *part;       /* TILE_ROWS rows of columns numbers */
+    REAL *l, *l_low;              /* the sum of the weights of each row */
+    uint8_t *allow, *sees;        /* (TILE_ROWS, FEATURE_TILE): the mask, where it is looked up; the row has a key */
+    size_t reach[GROUPS_OF_TILE]; /* keys up to the last one that a row of the group may attend to */
     attn_span *span;
 };
 
@@ -113,16 +115,16 @@ static struct rows_ahead rows_before(const struct attn_keys *keys, size_t b, siz
 
 static void multiply_features(struct feature_task *task, const struct feature_product *p)
 {
+    struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
+                                       .b_stride = p->b_stride,
+                                       .groups = attn_ceil_div(p->rows, REGISTER_ROWS),
+                                       .scale = 1,
+                                       .to_stride = p->to_stride,
+                                       .ahead = task->ahead,
+                                       .lists_ahead = LISTS_AHEAD};
     for (size_t c = 0; c < p->columns; c += PANEL) {
-        struct register_product product = {.a_stride = (ptrdiff_t)p->a_stride,
-                                           .b_stride = p->b_stride,
-                                           .groups = attn_ceil_div(p->rows, REGISTER_ROWS),
-                                           .scale = 1,
-                                           .add = p->add == NULL ? NULL : p->add + c,
-                                           .to = p->to + c,
-                                           .to_stride = p->to_stride,
-                                           .ahead = task->ahead,
-                                           .lists_ahead = LISTS_AHEAD};
+        product.add = p->add == NULL ? NULL : p->add + c;
+        product.to = p->to + c;
         for (size_t i = 0; i < p->inner; i += RUN_PRODUCTS, product.add = product.to) {
             product.a = p->a + i;
             product.b = p->b + i * p->b_stride + c;
@@ -160,6 +162,29 @@ static inline vec map_linear(const attn_mechanism *mechanism, vec x)
     return mechanism->is_identity ? x : blend(x > 0, x + 1, exp_vec(x));
 }
 
+ALWAYS_INLINE void elu_plus_1(const REAL *x, size_t n, REAL factor, REAL *phi, const bool is_normal)
+{
+    for (size_t f = 0; f < n; f += LANES) {
+        const vec y = load(x + f);
+        store(phi + f, factor * blend(y > 0, y + 1, is_normal ? exp_normal(y) : exp_vec(y)));
+    }
+}
+
+/* phi of linear times factor, for n numbers. The bits are those of map_linear: the smallest number chooses the faster exp. */
+static void map_linear_row(const attn_mechanism *mechanism, const REAL *x, size_t n, REAL factor, REAL *phi)
+{
+    vec largest = splat(-(REAL)INFINITY);
+    for (size_t f = 0; f < n; f += LANES)
+        largest = max_vec(-load(x + f), largest);
+    if (mechanism->is_identity)
+        for (size_t f = 0; f < n; f += LANES)
+            store(phi + f, factor * load(x + f));
+    else if (max_lane(largest) <= -EXP_NORMAL)
+        elu_plus_1(x, n, factor, phi, true);
+    else
+        elu_plus_1(x, n, factor, phi, false);
+}
+
 /*
  * phi of performer, without the factors that o / l cancels: m^(-1/2), and without eps also e^(-|s|^2 / 2) of a query
  * and the largest number of the keys. So fewer weights underflow.
@@ -172,7 +197,8 @@ static inline vec map_performer(const attn_mechanism *mechanism, vec x, REAL lar
 static const REAL *kept_phi(const struct feature_task *task, size_t kv_head, size_t tile)
 {
     const size_t numbers = FEATURE_TILE * task->job->m_padded;
-    return (const REAL *)task->job->phi + ((kv_head - task->job->first_head) * task->job->tiles + tile) * numbers;
+    const size_t head = kv_head - task->job->first_head, kept = task->job->kept_tiles;
+    return (const REAL *)task->job->phi + (head * kept + tile % kept) * numbers;
 }
 
 static REAL *kept_phi_to_write(const struct feature_task *task, size_t kv_head, size_t tile)
@@ -290,10 +316,10 @@ static const REAL *map_tile(struct feature_task *task, size_t kv_head, size_t ti
     REAL *phi = job->phi == NULL ? task->phi : kept_phi_to_write(task, kv_head, tile);
     if (is_linear)
         pack_feature_keys(task, kv_head, key0, keys);
-    const REAL *from = is_linear ? task->k_pack : phi;
-    for (size_t n = 0; n < numbers; n += LANES)
-        store(phi + n, is_linear ? map_linear(job->mechanism, load(from + n))
-                                 : map_performer(job->mechanism, load(from + n), largest));
+    if (is_linear)
+        map_linear_row(job->mechanism, task->k_pack, numbers, 1, phi);
+    for (size_t n = 0; !is_linear && n < numbers; n += LANES)
+        store(phi + n, map_performer(job->mechanism, load(phi + n), largest));
     memset(phi + numbers, 0, (task->m_rows - job->m) * FEATURE_TILE * sizeof(REAL));
     hide_keys(task, seen_keys(task, kv_head, key0), keys, phi);
     return phi;
@@ -322,13 +348,28 @@ static void pack_feature_values(struct feature_task *task, size_t kv_head, size_
 
 static REAL *sums_of(const struct attn_feature_job *job, size_t kv_head, size_t block)
 {
-    return (REAL *)job->sums + ((kv_head - job->first_head) * job->blocks + block) * job->sums_stride;
+    const size_t head = kv_head - job->first_head, kept = job->kept_blocks;
+    return (REAL *)job->sums + (head * kept + block % kept) * job->sums_stride;
 }
 
 static REAL *totals_of(const struct attn_feature_job *job, size_t kv_head, size_t split)
 {
-    const size_t splits = attn_ceil_div(job->heads->kv_len, FEATURE_SPLIT);
-    return (REAL *)job->totals + ((kv_head - job->first_head) * splits + split) * job->sums_stride;
+    const size_t head = kv_head - job->first_head, kept = job->kept_totals;
+    return (REAL *)job->totals + (head * kept + split % kept) * job->sums_stride;
+}
+
+/* The values of a tile: packed, or where they are, if they are whole rows of the kernel's type and all are read. */
+static struct rows values_of_tile(struct feature_task *task, size_t kv_head, size_t key0)
+{
+    const struct attn_heads_job *heads = task->heads;
+    const size_t keys = keys_of_tile(task, kv_head, key0), columns = task->job->columns;
+    const struct head_rows head = rows_of_head(&heads->v, kv_head / heads->kv_heads, kv_head % heads->kv_heads);
+    const struct rows rows = rows_from(&head, key0);
+    if (rows.dtype == KERNEL_TYPE && heads->d_v == columns && keys == FEATURE_TILE &&
+        key0 + keys <= segment_of(&head, key0).to && seen_keys(task, kv_head, key0) == NULL)
+        return rows;
+    pack_feature_values(task, kv_head, key0, keys, false);
+    return (struct rows){task->v_pack, (ptrdiff_t)columns, KERNEL_TYPE};
 }
 
 /* S and z of a tile, added to those before it unless that is NULL. z follows S. */
@@ -336,12 +377,12 @@ static void sum_tile(struct feature_task *task, size_t kv_head, size_t tile, con
                      REAL *sums)
 {
     const struct attn_feature_job *job = task->job;
-    const size_t key0 = tile * FEATURE_TILE, columns = job->columns;
-    pack_feature_values(task, kv_head, key0, keys_of_tile(task, kv_head, key0), false);
+    const size_t columns = job->columns;
+    const struct rows values = values_of_tile(task, kv_head, tile * FEATURE_TILE);
     multiply_features(task, &(struct feature_product){.a = phi,
                                                       .a_stride = FEATURE_TILE,
-                                                      .b = task->v_pack,
-                                                      .b_stride = columns,
+                                                      .b = values.data,
+                                                      .b_stride = (size_t)values.stride,
                                                       .add = before,
                                                       .to = sums,
                                                       .to_stride = columns,
@@ -355,19 +396,24 @@ static void sum_tile(struct feature_task *task, size_t kv_head, size_t tile, con
     memset(sums + first + job->m, 0, (job->sums_stride - first - job->m) * sizeof(REAL));
 }
 
-/* A task is FEATURE_SPLIT keys: one block, or several, each of which has the sums from the first of them on. */
+static size_t splits_of_pass(const struct attn_feature_job *job)
+{
+    return attn_ceil_div(job->end_key - job->first_key, FEATURE_SPLIT);
+}
+
+/* A task is the keys of a split in this pass: of one block, or several, each of which has the sums from the first on. */
 static void sum_keys(const struct attn_feature_job *job, size_t index, void *scratch)
 {
     struct feature_task task;
     lay_out_features(job, &task, scratch);
     const struct attn_heads_job *heads = job->heads;
-    const size_t splits = attn_ceil_div(heads->kv_len, FEATURE_SPLIT), kv_head = job->first_head + index / splits;
+    const size_t splits = splits_of_pass(job), kv_head = job->first_head + index / splits;
     const size_t b = kv_head / heads->kv_heads, h = kv_head % heads->kv_heads;
     const struct attn_feature_item *item = &job->item[b];
-    const size_t first = index % splits * FEATURE_SPLIT, end = attn_min(first + FEATURE_SPLIT, item->end);
-    const REAL largest = job->mechanism->type == ATTN_LINEAR ? 0 : largest_of_head(job, kv_head), *before = NULL;
+    const size_t first = job->first_key + index % splits * FEATURE_SPLIT;
+    const size_t end = attn_min(attn_min(first + FEATURE_SPLIT, job->end_key), item->end);
+    const REAL largest = job->mechanism->type == ATTN_LINEAR ? 0 : largest_of_head(job, kv_head);
     for (size_t key0 = first; key0 < end; key0 += FEATURE_TILE) {
-        REAL *sums = job->is_running ? sums_of(job, kv_head, key0 / item->block_keys) : NULL;
         if (features_stop(&task, FEATURE_TILE * (job->m * STEPS_OF_MAP + job->columns)))
             return;
         const REAL *phi = map_tile(&task, kv_head, key0 / FEATURE_TILE, largest);
@@ -375,22 +421,30 @@ static void sum_keys(const struct attn_feature_job *job, size_t index, void *scr
             task.ahead[0] = rows_before(&heads->k, b, h, key0 + FEATURE_TILE, item->end, heads->d_k);
         task.ahead[1] = rows_before(&heads->v, b, h, key0 + FEATURE_TILE, item->end, heads->d_v);
         if (job->is_running)
-            sum_tile(&task, kv_head, key0 / FEATURE_TILE, phi, before, sums);
-        before = sums;
+            sum_tile(&task, kv_head, key0 / FEATURE_TILE, phi,
+                     key0 % FEATURE_SPLIT == 0 ? NULL : sums_of(job, kv_head, (key0 - 1) / item->block_keys),
+                     sums_of(job, kv_head, key0 / item->block_keys));
     }
 }
 
-/* Prefix sums over the splits, of a slice of the numbers of S and z. */
+/* Prefix sums over the splits that end in this pass, of a slice of the numbers of S and z. */
 static void prefix_sums(const struct attn_feature_job *job, size_t index, void *scratch)
 {
     (void)scratch;
     const size_t slices = attn_ceil_div(job->sums_stride, FEATURE_SLICE), kv_head = job->first_head + index / slices;
     const size_t from = index % slices * FEATURE_SLICE, count = attn_min(job->sums_stride - from, FEATURE_SLICE);
-    REAL sum[FEATURE_SLICE] = {0}, low[FEATURE_SLICE] = {0};
+    REAL *sum = (REAL *)job->prefix + (kv_head - job->first_head) * 2 * job->sums_stride + from;
+    REAL *low = sum + job->sums_stride;
     const struct attn_feature_item *item = &job->item[kv_head / job->heads->kv_heads];
-    for (size_t split = 0; split * FEATURE_SPLIT < item->end; split++) {
+    for (size_t split = job->first_key / FEATURE_SPLIT; split * FEATURE_SPLIT < item->end; split++) {
         const size_t end = attn_min((split + 1) * FEATURE_SPLIT, item->end);
         REAL *total = totals_of(job, kv_head, split) + from;
+        if (end <= job->first_key || end > job->end_key)
+            return;
+        if (split == 0) {
+            memset(sum, 0, count * sizeof(REAL));
+            memset(low, 0, count * sizeof(REAL));
+        }
         add_row_compensated(sum, low, 1, sums_of(job, kv_head, (end - 1) / item->block_keys) + from, count);
         for (size_t n = 0; n < count; n += LANES)
             store(total + n, sum_and_low(load(sum + n), load(low + n)));

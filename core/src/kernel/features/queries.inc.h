@@ -44,6 +44,20 @@ static void find_spans(struct feature_task *task, struct feature_rows *tile)
     tile->is_compensated = tile->to > tile->from + 2 * FEATURE_TILE;
 }
 
+/* Whether queries are copied into rows of whole vectors before they are mapped. */
+static bool packs_queries(const struct feature_task *task)
+{
+    return task->job->mechanism->type == ATTN_PERFORMER || task->heads->d_k % LANES != 0;
+}
+
+/* A query of a row with keys, to be mapped. */
+static const REAL *feature_query(const struct feature_task *task, const struct feature_rows *tile, size_t r)
+{
+    const struct attn_operand *q = &task->heads->q;
+    return packs_queries(task) ? task->q + r * task->job->q_stride
+                               : (const REAL *)q->data + attn_operand_at(q, tile->b, tile->h, tile->first + r);
+}
+
 static void map_performer_query(const struct feature_task *task, const REAL *q, REAL *phi)
 {
     const attn_mechanism *mechanism = task->job->mechanism;
@@ -64,16 +78,8 @@ static void map_performer_query(const struct feature_task *task, const REAL *q, 
         store(phi + f, map_performer(mechanism, load(phi + f), max));
 }
 
-static void map_linear_query(const struct feature_task *task, const REAL *q, REAL *phi)
-{
-    const attn_mechanism *mechanism = task->job->mechanism;
-    const REAL factor = mechanism->is_unnormalised ? (REAL)task->heads->scale : 1;
-    for (size_t f = 0; f < task->job->m; f += LANES)
-        store(phi + f, factor * map_linear(mechanism, load(q + f)));
-}
-
-/* phi of the rows; 0 in rows without keys, whose queries are not read. */
-static void map_queries(struct feature_task *task, const struct feature_rows *tile)
+/* Queries of rows with keys, as rows of whole vectors. The others are 0. */
+static void pack_feature_queries(struct feature_task *task, const struct feature_rows *tile)
 {
     const struct attn_feature_job *job = task->job;
     const struct attn_operand *q = &task->heads->q;
@@ -85,7 +91,17 @@ static void map_queries(struct feature_task *task, const struct feature_rows *ti
                    count * sizeof(REAL));
         memset(row + count, 0, (job->q_stride - count) * sizeof(REAL));
     }
-    if (job->mechanism->type == ATTN_PERFORMER)
+}
+
+/* phi of the rows; 0 in rows without keys, whose queries are not read. */
+static void map_queries(struct feature_task *task, const struct feature_rows *tile)
+{
+    const struct attn_feature_job *job = task->job;
+    const attn_mechanism *mechanism = job->mechanism;
+    const REAL factor = mechanism->is_unnormalised ? (REAL)task->heads->scale : 1;
+    if (packs_queries(task))
+        pack_feature_queries(task, tile);
+    if (mechanism->type == ATTN_PERFORMER)
         multiply_features(task, &(struct feature_product){.a = task->q,
                                                           .a_stride = job->q_stride,
                                                           .b = job->projection_transposed,
@@ -99,10 +115,10 @@ static void map_queries(struct feature_task *task, const struct feature_rows *ti
         REAL *phi = task->phi_q + r * job->phi_stride;
         if (task->span[r].to == 0)
             memset(phi, 0, job->phi_stride * sizeof(REAL));
-        else if (job->mechanism->type == ATTN_LINEAR)
-            map_linear_query(task, task->q + r * job->q_stride, phi);
+        else if (mechanism->type == ATTN_LINEAR)
+            map_linear_row(mechanism, feature_query(task, tile, r), job->m, factor, phi);
         else
-            map_performer_query(task, task->q + r * job->q_stride, phi);
+            map_performer_query(task, feature_query(task, tile, r), phi);
     }
 }
 
@@ -181,26 +197,37 @@ static void mask_weights(struct feature_task *task, const struct feature_rows *t
         memset(w + to, 0, (columns - to) * sizeof(REAL));
 }
 
-/* Computes w of a group of rows for keys that begin at key0. Returns how many of them it has; 0: all are hidden. */
-static size_t weigh_group(struct feature_task *task, const struct feature_rows *tile, size_t group, size_t key0)
+/* Computes a panel of w from column on, for the groups that reach it; those side by side are one product. */
+static void weigh_panel(struct feature_task *task, size_t column, const REAL *phi)
 {
     const struct attn_feature_job *job = task->job;
-    const size_t keys = keys_of_tile(task, tile->kv_head, key0), reach = reach_of_group(task, tile, group, key0, keys);
-    const size_t columns = attn_round_up(reach, LANES);
-    if (reach == 0)
-        return 0;
-    multiply_features(task, &(struct feature_product){.a = task->phi_q + group * job->phi_stride,
-                                                      .a_stride = job->phi_stride,
-                                                      .b = kept_phi(task, tile->kv_head, key0 / FEATURE_TILE),
-                                                      .b_stride = FEATURE_TILE,
-                                                      .to = task->w + group * WEIGHT_STRIDE,
-                                                      .to_stride = WEIGHT_STRIDE,
-                                                      .rows = REGISTER_ROWS,
-                                                      .inner = job->m,
-                                                      .columns = columns});
-    for (size_t r = group; r < group + REGISTER_ROWS; r++)
-        mask_weights(task, tile, r, key0, keys, columns);
-    return reach;
+    for (size_t from = 0, to; from < GROUPS_OF_TILE; from = to) {
+        for (to = from; to < GROUPS_OF_TILE && task->reach[to] > column; to++) {
+        }
+        multiply_features(task, &(struct feature_product){.a = task->phi_q + from * REGISTER_ROWS * job->phi_stride,
+                                                          .a_stride = job->phi_stride,
+                                                          .b = phi + column,
+                                                          .b_stride = FEATURE_TILE,
+                                                          .to = task->w + from * REGISTER_ROWS * WEIGHT_STRIDE + column,
+                                                          .to_stride = WEIGHT_STRIDE,
+                                                          .rows = (to - from) * REGISTER_ROWS,
+                                                          .inner = job->m,
+                                                          .columns = attn_min(PANEL, FEATURE_TILE - column)});
+        to = attn_max(to, from + 1);
+    }
+}
+
+/* Computes w for keys that begin at key0: in each group of rows for reach of them; 0: all are hidden. */
+static void weigh_tile(struct feature_task *task, const struct feature_rows *tile, size_t key0)
+{
+    const size_t keys = keys_of_tile(task, tile->kv_head, key0);
+    for (size_t group = 0; group < GROUPS_OF_TILE; group++)
+        task->reach[group] =
+            group * REGISTER_ROWS < tile->rows ? reach_of_group(task, tile, group * REGISTER_ROWS, key0, keys) : 0;
+    for (size_t column = 0; column < keys; column += PANEL)
+        weigh_panel(task, column, kept_phi(task, tile->kv_head, key0 / FEATURE_TILE));
+    for (size_t r = 0; r < TILE_ROWS; r++)
+        mask_weights(task, tile, r, key0, keys, attn_round_up(task->reach[r / REGISTER_ROWS], LANES));
 }
 
 /* Values that are not finite are packed as 0, because 0 times them is NaN. They are added to the rows that see them. */
@@ -224,7 +251,7 @@ static void add_non_finite(struct feature_task *task, const struct feature_rows 
 /* o += w V and l += w 1, for a group of rows and the keys of a tile. */
 static void add_group(struct feature_task *task, const struct feature_rows *tile, size_t group, size_t key0)
 {
-    const size_t columns = task->job->columns, reach = weigh_group(task, tile, group, key0);
+    const size_t columns = task->job->columns, reach = task->reach[group / REGISTER_ROWS];
     if (reach == 0)
         return;
     if (task->packed != key0)
@@ -256,9 +283,11 @@ static void add_group(struct feature_task *task, const struct feature_rows *tile
 static void add_pairs(struct feature_task *task, const struct feature_rows *tile)
 {
     task->packed = SIZE_MAX;
-    for (size_t key0 = tile->from; key0 < tile->to && !features_stop(task, STEPS_OF_LOOKUP); key0 += FEATURE_TILE)
+    for (size_t key0 = tile->from; key0 < tile->to && !features_stop(task, STEPS_OF_LOOKUP); key0 += FEATURE_TILE) {
+        weigh_tile(task, tile, key0);
         for (size_t group = 0; group < tile->rows; group += REGISTER_ROWS)
             add_group(task, tile, group, key0);
+    }
 }
 
 static REAL divisor_of(const struct feature_task *task, size_t r)
@@ -331,12 +360,12 @@ static void keep_maps(struct feature_task *task, const struct feature_rows *tile
                 memset(row, 0, task->heads->kept_keys * sizeof(REAL));
         }
     const size_t first = task->job->is_running ? 0 : tile->from;
-    for (size_t key0 = first; key0 < tile->to && !features_stop(task, STEPS_OF_LOOKUP); key0 += FEATURE_TILE)
-        for (size_t group = 0; group < tile->rows; group += REGISTER_ROWS) {
-            const size_t keys = weigh_group(task, tile, group, key0);
+    for (size_t key0 = first; key0 < tile->to && !features_stop(task, STEPS_OF_LOOKUP); key0 += FEATURE_TILE) {
+        weigh_tile(task, tile, key0);
+        for (size_t group = 0; group < tile->rows; group += REGISTER_ROWS)
             for (size_t n = 0; n < 2; n++)
-                keep_row_weights(task, maps[n], tile, group, key0, keys);
-        }
+                keep_row_weights(task, maps[n], tile, group, key0, task->reach[group / REGISTER_ROWS]);
+    }
 }
 
 /* Rows of the kernel's type that follow each other. */
@@ -357,7 +386,7 @@ static void look_ahead_of(struct feature_task *task, const struct feature_rows *
     if (next < heads->q_len)
         task->ahead[1] = own_rows((const REAL *)q->data + attn_operand_at(q, tile->b, tile->h, next),
                                   (size_t)q->row_stride, attn_min(heads->q_len - next, TILE_ROWS), heads->d_k);
-    if (!job->is_running || tile->from >= tile->to || tile->blocks + 1 >= job->item[tile->b].blocks)
+    if (!job->is_running || tile->from >= tile->to || key0 >= attn_min(job->item[tile->b].end, job->end_key))
         return;
     task->ahead[2] = own_rows(sums_of(job, tile->kv_head, tile->blocks), job->columns, task->m_rows + 1, job->columns);
     task->ahead[3] = own_rows(kept_phi(task, tile->kv_head, key0 / FEATURE_TILE), FEATURE_TILE, job->m, FEATURE_TILE);
@@ -369,9 +398,11 @@ static void attend_features(const struct attn_feature_job *job, size_t index, vo
     struct feature_task task;
     const struct attn_heads_job *heads = job->heads;
     lay_out_features(job, &task, scratch);
-    const size_t across = attn_ceil_div(heads->q_len, FEATURE_QUERIES), group = heads->heads / heads->kv_heads;
+    const size_t across = attn_ceil_div(job->end_query - job->first_query, FEATURE_QUERIES);
+    const size_t group = heads->heads / heads->kv_heads;
     const size_t head = job->first_head * group + index / across;
-    const size_t first = index % across * FEATURE_QUERIES, end = attn_min(first + FEATURE_QUERIES, heads->q_len);
+    const size_t first = job->first_query + index % across * FEATURE_QUERIES;
+    const size_t end = attn_min(first + FEATURE_QUERIES, job->end_query);
     struct feature_rows tile = {.b = head / heads->heads, .h = head % heads->heads};
     tile.kv_head = tile.b * heads->kv_heads + tile.h / group;
     for (tile.first = first; tile.first < end && !features_stop(&task, TILE_ROWS * job->m * STEPS_OF_MAP);
