@@ -1,6 +1,4 @@
 /* generate.c: appends the most probable tokens to the last sequence of each item, with kept keys and values. */
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "attn/analysis.h"
