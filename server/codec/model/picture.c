@@ -116,6 +116,9 @@ attn_status model_picture_prepare(const struct picture_options *options, size_t 
 {
     struct outcome outcome = {.arena = arena, .err = err};
     request->results = 0;
+    if (request->sweep.is_swept)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/sweep",
+                         "options.sweep has numbers and no picture yet: ask for JSON or safetensors");
     if (outcome_note(&outcome, answer_picture_prepare(&request->common, err)) &&
         settle(layers, heads, request, &outcome) &&
         narrow("layer", options->layer, layers, &request->layers, &outcome) &&

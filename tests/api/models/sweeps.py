@@ -1,5 +1,7 @@
 """sweeps.py: an intervention at each place in turn. The reference is the request with this intervention, one place after another."""
 
+import json
+
 from questions import RAGGED, near, post, refusal
 from suite import one_in, registry
 
@@ -120,3 +122,7 @@ def bad_sweeps_are_refused_by_name(client, _):
     asked = {"sweep": SWEEPS[1], "metric": ONE, "return": ["sweep"]}
     assert "one stack" in refusal(client, "whole-t5", {**PAIR, "target_ids": [[1], [1], [1]]}, **asked)["error"]
     assert "are words, and " in refusal(client, "head-sentiment", PAIR, **asked)["error"]
+    body = json.dumps({"inputs": PAIR, "options": asked})
+    for accept in ("image/png", "image/svg+xml"):
+        reply = client.send("POST", "/v1/models/whole-gpt2/attention", body, {"Content-Type": "application/json", "Accept": accept})
+        assert reply.status == 400 and b"no picture" in reply.body, reply.body[:300]
