@@ -63,7 +63,7 @@ struct reply {
     size_t json_bytes;      /* not 0: so many bytes of the body are JSON, and binary data follows */
     uint64_t sent_bytes;    /* the bytes of the body that the library was told to send */
     uint64_t header_bytes;  /* the bytes of the header; fields that the library adds are estimated */
-    uint64_t written_bytes; /* the bytes that the socket took before this answer */
+    uint64_t written_bytes; /* what the socket took before this answer; INT64_MAX: it is small, and nobody asked */
 };
 
 /* Points in time, in milliseconds of the monotonic clock. */

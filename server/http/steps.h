@@ -60,7 +60,7 @@ ATTN_MUST_CHECK bool reply_compress(struct request *request);
 ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
 /* Hands the reply to the library. */
 enum MHD_Result reply_queue(struct request *request);
-/* The answer was not sent whole: sets sent_bytes to what the socket took of its body. */
+/* The answer was not sent whole: sets sent_bytes to what the socket took of its body, and of a small one to 0. */
 void reply_was_broken(struct request *request);
 /* Answers a request for which there was no memory at all. */
 enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics);

@@ -240,6 +240,8 @@ Effective = TypedDict(
         "layers": int,
         "interventions": List[Mapping[str, Any]],
         "new_tokens": int,
+        "sweep": Mapping[str, Any],
+        "metric": Mapping[str, Any],
         "words": Union[Literal['next'], List[int]],
     },
     total=False,

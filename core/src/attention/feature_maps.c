@@ -101,17 +101,28 @@ static void lay_out_kept(struct attn_feature_job *job, const attn_plan *plan, ch
 /* A pass has one key head and, of all but the first stage of performer, one tile of keys at a time. */
 static void keep_one_head(struct attn_feature_job *job)
 {
+    const size_t kept = attn_max(attn_min(job->blocks, TILES_LOOKED_BACK), 1);
     job->heads_together = 1;
-    job->kept_blocks = job->kept_totals = TILES_LOOKED_BACK;
+    job->kept_blocks = job->kept_totals = kept;
     if (job->mechanism->type == ATTN_LINEAR)
         job->kept_tiles = TILES_LOOKED_BACK;
+}
+
+/* Bytes that a thread keeps of a key head of its own. 0: the heads go through the stages together. */
+static size_t own_head_bytes(const attn_plan *plan)
+{
+    enum { MOST_BYTES = 1 << 20 }; /* what the second cache holds; with many threads, more would be too much memory */
+    struct attn_feature_job job = attn_feature_describe(plan);
+    keep_one_head(&job);
+    const size_t bytes = kept_bytes(&job, plan);
+    return plan->has_running_sums && (plan->want & MAPS) == 0 && bytes <= MOST_BYTES ? bytes : 0;
 }
 
 /* Whether threads can take a key head each, and at most a quarter of their time is lost at the end. */
 static bool is_by_heads(const attn_plan *plan, size_t threads)
 {
     const size_t kv_heads = plan->dims.batch * plan->dims.kv_heads;
-    return plan->has_running_sums && (plan->want & MAPS) == 0 && 4 * kv_heads >= 3 * attn_round_up(kv_heads, threads);
+    return own_head_bytes(plan) > 0 && 4 * kv_heads >= 3 * attn_round_up(kv_heads, threads);
 }
 
 struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan)
@@ -128,8 +139,7 @@ struct attn_bytes attn_feature_maps_bytes(const attn_plan *plan)
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
         bytes.scratch = attn_max(bytes.scratch, attn_kernel_of(kernel, plan->compute)->feature_scratch_bytes(&job));
-    keep_one_head(&job);
-    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT) + kept_bytes(&job, plan);
+    bytes.scratch = attn_round_up(bytes.scratch, ATTN_ALIGNMENT) + own_head_bytes(plan);
     return bytes;
 }
 

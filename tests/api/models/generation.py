@@ -31,6 +31,20 @@ def stage(folder):
             recorded.prepare(recorded.folders()[name], folder / f"generating-{name}")
             KINDS[f"generating-{name}"] = configs[name]
     stage_ends(folder)
+    stage_early(recorded, folder)
+
+
+EARLY = (34, 23, 9, 53, 5, 29, 7, 57, 15, 48, 13, 28, 34, 33, 47, 7, 37)  # behind which old rotations find other tokens
+
+
+def stage_early(recorded, folder):
+    """Rotations that change with the length, from 16 tokens on: long before the model's longest sequence."""
+    recorded.prepare(recorded.folders()["llama-dynamic"], folder / "early")
+    path = folder / "early" / "config.json"
+    config = json.loads(path.read_text())
+    path.unlink()
+    path.write_text(json.dumps({**config, "max_position_embeddings": 64,
+                                "rope_scaling": {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 16}}))
 
 
 ENDS = (289, 266)  # what GPT-2 finds behind IDS
@@ -120,6 +134,19 @@ def each_new_token_has_the_largest_logit(client, _):
         assert alone["generated"]["ids"] == told["generated"]["ids"][1:2], model
         seen.add(row["kind"])
     assert seen == {"decoder", "encoder-decoder", "audio"}, seen
+
+
+@check
+def rotations_that_change_with_the_length_are_those_of_the_whole_sequence(client, _):
+    told = post(client, "early", {"ids": [EARLY]}, new_tokens=8, **{"return": ["generated"]})
+    assert told["generated"]["ids"] == [chosen(client, "early", {}, "ids", list(EARLY), [], 8)[0]], told["generated"]
+
+
+@check
+def more_than_the_server_may_answer_is_refused_before_there_is_room_for_it(client, _):
+    reply = client.post("/v1/models/whole-gpt2/attention", {"inputs": {"ids": [[5]] * 4000}, "options": {"new_tokens": 20, "return": ["generated"]}})
+    told = reply.json()
+    assert reply.status == 413 and told["pointer"] == "/options/new_tokens" and "20 for each of 4000 items" in told["error"], told
 
 
 WANTED = {"decoder": ["attention", "hidden", "output", "logits", "predictions", "word_scores", "logit_lens", "rollout", "head_scores", "entropy"]}

@@ -95,6 +95,18 @@ def what_else_is_asked_for_stays_what_it_is(client, _):
         assert swept.pop("sweep") == alone["sweep"] and swept == plain, model
 
 
+@check
+def what_others_read_of_a_swept_item_stays_what_it_is(client, _):
+    made = {"interventions": [{"at": "hidden", "layers": [1], "do": "replace", "from": 0, "items": [1]}]}
+    inputs = {"ids": [[5, 6, 7, 8], [9, 4, 3, 2]]}
+    plain = post(client, "whole-gpt2", inputs, **made, **{"return": ["logits"]})["outputs"]
+    of_reader = post(client, "whole-gpt2", inputs, **made, sweep={**SWEEPS[1], "items": [1]}, metric=ONE, **{"return": ["sweep"]})["outputs"]["sweep"]
+    swept = post(client, "whole-gpt2", inputs, **made, sweep={"at": "hidden", "over": ["layer", "query"], "do": "zero"}, metric=ONE,
+                 **{"return": ["logits", "sweep"]})["outputs"]
+    assert swept["logits"] == plain["logits"]
+    assert swept["sweep"]["unchanged"][1] == of_reader["unchanged"][1]
+
+
 REFUSED = (
     ({"sweep": SWEEPS[1]}, "/options/return", "needs options.metric"),
     ({"metric": ONE}, "/options/return", "needs options.sweep"),

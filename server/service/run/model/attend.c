@@ -32,11 +32,24 @@ static bool plan_job(struct model_work *work, struct model_generation *generatio
     return outcome_note(outcome, model_job_plan(&work->job));
 }
 
+/* Before there is a plan, because a plan makes room for each of them. */
+static bool has_room_for_new_tokens(const struct model_work *work, struct outcome *outcome)
+{
+    const struct model_request *request = &work->request;
+    const size_t most = work->call->in.limits.result_bytes, bytes = model_generation_bound(work->version, request);
+    return request->new_tokens == 0 || bytes <= most ||
+           outcome_fail(outcome, ATTN_ERR_TOO_LARGE, "/options/new_tokens",
+                        "options.new_tokens is %zu for each of %zu items, which can be %zu bytes of the answer; this "
+                        "server answers at most %zu: ask for fewer tokens, or send fewer items",
+                        request->new_tokens, request->inputs.batch, bytes, most);
+}
+
 bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome)
 {
     const struct model_request *request = &work->request;
     const bool generates = request->new_tokens > 0;
-    const bool is_ok = outcome_note(outcome, model_batch_make(&work->batch, work->version, request,
+    const bool is_ok = has_room_for_new_tokens(work, outcome) &&
+                       outcome_note(outcome, model_batch_make(&work->batch, work->version, request,
                                                               MODEL_REQUEST_ATTENTION, outcome->arena, outcome->err)) &&
                        (!generates || model_generation_begin(&work->generation, &work->batch, request, outcome));
     work->is_binary = is_binary || request->common.form == TENSOR_FORM_BASE64;
@@ -64,7 +77,7 @@ struct weight model_work_weigh(const struct model_work *work, size_t answer_byte
                            .run_bytes = work->job.run_bytes,
                            .time_flops = work->job.time_flops,
                            .largest = largest != NULL ? largest->name : model_result_name(MODEL_GENERATED),
-                           .largest_is_map = true};
+                           .largest_is_map = largest != NULL};
 }
 
 attn_status model_work_end(struct model_work *work, attn_status status)
@@ -377,7 +390,9 @@ static bool weigh(struct call *call, void *context, struct outcome *outcome, str
     struct attending *attending = context;
     size_t bytes;
     const bool is_ok = weigh_form(call, attending, outcome, &bytes);
-    *weight = model_work_weigh(&attending->work, bound_add(bytes, 1, model_generation_bound(&attending->work.request)));
+    *weight = model_work_weigh(
+        &attending->work,
+        bound_add(bytes, 1, model_generation_bound(attending->work.version, &attending->work.request)));
     return is_ok;
 }
 

@@ -190,8 +190,13 @@ static bool plan_block(struct model_job *job, struct kept_block *kept, size_t q_
 static bool is_rotated_by_length(const struct kept_block *kept, size_t length)
 {
     const attn_rope *rope = &kept->envelope.request.options.rope;
-    return rope->layout != ATTN_ROPE_NONE && rope->scaling.type == ATTN_ROPE_LONGROPE &&
-           (double)length > rope->scaling.original_max_position_embeddings;
+    const attn_rope_scaling *scaling = &rope->scaling;
+    const bool is_dynamic = scaling->type == ATTN_ROPE_DYNAMIC;
+    const double unchanged = is_dynamic && scaling->max_position_embeddings != 0
+                                 ? scaling->max_position_embeddings
+                                 : scaling->original_max_position_embeddings;
+    return rope->layout != ATTN_ROPE_NONE && (double)length > unchanged &&
+           (is_dynamic || scaling->type == ATTN_ROPE_LONGROPE);
 }
 
 /* ---- weight ---- */
@@ -268,7 +273,8 @@ bool model_generation_weigh(struct model_job *job)
     }
     bytes += weighing.most + weighing.kept;
     job->run_bytes = bytes > job->run_bytes ? bytes : job->run_bytes;
-    job->time_flops += items * (weighing.first_flops + steps * (weighing.step_flops + model_head_flops(job, 1)));
+    /* A step waits for the weights: it reads all of them for one row, which takes the time of eight times its operations. */
+    job->time_flops += items * (weighing.first_flops + 8 * steps * (weighing.step_flops + model_head_flops(job, 1)));
     return true;
 }
 
@@ -507,14 +513,15 @@ attn_status model_job_generate(struct model_job *job)
 
 /* ---- the answer ---- */
 
-size_t model_generation_bound(const struct model_request *request)
+size_t model_generation_bound(const struct model_version *version, const struct model_request *request)
 {
     enum {
         ITEM_BYTES = 64,
-        TOKEN_BYTES = 3 * 6 * 256
-    }; /* its text, what a reader sees, and its part of the whole text */
+        ID_BYTES = 2 * 21,        /* among the new ones, and in tokens.ids */
+        TEXT_BYTES = 3 * 6 * 256, /* its text, what a reader sees, and its part of the whole text */
+    };
     return bound_add(bound_add(0, request->inputs.batch, ITEM_BYTES), request->inputs.batch * request->new_tokens,
-                     TOKEN_BYTES);
+                     version->tokenizer != NULL ? TEXT_BYTES + ID_BYTES : ID_BYTES);
 }
 
 void model_generation_write(const struct model_generation *generation, struct chunks *out)

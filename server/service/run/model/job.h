@@ -185,7 +185,7 @@ ATTN_MUST_CHECK attn_status model_job_generate(struct model_job *job);
 /* Appends {"ids", "text", "ended_by"}, each a list of one element for each item. */
 void model_generation_write(const struct model_generation *generation, struct chunks *out);
 /* The most bytes that the new tokens add to an answer. */
-size_t model_generation_bound(const struct model_request *request);
+size_t model_generation_bound(const struct model_version *version, const struct model_request *request);
 
 /* ---- what services of models share (attend.c) ---- */
 

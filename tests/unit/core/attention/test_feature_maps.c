@@ -327,8 +327,27 @@ START_TEST(what_belongs_to_softmax_is_refused)
 }
 END_TEST
 
+/* What one thread keeps of a key head is no matter of how many keys there are, or of how many threads. */
+START_TEST(a_thread_keeps_little_of_a_long_head)
+{
+    static const scene_size n = {1, 2, 2, 4, 50000, 16, 8};
+    enum { THREADS = 32 };
+    for (size_t variant = 0; variant < 2; variant++) {
+        test_scene scene = scene_create(ATTN_F32, variant);
+        attn_plan plan;
+        scene_attention(&scene, &n);
+        give_mechanism(&scene, &n, variant);
+        scene.request.masks.causal = true;
+        ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
+        ck_assert_uint_le(attn_plan_bytes(&plan, 1 + THREADS) - attn_plan_bytes(&plan, 1), THREADS * (2 << 20));
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
 CHECK_MAIN("linear")
 {
+    tcase_add_test(tests, a_thread_keeps_little_of_a_long_head);
     tcase_add_test(tests, every_mask_is_as_the_sums_over_pairs);
     tcase_add_test(tests, blocks_of_keys_are_joined);
     tcase_add_test(tests, values_that_are_not_finite_stay_in_the_rows_that_see_them);

@@ -188,7 +188,9 @@ static bool make_all(const struct place *place)
     for (int keeps = 0; keeps < 2; keeps++)
         for (size_t e = 0; e < job->edit_count; e++) {
             const struct model_edit *edit = &job->edits[e];
-            const bool is_meant = keeps ? edit->from == place->item : edit->items[place->item];
+            /* The runs of a sweep keep nothing: other items read what the item had without it. */
+            const bool is_meant =
+                keeps ? edit->from == place->item && !job->sweep.is_running : edit->items[place->item];
             if (!model_job_goes_on(job) ||
                 (is_meant && edit->given->act != MODEL_DO_MASK &&
                  is_there(edit, place->at, place->part, place->layer, place->item) && !make(place, edit, keeps)))

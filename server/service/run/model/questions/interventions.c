@@ -277,8 +277,9 @@ static bool order_items(struct model_job *job)
     }
     job->order = order;
     return count == batch || outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/interventions",
-                                          "options.interventions has items that replace numbers by each other's: one "
-                                          "of them must run first");
+                                          "options.interventions%s items that replace numbers by each other's: "
+                                          "one of them must run first",
+                                          job->sweep.edit != NULL ? " and options.sweep have" : " has");
 }
 
 bool model_edits_plan(struct model_job *job)
@@ -294,7 +295,7 @@ bool model_edits_plan(struct model_job *job)
         edits[job->edit_count].given = &list->items[i];
         is_ok = plan_edit(job, &edits[job->edit_count++]);
     }
-    if (is_ok && job->request->sweep.is_swept) {
+    if (is_ok && model_job_wants(job, MODEL_SWEEP)) {
         job->sweep.edit = &edits[job->edit_count++];
         job->sweep.edit->given = &job->request->sweep;
         is_ok = plan_edit(job, job->sweep.edit);
