@@ -215,9 +215,9 @@ void model_attribution_keep_network(const struct model_block_run *run, const att
 static bool keep_factors(struct model_job *job, const attn_token_norm *norm, const attn_tensor *from, const char *plus,
                          double *factors)
 {
-    const size_t rows = job->attribution.rows, d = from->shape[from->rank - 1];
-    if (norm->type == ATTN_NORM_NONE)
+    if (norm->type == ATTN_NORM_NONE) /* then from may be a step that was not computed */
         return true;
+    const size_t rows = job->attribution.rows, d = from->shape[from->rank - 1];
     char *data = outcome_take(&job->outcome, rows * d, attn_dtype_bytes(from->dtype));
     if (data == NULL)
         return false;
