@@ -572,7 +572,7 @@ START_TEST(cancellation_is_noticed_at_every_look)
     attn_runtime runtime = attn_runtime_serial(NULL);
     runtime.is_cancelled = is_cancelled;
     attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(17)) {
+    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(41)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         looks = 0;
@@ -631,7 +631,7 @@ START_TEST(a_refused_block_of_memory_is_a_clean_failure)
     const char *body = _i == 0 ? asking : _i == 1 ? edited_paired : swept;
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(11)) {
+    for (size_t take = 0; was_refused; take += one_in(31)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         fail_take(take);
