@@ -12,6 +12,7 @@ mkdir -p "$logs"
 attnd=build/release/attnd
 packages() { make deps && mk/install_packages.sh clang clang-tidy clang-format && make -j"$jobs" built-for-tests CC=gcc WERROR=1; }
 long_tests() { ATTN_LONG=1 make -j"$jobs" check ops model-tests REWRITES=200 CC=gcc WERROR=1; }
+bench_check() { make -j"$jobs" bench-check CC=gcc WERROR=1; }
 few_kernels() { make -j"$jobs" kernels CC=gcc WERROR=1; }
 every_float() { make -j"$jobs" numbers CC=gcc WERROR=1; }
 clang_tests() { make -j"$jobs" all check CC=clang BUILD=build/clang WERROR=1; }
@@ -37,6 +38,8 @@ step packages packages
 step long-tests long_tests
 step kernels few_kernels
 step demo-model make demo-model
+step packages-test make packages-test
+step bench-check bench_check
 step every-float every_float
 step clang clang_tests
 step sanitizers sanitizers

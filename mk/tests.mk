@@ -21,10 +21,10 @@ $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unkn
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 # The longest come first, because several run at a time.
-SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test packages-test hardening readme \
-          vectors models bench-check
-# What `kernels` and `demo-model` hold changes seldom: `make nightly` runs them.
-.PHONY: $(SUITES) kernels demo-model fuzz-programs built-for-tests
+SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test hardening readme vectors models
+# What these four hold changes seldom: `make nightly` runs them.
+SELDOM := kernels demo-model packages-test bench-check
+.PHONY: $(SUITES) $(SELDOM) fuzz-programs built-for-tests
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
 OR_SKIPPED := || [ $$? -eq 77 ]
