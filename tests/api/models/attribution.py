@@ -14,8 +14,9 @@ import struct
 import edited
 import questions
 import tensor_file
+from asking import post, refusal
 from edited import added, each, gelu, linear, rms_norm, rotated, softmax, split
-from questions import RAGGED, flat, near, post, refusal
+from questions import RAGGED, flat, near
 from suite import registry
 
 CHECKS = []

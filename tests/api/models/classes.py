@@ -9,6 +9,7 @@ import sys
 
 import tensor_file
 import tokens
+from asking import post, refusal
 from suite import registry
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "others" / "models"))
@@ -71,18 +72,6 @@ def stage(folder):
         (model / "1_Pooling" / "config.json").write_text(json.dumps(
             {"word_embedding_dimension": WIDTH, **{f"pooling_mode_{mode}": mode in modes for mode in (
                 "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")}}))
-
-
-def post(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 200, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
-
-
-def refusal(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 400, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
 
 
 def near(got, wanted, tolerance=1e-5):

@@ -9,6 +9,7 @@ import random
 
 from audio import made_audio
 import tokens
+from asking import post, refusal
 from suite import one_in, registry
 
 CHECKS = []
@@ -61,18 +62,6 @@ def stage_ends(folder):
         (model / "config.json").write_text(json.dumps({**config, "eos_token_id": own}))
         if generation is not None:
             (model / "generation_config.json").write_text(json.dumps({"eos_token_id": generation}))
-
-
-def post(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 200, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
-
-
-def refusal(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 400, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
 
 
 def ends_of(config):

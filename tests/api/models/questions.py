@@ -11,24 +11,13 @@ import random
 import edited
 import tensor_file
 import tokens
+from asking import post, refusal
 from suite import one_in, registry
 
 CHECKS = []
 check = registry(CHECKS)
 TEXT = "the animal did not cross the street"
 RAGGED = {"ids": [[5, 6, 7, 8, 9], [11, 12], [13]]}
-
-
-def post(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 200, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
-
-
-def refusal(client, model, inputs, **options):
-    reply = client.post(f"/v1/models/{model}/attention", {"inputs": inputs, "options": options})
-    assert reply.status == 400, f"{model}: {reply.status} {reply.body[:300]}"
-    return reply.json()
 
 
 # ---- words ----

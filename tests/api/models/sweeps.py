@@ -2,7 +2,8 @@
 
 import json
 
-from questions import RAGGED, near, post, refusal
+from asking import post, refusal
+from questions import RAGGED, near
 from suite import one_in, registry
 
 CHECKS = []

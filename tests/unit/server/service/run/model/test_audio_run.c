@@ -7,20 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check_main.h"
-#include "codec/request/envelope.h"
 #include "codec/tensor/safetensors.h"
 #include "failing_take.h"
+#include "model_stage.h"
 #include "random.h"
-#include "service/run/model/job.h"
 #include "shared.h"
 
 enum { WIDTH = 16, INNER = 24, LAYERS = 2, WORDS = 30, PLACES = 12, FRAMES = 40, MELS = 9, TENSORS_MAX = 128 };
-enum { ROOMY_BYTES = 1 << 30 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct prepared_store *none;
 static struct model_version *whisper;
 static char folder[] = "/tmp/attnd-audio-XXXXXX";
 
@@ -117,21 +110,16 @@ static void write_folder(void)
 
 static void prepare(void)
 {
-    struct model_files files;
-    envelope_prepare();
-    arena = attn_arena_create(ROOMY_BYTES);
-    none = prepared_store_create(0);
+    stage_begin();
     write_folder();
-    ck_assert_msg(model_files_open(&files, NULL, folder, &err) == ATTN_OK, "%s", err.message);
-    ck_assert_msg(model_version_create("m", &files, &whisper, &err) == ATTN_OK, "%s", err.message);
+    whisper = open_model(folder);
 }
 
 static void release(void)
 {
     char path[64];
     model_version_release(whisper);
-    prepared_store_destroy(none);
-    attn_arena_destroy(arena);
+    stage_end();
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, i == 0 ? "config.json" : "model.safetensors");
         unlink(path);
@@ -253,14 +241,6 @@ START_TEST(a_run_takes_no_more_memory_than_planned)
     attn_pool_destroy(pool);
 }
 END_TEST
-
-static size_t looks, looks_allowed;
-
-static bool is_cancelled(void *context)
-{
-    (void)context;
-    return ++looks > looks_allowed;
-}
 
 START_TEST(cancellation_is_noticed_at_every_look)
 {

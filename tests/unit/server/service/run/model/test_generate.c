@@ -5,16 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check_main.h"
-#include "codec/request/envelope.h"
 #include "failing_take.h"
-#include "service/run/model/job.h"
+#include "model_stage.h"
 
-enum { ROOMY_BYTES = 1 << 30 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct prepared_store *none, *roomy;
+static struct prepared_store *roomy;
 static struct model_version *gpt2, *t5;
 
 /* A request while it runs. It refers to itself, and so is not moved. */
@@ -27,20 +21,9 @@ struct run {
     double planned_bytes;
 };
 
-static struct model_version *open_model(const char *path)
-{
-    struct model_files files;
-    struct model_version *version;
-    ck_assert_msg(model_files_open(&files, NULL, path, &err) == ATTN_OK, "%s", err.message);
-    ck_assert_msg(model_version_create("m", &files, &version, &err) == ATTN_OK, "%s", err.message);
-    return version;
-}
-
 static void prepare(void)
 {
-    envelope_prepare();
-    arena = attn_arena_create(ROOMY_BYTES);
-    none = prepared_store_create(0);
+    stage_begin();
     roomy = prepared_store_create(1 << 26);
     gpt2 = open_model("tests/others/models/gpt2");
     t5 = open_model("tests/others/models/t5");
@@ -50,9 +33,8 @@ static void release(void)
 {
     model_version_release(gpt2);
     model_version_release(t5);
-    prepared_store_destroy(none);
     prepared_store_destroy(roomy);
-    attn_arena_destroy(arena);
+    stage_end();
 }
 
 static attn_status plan_job(struct run *run, const struct model_version *version, bool generates,
@@ -244,14 +226,6 @@ END_TEST
 
 /* ---- cancellation ---- */
 
-static size_t looks, looks_allowed;
-
-static bool is_cancelled(void *context)
-{
-    (void)context;
-    return ++looks > looks_allowed;
-}
-
 START_TEST(cancellation_is_noticed_at_every_look)
 {
     attn_runtime runtime = attn_runtime_serial(NULL);
@@ -270,7 +244,7 @@ START_TEST(cancellation_is_noticed_at_every_look)
         attn_arena_destroy(own);
     }
     ck_assert_int_eq(status, ATTN_OK);
-    ck_assert_uint_gt(looks_allowed, 3 * 3 * 3); /* each block of each step of each item */
+    ck_assert_uint_gt(looks, 3 * 3 * 3); /* each block of each step of each item */
 }
 END_TEST
 

@@ -2,20 +2,13 @@
  * test_model_run.c: tests of server/service/run/model: plans and runs of small models. Every request must give the
  * bytes of one run that asks for everything, and a run must take no more memory than its plan says.
  */
-#include "service/run/model/job.h"
-
 #include <string.h>
 
-#include "check_main.h"
-#include "codec/request/envelope.h"
 #include "failing_take.h"
+#include "model_stage.h"
 #include "shared.h"
 
-enum { ROOMY_BYTES = 1 << 30 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct prepared_store *none, *roomy;
+static struct prepared_store *roomy;
 static struct model_version *bert, *gpt2, *t5;
 
 /* A request while it runs. It refers to itself, and so is not moved. */
@@ -32,20 +25,9 @@ struct pair {
     struct model_version *plain, *prepared;
 };
 
-static struct model_version *open_model(const char *path)
-{
-    struct model_files files;
-    struct model_version *version;
-    ck_assert_msg(model_files_open(&files, NULL, path, &err) == ATTN_OK, "%s", err.message);
-    ck_assert_msg(model_version_create("m", &files, &version, &err) == ATTN_OK, "%s", err.message);
-    return version;
-}
-
 static void prepare(void)
 {
-    envelope_prepare();
-    arena = attn_arena_create(ROOMY_BYTES);
-    none = prepared_store_create(0);
+    stage_begin();
     roomy = prepared_store_create(1 << 26);
     bert = open_model("tests/others/models/bert");
     gpt2 = open_model("tests/others/models/gpt2");
@@ -57,9 +39,8 @@ static void release(void)
     model_version_release(bert);
     model_version_release(gpt2);
     model_version_release(t5);
-    prepared_store_destroy(none);
     prepared_store_destroy(roomy);
-    attn_arena_destroy(arena);
+    stage_end();
 }
 
 static attn_status plan(struct run *run, const struct model_version *version, const char *body,
@@ -518,14 +499,6 @@ START_TEST(a_run_takes_no_more_memory_than_planned)
 END_TEST
 
 /* Long enough that every stage asks. */
-static size_t looks, looks_allowed;
-
-static bool is_cancelled(void *context)
-{
-    (void)context;
-    return ++looks > looks_allowed;
-}
-
 static const char selected_paired[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
                                       ",\"word_scores\",\"attribution\"],\"words\":\"next\","
                                       "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0],\"compute\":\"float64\"}}";
@@ -585,7 +558,7 @@ START_TEST(cancellation_is_noticed_at_every_look)
         attn_arena_destroy(own);
     }
     ck_assert_int_eq(status, ATTN_OK);
-    ck_assert_uint_gt(looks_allowed, 3 * (2 + 2 * 3)); /* each block of each item */
+    ck_assert_uint_gt(looks, 3 * (2 + 2 * 3)); /* each block of each item */
 }
 END_TEST
 
