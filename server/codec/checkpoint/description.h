@@ -150,7 +150,7 @@ struct model_head {
     const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
 };
 
-enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 8 };
+enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 64 };
 
 struct checkpoint_model {
     const char *type, *architecture; /* "bert", "BertForMaskedLM" or "" */

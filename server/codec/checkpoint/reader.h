@@ -102,7 +102,7 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
 bool origin_find(const struct module *module, const json_t *const templates[2], const char *field, char *words,
                  size_t size);
 
-/* ---- alignment.c ---- */
+/* ---- generation_config.c ---- */
 
 struct checkpoint_model;
 

@@ -1,4 +1,4 @@
-/* alignment.c: reads generation_config.json: which heads of a model of audio align its tokens with the sound, and end tokens. */
+/* generation_config.c: reads which heads of a model of audio align its tokens with the sound, and end tokens. */
 #include <stdio.h>
 
 #include "codec/checkpoint/description.h"
