@@ -37,6 +37,12 @@ static inline size_t one_in(size_t places)
     return getenv("ATTN_LONG") != NULL ? 1 : places;
 }
 
+/* Place `i` of a loop over one in so many of them. */
+static inline size_t one_of(int i, size_t places)
+{
+    return (size_t)i * places + (size_t)i % places;
+}
+
 static Suite *check_suite;
 
 /* Adds an empty case to the program's suite. A program needs a second one for tests with another fixture. */

@@ -74,7 +74,7 @@ static void expect_gradients_of(unsigned choice)
 
 START_TEST(gradients_of_every_arrangement_are_what_central_differences_say)
 {
-    expect_gradients_of((unsigned)_i);
+    expect_gradients_of((unsigned)one_of(_i, one_in(3)));
 }
 END_TEST
 
@@ -153,7 +153,8 @@ END_TEST
 
 CHECK_MAIN("gradient_block")
 {
-    tcase_add_loop_test(tests, gradients_of_every_arrangement_are_what_central_differences_say, 0, 256);
+    tcase_add_loop_test(tests, gradients_of_every_arrangement_are_what_central_differences_say, 0,
+                        (int)(256 / one_in(3)));
     tcase_add_test(tests, gradients_of_an_output_of_another_width_are_what_central_differences_say);
     tcase_add_loop_test(tests, gradients_of_every_activation_are_what_central_differences_say, ATTN_ACTIVATION_RELU,
                         ATTN_ACTIVATION_SILU + 1);

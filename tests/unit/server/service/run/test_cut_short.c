@@ -159,7 +159,7 @@ static void refuse_each(const struct request *request)
 {
     const struct outcome roomy = ask(request, ROOMY_BYTES);
     bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(3)) {
+    for (size_t take = 0; was_refused; take += one_in(5)) {
         fail_take(take);
         struct outcome cut = ask(request, ROOMY_BYTES);
         was_refused = take_has_failed();
@@ -175,7 +175,7 @@ static void cancel(const struct request *request)
 {
     const struct outcome roomy = ask(request, ROOMY_BYTES);
     struct outcome cut;
-    for (size_t looks = 0;; looks += one_in(13)) {
+    for (size_t looks = 0;; looks += one_in(29)) {
         looks_left = looks;
         cut = ask(request, ROOMY_BYTES);
         looks_left = SIZE_MAX;
