@@ -78,6 +78,8 @@ FLAGS_OF_avx2 := -mavx2 -mfma -mf16c
 FLAGS_OF_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 FLAGS_OF_avx512_bf16 := $(FLAGS_OF_avx512) -mavx512bf16
 endif
+# Without fused multiply-adds it is slow in any case, and -O2 takes the compiler a quarter less.
+FLAGS_OF_portable := $(if $(filter release,$(MODE)),-O2)
 # The table has a row for each kernel; rows of kernels that are left out are empty.
 CPPFLAGS_core/src/kernel/units/kernels.c := $(addprefix -DWITHOUT_,$(kernels_left_out))
 # bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
@@ -88,6 +90,10 @@ CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 # clang takes minutes to optimise a kernel with all its checks; inputs that are made by fuzzing are small.
 KERNEL_FLAGS_in_fuzz := -O0
 
+# What runs when a model, a layer or the program starts. The compiler needs a third less for it.
+STARTING := $(addprefix server/,config/% program/% service/registry/% codec/checkpoint/%)
+STARTING_FLAGS_in_release := -O1
+
 # The server sees only the core's public headers; tests of the core may include its private ones.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
     -Icore/src -Itests/support/core $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
@@ -96,4 +102,5 @@ cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/sr
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
             $(if $(filter core/src/kernel/units/%,$(1)),$(FLAGS_OF_$(basename $(notdir $(1)))) $(KERNEL_FLAGS_in_$(MODE))) \
+            $(if $(filter $(STARTING),$(1)),$(STARTING_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))

@@ -11,7 +11,7 @@ mkdir -p "$logs"
 
 attnd=build/release/attnd
 packages() { make deps && mk/install_packages.sh clang clang-tidy clang-format && make -j"$jobs" built-for-tests CC=gcc WERROR=1; }
-long_tests() { ATTN_LONG=1 make -j"$jobs" check ops model-tests REWRITES=200 CC=gcc WERROR=1; }
+long_tests() { ATTN_LONG=1 make -j"$jobs" check ops openapi model-tests REWRITES=200 CC=gcc WERROR=1; }
 bench_check() { make -j"$jobs" bench-check CC=gcc WERROR=1; }
 few_kernels() { make -j"$jobs" kernels CC=gcc WERROR=1; }
 every_float() { make -j"$jobs" numbers CC=gcc WERROR=1; }
@@ -30,7 +30,7 @@ failing_calls() { make -j"$jobs" torture TORTURE_SECONDS=45 CC=gcc WERROR=1; }
 memory_mixes() { python3 tests/faults/memory.py --attnd "$attnd"; }
 failing_network() { make -j"$jobs" chaos TORTURE_SECONDS=15 CC=gcc WERROR=1; }
 page_times() { tests/page/run.sh "$attnd" --times; }
-page_states() { ATTN_LONG=1 tests/page/run.sh "$attnd" --only 'in any state'; }
+page() { ATTN_LONG=1 tests/page/run.sh "$attnd"; }
 # Both images, the first one built twice: the second build must give the same bytes.
 images() { tests/images/image.sh; }
 
@@ -50,7 +50,7 @@ step failing-calls failing_calls
 step failing-network failing_network
 step memory memory_mixes
 step page-times page_times
-step page-states page_states
+step page page
 step firefox tests/page/firefox/run.sh "$attnd"
 step openapi-lint tests/api/openapi/lint.sh
 step generated-clients tests/others/generators/run.sh "$attnd"

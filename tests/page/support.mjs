@@ -13,6 +13,12 @@ import { chromium } from "playwright-core";
 
 const START_MS = 20000;
 
+/** The step of a loop over many places that are alike: one in so many is tried, and each of them with ATTN_LONG=1. */
+export const oneIn = (places) => (process.env.ATTN_LONG ? 1 : places);
+
+/** One in so many of a list. */
+export const someOf = (list, places) => list.filter((_, n) => n % oneIn(places) === 0);
+
 /** @returns {Promise<{url: string, stop: () => Promise<void>}>} attnd on a free port of 127.0.0.1 */
 export function startServer(program, settings = {}) {
     const environment = { ...process.env, ATTND_LISTEN: "127.0.0.1:0", ATTND_DRAIN_DELAY: "0", ...settings };

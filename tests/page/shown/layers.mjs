@@ -7,7 +7,22 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, colourAt } from "../models/opened.mjs";
-import { answerTo, assertClose, copied, dropFile, eventually, focusGrid, inLaboratory, numberOf, opened, openPage, settled, startServer, tableOf } from "../support.mjs";
+import {
+    answerTo,
+    assertClose,
+    copied,
+    dropFile,
+    eventually,
+    focusGrid,
+    inLaboratory,
+    numberOf,
+    opened,
+    openPage,
+    settled,
+    someOf,
+    startServer,
+    tableOf,
+} from "../support.mjs";
 
 /** Numbers that are the same everywhere and unlike each other. */
 const matrix = (rows, cols, seed) =>
@@ -233,7 +248,8 @@ export const cases = {
     },
     async "layers: axe finds nothing in the grid, light, dark and in forced colours"(stage) {
         await withLayers(stage, async (own) => {
-            for (const look of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
+            const looks = [{ colorScheme: "dark" }, { colorScheme: "light" }, { forcedColors: "active" }];
+            for (const look of someOf(looks, 3)) {
                 const page = await openPage(own, look);
                 await choose(page, "model.2");
                 await page.getByRole("tab", { name: "Layers" }).click();
@@ -284,11 +300,12 @@ export const cases = {
     },
     async "layers: random inputs are named as such, wherever they are shown, and one's own are not"(stage) {
         await withLayers(stage, async (own) => {
-            for (const [locale, said, note, short] of [
+            const languages = [
                 ["en-GB", /^Random vectors stand in/, /no head has learned/, "random inputs"],
                 ["tr-TR", /rastgele vektörler var/, /başlıklar öğrenmemiştir/, "rastgele girdiler"],
                 ["ru-RU", /^Вместо слов — случайные векторы/, /головы ничему не учились/, "случайный вход"],
-            ]) {
+            ];
+            for (const [locale, said, note, short] of someOf(languages, 3)) {
                 const page = await openPage(own, { locale }),
                     label = page.locator(".stage .random"),
                     panel = page.locator(".panel");

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { PRESETS } from "../../../server/web/request/presets.js";
-import { choosePreset, numberOf, openPage } from "../support.mjs";
+import { choosePreset, numberOf, openPage, someOf } from "../support.mjs";
 
 const NODES_MAX = 1500;
 
@@ -17,7 +17,7 @@ export const cases = {
         await page.finish();
     },
     ...Object.fromEntries(
-        PRESETS.filter((id) => id !== "large").map((id) => [
+        someOf(PRESETS, 2).filter((id) => id !== "large").map((id) => [
             `presets: ${id} in every view`,
             async (stage) => {
                 const page = await openPage(stage);

@@ -14,6 +14,7 @@ import {
     numberOf,
     openPage,
     settled,
+    someOf,
 } from "../support.mjs";
 
 const readout = async (page) => {
@@ -35,15 +36,15 @@ export const cases = {
                 queries = request.tokens?.query,
                 keys = request.tokens?.key;
             assert.notEqual(map.length, map[0].length);
-            for (let i = 0; i < map.length; i++)
-                for (let j = 0; j < map[0].length; j++) {
-                    const { x, y } = await cellPoint(page, i, j);
-                    await page.mouse.move(x, y);
-                    const found = await readout(page);
-                    assert.equal(found.row, queries ? queries[i] : String(i));
-                    assert.equal(found.col, keys ? keys[j] : String(j));
-                    assertClose(numberOf(found.value), map[i][j], 7, `${preset} [${i}, ${j}]`);
-                }
+            const cells = map.flatMap((row, i) => row.map((weight, j) => [i, j, weight]));
+            for (const [i, j, weight] of someOf(cells, 3)) {
+                const { x, y } = await cellPoint(page, i, j);
+                await page.mouse.move(x, y);
+                const found = await readout(page);
+                assert.equal(found.row, queries ? queries[i] : String(i));
+                assert.equal(found.col, keys ? keys[j] : String(j));
+                assertClose(numberOf(found.value), weight, 7, `${preset} [${i}, ${j}]`);
+            }
         }
         await page.finish();
     },
