@@ -27,13 +27,14 @@ const LANES = [
         "input/keyboard",
         "input/focus",
         "shown/pictures",
+        "shown/story",
+        "network/docs",
         // Programs that change when we change their version.
         ...(process.env.ATTN_LONG ? ["network/frontends"] : []),
     ],
     [
         "models/dumps",
         "shown/opening",
-        "shown/story",
         "shown/presets",
         "input/accessibility",
         "shown/layers",
@@ -42,7 +43,6 @@ const LANES = [
         "shown/compare",
         "network/addresses",
         "network/safety",
-        "network/docs",
         "network/examples",
         "network/origins",
         "network/embedding",
