@@ -1,12 +1,13 @@
 /*
- * forms.h: the attention maps of a whole model as a picture or in the form that another program reads.
+ * forms.h: the attention maps of a whole model, or a sweep, as a picture, and maps in the form that another program reads.
  *
  * A picture has layers down and heads across. It shows one batch item, and one part of a model with an encoder and a decoder. Several maps are pooled by
  * their maximum to at most MODEL_PICTURE_SIDE cells a side. One map alone is shown whole. The labels of pooled rows and
  * columns are positions: of the first row or column that the cell shows.
  *
  * The calls, in this order: model_picture_choose_part, model_picture_prepare, planning, model_picture_make, the cost,
- * the run, model_picture_fill, the writing.
+ * the run, model_picture_fill, the writing. The picture of a sweep has the same; model_sweep_picture and
+ * model_sweep_picture_fill (service/run/model/item.h) make and fill it.
  */
 #ifndef CODEC_MODEL_FORMS_H
 #define CODEC_MODEL_FORMS_H
@@ -28,8 +29,10 @@ ATTN_MUST_CHECK attn_status model_picture_choose_part(const struct picture_optio
 /*
  * Narrows the request to what the picture shows: to one batch item, to the layer and the head that the options name, to
  * the steps that a picture needs, and to pooled maps when there are several. layers and heads are those of the part.
- * Call it before the request is tokenized: items of the batch that the picture does not show then cost nothing.
- *   ATTN_ERR_FIELD      the request asks for another form of the maps (pool, top_k, dtype, view)
+ * Call it before the request is tokenized: items of the batch that the picture does not show then cost nothing. If
+ * options.return names the sweep, the picture shows it, and the batch stays, because a sweep has numbers of other items.
+ *   ATTN_ERR_FIELD      the request asks for another form of the maps (pool, top_k, dtype, view), or the options choose a
+ *                       layer or a head of a sweep
  *   ATTN_ERR_VALUE      the options name a layer, head or batch item that does not exist, or that the request leaves out
  *   ATTN_ERR_NO_MEMORY
  */
@@ -41,6 +44,7 @@ struct model_picture {
     struct picture picture;
     attn_tensor weights, allowed;
     const attn_tensor *attention, *mask; /* the outputs of the part */
+    struct picture_sweep sweep;
 };
 
 /*

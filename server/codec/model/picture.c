@@ -111,14 +111,25 @@ static bool settle(size_t layers, size_t heads, struct model_request *request, s
     return is_settled;
 }
 
+/* The layers and heads of a sweep are those of options.sweep. */
+static attn_status prepare_sweep(const struct picture_options *options, struct model_request *request, attn_error *err)
+{
+    if (options->layer != PICTURE_ALL || options->head != PICTURE_ALL)
+        return attn_fail(err, ATTN_ERR_FIELD, options->layer != PICTURE_ALL ? "?layer" : "?head",
+                         "the picture of a sweep has all its layers and heads: choose them by options.sweep");
+    const attn_status status = answer_picture_prepare(&request->common, err);
+    request->common.request.options.want = 0;
+    request->results = 1U << MODEL_SWEEP;
+    return status;
+}
+
 attn_status model_picture_prepare(const struct picture_options *options, size_t layers, size_t heads,
                                   struct model_request *request, attn_arena *arena, attn_error *err)
 {
     struct outcome outcome = {.arena = arena, .err = err};
+    if (request->results >> MODEL_SWEEP & 1)
+        return prepare_sweep(options, request, err);
     request->results = 0;
-    if (request->sweep.is_swept)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/sweep",
-                         "options.sweep has numbers and no picture yet: ask for JSON or safetensors");
     if (outcome_note(&outcome, answer_picture_prepare(&request->common, err)) &&
         settle(layers, heads, request, &outcome) &&
         narrow("layer", options->layer, layers, &request->layers, &outcome) &&

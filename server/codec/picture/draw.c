@@ -99,7 +99,7 @@ static bool read_cells(const struct pen *pen, const struct picture_panel *panel,
     return true;
 }
 
-/* Widens the range by these cells. A range starts at 0. */
+/* Widens the range by these cells. */
 static void add_range(struct picture_range *range, const struct picture_layout *layout,
                       const struct picture_cells *cells)
 {
@@ -113,11 +113,24 @@ static void add_range(struct picture_range *range, const struct picture_layout *
     }
 }
 
+/* Where the range starts: at 0, or in the middle of the colours of a sweep. */
+static double start_of(const struct picture *picture)
+{
+    const double unchanged = picture->sweep != NULL ? picture->sweep->unchanged : 0;
+    return isfinite(unchanged) ? fmax(-DBL_MAX / 4, fmin(DBL_MAX / 4, unchanged)) : 0;
+}
+
 /* Ensures that low < high. Both ends are halved, so that the difference of the largest numbers stays finite. */
-static void finish_range(struct picture_range *range)
+static void finish_range(const struct picture *picture, struct picture_range *range)
 {
     range->low = fmax(range->low, -DBL_MAX / 4);
     range->high = fmin(range->high, DBL_MAX / 4);
+    if (picture->sweep != NULL) {
+        const double middle = start_of(picture), reach = fmax(range->high - middle, middle - range->low);
+        const double some = reach > 0 ? reach : fmax(1, fabs(middle));
+        range->low = middle - some;
+        range->high = middle + some;
+    }
     if (range->low == range->high)
         range->high = 1;
 }
@@ -126,13 +139,14 @@ static void finish_range(struct picture_range *range)
 static bool find_range(struct pen *pen, struct picture_cells *cells)
 {
     const struct picture_layout *layout = pen->layout;
+    pen->range.low = pen->range.high = start_of(pen->picture);
     for (size_t i = 0; i < layout->items * layout->heads; i++) {
         struct picture_panel panel = picture_layout_panel(layout, i);
         if (!read_cells(pen, &panel, cells))
             return false;
         add_range(&pen->range, layout, cells);
     }
-    finish_range(&pen->range);
+    finish_range(pen->picture, &pen->range);
     return true;
 }
 
@@ -148,8 +162,7 @@ uint32_t picture_cell_rgb(const struct pen *pen, const struct picture_cells *cel
     case CELL_NUMBER:
         break;
     }
-    return colormap_rgb(pen->picture->options.colormap,
-                        colormap_level(cells->value[at], pen->range.low, pen->range.high));
+    return colormap_rgb(pen->colormap, colormap_level(cells->value[at], pen->range.low, pen->range.high));
 }
 
 static bool is_masked(const struct picture_layout *layout, const struct picture_cells *cells, size_t row, size_t column)
@@ -171,6 +184,13 @@ struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_p
     if (is_masked(layout, cells, row + 1, column))
         box.height = layout->cell_height;
     return box;
+}
+
+static colormap colormap_of(const struct picture *picture)
+{
+    if (picture->options.colormap != COLORMAP_COUNT)
+        return picture->options.colormap;
+    return picture->sweep != NULL ? COLORMAP_SIGNED : COLORMAP_VIRIDIS;
 }
 
 static void write(struct pen *pen, struct pen_text text, const char *words)
@@ -203,11 +223,12 @@ void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, co
     if (layout->cell_width < least || layout->cell_height < least / 2)
         return;
     for (size_t at = 0; at < layout->rows * layout->columns; at++) {
-        if (cells->kind[at] != CELL_NUMBER || fabs(cells->value[at]) >= 10)
+        const double size_of_it = fabs(cells->value[at]);
+        if (cells->kind[at] != CELL_NUMBER || size_of_it >= 1000)
             continue;
         struct canvas_box box = picture_cell_box(pen, panel, cells, at / layout->columns, at % layout->columns);
         char number[16];
-        snprintf(number, sizeof number, "%.2f", cells->value[at]);
+        snprintf(number, sizeof number, "%.*f", size_of_it < 10 ? 2 : size_of_it < 100 ? 1 : 0, cells->value[at]);
         write(pen,
               (struct pen_text){.x = box.x + box.width / 2,
                                 .y = box.y + box.height / 2 + half_height(size),
@@ -232,21 +253,34 @@ static const char *name_item(const struct picture *picture, size_t item, char na
     return name;
 }
 
+/* Writes a line from x on, as far as the picture has room. */
+static void write_fitting(struct pen *pen, struct pen_text text, const char *words)
+{
+    struct label label;
+    picture_text_clean(&label, words);
+    glyphs_fit(pen->glyphs, &label, text.size, pen->layout->width - UNIT_MARGIN * pen->layout->scale - text.x);
+    text.label = &label;
+    pen->text(pen, &text);
+}
+
 static void draw_title(struct pen *pen, const struct picture_panel *panel)
 {
     const struct picture_layout *layout = pen->layout;
+    const struct pen_text text = {.x = panel->x,
+                                  .y = panel->y - UNIT_TITLE_GAP * layout->scale,
+                                  .size = UNIT_TITLE * layout->scale,
+                                  .rgb = RGB_INK};
     char title[64], item[32];
+    if (pen->picture->sweep != NULL) {
+        write_fitting(pen, text, pen->picture->sweep->metric);
+        return;
+    }
     size_t head = head_number(pen->picture, panel->head);
     if (layout->names_items)
         snprintf(title, sizeof title, "%s, head %zu", name_item(pen->picture, panel->item, item), head);
     else
         snprintf(title, sizeof title, "head %zu", head);
-    write(pen,
-          (struct pen_text){.x = panel->x,
-                            .y = panel->y - UNIT_TITLE_GAP * layout->scale,
-                            .size = UNIT_TITLE * layout->scale,
-                            .rgb = RGB_INK},
-          title);
+    write(pen, text, title);
 }
 
 /* Draws hairlines around a panel or the bar, outside of it. */
@@ -312,11 +346,11 @@ static void draw_band(struct pen *pen, const struct picture_panel *first)
     struct pen_text name = {.size = UNIT_LABEL * scale, .anchor = ANCHOR_MIDDLE, .rgb = RGB_QUIET};
     name.x = first->x + width / 2;
     name.y = first->y + height + layout->key_ticks.room + (UNIT_LABEL_GAP + 16) * scale;
-    write(pen, name, "keys");
+    write(pen, name, pen->picture->sweep != NULL ? pen->picture->sweep->columns : "keys");
     name.x = (UNIT_MARGIN + UNIT_LABEL) * scale;
     name.y = first->y + height / 2;
     name.is_turned = true;
-    write(pen, name, "queries");
+    write(pen, name, pen->picture->sweep != NULL ? "layers" : "queries");
     if (!layout->has_heading)
         return;
     char heading[32];
@@ -366,11 +400,19 @@ static double tick_step(double range)
     return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
 }
 
-/* Draws ticks at round numbers and at the highest value. A round number too close to the highest value has no tick. */
+/*
+ * Draws ticks at round numbers and at the highest value. A round number too close to the highest value has no tick. A sweep
+ * has ticks at both ends and in the middle.
+ */
 static void draw_ticks(struct pen *pen)
 {
     double low = pen->range.low, high = pen->range.high, step = tick_step(high - low);
     draw_tick(pen, high);
+    if (pen->picture->sweep != NULL) {
+        draw_tick(pen, start_of(pen->picture));
+        draw_tick(pen, low);
+        return;
+    }
     for (int i = 0; i < 16; i++) {
         double value = (ceil(low / step - 1e-9) + i) * step;
         if (value > high - 0.45 * step)
@@ -387,15 +429,15 @@ static void draw_bar(struct pen *pen)
     for (int i = 0; i < pieces; i++) {
         int top = bar.y + bar.height * i / pieces, bottom = bar.y + bar.height * (i + 1) / pieces;
         uint8_t level = (uint8_t)((COLORMAP_LEVELS - 1) * (pieces - 1 - i) / (pieces > 1 ? pieces - 1 : 1));
-        pen->fill(pen, (struct canvas_box){bar.x, top, bar.width, bottom - top},
-                  colormap_rgb(pen->picture->options.colormap, level));
+        pen->fill(pen, (struct canvas_box){bar.x, top, bar.width, bottom - top}, colormap_rgb(pen->colormap, level));
     }
     draw_frame(pen, bar);
     draw_ticks(pen);
-    write(pen,
-          (struct pen_text){
-              .x = bar.x, .y = bar.y - UNIT_TITLE_GAP * scale, .size = UNIT_LABEL * scale, .rgb = RGB_QUIET},
-          "weight");
+    if (pen->picture->sweep == NULL) /* there, the title has this room */
+        write(pen,
+              (struct pen_text){
+                  .x = bar.x, .y = bar.y - UNIT_TITLE_GAP * scale, .size = UNIT_LABEL * scale, .rgb = RGB_QUIET},
+              "weight");
 }
 
 /* Draws one line of the legend: a sample and its meaning. */
@@ -420,25 +462,39 @@ static void draw_legend(struct pen *pen)
     int line = 0;
     if (pen->range.has_masked)
         draw_sample(pen, line++, RGB_MASKED, true, "masked");
+    if (pen->picture->sweep != NULL)
+        draw_sample(pen, line++, colormap_rgb(pen->colormap, COLORMAP_LEVELS / 2), false, "unchanged");
     if (pen->range.has_nan)
         draw_sample(pen, line, RGB_NAN, false, "NaN");
 }
 
-static void draw_caption(struct pen *pen)
+/* line 0 is the last. */
+static void write_caption(struct pen *pen, int line, const char *caption)
 {
     const struct picture_layout *layout = pen->layout;
+    write_fitting(pen,
+                  (struct pen_text){.x = UNIT_MARGIN * layout->scale,
+                                    .y = layout->height - (UNIT_MARGIN + line * UNIT_CAPTION_ROOM) * layout->scale,
+                                    .size = UNIT_SMALL * layout->scale,
+                                    .rgb = RGB_QUIET},
+                  caption);
+}
+
+static void draw_captions(struct pen *pen)
+{
+    const struct picture_layout *layout = pen->layout;
+    const struct picture_sweep *sweep = pen->picture->sweep;
     char caption[80];
+    if (sweep != NULL) {
+        snprintf(caption, sizeof caption, "each cell: %s there", sweep->act);
+        write_caption(pen, layout->captions - 1, caption);
+    }
     if (layout->cell_rows == 1 && layout->cell_columns == 1)
         return;
     bool has_uneven = pen->picture->whole_rows > 0 || pen->picture->whole_columns > 0;
-    snprintf(caption, sizeof caption, "each cell: the largest of %s%zu \xC3\x97 %zu weights",
-             has_uneven ? "up to " : "", layout->cell_rows, layout->cell_columns);
-    write(pen,
-          (struct pen_text){.x = UNIT_MARGIN * layout->scale,
-                            .y = layout->height - UNIT_MARGIN * layout->scale,
-                            .size = UNIT_SMALL * layout->scale,
-                            .rgb = RGB_QUIET},
-          caption);
+    snprintf(caption, sizeof caption, "each cell: the largest of %s%zu \xC3\x97 %zu %s", has_uneven ? "up to " : "",
+             layout->cell_rows, layout->cell_columns, sweep != NULL ? "numbers" : "weights");
+    write_caption(pen, 0, caption);
 }
 
 static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cells)
@@ -473,7 +529,7 @@ static bool draw_all(struct pen *pen)
             return false;
     draw_bar(pen);
     draw_legend(pen);
-    draw_caption(pen);
+    draw_captions(pen);
     return pen->end(pen);
 }
 
@@ -486,6 +542,7 @@ attn_status picture_draw(struct pen *pen, int scale, const struct font_set *font
         return attn_fail_no_memory(err);
     pen->layout = &layout;
     pen->blocks = &blocks;
+    pen->colormap = colormap_of(pen->picture);
     attn_status status = picture_layout_make(pen->picture, scale, pen->glyphs, &layout, err);
     if (status == ATTN_OK && !draw_all(pen))
         status = pace_is_cancelled(pen->runtime)

@@ -28,7 +28,8 @@ enum {
     UNIT_BAND_GAP = 20,
     UNIT_BAR_GAP = 22,
     UNIT_BAR_WIDTH = 10,
-    UNIT_BAR_ROOM = 64, /* room for bar, ticks and legend */
+    UNIT_BAR_ROOM = 64,       /* room for bar, ticks and legend */
+    UNIT_SWEEP_BAR_ROOM = 80, /* the same of a sweep, whose legend has "unchanged" */
     UNIT_LEGEND_ROOM = 18,
     UNIT_NUMBER_CELL = 34, /* cells this wide and half as high show their number */
     UNIT_GAP_CELL = 12     /* cells of at least this size have a hairline between them */
@@ -52,10 +53,11 @@ struct picture_layout {
     size_t cell_rows, cell_columns; /* the most weights of the whole map that a cell shows */
     bool has_heading;               /* each band has a heading such as "batch 1" */
     bool has_row_titles;            /* each row of panels is a layer, and has a title such as "layer 3" */
+    int captions;                   /* lines below the panels */
     bool names_items;               /* a panel's title names the batch item or layer, too */
     struct picture_ticks query_ticks, key_ticks;
-    int left, band_height; /* x of the first panel; distance from band to band */
-    int bar_left, bar_top, bar_height;
+    int left, band_height;                        /* x of the first panel; distance from band to band */
+    int bar_left, bar_top, bar_height, bar_width; /* the width with ticks and legend */
 };
 
 /*
@@ -122,7 +124,7 @@ struct picture_cells {
 
 /* The range of the colours, and which special cells occur in the picture. */
 struct picture_range {
-    double low, high;
+    double low, high; /* of a sweep as far from the metric of the unchanged run */
     bool has_masked, has_nan;
 };
 
@@ -143,6 +145,7 @@ struct pen {
     /* set by picture_draw: */
     const struct picture_layout *layout;
     struct picture_range range;
+    colormap colormap;
     struct blocks *blocks; /* is_short: some text was not drawn, because memory was short */
     struct glyphs *glyphs;
 };

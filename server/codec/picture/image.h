@@ -1,5 +1,5 @@
 /*
- * image.h: attention maps as labelled heat maps, in PNG or SVG.
+ * image.h: attention maps, and sweeps of a model, as labelled heat maps, in PNG or SVG.
  *
  * Each head has a panel; the panels wrap into a grid. Each batch item has a band of panels. A picture of a model shows
  * several layers of one batch item instead: layers run down, heads across. In a panel queries run down, keys across. All panels share one scale of colours. It runs from 0, or from the lowest weight when that is negative, to
@@ -11,6 +11,9 @@
  * and the picture says so. Labels longer than their room end in an ellipsis. Where labels would touch, only every
  * second, fifth, … is written. Panels shrink until the picture has at most PICTURE_PIXELS_MAX. More than
  * PICTURE_PANELS_MAX panels are refused.
+ *
+ * The picture of a sweep has one panel: layers run down, tokens or heads across. The scale of colours is as long below the
+ * metric of the unchanged run as above it.
  *
  * The same request gives the same bytes, as long as the fonts are the same.
  */
@@ -35,8 +38,8 @@
  * How a picture shall look, from the parameters of a query string.
  *
  *   head      a number, or "all" (default)     batch     a number, or "all" (default)
- *   colormap  viridis (default), cividis, grey scale     pixels for a unit of length, 1 … 4; default 2, or 1 where 2
- *                                                        is too large (SVG: 1)
+ *   colormap  viridis (default of maps), cividis,        scale     pixels for a unit of length, 1 … 4; default 2, or 1
+ *             grey, signed (default of sweeps)                     where 2 is too large (SVG: 1)
  *
  * A picture of a whole model shows one batch item, and has two parameters more:
  *
@@ -45,13 +48,14 @@
  */
 
 /*
- * Every colour map with its name in requests. Each has 256 colours whose lightness changes evenly, so that equal steps
- * of a weight look like equal steps.
+ * Every colour map with its name in requests. Each has 256 colours whose lightness changes evenly, of signed away from
+ * the middle, so that equal steps of a weight look like equal steps.
  */
 #define COLORMAP_LIST(X)                                                                                               \
     X(COLORMAP_VIRIDIS, "viridis")                                                                                     \
     X(COLORMAP_CIVIDIS, "cividis") /* looks the same with red-green colour blindness */                                \
-    X(COLORMAP_GREY, "grey")       /* low values are white, for print */
+    X(COLORMAP_GREY, "grey")       /* low values are white, for print */                                               \
+    X(COLORMAP_SIGNED, "signed")   /* the middle is light: blue below it, brown above */
 
 typedef enum {
 #define COLORMAP_ENUM(code, name) code,
@@ -80,8 +84,8 @@ struct picture_options {
     picture_kind kind;
     size_t head, batch, layer; /* a number as the request counts, or PICTURE_ALL */
     picture_part part;
-    colormap colormap;
-    int scale; /* 0: the default of the format */
+    colormap colormap; /* COLORMAP_COUNT: the default of what is drawn */
+    int scale;         /* 0: the default of the format */
 };
 
 struct picture_options picture_options_default(picture_kind kind);
@@ -111,15 +115,24 @@ struct picture_axis {
     const size_t *numbers;     /* the selected positions, one per row or column; NULL: 0, 1, 2, … */
 };
 
+/* What a sweep has in place of a head, queries and keys. */
+struct picture_sweep {
+    const char *metric;  /* UTF-8: what a number is */
+    const char *act;     /* what is done at each place */
+    const char *columns; /* the name of the axis */
+    double unchanged;    /* the metric of the run without it */
+};
+
 struct picture {
     /* float32 or float64, (batch, heads, rows, columns), of a model (layers, heads, rows, columns), any strides */
     const attn_tensor *weights;
     const attn_tensor *allowed; /* bool of the same shape: false = masked; NULL: no cell is masked */
     struct picture_axis queries, keys;
-    const size_t *head_numbers;       /* the numbers of the heads in weights; NULL: 0, 1, 2, … */
-    const size_t *layer_numbers;      /* of a model: the numbers of the layers in weights; NULL: 0, 1, 2, … */
-    size_t whole_rows, whole_columns; /* of the map from which weights was pooled by maximum; 0: it was not */
-    struct picture_options options;   /* of a model: batch is the item that weights shows, layer is not read */
+    const size_t *head_numbers;        /* the numbers of the heads in weights; NULL: 0, 1, 2, … */
+    const size_t *layer_numbers;       /* of a model: the numbers of the layers in weights; NULL: 0, 1, 2, … */
+    size_t whole_rows, whole_columns;  /* of the map from which weights was pooled by maximum; 0: it was not */
+    const struct picture_sweep *sweep; /* weights is (1, 1, layers, columns) of a sweep; NULL: these are maps */
+    struct picture_options options;    /* of a model: batch is the item that weights shows, layer is not read */
 };
 
 /*

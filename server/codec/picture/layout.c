@@ -13,7 +13,9 @@ struct panel_size {
     int side, cell;
 };
 
-static const struct panel_size panel_sizes[] = {{1, 480, 56}, {4, 320, 48}, {PICTURE_PANELS_MAX, 224, 36}};
+/* The first row is of a sweep, whose numbers need wide cells. */
+static const struct panel_size panel_sizes[] = {
+    {1, 720, 56}, {1, 480, 56}, {4, 320, 48}, {PICTURE_PANELS_MAX, 224, 36}};
 
 enum { SIDE_LEAST = 24, EXTENT_LEAST = 20, CAPTION_WIDTH = 250, BAR_LEAST = 72, BAR_MOST = 220 };
 
@@ -238,7 +240,6 @@ static int largest(int a, int b)
 static void place(struct picture_layout *layout)
 {
     int scale = layout->scale;
-    bool is_pooled = layout->cell_rows > 1 || layout->cell_columns > 1;
     int row_title = layout->has_row_titles ? UNIT_AXIS_ROOM : 0;
     layout->left = scale * (UNIT_MARGIN + UNIT_AXIS_ROOM + row_title + UNIT_LABEL_GAP) + layout->query_ticks.room;
     int heading = layout->has_heading ? UNIT_HEADING_ROOM * scale : 0;
@@ -250,12 +251,12 @@ static void place(struct picture_layout *layout)
     layout->bar_top = UNIT_MARGIN * scale + heading + UNIT_TITLE_ROOM * scale;
     layout->bar_height = largest(grid_height, BAR_LEAST * scale);
     layout->bar_height = layout->bar_height < BAR_MOST * scale ? layout->bar_height : BAR_MOST * scale;
-    layout->width = layout->bar_left + (UNIT_BAR_ROOM + UNIT_MARGIN) * scale;
+    layout->width = layout->bar_left + layout->bar_width + UNIT_MARGIN * scale;
     layout->height = (2 * UNIT_MARGIN - UNIT_BAND_GAP) * scale + layout->band_height * (int)layout->bands;
     layout->height =
         largest(layout->height, layout->bar_top + layout->bar_height + (2 * UNIT_LEGEND_ROOM + UNIT_MARGIN) * scale);
-    if (is_pooled) {
-        layout->height += UNIT_CAPTION_ROOM * scale;
+    if (layout->captions > 0) {
+        layout->height += layout->captions * UNIT_CAPTION_ROOM * scale;
         layout->width = largest(layout->width, CAPTION_WIDTH * scale);
     }
 }
@@ -265,12 +266,14 @@ static void plan(const struct picture *picture, const struct panel_size *size, s
 {
     choose_cells(picture, size, layout);
     /* A panel needs room for its own title: "head 31", "batch 3, head 31". */
-    int title = layout->names_items ? 108 : 56;
+    int title = picture->sweep != NULL ? CAPTION_WIDTH - UNIT_SWEEP_BAR_ROOM : layout->names_items ? 108 : 56;
     layout->pitch_x = largest(layout->panel_width, title * layout->scale) + UNIT_PANEL_GAP * layout->scale;
     layout->pitch_y = layout->panel_height + (UNIT_TITLE_ROOM + UNIT_PANEL_GAP) * layout->scale;
     choose_grid(layout);
     choose_query_ticks(picture, layout, glyphs);
     choose_key_ticks(picture, layout, glyphs);
+    layout->bar_width = (picture->sweep != NULL ? UNIT_SWEEP_BAR_ROOM : UNIT_BAR_ROOM) * layout->scale;
+    layout->captions = (picture->sweep != NULL) + (layout->cell_rows > 1 || layout->cell_columns > 1);
     place(layout);
 }
 
@@ -291,7 +294,7 @@ attn_status picture_layout_make(const struct picture *picture, int scale, struct
     if (status != ATTN_OK)
         return status;
     choose_bands(picture, layout);
-    const struct panel_size *usual = panel_sizes;
+    const struct panel_size *usual = panel_sizes + (picture->sweep == NULL);
     while (layout->heads * layout->items > usual->panels)
         usual++;
     struct panel_size size = *usual;

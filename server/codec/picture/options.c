@@ -17,6 +17,7 @@
  *   cividis  J. Nuñez, C. Anderton, R. Renslow, "Optimizing colormaps with consideration for color vision deficiency",
  *            PLOS ONE 13(7), 2018; from the same file, CC0.
  *   grey     CIE 1976 L* falling evenly from 100 to 0, as sRGB (IEC 61966-2-1).
+ *   signed   that of the page (web/maps/colour.js): straight lines in sRGB between seven colours.
  */
 
 static const uint32_t COLOURS[COLORMAP_COUNT][COLORMAP_LEVELS] = {
@@ -59,7 +60,7 @@ struct picture_options picture_options_default(picture_kind kind)
                                     .head = PICTURE_ALL,
                                     .batch = kind == PICTURE_OF_MODEL ? 0 : PICTURE_ALL,
                                     .layer = PICTURE_ALL,
-                                    .colormap = COLORMAP_VIRIDIS};
+                                    .colormap = COLORMAP_COUNT};
 }
 
 /* Reads up to nine digits. */
@@ -126,7 +127,7 @@ static const struct parameter {
     ROW(OF_LAYER, batch, "the number of a batch item, from 0, or all", read_number_or_all),
     ROW(OF_MODEL, batch, "the number of a batch item, from 0", read_number),
     ROW(OF_MODEL, part, "encoder, decoder or cross", read_part),
-    ROW(OF_LAYER | OF_MODEL, colormap, "viridis, cividis or grey", read_colormap),
+    ROW(OF_LAYER | OF_MODEL, colormap, "viridis, cividis, grey or signed", read_colormap),
     ROW(OF_LAYER | OF_MODEL, scale, "a whole number of pixels from 1 to 4", read_scale),
 #undef ROW
 };

@@ -105,14 +105,14 @@ static void write_label(struct pen *pen, const struct picture_axis *axis, size_t
     escape(pen->out, label.text);
 }
 
-/* Writes a tooltip such as "Ben → okula: 0.25". */
+/* Writes a tooltip such as "Ben → okula: 0.25", or of a sweep "layer 3, head 1: -2.8". */
 static void write_tooltip(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells,
                           size_t at)
 {
     struct chunks *out = pen->out;
     chunks_text(out, "<title>");
     write_label(pen, &pen->picture->queries, panel->item, at / pen->layout->columns);
-    chunks_text(out, " \xE2\x86\x92 ");
+    chunks_text(out, pen->picture->sweep != NULL ? ", " : " \xE2\x86\x92 ");
     write_label(pen, &pen->picture->keys, panel->item, at % pen->layout->columns);
     if (cells->kind[at] == CELL_NUMBER)
         chunks_format(out, ": %.4g</title>", cells->value[at]);
@@ -281,6 +281,19 @@ attn_status picture_svg_cost(const struct picture *picture, struct picture_cost 
     return ATTN_OK;
 }
 
+/* The whole metric, which the title of the panel may cut. */
+static void write_sweep(const struct pen *pen, const struct picture_sweep *sweep)
+{
+    struct label metric;
+    picture_text_clean(&metric, sweep->metric);
+    chunks_text(pen->out, "<title>");
+    escape(pen->out, metric.text);
+    chunks_format(pen->out,
+                  "</title>\n<desc>A sweep: %s at each place. Layers run down, %s across; the unchanged run has %.4g, "
+                  "colours run from %.3g to %.3g.</desc>\n",
+                  sweep->act, sweep->columns, sweep->unchanged, pen->range.low, pen->range.high);
+}
+
 static void write_head(const struct pen *pen)
 {
     const struct picture *picture = pen->picture;
@@ -290,15 +303,20 @@ static void write_head(const struct pen *pen)
     chunks_format(pen->out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
                   "role=\"img\" font-family=\"Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', "
-                  "'Noto Sans CJK SC', sans-serif\">\n"
-                  "<title>Attention weights</title>\n"
-                  "<desc>Heat maps of attention weights, %zu of a map of shape %s (%s, heads, queries, keys). "
-                  "Queries run down, keys across; colours run from %.3g to %.3g.</desc>\n"
+                  "'Noto Sans CJK SC', sans-serif\">\n",
+                  layout->width * scale, layout->height * scale, layout->width, layout->height);
+    if (picture->sweep != NULL)
+        write_sweep(pen, picture->sweep);
+    else
+        chunks_format(pen->out,
+                      "<title>Attention weights</title>\n"
+                      "<desc>Heat maps of attention weights, %zu of a map of shape %s (%s, heads, queries, keys). "
+                      "Queries run down, keys across; colours run from %.3g to %.3g.</desc>\n",
+                      layout->items * layout->heads, attn_shape_text(shape, sizeof shape, 4, picture->weights->shape),
+                      picture->options.kind == PICTURE_OF_MODEL ? "layers" : "batch", pen->range.low, pen->range.high);
+    chunks_format(pen->out,
                   "<g shape-rendering=\"crispEdges\">\n"
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
-                  layout->width * scale, layout->height * scale, layout->width, layout->height,
-                  layout->items * layout->heads, attn_shape_text(shape, sizeof shape, 4, picture->weights->shape),
-                  picture->options.kind == PICTURE_OF_MODEL ? "layers" : "batch", pen->range.low, pen->range.high,
                   layout->width, layout->height);
 }
 

@@ -1,6 +1,7 @@
 """sweeps.py: an intervention at each place in turn. The reference is the request with this intervention, one place after another."""
 
 import json
+import xml.etree.ElementTree
 
 from asking import post, refusal
 from questions import RAGGED, near
@@ -108,6 +109,47 @@ def what_others_read_of_a_swept_item_stays_what_it_is(client, _):
     assert swept["sweep"]["unchanged"][1] == of_reader["unchanged"][1]
 
 
+def draw(client, model, inputs, query, accept, **options):
+    return client.send("POST", f"/v1/models/{model}/attention{query}", json.dumps({"inputs": inputs, "options": options}),
+                       {"Content-Type": "application/json", "Accept": accept})
+
+
+@check
+def a_picture_has_the_numbers_of_the_answer(client, _):
+    text = {"text": ["Anna likes tea, and Tom likes [MASK] too.", "Anna likes milk, and Tom [MASK] too."]}
+    words = ["[CLS]", "Anna", "likes", "milk", ",", "and", "Tom", "[MASK]", "too", ".", "[SEP]"]
+    for sweep, metric, title, rows, columns in (
+            ({"at": "hidden", "over": ["layer", "query"], "do": "replace", "from": 0, "items": [1], "queries": [-1, 3, 0], "from_queries": [1, 2, 3]},
+             ["tea", "milk"], "logit(tea) − logit(milk)", ["embeddings", *(f"layer {n}" for n in range(1, 5))], [words[at] for at in (-1, 3, 0)]),
+            ({"at": "context", "over": ["layer", "head"], "do": "zero", "heads": [3, 1]}, ["tea"], "log p(tea)",
+             [f"layer {n}" for n in range(4)], ["head 1", "head 3"]),
+            ({"at": "attention_output", "over": ["layer", "query"], "do": "mean", "layers": [-1]}, ["tea"], "log p(tea)", ["layer 3"], words)):
+        asked = {"sweep": sweep, "metric": {"words": metric, "query": 7}, "return": ["sweep"]}
+        values = post(client, "demo", text, digits=4, **asked)["outputs"]["sweep"]["values"][1]
+        reply = draw(client, "demo", text, "?batch=1", "image/svg+xml", **asked)
+        assert reply.status == 200, reply.body[:300]
+        drawing = xml.etree.ElementTree.fromstring(reply.body)
+        svg = "{http://www.w3.org/2000/svg}"
+        told = [rectangle.find(svg + "title").text for rectangle in drawing.iter(svg + "rect") if rectangle.find(svg + "title") is not None]
+        assert told == [f"{row}, {column}: {float(f'{values[i][k]:.4g}'):.4g}" for i, row in enumerate(rows) for k, column in enumerate(columns)], told
+        assert drawing.find(svg + "title").text == title
+        written = [text.text for text in drawing.iter(svg + "text")]
+        assert {*rows, *columns, title, "unchanged"} <= {*written}, written
+        assert draw(client, "demo", text, "?batch=1&colormap=viridis", "image/png", **asked).body.startswith(b"\x89PNG")
+
+
+@check
+def pictures_that_a_sweep_has_not_are_refused_by_name(client, _):
+    asked = {"sweep": {**SWEEPS[1], "items": [1]}, "metric": ONE, "return": ["sweep"]}
+    for query, more, pointer, part in (("", {}, "?batch", "options.sweep changes"), ("?batch=3", {}, "?batch", "batch is 3"),
+                                       ("?batch=1&layer=1", {}, "?layer", "options.sweep"), ("?batch=1&head=1", {}, "?head", "options.sweep"),
+                                       ("?batch=1", {"return": ["attention"]}, "/options/return", "name it in options.return"),
+                                       ("?batch=1", {"metric": None}, "/options/return", "needs options.metric")):
+        reply = draw(client, "whole-gpt2", PAIR, query, "image/png", **{**asked, **more})
+        told = reply.json()
+        assert reply.status == 400 and part in told["error"], (query, more, told)
+
+
 REFUSED = (
     ({"sweep": SWEEPS[1]}, "/options/return", "needs options.metric"),
     ({"metric": ONE}, "/options/return", "needs options.sweep"),
@@ -135,7 +177,3 @@ def bad_sweeps_are_refused_by_name(client, _):
     asked = {"sweep": SWEEPS[1], "metric": ONE, "return": ["sweep"]}
     assert "one stack" in refusal(client, "whole-t5", {**PAIR, "target_ids": [[1], [1], [1]]}, **asked)["error"]
     assert "are words, and " in refusal(client, "head-sentiment", PAIR, **asked)["error"]
-    body = json.dumps({"inputs": PAIR, "options": asked})
-    for accept in ("image/png", "image/svg+xml"):
-        reply = client.send("POST", "/v1/models/whole-gpt2/attention", body, {"Content-Type": "application/json", "Accept": accept})
-        assert reply.status == 400 and b"no picture" in reply.body, reply.body[:300]

@@ -78,6 +78,8 @@ size_t model_batch_tokens_bound(const struct model_batch *batch);
 void model_batch_write_lengths(const struct model_batch *batch, struct chunks *out);
 /* Adds a hint (hints_add) for each text with words that the tokenizer does not know. */
 void model_batch_add_hints(const struct model_batch *batch, size_t *count, struct chunks *out);
+/* A copy of the text for a label. A NUL in it becomes U+FFFD, as in the labels of requests. NULL without memory. */
+const char *model_batch_label(struct text_span shown, attn_arena *arena);
 
 /*
  * Appends the members of the answer to a request for tokens: "ids", "tokens", "shown", "lengths", and for texts "offsets", "special",

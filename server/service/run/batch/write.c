@@ -258,3 +258,11 @@ void model_batch_add_hints(const struct model_batch *batch, size_t *count, struc
                 add_hint(batch, &told[i], texts[i][item], count, out);
     }
 }
+
+const char *model_batch_label(struct text_span shown, attn_arena *arena)
+{
+    struct chunks text = chunks_begin(arena);
+    for (size_t i = 0; i < shown.length; i++)
+        chunks_bytes(&text, shown.at[i] != '\0' ? shown.at + i : "\xEF\xBF\xBD", shown.at[i] != '\0' ? 1 : 3);
+    return chunks_join(&text);
+}

@@ -7,7 +7,6 @@
 #include "codec/answer/forms.h"
 #include "codec/bytes/bound.h"
 #include "codec/bytes/wav.h"
-#include "codec/model/forms.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/list.h"
 #include "service/run/model/item.h"
@@ -142,27 +141,47 @@ static bool prepare_form(struct call *call, struct attending *attending, struct 
         model_view_prepare(request, attending->work.version->model.stack_count == 2 && has_target, outcome->err));
 }
 
-/* A NUL in it becomes U+FFFD, as in the labels of requests. NULL without memory. */
-static const char *make_label(struct text_span shown, attn_arena *arena)
+/* The words of an item. Positions stand for the words of a model without a tokenizer, and of an image. */
+static void label_stack(const struct model_batch *batch, size_t item, size_t stack, struct outcome *outcome,
+                        struct labels *labels)
 {
-    struct chunks text = chunks_begin(arena);
-    for (size_t i = 0; i < shown.length; i++)
-        chunks_bytes(&text, shown.at[i] != '\0' ? shown.at + i : "\xEF\xBF\xBD", shown.at[i] != '\0' ? 1 : 3);
-    return chunks_join(&text);
-}
-
-/* The words of the first item. Positions stand for the words of a model without a tokenizer, and of an image. */
-static void label_stack(const struct model_batch *batch, size_t stack, struct outcome *outcome, struct labels *labels)
-{
-    const struct model_sequence *sequence = &batch->items[0].of[stack];
+    const struct model_sequence *sequence = &batch->items[item].of[stack];
     *labels = (struct labels){.count = sequence->count};
     if (sequence->ids == NULL || batch->version->tokenizer == NULL)
         return;
     const char **texts = outcome_take(outcome, sequence->count, sizeof *texts);
     for (size_t i = 0; i < sequence->count && texts != NULL; i++)
-        if ((texts[i] = make_label(batch->shown[stack][0][i], outcome->arena)) == NULL)
+        if ((texts[i] = model_batch_label(batch->shown[stack][item][i], outcome->arena)) == NULL)
             outcome_no_memory(outcome);
     labels->texts = texts;
+}
+
+static bool shows_sweep(const struct attending *attending)
+{
+    return media_is_picture(attending->work.call->in.answer_media) &&
+           model_job_wants(&attending->work.job, MODEL_SWEEP);
+}
+
+/* Of maps, the first item is the one to show. */
+static bool label_item(struct attending *attending, struct outcome *outcome)
+{
+    const struct model_batch *batch = &attending->work.batch;
+    const size_t item = shows_sweep(attending) ? attending->options.batch : 0;
+    for (size_t stack = 0; stack < 2 && item < attending->work.request.inputs.batch; stack++)
+        label_stack(batch, item, stack, outcome, &attending->labels[stack]);
+    return !outcome_has_failed(outcome);
+}
+
+static bool make_picture(struct attending *attending, struct outcome *outcome)
+{
+    const struct model_work *work = &attending->work;
+    if (shows_sweep(attending))
+        return model_sweep_picture(&attending->work.job, &attending->options, &attending->labels[0],
+                                   &attending->picture) ||
+               outcome_note(outcome, work->job.outcome.status);
+    return outcome_note(outcome,
+                        model_picture_make(&attending->options, attending->part, &work->answer, attending->labels,
+                                           outcome->arena, &attending->picture, outcome->err));
 }
 
 /* *bytes is the most that the answer and its writing take. */
@@ -172,14 +191,10 @@ static bool weigh_form(struct call *call, struct attending *attending, struct ou
     *bytes = model_answer_bound(&work->answer, call->in.answer_media);
     if (has_facts(call, &work->request))
         return true;
-    for (size_t stack = 0; stack < 2; stack++)
-        label_stack(&work->batch, stack, outcome, &attending->labels[stack]);
-    if (outcome_has_failed(outcome))
+    if (!label_item(attending, outcome))
         return false;
     if (media_is_picture(call->in.answer_media))
-        return outcome_note(outcome,
-                            model_picture_make(&attending->options, attending->part, &work->answer, attending->labels,
-                                               outcome->arena, &attending->picture, outcome->err)) &&
+        return make_picture(attending, outcome) &&
                rendering_weigh_picture(call, &attending->picture.picture, outcome, bytes);
     attending->view = (struct model_view){.request = &work->request,
                                           .answer = &work->answer,
@@ -412,7 +427,10 @@ static bool render(struct call *call, void *context, struct outcome *outcome)
 {
     struct attending *attending = context;
     if (media_is_picture(call->in.answer_media)) {
-        model_picture_fill(&attending->picture);
+        if (shows_sweep(attending))
+            model_sweep_picture_fill(&attending->work.job, &attending->picture);
+        else
+            model_picture_fill(&attending->picture);
         return rendering_write_picture(call, &attending->picture.picture, outcome);
     }
     if (is_view(&attending->work.request))

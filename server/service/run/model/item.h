@@ -8,6 +8,7 @@
 #include "attn/model.h"
 #include "attn/multihead.h"
 #include "codec/bytes/pace.h"
+#include "codec/model/forms.h"
 #include "codec/request/envelope.h"
 #include "service/run/model/job.h"
 
@@ -216,6 +217,14 @@ void model_sweep_keep(const struct model_job *job, size_t layer, const attn_tens
 /* Runs the item from the residual before a layer on, and measures a query. */
 typedef bool model_run_from(void *context, size_t layer, size_t query, double *metric);
 bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context);
+/*
+ * The picture of a planned sweep, as model_picture_make does it (codec/model/forms.h); labels are those of the item that the
+ * options name. ATTN_ERR_VALUE: it is not swept.
+ */
+bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels *labels,
+                         struct model_picture *made);
+/* Adds the numbers of the run. */
+void model_sweep_picture_fill(const struct model_job *job, struct model_picture *made);
 /* Appends ,"sweep":{…},"metric":{…}, expanded; nothing without a sweep. */
 void model_sweep_write(const struct model_job *job, struct chunks *out);
 

@@ -3,6 +3,7 @@
  * layer is that of the run without it.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "service/run/model/item.h"
@@ -261,6 +262,128 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
     job->attribution.bias = bias;
     job->parts[0] = shown;
     return goes_on;
+}
+
+/* ---- the picture ---- */
+
+static bool fail_item(struct model_job *job, size_t item)
+{
+    char expected[64];
+    snprintf(expected, sizeof expected, "a batch item that options.sweep changes, of %zu", job->request->inputs.batch);
+    return outcome_note(&job->outcome, picture_options_fail_number("batch", item, expected, job->outcome.err));
+}
+
+/* A label such as "layer 3" for each of count numbers. */
+static const char **name_numbers(struct model_job *job, const char *what, const attn_selection *numbers)
+{
+    enum { NAME_BYTES = 32 };
+    const char **names = outcome_take(&job->outcome, numbers->count, sizeof *names);
+    char *room = outcome_take(&job->outcome, numbers->count, NAME_BYTES);
+    for (size_t i = 0; i < numbers->count && !outcome_has_failed(&job->outcome); i++) {
+        names[i] = room + i * NAME_BYTES;
+        snprintf(room + i * NAME_BYTES, NAME_BYTES, "%s %zu", what, attn_selected(numbers, i));
+    }
+    return names;
+}
+
+static void name_layers(struct model_job *job, struct picture_axis *axis)
+{
+    const struct model_sweep *own = &job->sweep;
+    size_t *numbers = outcome_take(&job->outcome, own->levels, sizeof *numbers), count = 0;
+    for (size_t level = 0; numbers != NULL && level < count_levels(job); level++)
+        if (own->edit->layers[level])
+            numbers[count++] = level;
+    const char **names =
+        name_numbers(job, "layer", &(attn_selection){.items = numbers, .count = numbers != NULL ? count : 0});
+    *axis = (struct picture_axis){.labels = names, .count = count};
+    if (!outcome_has_failed(&job->outcome) && own->edit->given->at == MODEL_AT_HIDDEN && numbers[0] == 0)
+        names[0] = "embeddings";
+}
+
+/* The token or the head of each place. */
+static void name_places(struct model_job *job, const attn_selection *places, const struct labels *labels,
+                        struct picture_axis *axis)
+{
+    size_t *numbers = outcome_take(&job->outcome, places->count, sizeof *numbers);
+    for (size_t i = 0; numbers != NULL && i < places->count; i++)
+        numbers[i] = attn_selected(places, i);
+    *axis = is_over_heads(job)
+                ? (struct picture_axis){.labels = name_numbers(job, "head", places), .count = places->count}
+                : (struct picture_axis){.labels = labels->texts, .count = labels->count, .numbers = numbers};
+}
+
+static void write_word(struct model_job *job, size_t word, struct chunks *out)
+{
+    char room[TOKENIZER_SHOWN_MAX];
+    struct text_span shown;
+    const struct tokenizer *tokenizer = job->version->tokenizer;
+    if (tokenizer == NULL) {
+        chunks_format(out, "%" PRId64, job->sweep.ids[word]);
+        return;
+    }
+    out->is_ok =
+        tokenizer_show_id(tokenizer, (uint32_t)job->sweep.ids[word], false, out->arena, room, &shown) && out->is_ok;
+    chunks_bytes(out, shown.at, shown.length);
+}
+
+/* "log p(tea)", or "logit(tea) − logit(milk)". */
+static const char *name_metric(struct model_job *job)
+{
+    struct chunks out = chunks_begin(job->outcome.arena);
+    for (size_t word = 0; word < job->sweep.words; word++) {
+        chunks_text(&out, job->sweep.words == 1 ? "log p(" : word == 0 ? "logit(" : " \xE2\x88\x92 logit(");
+        write_word(job, word, &out);
+        chunks_text(&out, ")");
+    }
+    const char *text = chunks_join(&out);
+    const char *label = text == NULL || !out.is_ok
+                            ? NULL
+                            : model_batch_label((struct text_span){text, out.total_bytes}, job->outcome.arena);
+    if (label == NULL)
+        outcome_no_memory(&job->outcome);
+    return label;
+}
+
+static const char *name_act(struct model_job *job)
+{
+    enum { ACT_BYTES = 48 };
+    const struct model_intervention *given = job->sweep.edit->given;
+    char *act = outcome_take(&job->outcome, ACT_BYTES, 1);
+    if (act != NULL)
+        snprintf(act, ACT_BYTES, "%s %s", model_act_name((model_act)given->act),
+                 model_place_name((model_place)given->at));
+    return act;
+}
+
+bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels *labels,
+                         struct model_picture *made)
+{
+    const struct model_sweep *own = &job->sweep;
+    attn_selection places;
+    if (options->batch >= job->request->inputs.batch || !own->edit->items[options->batch])
+        return fail_item(job, options->batch);
+    *made = (struct model_picture){.picture = {.options = *options, .weights = &made->weights, .sweep = &made->sweep},
+                                   .sweep = {.metric = name_metric(job),
+                                             .act = name_act(job),
+                                             .columns = is_over_heads(job) ? "heads" : "tokens"}};
+    name_layers(job, &made->picture.queries);
+    if (!find_places(job, options->batch, &places))
+        return false;
+    name_places(job, &places, labels, &made->picture.keys);
+    made->weights =
+        attn_tensor_view(NULL, own->values->tensor.dtype, 4, (const size_t[]){1, 1, own->levels, places.count});
+    made->weights.stride[2] = (ptrdiff_t)own->places;
+    return !outcome_has_failed(&job->outcome);
+}
+
+void model_sweep_picture_fill(const struct model_job *job, struct model_picture *made)
+{
+    const struct model_sweep *own = &job->sweep;
+    const size_t item = made->picture.options.batch;
+    const attn_tensor *unchanged = &own->unchanged->tensor;
+    made->weights.data = model_copy_place(&own->values->tensor, item, 0);
+    made->sweep.unchanged = unchanged->dtype == ATTN_F64 ? ((const double *)unchanged->data)[item]
+                                                         : (double)((const float *)unchanged->data)[item];
 }
 
 /* ---- the answer ---- */

@@ -238,6 +238,31 @@ START_TEST(several_maps_are_pooled_and_one_is_not)
 }
 END_TEST
 
+/* A sweep may have numbers of other items. */
+START_TEST(a_sweep_keeps_all_items_and_pools_nothing)
+{
+    struct model_stage s;
+    make_stage(&s, "attention", "mask");
+    s.request.results = 1U << MODEL_SWEEP | 1U << MODEL_HIDDEN;
+    s.request.inputs.batch = 3;
+    s.options.batch = 2;
+    ck_assert_int_eq(prepare(&s), ATTN_OK);
+    ck_assert_uint_eq(s.request.results, 1U << MODEL_SWEEP);
+    ck_assert_uint_eq(s.request.common.request.options.want, 0);
+    ck_assert_uint_eq(s.request.inputs.batch, 3);
+    ck_assert(!s.request.common.reduction.has_pool);
+    s.options.head = 1;
+    expect(prepare(&s), ATTN_ERR_FIELD, "?head",
+           "the picture of a sweep has all its layers and heads: choose them by options.sweep");
+    s.options.layer = 1;
+    expect(prepare(&s), ATTN_ERR_FIELD, "?layer",
+           "the picture of a sweep has all its layers and heads: choose them by options.sweep");
+    s.options.layer = s.options.head = PICTURE_ALL;
+    s.request.common.reduction.top_k = 3;
+    ck_assert_int_eq(prepare(&s), ATTN_ERR_FIELD);
+}
+END_TEST
+
 START_TEST(only_the_chosen_item_runs)
 {
     static const struct text_span texts[] = {{"a", 1}, {"b", 1}, {"c", 1}};
@@ -315,6 +340,7 @@ CHECK_MAIN("model_picture")
     tcase_add_test(tests, pooled_maps_have_positions_for_labels_and_say_so);
     tcase_add_test(tests, a_large_model_fits_a_picture);
     tcase_add_test(tests, several_maps_are_pooled_and_one_is_not);
+    tcase_add_test(tests, a_sweep_keeps_all_items_and_pools_nothing);
     tcase_add_test(tests, only_the_chosen_item_runs);
     tcase_add_test(tests, numbers_that_do_not_exist_are_refused_with_the_last_one);
     tcase_add_test(tests, a_part_is_chosen_by_name_or_by_what_runs);

@@ -8,6 +8,11 @@
 
 #include "picture_stage.h"
 
+static colormap colormap_of(const struct picture *picture)
+{
+    return picture->options.colormap == COLORMAP_COUNT ? COLORMAP_VIRIDIS : picture->options.colormap;
+}
+
 static void check_cells(const struct scenario *s, const struct picture *picture)
 {
     struct canvas canvas = png_of(picture);
@@ -26,7 +31,7 @@ static void check_cells(const struct scenario *s, const struct picture *picture)
             uint32_t got = corner(&canvas, &layout, panel, i / COLUMNS, i % COLUMNS);
             uint8_t level = (uint8_t)lround((double)s->weight[at] / high * 255);
             if (s->allowed[at])
-                ck_assert_uint_eq(got, colormap_rgb(picture->options.colormap, level));
+                ck_assert_uint_eq(got, colormap_rgb(colormap_of(picture), level));
             else
                 ck_assert(got == RGB_MASKED || got == RGB_HATCH);
         }
@@ -114,7 +119,7 @@ static double lightness(uint32_t rgb)
 /* Eight bits a channel round a step of about 0.35 by at most as much. */
 START_TEST(lightness_changes_evenly_from_end_to_end)
 {
-    for (int map = 0; map < COLORMAP_COUNT; map++) {
+    for (int map = 0; map < COLORMAP_SIGNED; map++) {
         double first = lightness(colormap_rgb((colormap)map, 0)), last = lightness(colormap_rgb((colormap)map, 255));
         ck_assert_double_gt(fabs(last - first), 70);
         for (int level = 0; level < 256; level++) {
@@ -122,6 +127,14 @@ START_TEST(lightness_changes_evenly_from_end_to_end)
             ck_assert_double_eq_tol(lightness(colormap_rgb((colormap)map, (uint8_t)level)), even, 4);
         }
     }
+    for (int end = 0; end < 256; end += 255) {
+        double dark = lightness(colormap_rgb(COLORMAP_SIGNED, (uint8_t)end)), light = lightness(0xF4F4F2);
+        for (int level = 0; level < 128; level++)
+            ck_assert_double_eq_tol(lightness(colormap_rgb(COLORMAP_SIGNED, (uint8_t)abs(end - level))),
+                                    dark + (light - dark) * level / 127.5, 1);
+    }
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_SIGNED, 0), 0x2B5C8A);
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_SIGNED, 255), 0x9A5414);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 0), 0x440154);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 255), 0xFDE725);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 128), 0x21918C);
@@ -129,6 +142,80 @@ START_TEST(lightness_changes_evenly_from_end_to_end)
     ck_assert_uint_eq(colormap_rgb(COLORMAP_CIVIDIS, 128), 0x7D7C78);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_CIVIDIS, 255), 0xFEE838);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_GREY, 0), 0xFFFFFF);
+}
+END_TEST
+
+static void expect_text(const struct bytes *svg, const char *text)
+{
+    ck_assert_msg(strstr((const char *)svg->data, text) != NULL, "%s is not in the picture", text);
+}
+
+/* The lowest number is 3 below the unchanged run, the highest 1 above it. */
+START_TEST(a_sweep_has_the_unchanged_run_in_the_middle_of_its_colours)
+{
+    static const char *const layers[] = {"embeddings", "layer 1", "layer 2"};
+    static const struct picture_sweep sweep = {"logit(a<b) − logit(c)", "zero hidden", "tokens", 12};
+    struct scenario s;
+    make_scenario(&s);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        s.weight[i] = i == 2 ? 9 : i == 7 ? 13 : i == 14 ? NAN : 12;
+    s.weights_view.shape[1] = 1;
+    s.picture.allowed = NULL;
+    s.picture.sweep = &sweep;
+    s.picture.queries = (struct picture_axis){.labels = layers, .count = ROWS};
+    s.picture.keys = (struct picture_axis){.labels = words, .count = COLUMNS};
+    s.picture.options = picture_options_default(PICTURE_OF_MODEL);
+    const struct canvas canvas = png_of(&s.picture);
+    const struct picture_layout layout = layout_of(&s.picture, 2);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int level = i == 2 ? 0 : i == 7 ? (int)lround(4.0 / 6 * 255) : 128;
+        ck_assert_uint_eq(corner(&canvas, &layout, 0, i / COLUMNS, i % COLUMNS),
+                          i == 14 ? RGB_NAN : colormap_rgb(COLORMAP_SIGNED, (uint8_t)level));
+    }
+    const struct bytes svg = svg_of(&s.picture);
+    static const char *const texts[] = {">logit(a&lt;b) − logit(c)<",
+                                        ">each cell: zero hidden there<",
+                                        ">unchanged<",
+                                        ">embeddings<",
+                                        ">tokens<",
+                                        ">layers<",
+                                        ">9<",
+                                        ">12<",
+                                        ">15<",
+                                        ">9.00<",
+                                        ">12.0<",
+                                        "layer 1, okula: 12<",
+                                        ": NaN<",
+                                        "the unchanged run has 12, colours run from 9 to 15"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        expect_text(&svg, texts[i]);
+    ck_assert_ptr_null(strstr((const char *)svg.data, "weight"));
+    s.picture.options.colormap = COLORMAP_GREY;
+    const struct canvas grey = png_of(&s.picture);
+    ck_assert_uint_eq(corner(&grey, &layout, 0, 0, 2), 0xFFFFFF);
+}
+END_TEST
+
+/* Numbers without a range, and those that are not finite, have one that can be drawn. */
+START_TEST(a_sweep_without_differences_is_drawn)
+{
+    static const double unchanged[] = {0, -1e300, INFINITY, NAN};
+    struct scenario s;
+    make_scenario(&s);
+    s.weights_view.shape[1] = 1;
+    s.picture.allowed = NULL;
+    for (size_t i = 0; i < 4; i++) {
+        const struct picture_sweep sweep = {"m", "zero context", "heads", unchanged[i]};
+        double values[ROWS * COLUMNS];
+        for (int at = 0; at < ROWS * COLUMNS; at++)
+            values[at] = unchanged[i];
+        s.weights_view = attn_tensor_view(values, ATTN_F64, 4, (size_t[]){1, 1, ROWS, COLUMNS});
+        s.picture.sweep = &sweep;
+        const struct canvas canvas = png_of(&s.picture);
+        const struct picture_layout layout = layout_of(&s.picture, 2);
+        const uint8_t level = i < 2 ? 128 : 255;
+        ck_assert_uint_eq(corner(&canvas, &layout, 0, 1, 1), i == 3 ? RGB_NAN : colormap_rgb(COLORMAP_SIGNED, level));
+    }
 }
 END_TEST
 
@@ -249,6 +336,8 @@ CHECK_MAIN("picture")
     tcase_add_test(tests, strides_and_doubles_are_read_as_they_lie);
     tcase_add_test(tests, no_table_has_the_colour_of_masked_or_nan);
     tcase_add_test(tests, lightness_changes_evenly_from_end_to_end);
+    tcase_add_test(tests, a_sweep_has_the_unchanged_run_in_the_middle_of_its_colours);
+    tcase_add_test(tests, a_sweep_without_differences_is_drawn);
     tcase_add_test(tests, nan_and_infinity_are_shown_and_break_nothing);
     tcase_add_test(tests, a_map_without_any_weight_is_still_a_picture);
     tcase_add_test(tests, no_shape_makes_a_picture_over_the_limit);

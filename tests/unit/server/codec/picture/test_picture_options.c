@@ -50,7 +50,7 @@ static const struct refused_parameter REFUSED[] = {
     {{"colormap", "jet\"\n"},
      ATTN_ERR_VALUE,
      "?colormap",
-     "colormap is \"jet\\\"\xE2\x86\xB5\"; expected viridis, cividis or grey"},
+     "colormap is \"jet\\\"\xE2\x86\xB5\"; expected viridis, cividis, grey or signed"},
     {{"scale", "5"}, ATTN_ERR_VALUE, "?scale", "scale is \"5\"; expected a whole number of pixels from 1 to 4"},
     {{"scale", "0"}, ATTN_ERR_VALUE, "?scale", "expected a whole number"},
     {{"heads", "2"}, ATTN_ERR_FIELD, "", "\"heads\" is not a parameter of a picture; there are head, batch, colormap"},
