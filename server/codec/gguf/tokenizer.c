@@ -6,7 +6,7 @@
 #include "codec/bytes/outcome.h"
 #include "codec/gguf/gguf.h"
 #include "codec/json/tree.h"
-#include "codec/tokenizer/compose.h"
+#include "codec/tokenizer/model/compose.h"
 
 enum { TOKENS_MAX = 1 << 24 };
 
@@ -74,68 +74,31 @@ static bool is_set(const struct composer *composer, const char *key, bool otherw
 
 /* ---- tokens around a text ---- */
 
-/* The token whose id the metadata has; NULL: the file asks for none. */
-static const struct compose_token *find_special(const struct composer *composer, const char *key, uint64_t *id)
+/* Fills in the token whose id the metadata has. False: the file asks for none. */
+static bool find_special(const struct composer *composer, const char *key, char letter, struct compose_special *special)
 {
-    return gguf_count(find(composer, key), id) && *id < composer->count ? &composer->tokens[*id] : NULL;
-}
-
-/* {"<s>": {"id", "ids", "tokens"}} without its braces. */
-static void write_special(struct chunks *out, const struct compose_token *token, uint64_t id)
-{
-    chunks_json_span(out, token->text);
-    chunks_text(out, ":{\"id\":");
-    chunks_json_span(out, token->text);
-    chunks_format(out, ",\"ids\":[%llu],\"tokens\":[", (unsigned long long)id);
-    chunks_json_span(out, token->text);
-    chunks_text(out, "]}");
-}
-
-/* "single" and "pair" of a template: each text between the tokens. */
-static void write_template(struct chunks *out, const struct compose_token *const tokens[2], bool is_pair)
-{
-    const char *separator = "";
-    for (int text = 0; text < (is_pair ? 2 : 1); text++)
-        for (int part = 0; part < 3; part++) {
-            if (part != 1 && tokens[part / 2] == NULL)
-                continue;
-            chunks_text(out, separator);
-            chunks_text(out, part == 1 ? "{\"Sequence\":{\"id\":" : "{\"SpecialToken\":{\"id\":");
-            if (part == 1)
-                chunks_text(out, text == 0 ? "\"A\"" : "\"B\"");
-            else
-                chunks_json_span(out, tokens[part / 2]->text);
-            chunks_format(out, ",\"type_id\":%d}}", text);
-            separator = ",";
-        }
+    uint64_t id;
+    if (!gguf_count(find(composer, key), &id) || id >= composer->count)
+        return false;
+    *special = (struct compose_special){letter, composer->tokens[id].text, (uint32_t)id};
+    return true;
 }
 
 /* The post-processor that adds the first and the last token that the metadata asks for. */
 static void write_specials(struct composer *composer, bool adds_first)
 {
     struct chunks *out = &composer->out;
-    uint64_t ids[2] = {0, 0};
-    const struct compose_token *tokens[2] = {NULL, NULL};
+    struct compose_special specials[2];
+    size_t count = 0;
     if (is_set(composer, "tokenizer.ggml.add_bos_token", adds_first))
-        tokens[0] = find_special(composer, "tokenizer.ggml.bos_token_id", &ids[0]);
+        count += find_special(composer, "tokenizer.ggml.bos_token_id", 'b', &specials[count]);
     if (is_set(composer, "tokenizer.ggml.add_eos_token", false))
-        tokens[1] = find_special(composer, "tokenizer.ggml.eos_token_id", &ids[1]);
+        count += find_special(composer, "tokenizer.ggml.eos_token_id", 'e', &specials[count]);
     chunks_text(out, ",\"post_processor\":");
-    if (tokens[0] == NULL && tokens[1] == NULL) {
+    if (count == 0)
         chunks_text(out, "null");
-        return;
-    }
-    chunks_text(out, "{\"type\":\"TemplateProcessing\",\"single\":[");
-    write_template(out, tokens, false);
-    chunks_text(out, "],\"pair\":[");
-    write_template(out, tokens, true);
-    chunks_text(out, "],\"special_tokens\":{");
-    for (int i = 0; i < 2; i++)
-        if (tokens[i] != NULL && (i == 0 || tokens[i] != tokens[0])) {
-            chunks_text(out, i > 0 && tokens[0] != NULL ? "," : "");
-            write_special(out, tokens[i], ids[i]);
-        }
-    chunks_text(out, "}}");
+    else
+        compose_template("bAe", "bAeb1B1e1", specials, count, out);
 }
 
 /* ---- tokenizer.ggml.model "gpt2": BPE of bytes ---- */

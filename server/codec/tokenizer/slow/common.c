@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/tokenizer/slow/parts.h"
 
 /* ---- added tokens ---- */
@@ -23,7 +24,7 @@ static void write_token(struct chunks *out, const struct slow_token *token, bool
 /* In BPE, pieces that the user of SentencePiece defined are found before all merges. */
 static bool is_found_first(const struct slow *slow, size_t i)
 {
-    return slow->model.model_type == SENTENCEPIECE_BPE && slow->model.pieces[i].type == PIECE_USER;
+    return slow->model.model_type == SENTENCEPIECE_BPE && slow->model.pieces[i].kind == COMPOSE_USER_DEFINED;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -66,85 +67,33 @@ const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role r
 
 /* ---- what is added around a text ---- */
 
-/* The role of a letter of slow_class.single; ROLES: the letter is a text. */
-static enum slow_role role_of(char letter)
+/* Whether tokens of the role are added to texts. */
+static bool is_added(const struct slow *slow, enum slow_role role)
 {
-    static const char letters[] = {
-        [ROLE_BOS] = 'b', [ROLE_EOS] = 'e', [ROLE_SEP] = 's', [ROLE_CLS] = 'c', [ROLE_LANG] = 'l'};
-    for (size_t i = 0; i < sizeof letters; i++)
-        if (letters[i] == letter)
-            return (enum slow_role)i;
-    return ROLES;
-}
-
-/* The token that a letter adds. NULL: the letter is a text, or adds none. */
-static const struct slow_token *added_by(const struct slow *slow, char letter)
-{
-    const enum slow_role role = role_of(letter);
-    const bool asks = slow->class->adds_by_settings;
-    if (role == ROLES ||
-        (asks && role == ROLE_BOS && !slow_is_set(slow, "add_bos_token", slow->class->bos_by_default)) ||
-        (asks && role == ROLE_EOS && !slow_is_set(slow, "add_eos_token", false)))
-        return NULL;
-    return slow_token_of(slow, role);
-}
-
-static void write_template(const struct slow *slow, struct chunks *out, const char *name, const char *parts)
-{
-    const char *comma = "";
-    chunks_format(out, "\"%s\":[", name);
-    for (; *parts != '\0'; parts++) {
-        const struct slow_token *token = added_by(slow, *parts);
-        const unsigned type = parts[1] == '1';
-        const bool is_text = *parts == 'A' || *parts == 'B';
-        if (token == NULL && !is_text)
-            continue;
-        chunks_format(out, "%s{\"%s\":{\"id\":", comma, is_text ? "Sequence" : "SpecialToken");
-        if (is_text)
-            chunks_format(out, "\"%c\"", *parts);
-        else
-            chunks_json_span(out, token->text);
-        chunks_format(out, ",\"type_id\":%u}}", type);
-        comma = ",";
-    }
-    chunks_text(out, "],");
-}
-
-static void write_special(const struct slow *slow, struct chunks *out)
-{
-    const struct slow_token *written[ROLES];
-    size_t count = 0;
-    chunks_text(out, "\"special_tokens\":{");
-    for (const char *letter = "besclA"; *letter != '\0'; letter++) {
-        const struct slow_token *token = added_by(slow, *letter);
-        bool is_there = token == NULL;
-        for (size_t i = 0; i < count && !is_there; i++)
-            is_there = written[i] == token;
-        if (is_there)
-            continue;
-        chunks_text(out, count > 0 ? "," : "");
-        chunks_json_span(out, token->text);
-        chunks_text(out, ":{\"id\":");
-        chunks_json_span(out, token->text);
-        chunks_format(out, ",\"ids\":[%u],\"tokens\":[", (unsigned)token->id);
-        chunks_json_span(out, token->text);
-        chunks_text(out, "]}");
-        written[count++] = token;
-    }
-    chunks_text(out, "}");
+    if (slow->class->adds_by_settings && role == ROLE_BOS)
+        return slow_is_set(slow, "add_bos_token", slow->class->bos_by_default);
+    return !slow->class->adds_by_settings || role != ROLE_EOS || slow_is_set(slow, "add_eos_token", false);
 }
 
 void slow_write_post_processor(const struct slow *slow, struct chunks *out)
 {
+    static const struct {
+        char letter;
+        enum slow_role role;
+    } letters[] = {{'b', ROLE_BOS}, {'e', ROLE_EOS}, {'s', ROLE_SEP}, {'c', ROLE_CLS}, {'l', ROLE_LANG}};
+    struct compose_special specials[ARRAY_LENGTH(letters)];
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(letters); i++) {
+        const struct slow_token *token = slow_token_of(slow, letters[i].role);
+        if (token != NULL && is_added(slow, letters[i].role))
+            specials[count++] = (struct compose_special){letters[i].letter, token->text, token->id};
+    }
     chunks_text(out, "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[");
     if (slow->class->form == SLOW_BYTE_LEVEL)
         chunks_format(out, "{\"type\":\"ByteLevel\",\"trim_offsets\":true,\"add_prefix_space\":%s},",
                       slow_bool_text(slow_is_set(slow, "add_prefix_space", false)));
-    chunks_text(out, "{\"type\":\"TemplateProcessing\",");
-    write_template(slow, out, "single", slow->class->single);
-    write_template(slow, out, "pair", slow->class->pair);
-    write_special(slow, out);
-    chunks_text(out, "}]},");
+    compose_template(slow->class->single, slow->class->pair, specials, count, out);
+    chunks_text(out, "]},");
 }
 
 /* ---- the vocabulary ---- */

@@ -5,6 +5,7 @@
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/outcome.h"
 #include "codec/json/tree.h"
+#include "codec/tokenizer/model/compose.h"
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/slow/slow.h"
 
@@ -46,18 +47,11 @@ const struct slow_class *slow_class_of_model(struct text_span model_type);
 
 /* ---- sentencepiece.c: a model of SentencePiece, a message of protocol buffers (sentencepiece_model.proto) ---- */
 
-enum piece_type { PIECE_NORMAL = 1, PIECE_UNKNOWN, PIECE_CONTROL, PIECE_USER, PIECE_UNUSED, PIECE_BYTE };
 enum { SENTENCEPIECE_UNIGRAM = 1, SENTENCEPIECE_BPE = 2 };
 
-struct sentencepiece_piece {
-    struct text_span text; /* in the file: no NUL ends it */
-    float score;
-    enum piece_type type;
-};
-
 struct sentencepiece {
-    struct sentencepiece_piece *pieces; /* by id */
-    size_t count, room;                 /* room: of the table */
+    struct compose_token *pieces; /* by id; their texts lie in the file: no NUL ends them */
+    size_t count, room;           /* room: of the table */
     uint64_t model_type;
     bool byte_fallback;
     bool add_dummy_prefix, remove_extra_whitespaces;

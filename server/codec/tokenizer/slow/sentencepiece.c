@@ -87,7 +87,7 @@ static bool read_message(struct text_span rest, take_function *take, struct sent
 /* A field of the last piece. */
 static bool take_of_piece(struct sentencepiece *model, const struct field *field)
 {
-    struct sentencepiece_piece *piece = &model->pieces[model->count];
+    struct compose_token *piece = &model->pieces[model->count];
     if (is_of(field, PIECE_TEXT, WIRE_BYTES))
         piece->text = field->bytes;
     if (is_of(field, PIECE_SCORE, WIRE_FOUR_BYTES)) {
@@ -96,9 +96,9 @@ static bool take_of_piece(struct sentencepiece *model, const struct field *field
         memcpy(&piece->score, &bits, sizeof bits);
     }
     if (is_of(field, PIECE_TYPE, WIRE_NUMBER)) {
-        if (field->value < PIECE_NORMAL || field->value > PIECE_BYTE)
+        if (field->value < COMPOSE_NORMAL || field->value > COMPOSE_BYTE)
             return false;
-        piece->type = (enum piece_type)field->value;
+        piece->kind = (enum compose_kind)field->value;
     }
     return true;
 }
@@ -139,8 +139,8 @@ static bool take_of_model(struct sentencepiece *model, const struct field *field
         return true;
     if (model->count == model->room)
         return false; /* another program writes to the file */
-    struct sentencepiece_piece *piece = &model->pieces[model->count];
-    *piece = (struct sentencepiece_piece){.type = PIECE_NORMAL};
+    struct compose_token *piece = &model->pieces[model->count];
+    *piece = (struct compose_token){.kind = COMPOSE_NORMAL};
     const bool is_well = read_message(field->bytes, take_of_piece, model) && piece->text.length > 0 &&
                          memchr(piece->text.at, '\0', piece->text.length) == NULL && isfinite(piece->score);
     model->count++;

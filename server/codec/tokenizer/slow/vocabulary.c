@@ -116,18 +116,18 @@ static bool add_words(struct slow *slow, const char *list, size_t id)
 }
 
 /* The score with which a piece is found: a piece of the user is taken wherever it stands, others than words never. */
-static double score_of(const struct sentencepiece_piece *piece, double highest)
+static double score_of(const struct compose_token *piece, double highest)
 {
-    if (piece->type == PIECE_USER)
+    if (piece->kind == COMPOSE_USER_DEFINED)
         return (double)piece->text.length * highest - 0.1;
-    return piece->type == PIECE_NORMAL ? (double)piece->score : SLOW_NEVER;
+    return piece->kind == COMPOSE_NORMAL ? (double)piece->score : SLOW_NEVER;
 }
 
 static double highest_score(const struct sentencepiece *model)
 {
     double highest = SLOW_NEVER;
     for (size_t i = 0; i < model->count; i++)
-        if (model->pieces[i].type == PIECE_NORMAL && (double)model->pieces[i].score > highest)
+        if (model->pieces[i].kind == COMPOSE_NORMAL && (double)model->pieces[i].score > highest)
             highest = (double)model->pieces[i].score;
     return highest;
 }
@@ -159,7 +159,7 @@ static bool set_scores(struct slow *slow)
     for (size_t i = 0; i < slow->vocabulary.size; i++)
         slow->scores[i] = SLOW_NEVER;
     for (size_t i = 0; i < slow->model.count; i++) {
-        const struct sentencepiece_piece *piece = &slow->model.pieces[i];
+        const struct compose_token *piece = &slow->model.pieces[i];
         const uint32_t id = vocabulary_find(&slow->vocabulary, piece->text.at, piece->text.length);
         if (id != VOCABULARY_NONE)
             slow->scores[id] = score_of(piece, highest);

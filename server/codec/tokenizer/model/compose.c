@@ -1,5 +1,5 @@
 /* compose.c: the vocabulary, the added tokens and the merges of a tokenizer.json, made of a list of tokens. */
-#include "codec/tokenizer/compose.h"
+#include "codec/tokenizer/model/compose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,63 @@ enum {
     MERGED_BYTES_MAX = 512,  /* longer tokens come from no text: a list of all pairs would be long */
     MERGE_WORK_MAX = 1 << 27 /* squares of the bytes of tokens: a bound for the search and for the bytes of all pairs */
 };
+
+/* ---- tokens around texts ---- */
+
+static const struct compose_special *find_special(const struct compose_special *specials, size_t count, char letter)
+{
+    for (size_t i = 0; i < count; i++)
+        if (specials[i].letter == letter)
+            return &specials[i];
+    return NULL;
+}
+
+static void write_parts(const char *name, const char *parts, const struct compose_special *specials, size_t count,
+                        struct chunks *out)
+{
+    const char *separator = "";
+    chunks_format(out, ",\"%s\":[", name);
+    for (; *parts != '\0'; parts++) {
+        const struct compose_special *special = find_special(specials, count, *parts);
+        const bool is_text = *parts == 'A' || *parts == 'B';
+        if (special == NULL && !is_text)
+            continue;
+        chunks_format(out, "%s{\"%s\":{\"id\":", separator, is_text ? "Sequence" : "SpecialToken");
+        if (is_text)
+            chunks_format(out, "\"%c\"", *parts);
+        else
+            chunks_json_span(out, special->text);
+        chunks_format(out, ",\"type_id\":%d}}", parts[1] == '1');
+        separator = ",";
+    }
+    chunks_text(out, "]");
+}
+
+void compose_template(const char *single, const char *pair, const struct compose_special *specials, size_t count,
+                      struct chunks *out)
+{
+    chunks_text(out, "{\"type\":\"TemplateProcessing\"");
+    write_parts("single", single, specials, count, out);
+    write_parts("pair", pair, specials, count, out);
+    chunks_text(out, ",\"special_tokens\":{");
+    for (size_t i = 0; i < count; i++) {
+        bool is_written = false; /* one token may have several letters */
+        for (size_t k = 0; k < i; k++)
+            is_written |= specials[k].text.at == specials[i].text.at;
+        if (is_written)
+            continue;
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_json_span(out, specials[i].text);
+        chunks_text(out, ":{\"id\":");
+        chunks_json_span(out, specials[i].text);
+        chunks_format(out, ",\"ids\":[%u],\"tokens\":[", (unsigned)specials[i].id);
+        chunks_json_span(out, specials[i].text);
+        chunks_text(out, "]}");
+    }
+    chunks_text(out, "}}");
+}
+
+/* ---- tokens ---- */
 
 void compose_vocabulary(const struct compose_token *tokens, size_t count, struct chunks *out)
 {

@@ -3,8 +3,8 @@
  *
  * Functions append JSON to out. Texts of tokens may lie anywhere; they must be UTF-8 and need no NUL behind them.
  */
-#ifndef CODEC_TOKENIZER_COMPOSE_H
-#define CODEC_TOKENIZER_COMPOSE_H
+#ifndef CODEC_TOKENIZER_MODEL_COMPOSE_H
+#define CODEC_TOKENIZER_MODEL_COMPOSE_H
 
 #include "codec/bytes/chunks.h"
 
@@ -24,6 +24,19 @@ struct compose_token {
     enum compose_kind kind;
 };
 
+/* A token that is added around texts, and its letter in templates. */
+struct compose_special {
+    char letter;
+    struct text_span text;
+    uint32_t id;
+};
+
+/*
+ * The post-processor TemplateProcessing, which adds tokens around one text and around a pair: "cAs", "cAsB1s1". A and B are
+ * the texts, other letters are specials, and a letter of none of them adds nothing. A 1 behind a letter is the type id.
+ */
+void compose_template(const char *single, const char *pair, const struct compose_special *specials, size_t count,
+                      struct chunks *out);
 /* {"the": 0, …}: the id of a token is its index. */
 void compose_vocabulary(const struct compose_token *tokens, size_t count, struct chunks *out);
 /*
