@@ -201,6 +201,12 @@ static void write(struct pen *pen, struct pen_text text, const char *words)
     pen->text(pen, &text);
 }
 
+/* Writes a line that begins at x, y. */
+static void write_from(struct pen *pen, int x, int y, int size, uint32_t rgb, const char *words)
+{
+    write(pen, (struct pen_text){.x = x, .y = y, .size = size, .rgb = rgb}, words);
+}
+
 /* The distance from the middle of small letters down to their baseline. */
 static int half_height(int size)
 {
@@ -354,12 +360,8 @@ static void draw_band(struct pen *pen, const struct picture_panel *first)
     if (!layout->has_heading)
         return;
     char heading[32];
-    write(pen,
-          (struct pen_text){.x = first->x,
-                            .y = first->y - (UNIT_TITLE_ROOM + 10) * scale,
-                            .size = (UNIT_TITLE + 2) * scale,
-                            .rgb = RGB_INK},
-          name_item(pen->picture, first->item, heading));
+    write_from(pen, first->x, first->y - (UNIT_TITLE_ROOM + 10) * scale, (UNIT_TITLE + 2) * scale, RGB_INK,
+               name_item(pen->picture, first->item, heading));
 }
 
 /* Names the layer of a row of panels, between the name of the axis and the labels. */
@@ -388,8 +390,7 @@ static void draw_tick(struct pen *pen, double value)
     char number[32];
     snprintf(number, sizeof number, "%.3g", value);
     pen->fill(pen, (struct canvas_box){left, y - (share > 0.5 ? 0 : scale), 3 * scale, scale}, RGB_FRAME);
-    write(pen, (struct pen_text){.x = left + 6 * scale, .y = y + half_height(size), .size = size, .rgb = RGB_QUIET},
-          number);
+    write_from(pen, left + 6 * scale, y + half_height(size), size, RGB_QUIET, number);
 }
 
 /* Returns 1, 2 or 5 times a power of ten: about a quarter of the range. */
@@ -434,10 +435,7 @@ static void draw_bar(struct pen *pen)
     draw_frame(pen, bar);
     draw_ticks(pen);
     if (pen->picture->sweep == NULL) /* there, the title has this room */
-        write(pen,
-              (struct pen_text){
-                  .x = bar.x, .y = bar.y - UNIT_TITLE_GAP * scale, .size = UNIT_LABEL * scale, .rgb = RGB_QUIET},
-              "weight");
+        write_from(pen, bar.x, bar.y - UNIT_TITLE_GAP * scale, UNIT_LABEL * scale, RGB_QUIET, "weight");
 }
 
 /* Draws one line of the legend: a sample and its meaning. */
@@ -451,10 +449,7 @@ static void draw_sample(struct pen *pen, int line, uint32_t rgb, bool is_hatched
     if (is_hatched)
         pen->hatch(pen, box);
     draw_frame(pen, box);
-    write(pen,
-          (struct pen_text){
-              .x = box.x + side + 7 * scale, .y = box.y + side / 2 + half_height(size), .size = size, .rgb = RGB_QUIET},
-          meaning);
+    write_from(pen, box.x + side + 7 * scale, box.y + side / 2 + half_height(size), size, RGB_QUIET, meaning);
 }
 
 static void draw_legend(struct pen *pen)
