@@ -199,22 +199,20 @@ int layer_directory_follow(struct layer_directory *directory)
     return outcome;
 }
 
+/* The caller does not change names. */
 static int scan(struct layer_directory *directory)
 {
+    registry_begin_change(directory->store);
     const int outcome = layer_directory_follow(directory);
     const int scanned = scan_files(directory);
+    registry_end_change(directory->store);
     return outcome != 0 ? 0 : scanned; /* a directory that is gone was logged once */
 }
 
 void layer_directory_rescan(struct layer_directory *directory)
 {
     char text[128];
-    int outcome = 0;
-    if (directory->files == NULL)
-        return;
-    registry_begin_change(directory->store);
-    outcome = scan(directory);
-    registry_end_change(directory->store);
+    const int outcome = directory->files != NULL ? scan(directory) : 0;
     if (outcome != 0)
         log_say(directory->log, LOG_WARN, "the directory of layers cannot be listed: %s",
                 strerror_r(outcome, text, sizeof text));
@@ -237,10 +235,7 @@ static void say_open(struct layer_directory *directory, size_t swept)
 /* When a scan fails, the next request that lists layers logs the reason. */
 static void look_at_all(void *context)
 {
-    struct layer_directory *directory = context;
-    registry_begin_change(directory->store);
-    (void)scan(directory);
-    registry_end_change(directory->store);
+    (void)scan(context);
 }
 
 static void begin_looking(struct layer_directory *directory)
