@@ -6,11 +6,12 @@
 
 #include "base/array.h"
 #include "base/embedded_file.h"
+#include "base/text.h"
 #include "codec/checkpoint/language/expression.h"
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 
-enum { NAME_MAX_BYTES = 128, TYPE_MAX_BYTES = 64 };
+enum { NAME_MAX_BYTES = 128 };
 
 /* ---- the table ---- */
 
@@ -100,98 +101,65 @@ const char *architecture_refused(const json_t *table, const char *model_type)
     return NULL;
 }
 
-/* ---- the nearest type ---- */
+/* ---- the types ---- */
 
-/* How many characters must be changed, added or removed to make one name of the other (Levenshtein 1966). */
-static size_t distance(const char *left, const char *right)
+/* Whether attnd runs what is asked of the type. */
+static bool is_offered(const json_t *table, const char *member, const char *type)
 {
-    size_t row[TYPE_MAX_BYTES + 1];
-    const size_t width = strlen(right);
-    if (width > TYPE_MAX_BYTES ||
-        strlen(left) > TYPE_MAX_BYTES) /* the name of no type, and the time is their product */
-        return SIZE_MAX;
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 0; left[i] != '\0'; i++) {
-        size_t corner = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < width; j++) {
-            const size_t changed = corner + (left[i] != right[j]), other = row[j] < row[j + 1] ? row[j] : row[j + 1];
-            corner = row[j + 1];
-            row[j + 1] = changed < other + 1 ? changed : other + 1;
-        }
-    }
-    return row[width];
+    return strcmp(member, "model") != 0 || architecture_refused(table, type) == NULL;
 }
 
-/* Whether the table has the type, and attnd runs what is asked of it. */
-static bool is_offered(const json_t *table, const json_t *entry, const char *member, const char *type)
+/* A list of the types that entries with the member have, and those of nested models. */
+static json_t *list_types(const json_t *table, const char *member)
 {
-    return json_object_get(entry, member) != NULL &&
-           !(architecture_refused(table, type) != NULL && strcmp(member, "model") == 0);
-}
-
-/* Calls take with each type that entries with the member have, and with those of nested models. */
-static void for_each_type(const json_t *table, const char *member, void (*take)(void *state, const char *type),
-                          void *state)
-{
-    json_t *entry, *type, *nested;
+    json_t *types = json_array(), *entry, *type, *nested;
     const char *name;
     size_t i, j;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
-            if (is_offered(table, entry, member, json_string_value(type)))
-                take(state, json_string_value(type));
+            if (json_object_get(entry, member) != NULL && is_offered(table, member, json_string_value(type)))
+                (void)json_array_append(types, type);
         }
     }
     json_object_foreach(json_object_get(table, "nested"), name, nested)
     {
-        take(state, name);
+        (void)json_array_append_new(types, json_string(name));
     }
+    return types;
 }
-
-struct nearest {
-    const char *wanted, *type; /* NULL: none is near */
-    size_t distance;
-};
 
 /* A name is near when a third of it differs at most, or when one begins with the other: "bert" and "bert-japanese". */
-static void see_type(void *state, const char *type)
+static bool is_near(const char *wanted, const char *type, size_t edits)
 {
-    struct nearest *nearest = state;
-    const size_t length = strlen(nearest->wanted), own = strlen(type), shorter = length < own ? length : own;
-    const bool begins = shorter >= 3 && strncmp(nearest->wanted, type, shorter) == 0;
-    const size_t far = distance(nearest->wanted, type);
-    if ((begins || far <= (length > own ? length : own) / 3) && far < nearest->distance) {
-        nearest->type = type;
-        nearest->distance = far;
-    }
-}
-
-struct list {
-    struct chunks *out;
-    const char *separator;
-};
-
-static void write_type(void *state, const char *type)
-{
-    struct list *list = state;
-    chunks_format(list->out, "%s%s", list->separator, type);
-    list->separator = ", ";
+    const size_t length = strlen(wanted), own = strlen(type), shorter = length < own ? length : own;
+    const bool begins = shorter >= 3 && strncmp(wanted, type, shorter) == 0;
+    return begins || edits <= (length > own ? length : own) / 3;
 }
 
 void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
                               struct chunks *out)
 {
-    struct nearest nearest = {.wanted = model_type, .distance = SIZE_MAX};
-    struct list list = {out, ""};
-    for_each_type(table, member, see_type, &nearest);
-    if (nearest.type != NULL)
-        chunks_format(out, "the nearest name that attnd has is %s; ", nearest.type);
+    json_t *types = list_types(table, member), *type;
+    const char *nearest = NULL;
+    size_t distance = SIZE_MAX, i;
+    json_array_foreach(types, i, type)
+    {
+        const size_t edits = nearest_distance(model_type, json_string_value(type));
+        if (edits < distance && is_near(model_type, json_string_value(type), edits)) {
+            nearest = json_string_value(type);
+            distance = edits;
+        }
+    }
+    if (nearest != NULL)
+        chunks_format(out, "the nearest name that attnd has is %s; ", nearest);
     chunks_text(out, before);
-    for_each_type(table, member, write_type, &list);
+    json_array_foreach(types, i, type)
+    {
+        chunks_format(out, "%s%s", i > 0 ? ", " : "", json_string_value(type));
+    }
+    json_decref(types);
 }
 
 /* ---- choices ---- */
