@@ -46,6 +46,7 @@ step sanitizers sanitizers
 step threads thread_sanitizer
 step random-requests random_requests
 step fuzz-targets fuzz_targets
+step oss-fuzz tests/fuzz/oss-fuzz/run.sh
 step failing-calls failing_calls
 step failing-network failing_network
 step memory memory_mixes

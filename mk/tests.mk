@@ -146,10 +146,11 @@ packages-test: ## what make says where packages are missing, and where they cann
 hardening: all ## what the program and the library have against overwritten stacks and stray jumps
 	$(Q)BUILD='$(BUILD)' MODE='$(MODE)' ARCH='$(ARCH)' HARDENED='$(HARDENED)' tests/machines/hardening.sh $(OR_SKIPPED)
 
+FUZZING_ENGINE := -fsanitize=fuzzer
 # Each fuzz target links with libFuzzer in MODE=fuzz, and in other modes with a driver that replays the corpus.
 $(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
     $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(call step,linking $@)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+	$(Q)$(call step,linking $@)$(LINK) $(if $(filter fuzz,$(MODE)),$(FUZZING_ENGINE)) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(BUILD)/tests/fuzz/scan_lines: $(BUILD)/tests/fuzz/scan_lines.o $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
