@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 
 enum { NAME_MAX_BYTES = 128, HEADS_MAX = 1024, LAYERS_MAX = 1 << 16 };
@@ -215,32 +214,6 @@ static json_t *wide_alibi(const json_t *config)
 
 /* ---- expressions ---- */
 
-/* Functions of one number that the configuration has. */
-static double square_root(double x)
-{
-    return sqrt(x);
-}
-
-static double inverse_square_root(double x)
-{
-    return 1 / sqrt(x);
-}
-
-static double inverse(double x)
-{
-    return 1 / x;
-}
-
-static double whole_half(double x)
-{
-    return floor(x / 2);
-}
-
-static const struct {
-    const char *name;
-    double (*of)(double);
-} functions[] = {{"sqrt(", square_root}, {"rsqrt(", inverse_square_root}, {"inverse(", inverse}, {"half(", whole_half}};
-
 /* Whether layer n is the first, or comes so many layers after such a layer. NULL: the configuration has no such number. */
 static json_t *is_each(const json_t *config, size_t n, const char *member)
 {
@@ -265,48 +238,29 @@ static bool holds(const json_t *value, const char *word)
     return false;
 }
 
-/* The value of "holds(pos_att_type,c2p)"; or of "positive(position_buckets)", NULL when it is not above 0. */
-static json_t *picked(const json_t *config, const char *name, bool *is_known)
-{
-    static const char has[] = "holds(", above[] = "positive(";
-    const bool is_has = strncmp(name, has, strlen(has)) == 0;
-    char member[NAME_MAX_BYTES], word[NAME_MAX_BYTES];
-    const char *from = name + (is_has ? strlen(has) : strlen(above));
-    *is_known = is_has || strncmp(name, above, strlen(above)) == 0;
-    if (!*is_known)
-        return NULL;
-    const size_t length = strcspn(from, ",)");
-    snprintf(member, sizeof member, "%.*s", (int)length, from);
-    json_t *value = json_object_get(config, member);
-    if (!is_has)
-        return json_number_value(value) > 0 ? json_incref(value) : NULL;
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(from + length + 1, ")"), from + length + 1);
-    return json_boolean(holds(value, word));
-}
-
 /* The value of "sqrt(hidden_size)". NULL when name is no such call, or the number is missing or not above 0. */
 static json_t *call(const json_t *config, size_t n, const char *name)
 {
-    static const char each[] = "each(";
-    char member[NAME_MAX_BYTES];
-    bool is_known;
-    json_t *value = picked(config, name, &is_known);
-    if (is_known)
-        return value;
-    for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
-        const size_t length = strlen(functions[i].name);
-        if (strncmp(name, functions[i].name, length) != 0)
-            continue;
-        snprintf(member, sizeof member, "%.*s", (int)strcspn(name + length, ")"), name + length);
-        const double number = number_or(config, member, member, 0);
-        if (functions[i].of == whole_half)
-            return number > 0 && number < INT32_MAX ? json_integer((json_int_t)whole_half(number)) : NULL;
-        return number > 0 ? json_real(functions[i].of(number)) : NULL;
-    }
-    if (strncmp(name, each, strlen(each)) != 0)
+    char function[16], member[NAME_MAX_BYTES], word[NAME_MAX_BYTES] = "";
+    if (sscanf(name, "%15[^(](%127[^,)],%127[^)]", function, member, word) < 2)
         return NULL;
-    snprintf(member, sizeof member, "%.*s", (int)strcspn(name + strlen(each), ")"), name + strlen(each));
-    return is_each(config, n, member);
+    json_t *value = json_object_get(config, member);
+    const double number = json_number_value(value);
+    if (strcmp(function, "holds") == 0)
+        return json_boolean(holds(value, word));
+    if (strcmp(function, "each") == 0)
+        return is_each(config, n, member);
+    if (number <= 0)
+        return NULL;
+    if (strcmp(function, "positive") == 0)
+        return json_incref(value);
+    if (strcmp(function, "half") == 0)
+        return number < INT32_MAX ? json_integer((json_int_t)floor(number / 2)) : NULL;
+    if (strcmp(function, "sqrt") == 0)
+        return json_real(sqrt(number));
+    if (strcmp(function, "rsqrt") == 0)
+        return json_real(1 / sqrt(number));
+    return strcmp(function, "inverse") == 0 ? json_real(1 / number) : NULL;
 }
 
 static json_t *text_value(const char *text)
