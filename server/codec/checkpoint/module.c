@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/checkpoint/language/expression.h"
+#include "codec/checkpoint/language/architecture.h"
 
 /* ---- tensors ---- */
 
@@ -351,9 +351,7 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
 
 static double number_of(const struct module *module, const json_t *template, double otherwise)
 {
-    const char *text = json_string_value(template);
-    json_t *value = text != NULL && text[0] == '$' ? expression_value(module->config, module->number, text + 1)
-                                                   : json_incref((json_t *)(uintptr_t) template);
+    json_t *value = expression_fill(module->config, module->number, template);
     const double number = json_is_number(value) ? json_number_value(value) : otherwise;
     json_decref(value);
     return number;
@@ -394,19 +392,16 @@ static bool add_reference(struct module *module, const char *member, const char 
 }
 
 /* A list with each "$" expression replaced by its value; null stands for a value that is not there. */
-static bool fill_list(const struct module *module, json_t *template, json_t **filled)
+static json_t *fill_list(const struct module *module, json_t *template)
 {
-    json_t *member;
+    json_t *filled = json_array(), *member;
     size_t i;
-    *filled = json_array();
     json_array_foreach(template, i, member)
     {
-        const char *text = json_string_value(member);
-        json_t *value = text != NULL && text[0] == '$' ? expression_value(module->config, module->number, text + 1)
-                                                       : json_incref(member);
-        (void)json_array_append_new(*filled, value != NULL ? value : json_null());
+        json_t *value = expression_fill(module->config, module->number, member);
+        (void)json_array_append_new(filled, value != NULL ? value : json_null());
     }
-    return true;
+    return filled;
 }
 
 /*
@@ -421,14 +416,9 @@ static bool fill(struct module *module, const char *path, json_t *template, json
     *filled = NULL;
     if (text != NULL && text[0] == '@')
         return add_reference(module, path, text + 1);
-    if (text != NULL && text[0] == '$') {
-        *filled = expression_value(module->config, module->number, text + 1);
-        return true;
-    }
-    if (json_is_array(template))
-        return fill_list(module, template, filled);
     if (!json_is_object(template)) {
-        *filled = json_incref(template);
+        *filled = json_is_array(template) ? fill_list(module, template)
+                                          : expression_fill(module->config, module->number, template);
         return true;
     }
     *filled = json_object();

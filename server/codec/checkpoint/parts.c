@@ -7,24 +7,16 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/checkpoint/language/expression.h"
+#include "codec/checkpoint/language/architecture.h"
 
 enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16, ID_MAX = 1 << 30 };
 
 /* ---- values ---- */
 
-/* A new reference to the value of the member, an expression or itself. NULL: there is none. */
-static json_t *value_of(const struct model_reader *reader, const json_t *template, const char *name)
-{
-    json_t *value = json_object_get(template, name);
-    const char *text = json_string_value(value);
-    return text != NULL && text[0] == '$' ? expression_value(reader->config, 0, text + 1) : json_incref(value);
-}
-
 /* The number that the template has under that name, or the value of its expression. */
 static double number_of(const struct model_reader *reader, const json_t *template, const char *name, double otherwise)
 {
-    json_t *value = value_of(reader, template, name);
+    json_t *value = expression_fill(reader->config, 0, json_object_get(template, name));
     const double number = json_is_number(value) ? json_number_value(value) : otherwise;
     json_decref(value);
     return number;
@@ -46,7 +38,7 @@ bool model_count(const struct model_reader *reader, const json_t *template, cons
 
 static bool is_true(const struct model_reader *reader, const json_t *template, const char *name)
 {
-    json_t *value = value_of(reader, template, name);
+    json_t *value = expression_fill(reader->config, 0, json_object_get(template, name));
     const bool is = json_is_true(value);
     json_decref(value);
     return is;

@@ -1,5 +1,5 @@
 /* expression.c: the values of expressions over a configuration. */
-#include "codec/checkpoint/language/expression.h"
+#include "codec/checkpoint/language/architecture.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -340,6 +340,13 @@ json_t *expression_value(const json_t *config, size_t n, const char *expression)
         value = value_of(config, n, text);
     }
     return value;
+}
+
+json_t *expression_fill(const json_t *config, size_t n, const json_t *template)
+{
+    const char *text = json_string_value(template);
+    return text != NULL && text[0] == '$' ? expression_value(config, n, text + 1)
+                                          : json_incref((json_t *)(uintptr_t) template);
 }
 
 /* The name in the brackets of a call, else the whole text. */

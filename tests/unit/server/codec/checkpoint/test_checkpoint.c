@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "codec/checkpoint/language/architecture.h"
-#include "codec/checkpoint/language/expression.h"
 #include "codec/json/tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/checkpoint/language/expression.h"
+#include "codec/checkpoint/language/architecture.h"
 #include "codec/request/envelope.h"
 #include "service/registry/model/files.h"
 
