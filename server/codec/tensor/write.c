@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number.h"
@@ -101,18 +102,8 @@ static char *put_f64(char *to, double value, const struct tensor_style *style)
 
 static char *put_i64(char *to, int64_t value)
 {
-    char digits[24];
-    char *at = digits + sizeof digits;
-    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        *--at = (char)('0' + magnitude % 10);
-        magnitude /= 10;
-    } while (magnitude > 0);
-    if (value < 0)
-        *--at = '-';
-    size_t length = (size_t)(digits + sizeof digits - at);
-    memcpy(to, at, length);
-    return to + length;
+    *to = '-';
+    return text_write_count(to + (value < 0), value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 /* A block of elements in their own type. */
@@ -369,21 +360,11 @@ struct stretch {
     char *to;
 };
 
-/* Converts elements to the form of the answer: little-endian, and bool as 0 or 1. */
+/* Converts elements to the form of the answer: bool as 0 or 1. Numbers are little-endian in both. */
 static void make_portable(union block *block, attn_dtype dtype, size_t count)
 {
     for (size_t i = 0; dtype == ATTN_BOOL && i < count; i++)
         block->bytes[i] = block->bytes[i] != 0;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    size_t size = attn_dtype_bytes(dtype);
-    for (size_t i = 0; i < count * size; i += size) {
-        for (size_t j = 0; j < size / 2; j++) {
-            uint8_t byte = block->bytes[i + j];
-            block->bytes[i + j] = block->bytes[i + size - 1 - j];
-            block->bytes[i + size - 1 - j] = byte;
-        }
-    }
-#endif
 }
 
 /* Encodes elements [from, end) of one piece. Every block but the last consists of whole groups of 3 bytes. */
