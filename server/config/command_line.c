@@ -25,51 +25,42 @@ static void drop_word(struct words *words)
     words->count--;
 }
 
-/* Removes `check` from the front of *words. */
-static bool take_check(struct config *config, struct words *words, struct refusal refusal)
-{
-    (void)config;
-    (void)refusal;
-    drop_word(words);
-    return true;
-}
-
-/* Removes `import CHECKPOINT` from the front of *words. */
+/* Removes CHECKPOINT behind `import`. */
 static bool take_import(struct config *config, struct words *words, struct refusal refusal)
 {
-    if (words->count < 2 || words->at[1][0] == '-') {
+    if (words->count < 1 || words->at[0][0] == '-') {
         snprintf(refusal.message, refusal.size,
                  "usage: attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]");
         return false;
     }
-    config->checkpoint = words->at[1];
-    *words = (struct words){words->at + 2, words->count - 2};
+    config->checkpoint = words->at[0];
+    drop_word(words);
     return true;
 }
 
-/* Removes `health`, `health ready` or `health live` from the front of *words. */
+/* Removes `ready` or `live` behind `health`, or nothing. */
 static bool take_health(struct config *config, struct words *words, struct refusal refusal)
 {
     (void)refusal;
-    const char *what = words->count > 1 ? words->at[1] : "";
+    const char *what = words->count > 0 ? words->at[0] : "";
     const bool is_live = strcmp(what, "live") == 0;
-    const int taken = is_live || strcmp(what, "ready") == 0 ? 2 : 1;
     config->health_path = is_live ? "/livez" : "/readyz";
-    *words = (struct words){words->at + taken, words->count - taken};
+    if (is_live || strcmp(what, "ready") == 0)
+        drop_word(words);
     return true;
 }
 
-/* Removes `key NAME [RIGHTS [QUOTA]]`. No settings may follow it. */
+/* Removes NAME [RIGHTS [QUOTA]] behind `key`. No settings may follow them. */
 static bool take_key(struct config *config, struct words *words, struct refusal refusal)
 {
-    enum { WORDS_MIN = 2, WORDS_MAX = 4 };
-    if (words->count < WORDS_MIN || words->count > WORDS_MAX) {
+    enum { WORDS_MAX = 3 };
+    if (words->count < 1 || words->count > WORDS_MAX) {
         snprintf(refusal.message, refusal.size, "usage: attnd key NAME [RIGHTS [QUOTA]] >> FILE");
         return false;
     }
-    config->key_name = words->at[1];
-    config->key_rights = words->count > 2 ? words->at[2] : NULL;
-    config->key_quota = words->count > 3 ? words->at[3] : NULL;
+    config->key_name = words->at[0];
+    config->key_rights = words->count > 1 ? words->at[1] : NULL;
+    config->key_quota = words->count > 2 ? words->at[2] : NULL;
     *words = (struct words){0};
     return true;
 }
@@ -91,21 +82,23 @@ static const struct setting health_flags[] = {
 static const struct command {
     const char *word;
     config_command command;
-    bool (*take)(struct config *config, struct words *words, struct refusal refusal);
+    bool (*take)(struct config *config, struct words *words, struct refusal refusal); /* NULL: the word stands alone */
     const struct setting *flags;
 } commands[] = {
-    {"check", CONFIG_CHECK, take_check, NULL},
+    {"check", CONFIG_CHECK, NULL, NULL},
     {"import", CONFIG_IMPORT, take_import, import_flags},
     {"health", CONFIG_HEALTH, take_health, health_flags},
     {"key", CONFIG_KEY, take_key, NULL},
 };
 
-/* Finds the command. NULL: the words are the settings of a server. */
-static const struct command *command_of(struct words words)
+/* Removes the command from the front of *words. NULL: the words are the settings of a server. */
+static const struct command *take_command(struct words *words)
 {
-    for (size_t i = 0; words.count > 0 && i < ARRAY_LENGTH(commands); i++)
-        if (strcmp(words.at[0], commands[i].word) == 0)
+    for (size_t i = 0; words->count > 0 && i < ARRAY_LENGTH(commands); i++)
+        if (strcmp(words->at[0], commands[i].word) == 0) {
+            drop_word(words);
             return &commands[i];
+        }
     return NULL;
 }
 
@@ -327,12 +320,12 @@ bool command_line_read(struct config *config, int argc, char *const *argv, char 
     memset(config, 0, sizeof *config);
     if (asks_for_text(words, &config->command))
         return true;
-    const struct command *command = command_of(words);
+    const struct command *command = take_command(&words);
     config->command = command != NULL ? command->command : CONFIG_SERVE;
     if (command != NULL && command->command == CONFIG_KEY)
         return command->take(config, &words, refusal);
     if (!set_defaults(config, refusal) || !set_by_environment(config, environment, refusal) ||
-        (command != NULL && !command->take(config, &words, refusal)) ||
+        (command != NULL && command->take != NULL && !command->take(config, &words, refusal)) ||
         !set_by_flags(config, command, words, refusal) || !fit_together(config, refusal))
         return false;
     settle_timeouts(config);

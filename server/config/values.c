@@ -12,6 +12,7 @@ struct value_kind {
     bool (*read)(const struct value_rule *rule, const char *text, void *member);
     void (*describe)(const struct value_rule *rule, char *text, size_t size); /* NULL: description has it */
     const char *description;
+    bool (*is_right)(struct text_span element); /* of a list */
 };
 
 bool value_read(const struct value_rule *rule, const char *text, void *member)
@@ -176,35 +177,17 @@ static bool is_host_name(struct text_span text)
     return !text_equal(text, "none");
 }
 
-static bool read_list(const char *text, bool (*is_right)(struct text_span), void *member)
+static bool read_list(const struct value_rule *rule, const char *text, void *member)
 {
     struct text_span rest = text_span_of(is_none(text) ? "" : text), element;
     size_t count = 0;
     for (; text_next(&rest, ',', &element); count++)
-        if (!is_right(element))
+        if (!rule->kind->is_right(element))
             return false;
     if (count == 0 && !is_none(text))
         return false;
     store_text(count > 0 ? text : "", member);
     return true;
-}
-
-static bool read_origins(const struct value_rule *rule, const char *text, void *member)
-{
-    (void)rule;
-    return read_list(text, is_origin, member);
-}
-
-static bool read_names(const struct value_rule *rule, const char *text, void *member)
-{
-    (void)rule;
-    return read_list(text, is_host_name, member);
-}
-
-static bool read_networks(const struct value_rule *rule, const char *text, void *member)
-{
-    (void)rule;
-    return read_list(text, network_is_valid, member);
 }
 
 /* Whether text is NAME=DIR. */
@@ -218,8 +201,7 @@ static bool read_models(const struct value_rule *rule, const char *text, void *m
 {
     struct value_list *list = member;
     const char *value = NULL;
-    (void)rule;
-    if (!read_list(text, is_model, &value) || (value[0] != '\0' && list->count == VALUE_LIST_MAX))
+    if (!read_list(rule, text, &value) || (value[0] != '\0' && list->count == VALUE_LIST_MAX))
         return false;
     if (value[0] != '\0')
         list->items[list->count++] = value;
@@ -231,13 +213,14 @@ static bool read_models(const struct value_rule *rule, const char *text, void *m
 _Static_assert(VALUE_LIST_MAX == 64, "the description of value_models names it");
 
 const struct value_kind value_origins = {
-    read_origins,
+    read_list, .is_right = is_origin,
     .description = "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named"};
-const struct value_kind value_names = {read_names, .description = "none, or names such as attnd.example,proxy.example"};
-const struct value_kind value_networks = {read_networks,
+const struct value_kind value_names = {read_list, .is_right = is_host_name,
+                                       .description = "none, or names such as attnd.example,proxy.example"};
+const struct value_kind value_networks = {read_list, .is_right = network_is_valid,
                                           .description = "none, or addresses and networks such as 10.0.0.0/8,::1"};
 const struct value_kind value_models = {
-    read_models, .description = "none, or NAME=DIR, such as bert=/models/bert, at most 64 times"};
+    read_models, .is_right = is_model, .description = "none, or NAME=DIR, such as bert=/models/bert, at most 64 times"};
 
 /* ---- address ----------------------------------------------------------------------------------------------------- */
 
