@@ -16,12 +16,14 @@ PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32":
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
 STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys",
          "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
-         "attention_output", "feed_forward", "output", "present_key", "present_value", "attention_mean", "mask")
+         "attention_output", "feed_forward", "output", "present_key", "present_value", "present_state",
+         "attention_mean", "mask")
 
 # The steps that a start in the middle lacks, and those that it lacks without values.
 WITHOUT_KEYS = ("q", "k", "q_rotated", "k_rotated", "present_key", "present_value")
 BEFORE_WEIGHTS = ("scores", "scaled", "masked", "lse", "lse_keys", "sink")
 OF_VALUES = ("v", "context", "concat", "output")
+PRESENT = ("present_key", "present_value")
 SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
 CACHE = "fuzz"
 POOLED = ([("rows", "queries")], [("cols", "keys")], [("rows", "queries"), ("cols", "keys")])
@@ -33,7 +35,7 @@ class Spec:
     def __init__(self):
         self.output_width, self.norm, self.residual, self.dropout, self.training = None, None, False, None, False
         self.window, self.sliding, self.layout, self.past_len, self.mechanism = None, None, "in_out", 0, None
-        self.has_gate = self.has_network = self.has_sinks = self.turns = False
+        self.has_gate = self.has_network = self.has_sinks = self.turns = self.is_recurrent = False
         self.start, self.has_value = "query", True
 
     def lacks(self, step):
@@ -211,7 +213,7 @@ class Builder:
             more = {"view": self.pick(*views), "return": ["attention"]}
             for name in ("format", "digits", "heads", "queries", "keys"):
                 options.pop(name, None)
-        elif kind == "cache" and spec.batch == 1 and not spec.past_len and spec.start == "query":
+        elif kind == "cache" and spec.batch == 1 and not spec.past_len and spec.start == "query" and not spec.is_recurrent:
             more = {"cache": self.pick(CACHE, {"name": CACHE}, {"name": CACHE, "length": 0})}
         if more:
             self.shown[kind] = {**self.body, "options": {**options, **more}}
@@ -220,7 +222,9 @@ class Builder:
         """Into spec.mechanism what the later choices need; None for the softmax."""
         spec, kind = self.spec, self.pick("softmax", "linear", "linear", "performer", "performer")
         sent = {"type": kind}
-        if kind == "linear":
+        if spec.q_len == spec.kv_len and not spec.past_len and not self.longest and self.chance(0.5):
+            kind, sent = "linear", self.choose_update_rule()
+        elif kind == "linear":
             choices = {"feature_map": self.pick("elu", "identity"), "normalize": self.pick(True, False),
                        "eps": self.pick(0, 1e-3, 1)}
             usual = self.pick(0, 0.7, 0.7)
@@ -238,7 +242,28 @@ class Builder:
             if self.chance(0.5):
                 sent["eps"] = self.pick(0, 1e-6, 0.1)
         self.options["mechanism"] = kind if len(sent) == 1 and self.chance(0.7) else sent
-        spec.mechanism = {"normalize": kind == "linear", **sent} if kind != "softmax" else None
+        normalises = kind == "linear" and not spec.is_recurrent
+        spec.mechanism = {"normalize": normalises, **sent} if kind != "softmax" else None
+
+    def choose_update_rule(self):
+        """The mechanism, and its inputs."""
+        spec, rule = self.spec, self.pick("linear", "gated", "delta", "gated_delta")
+        heads, length = spec.kv_heads, spec.kv_len
+        if rule.startswith("gated"):
+            width = self.pick(1, spec.d_k)
+            values = [-abs(self.random.gauss(0, 0.5)) for _ in range(spec.batch * length * heads * width)]
+            self.body["inputs"]["decay"] = self.written(self.shape_of(heads, length, width), values, "decimal")
+        if rule.endswith("delta"):
+            many = self.pick(1, heads)
+            values = [self.random.random() for _ in range(spec.batch * length * many)]
+            self.body["inputs"]["beta"] = self.written(self.shape_of(many, length, 1), values, "decimal")
+        if self.chance(0.4):
+            shape = (spec.batch, heads, spec.d_k, spec.d_v)
+            self.body["inputs"]["past_state"], _ = self.tensor(shape[1:] if spec.rank == 2 and self.chance(0.5) else shape)
+        sent = {"type": "linear", "update_rule": rule}
+        sent.update((name, value) for name, value in (("feature_map", "identity"), ("normalize", False)) if self.chance(0.2))
+        spec.is_recurrent = True
+        return sent
 
     def choose_profile(self):
         self.options["profile"] = name = self.pick(*PROFILES)
@@ -512,6 +537,22 @@ class Builder:
         return [self.random.randint(low, high) for _ in range(spec.batch)]
 
     def choose_masks(self):
+        self.choose_padding()
+        if not self.spec.is_recurrent:
+            self.choose_pairs()
+        elif self.chance(0.2):
+            self.masks["causal"] = True
+
+    def choose_padding(self):
+        spec, masks = self.spec, self.masks
+        if self.chance(0.2):
+            shape = (spec.kv_len,) if spec.batch == 1 and self.chance(0.5) else (spec.batch, spec.kv_len)
+            masks["padding"] = self.flags(shape, 0.75)
+        if self.chance(0.2):
+            masks["key_lengths"] = self.integers(self.per_item(0, spec.kv_len))
+
+    def choose_pairs(self):
+        """Masks that differ from query to query."""
         spec, masks = self.spec, self.masks
         if self.chance(0.35):
             self.choose_causal()
@@ -529,11 +570,6 @@ class Builder:
             masks["bias"] = self.written(shape, values, dtype)
             if self.chance(0.1):
                 masks["bias"] = self.pick(0, 1.5, -3)
-        if self.chance(0.2):
-            shape = (spec.kv_len,) if spec.batch == 1 and self.chance(0.5) else (spec.batch, spec.kv_len)
-            masks["padding"] = self.flags(shape, 0.75)
-        if self.chance(0.2):
-            masks["key_lengths"] = self.integers(self.per_item(0, spec.kv_len))
         if self.chance(0.15):
             masks["query_lengths"] = self.integers(self.per_item(0, spec.q_len))
         if self.chance(0.15):
@@ -747,6 +783,7 @@ class Builder:
                     (step != "projected" or spec.output_width) and (step != "residual" or spec.residual) and
                     (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.has_gate) and
                     (step != "contribution" or spec.output_width and not spec.has_gate) and
+                    (step not in PRESENT if spec.is_recurrent else step != "present_state") and
                     (step not in ("attention_output", "feed_forward") or spec.has_network) and
                     (step != "sink" or spec.has_sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))

@@ -40,6 +40,7 @@ NEEDED = {
     *itertools.product(["pre-norm", "block"], ("self", "key", "own")),
     *itertools.product(["turn"], ("pairs", "tables"), (False, True), (False, True)),
     *itertools.product(["gate"], (False, True)),
+    *itertools.product(["recurrence"], ("linear", "gated", "delta", "gated_delta"), (False, True)),
     *itertools.product(["many queries"], ("pre", "post", "gate", "turn", "network", "residual")),
     *itertools.product(["many keys"], ("turn", "contribution", "fused")),
 }
@@ -90,6 +91,8 @@ def combinations(request):
         yield "parallel", bool(own.get("parallel")), own["norm"].get("type", "layer") if "norm" in own else None
     if "gate" in weights:
         yield "gate", is_gate_of_heads(request)
+    if spec.is_recurrent:
+        yield "recurrence", options["mechanism"]["update_rule"], "past_state" in request.body["inputs"]
 
 
 def of_many_tokens(request):

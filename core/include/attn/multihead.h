@@ -24,7 +24,7 @@ typedef struct {
     size_t count;
 } attn_field_count;
 
-enum { ATTN_FINDINGS_FIELDS = 32 };
+enum { ATTN_FINDINGS_FIELDS = 40 };
 
 /* What attn_diagnose (diagnose.h) finds; all zero before. A row is one query of one head. */
 typedef struct {

@@ -28,6 +28,7 @@ typedef enum {
     ATTN_AXES_MAP,     /* (batch, heads, q_len, kv_len), of the heads, queries and keys that options select */
     ATTN_AXES_MEAN,    /* (batch, q_len, kv_len), selected likewise */
     ATTN_AXES_ROWS,    /* (batch, heads, q_len) */
+    ATTN_AXES_STATE,   /* (batch, kv_heads, d_k, d_v) */
     ATTN_AXES_CONTEXT, /* (batch, heads, q_len, d_v) */
     ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, heads * d_v) */
     ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_attended) */
@@ -64,6 +65,7 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_OUTPUT, "output", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)      /* the result, with the rank of query */ \
     X(ATTN_STEP_PRESENT_KEY, "present_key", ATTN_AXES_K, ATTN_VALUES_NUMBERS) /* past_key of the next request */       \
     X(ATTN_STEP_PRESENT_VALUE, "present_value", ATTN_AXES_V, ATTN_VALUES_NUMBERS)                                      \
+    X(ATTN_STEP_PRESENT_STATE, "present_state", ATTN_AXES_STATE, ATTN_VALUES_NUMBERS) /* past_state of the next one */ \
     X(ATTN_STEP_ATTENTION_MEAN, "attention_mean", ATTN_AXES_MEAN, ATTN_VALUES_NUMBERS) /* mean over the heads */       \
     X(ATTN_STEP_MASK, "mask", ATTN_AXES_MAP, ATTN_VALUES_FLAGS)                        /* what was allowed */
 
@@ -132,6 +134,17 @@ typedef struct {
      * attention those before it, lse and sink. The sums are in double for both types.
      */
     const attn_tensor *scores, *attention;
+    /*
+     * Of a recurrence (attn_mechanism.update_rule), where key has the length of query and there is no cache; row-major:
+     *
+     *   decay       the log of what the state keeps, of gated and gated_delta: for each feature of each key head, in the shape
+     *               of key as tokens of d_k, or one for each key head: (…, len, kv_heads), (batch, kv_heads, len, 1) of rank 4
+     *   beta        how much of a value is learnt, of delta and gated_delta: (…, len, kv_heads), or (…, len, 1) for all heads;
+     *               of rank 4 (batch, kv_heads or 1, len, 1)
+     *   past_state  (batch, kv_heads, d_k, d_v), without batch for a query of rank 2: present_state of the request before;
+     *               NULL: 0
+     */
+    const attn_tensor *decay, *beta, *past_state;
 } attn_inputs;
 
 /* The map that a start in the middle gives; NULL: the request starts at query. */
@@ -429,6 +442,9 @@ typedef struct {
     DIFFERS(ATTN_GRADIENT_PAST_VALUE, inputs.past_value, "inputs.past_value")                                          \
     CONSTANT(inputs.scores)                                                                                            \
     CONSTANT(inputs.attention)                                                                                         \
+    CONSTANT(inputs.decay)                                                                                             \
+    CONSTANT(inputs.beta)                                                                                              \
+    CONSTANT(inputs.past_state)                                                                                        \
     ATTN_AFFINE_LIST(DIFFERS, QUERY, query)                                                                            \
     ATTN_AFFINE_LIST(DIFFERS, KEY, key)                                                                                \
     ATTN_AFFINE_LIST(DIFFERS, VALUE, value)                                                                            \
@@ -549,7 +565,7 @@ typedef struct {
  * those of the plan.
  */
 typedef struct {
-    const void *query, *key, *value, *past_key, *past_value, *scores, *attention;
+    const void *query, *key, *value, *past_key, *past_value, *scores, *attention, *decay, *beta, *past_state;
     const void *grad_output; /* of a plan for gradients */
 } attn_bindings;
 

@@ -303,6 +303,9 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     name_not_finite(run, "inputs.past_value", inputs->past_value, findings);
     name_not_finite(run, "inputs.scores", inputs->scores, findings);
     name_not_finite(run, "inputs.attention", inputs->attention, findings);
+    name_not_finite(run, "inputs.decay", inputs->decay, findings);
+    name_not_finite(run, "inputs.beta", inputs->beta, findings);
+    name_not_finite(run, "inputs.past_state", inputs->past_state, findings);
     for (size_t n = 0; n < 2 * (sizeof affines / sizeof *affines); n++) {
         const attn_gradient one = (attn_gradient)(affines[n / 2] + n % 2);
         name_not_finite(run, attn_gradient_name(one), attn_gradient_subject(run->request, one), findings);

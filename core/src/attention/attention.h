@@ -1,6 +1,6 @@
 /*
- * attention.h: attention over all batch items and heads: the operands, biases by distance, and three ways to run a job: by
- * tiles, by feature maps, and from given scores or weights.
+ * attention.h: attention over all batch items and heads: the operands, biases by distance, and four ways to run a job: by
+ * tiles, by feature maps, by recurrence, and from given scores or weights.
  */
 #ifndef ATTN_ATTENTION_ATTENTION_H
 #define ATTN_ATTENTION_ATTENTION_H
@@ -136,6 +136,13 @@ ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const att
                                            attn_result *result, attn_error *err);
 
 /*
+ * Writes x (kv_len) into a map that keeps the row of query i, and -infinity for the keys that visible (NULL: all) leaves
+ * out.
+ */
+void attn_map_keep_row(const struct attn_heads_job *job, int which, size_t b, size_t h, size_t i, const double *x,
+                       const uint8_t *visible);
+
+/*
  * Counts job->row_is_empty into *result and lists the first of them there. ATTN_OK or ATTN_ERR_NO_MEMORY. Ends early
  * when runtime is cancelled.
  */
@@ -179,6 +186,21 @@ double attn_starts_time_flops(const attn_plan *plan);
 ATTN_MUST_CHECK attn_status attn_starts_run(const attn_request *request, struct attn_heads_job *job,
                                             const attn_runtime *runtime, attn_arena *arena, attn_result *result,
                                             attn_error *err);
+
+/* ---- recurrence.c: linear with an update rule (attn/mechanism.h) ---- */
+
+struct attn_bytes attn_recurrence_bytes(const attn_plan *plan);
+/* Its cost, as attn_plan counts it; the second is what its time has beyond the first. */
+double attn_recurrence_flops(const attn_plan *plan);
+double attn_recurrence_time_flops(const attn_plan *plan);
+/*
+ * The counterpart of attn_heads_run for a recurrence: fills job->context, job->present_state and the attention map, and
+ * records rows without keys: those of queries that no key and no past_state come before. Every number has sums of its
+ * own, so threads and other steps change no bit. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_recurrence_run(const attn_plan *plan, struct attn_heads_job *job,
+                                                const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                                attn_error *err);
 
 /* ---- feature_maps.c: linear and performer instead of softmax (attn/mechanism.h has the equations) ---- */
 

@@ -1,6 +1,7 @@
 /* heads.c: attention over all batch items and heads as tasks for the tile kernel. */
 #include "attention/attention.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -201,6 +202,24 @@ static attn_status take_memory(struct heads_run *run, const attn_runtime *runtim
     job->partials = attn_arena_take(arena, kernel_partials_bytes(job, runtime->kernel), 1);
     const bool has_all = run->scratch != NULL && job->row_is_empty != NULL && job->partials != NULL;
     return has_all && attn_heads_take_counts(job, tasks_of(job), arena) ? ATTN_OK : ATTN_ERR_NO_MEMORY;
+}
+
+void attn_map_keep_row(const struct attn_heads_job *job, int which, size_t b, size_t h, size_t i, const double *x,
+                       const uint8_t *visible)
+{
+    const struct attn_map *map = &job->map[which];
+    const bool all_heads = map->all_heads || job->head_slot == NULL;
+    const size_t head = all_heads ? h : job->head_slot[h], heads = all_heads ? job->heads : job->kept_heads;
+    const size_t query = job->query_slot == NULL ? i : job->query_slot[i];
+    if (map->data == NULL || head == SIZE_MAX || query == SIZE_MAX)
+        return;
+    const size_t first = ((b * heads + head) * job->kept_queries + query) * job->kept_keys;
+    for (size_t j = 0; j < job->kv_len; j++) {
+        const size_t key = job->key_slot == NULL ? j : job->key_slot[j];
+        if (key != SIZE_MAX)
+            attn_number_put(map->data, job->compute, first + key,
+                            visible == NULL || visible[j] ? x[j] : -(double)INFINITY);
+    }
 }
 
 attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,

@@ -68,23 +68,9 @@ static void put_number(const struct row *row, void *numbers, double x)
         attn_number_put(numbers, row->run->job->compute, row_number(row), x);
 }
 
-/* Writes x into a map that keeps the row, and where visible is given, -infinity for the keys that it leaves out. */
 static void keep_row(const struct row *row, int which, const uint8_t *visible)
 {
-    const struct attn_heads_job *job = row->run->job;
-    const struct attn_map *map = &job->map[which];
-    const bool all_heads = map->all_heads || job->head_slot == NULL;
-    const size_t head = all_heads ? row->h : job->head_slot[row->h], heads = all_heads ? job->heads : job->kept_heads;
-    const size_t query = job->query_slot == NULL ? row->i : job->query_slot[row->i];
-    if (map->data == NULL || head == SIZE_MAX || query == SIZE_MAX)
-        return;
-    const size_t first = ((row->b * heads + head) * job->kept_queries + query) * job->kept_keys;
-    for (size_t j = 0; j < job->kv_len; j++) {
-        const size_t key = job->key_slot == NULL ? j : job->key_slot[j];
-        if (key != SIZE_MAX)
-            attn_number_put(map->data, job->compute, first + key,
-                            visible == NULL || visible[j] ? row->x[j] : -(double)INFINITY);
-    }
+    attn_map_keep_row(row->run->job, which, row->b, row->h, row->i, row->x, visible);
 }
 
 static bool read_row(struct row *row, const attn_tensor *map)

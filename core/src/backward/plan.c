@@ -262,6 +262,9 @@ static bool check_mechanism(const attn_request *request, uint64_t of, struct att
     const bool of_scale = (of & GRADIENT(SCALE)) != 0;
     if (mechanism->type == ATTN_SOFTMAX)
         return true;
+    if (attn_is_recurrent(&request->options))
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.mechanism.update_rule",
+                           "there are no gradients through an update_rule");
     if ((of & GRADIENT(SCORES)) != 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax",
                            attn_gradient_name(ATTN_GRADIENT_SCORES));
@@ -322,7 +325,7 @@ static bool check_types(const attn_request *request, struct attn_check *check)
 static attn_steps steps_to_keep(const attn_request *request)
 {
     attn_steps want = ATTN_STEP_BIT(ATTN_STEP_CONTEXT);
-    if (!attn_has_feature_maps(&request->options))
+    if (request->options.mechanism.type == ATTN_SOFTMAX)
         want |= ATTN_STEP_BIT(ATTN_STEP_LSE);
     if (request->inputs.past_key != NULL)
         want |= ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE);

@@ -11,9 +11,25 @@ bool attn_has_alibi(const attn_options *options);
 /* The slope of head h; 0 without ALiBi. */
 double attn_slope_of(const attn_options *options, size_t heads, size_t h);
 
+static inline bool attn_is_recurrent(const attn_options *options)
+{
+    return options->mechanism.type == ATTN_LINEAR && options->mechanism.update_rule != ATTN_RULE_NONE;
+}
+
 static inline bool attn_has_feature_maps(const attn_options *options)
 {
-    return options->mechanism.type != ATTN_SOFTMAX;
+    return options->mechanism.type != ATTN_SOFTMAX && !attn_is_recurrent(options);
+}
+
+/* Whether the state of a recurrence forgets, and whether it is asked before it learns. */
+static inline bool attn_has_decay(const attn_mechanism *mechanism)
+{
+    return mechanism->update_rule == ATTN_RULE_GATED || mechanism->update_rule == ATTN_RULE_GATED_DELTA;
+}
+
+static inline bool attn_has_beta(const attn_mechanism *mechanism)
+{
+    return mechanism->update_rule == ATTN_RULE_DELTA || mechanism->update_rule == ATTN_RULE_GATED_DELTA;
 }
 
 /*

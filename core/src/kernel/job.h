@@ -138,6 +138,7 @@ struct attn_heads_job {
     /* For scores and scaled: which keys any query of the head sees, which queries see any key. (batch, heads, …) */
     const uint8_t *key_is_seen, *query_sees;
     void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
+    void *present_state;                   /* of a recurrence: (batch, kv_heads, d_k, d_v); NULL: not wanted */
     uint8_t *row_is_empty;                 /* (batch, heads, q_len), written */
     double *task_max_abs; /* one per task, written: the largest finite |scaled score| of a key that is not hidden */
     size_t *task_capped, *task_saturated; /* with a cap c: scores that are not hidden, and of them |s| >= 3 c */

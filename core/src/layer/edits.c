@@ -15,7 +15,7 @@ bool attn_edits_check(const attn_request *request, struct attn_check *check)
     const attn_options *options = &request->options;
     if (request->edits == NULL)
         return true;
-    if (!request->is_layer || attn_has_feature_maps(options))
+    if (!request->is_layer || options->mechanism.type != ATTN_SOFTMAX)
         return attn_refuse(check, ATTN_ERR_FIELD, "edits", "there are edits of layers with a softmax alone");
     if (attn_is_edited(request, ATTN_EDIT_ATTENTION) &&
         (!attn_wants(options, ATTN_STEP_ATTENTION) || !attn_selects_all(&options->heads) ||

@@ -130,6 +130,8 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
         return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, queries, keys});
     case ATTN_AXES_ROWS:
         return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, d->heads, d->q_len});
+    case ATTN_AXES_STATE:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, d->d_k, d->d_v});
     case ATTN_AXES_CONTEXT:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_v});
     case ATTN_AXES_CONCAT:
@@ -198,12 +200,12 @@ static double relative_table_numbers(const attn_plan *plan)
 /*
  * How often a run looks the whole mask up. The tile kernel asks whether a tile is hidden, and then for its rows. The
  * steps scores and scaled cost one more lookup, and so does mask. Feature maps look the mask up four times: for the
- * keys that are read, for rows without keys, for the sums and for the map.
+ * keys that are read, for rows without keys, for the sums and for the map. A recurrence looks at the diagonal alone.
  */
-static double looks(const attn_request *request, bool has_feature_maps)
+static double looks(const attn_request *request)
 {
     const attn_options *options = &request->options;
-    double times = has_feature_maps ? 4 : 2;
+    double times = attn_is_recurrent(options) ? 0 : attn_has_feature_maps(options) ? 4 : 2;
     times += attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED);
     return times + attn_wants(options, ATTN_STEP_MASK);
 }
@@ -224,7 +226,9 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     if (has_feature_maps)
         attn_find_running_sums(attn_mask_of(plan), request->watch, &plan->has_running_sums, &plan->has_prefix_sums);
     const bool starts = attn_start_of(&request->inputs) != NULL;
+    const bool is_recurrent = attn_is_recurrent(&request->options);
     f->attention = starts             ? attn_starts_flops(plan)
+                   : is_recurrent     ? attn_recurrence_flops(plan)
                    : has_feature_maps ? attn_feature_maps_flops(plan)
                                       : plan->pairs * (2 * (d_k + d_v) + 8);
     f->attention += product_flops(attn_relative_numbers(plan), d_k, 1);
@@ -246,12 +250,14 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         f->rest += queries * heads * (double)d->kv_len * d_v * 8; /* plain loops */
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
-    const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, attn_mask_of(plan));
-    const double of_looks =
-        attn_mask_lookup_flops(attn_mask_of(plan), request->watch) * looks(request, has_feature_maps);
+    const bool by_pairs = request->options.mechanism.type == ATTN_SOFTMAX;
+    const double of_pairs = by_pairs ? plan->pairs * flops_of_a_pair(request, attn_mask_of(plan)) : 0;
+    const double of_looks = attn_mask_lookup_flops(attn_mask_of(plan), request->watch) * looks(request);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
     if (starts)
         plan->time_flops += attn_starts_time_flops(plan);
+    if (is_recurrent)
+        plan->time_flops += attn_recurrence_time_flops(plan);
 }
 
 /* ---- memory ---- */
@@ -298,7 +304,9 @@ static void weigh_memory(attn_plan *plan)
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     const bool starts = attn_start_of(&request->inputs) != NULL;
+    const bool is_recurrent = attn_is_recurrent(&request->options);
     const struct attn_bytes bytes = starts             ? attn_starts_bytes(&job)
+                                    : is_recurrent     ? attn_recurrence_bytes(plan)
                                     : has_feature_maps ? attn_feature_maps_bytes(plan)
                                                        : attn_heads_bytes(&job);
     const struct attn_bytes relative = attn_relative_bytes(plan);
@@ -369,7 +377,7 @@ static bool resolve_masks(const attn_request *request, attn_plan *plan, struct a
 {
     const attn_dims *d = &plan->dims;
     attn_mask mask;
-    if (!attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, plan->compute, request->watch,
+    if (!attn_mask_resolve(&plan->request.masks, d->batch, d->heads, d->q_len, d->kv_len, plan->compute, request->watch,
                            &mask, check))
         return false;
     if (request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
@@ -402,6 +410,7 @@ attn_status attn_plan_make_named(const attn_request *request, attn_namer *names,
     *plan = (attn_plan){.compute = options->compute, .want = options->want};
     plan->request = *request;
     plan->request.watch = NULL;
+    plan->request.masks.causal = request->masks.causal || attn_is_recurrent(options);
     if (!check_all(request, plan, &check))
         return check.status;
     const attn_mechanism *mechanism = &options->mechanism;

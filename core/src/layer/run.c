@@ -209,6 +209,8 @@ static void run_heads(struct layer_run *run)
 {
     if (attn_start_of(&run->request->inputs) != NULL)
         run->status = attn_starts_run(run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    else if (attn_is_recurrent(&run->request->options))
+        run->status = attn_recurrence_run(run->plan, &run->job, run->runtime, run->arena, run->result, run->err);
     else if (attn_has_feature_maps(&run->request->options))
         run->status = attn_feature_maps_run(run->plan, &run->job, run->runtime, run->arena, run->result, run->err);
     else

@@ -97,7 +97,8 @@ void attn_layer_take_maps(struct layer_run *run)
     } each[] = {{ATTN_STEP_LSE, &run->job.lse},
                 {ATTN_STEP_LSE_KEYS, &run->job.lse_keys},
                 {ATTN_STEP_ENTROPY, &run->job.entropy},
-                {ATTN_STEP_SINK, &run->job.sink}};
+                {ATTN_STEP_SINK, &run->job.sink},
+                {ATTN_STEP_PRESENT_STATE, &run->job.present_state}};
     take_maps(run);
     for (size_t n = 0; n < sizeof each / sizeof *each; n++)
         take_rows(run, each[n].step, each[n].rows);

@@ -40,6 +40,9 @@ attn_status attn_bind(const attn_plan *plan, const attn_bindings *bindings, stru
         {&inputs->past_value, b->past_value, "inputs.past_value"},
         {&inputs->scores, b->scores, "inputs.scores"},
         {&inputs->attention, b->attention, "inputs.attention"},
+        {&inputs->decay, b->decay, "inputs.decay"},
+        {&inputs->beta, b->beta, "inputs.beta"},
+        {&inputs->past_state, b->past_state, "inputs.past_state"},
     };
     attn_status status = ATTN_OK;
     for (size_t n = 0; status == ATTN_OK && n < sizeof each / sizeof *each; n++)

@@ -35,6 +35,7 @@ static const struct {
     WORD(options.rope.layout, ATTN_ROPE_INTERLEAVED_TO_HALF),
     WORD(options.rope.scaling.type, ATTN_ROPE_PROPORTIONAL),
     WORD(options.mechanism.type, ATTN_PERFORMER),
+    WORD(options.mechanism.update_rule, ATTN_RULE_GATED_DELTA),
 };
 #undef WORD
 
@@ -185,6 +186,8 @@ static bool check_wanted(const attn_request *request, struct attn_check *check)
         {STEP(DROPPED), options->dropout > 0 && options->dropout_attention,
          "\"dropped\" needs options.dropout above 0 and options.dropout_attention"},
         {STEP(SINK), options->sinks != NULL, "\"sink\" needs options.sinks"},
+        {STEP(PRESENT_STATE), attn_is_recurrent(options),
+         "\"present_state\" needs an update_rule in options.mechanism"},
     };
     for (size_t n = 0; n < sizeof needs / sizeof *needs; n++)
         if ((options->want & needs[n].steps) != 0 && !needs[n].is_possible)
@@ -296,10 +299,34 @@ static bool check_companions(const attn_request *request, struct attn_check *che
            refuse_given(refused, sizeof refused / sizeof *refused, "~ belongs to mechanism softmax", check);
 }
 
+/* The masks of a recurrence: query t attends to the keys up to t that are not hidden from all queries. */
+static bool check_recurrence(const attn_request *request, struct attn_check *check)
+{
+    const attn_masks *masks = &request->masks;
+    const struct refused refused[] = {
+        {request->inputs.past_key != NULL, "inputs.past_key",
+         "~ does not go with an update_rule, which keeps a state: use past_state"},
+        {masks->offset != NULL, "masks.offset", NULL},
+        {masks->attend != NULL, "masks.attend", NULL},
+        {masks->query_lengths != NULL, "masks.query_lengths", NULL},
+        {masks->has_window, "masks.window_left", NULL},
+        {masks->documents_query != NULL, "masks.documents_query", NULL},
+        {masks->documents_key != NULL, "masks.documents_key", NULL},
+        {masks->blocks.kind != ATTN_BLOCKS_NONE, "masks.blocks", NULL},
+    };
+    return !attn_is_recurrent(&request->options) ||
+           (refuse_given(refused, sizeof refused / sizeof *refused,
+                         "~ does not go with an update_rule; causal, padding and key_lengths do", check) &&
+            refuse_steps(request, STEP(PRESENT_KEY) | STEP(PRESENT_VALUE),
+                         "belongs to a cache of keys; an update_rule keeps \"present_state\"", check));
+}
+
 static bool check_mechanism(const attn_request *request, const attn_dims *dims, struct attn_check *check)
 {
     const attn_mechanism *m = &request->options.mechanism;
-    if (!attn_has_feature_maps(&request->options))
+    if (!check_recurrence(request, check) || !attn_recurrence_check(request, dims, check))
+        return false;
+    if (m->type == ATTN_SOFTMAX)
         return true;
     if (!attn_check_eps(m->eps, "options.mechanism.eps", check))
         return false;
@@ -393,7 +420,7 @@ static bool check_bf16(const attn_request *request, struct attn_check *check)
     const attn_options *options = &request->options;
     const struct refused refused[] = {
         {options->compute != ATTN_F32, field, "products in bfloat16 need compute float32"},
-        {attn_has_feature_maps(options), field, "products in bfloat16 belong to mechanism softmax"},
+        {options->mechanism.type != ATTN_SOFTMAX, field, "products in bfloat16 belong to mechanism softmax"},
         {attn_start_of(&request->inputs) != NULL, field,
          "products in bfloat16 need a request that starts at query and key"},
     };

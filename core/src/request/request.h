@@ -154,6 +154,9 @@ ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const 
 ATTN_MUST_CHECK bool attn_experts_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_check_eps(double eps, const char *field, struct attn_check *check);
+/* recurrence.c: an update_rule, and the inputs decay, beta and past_state. */
+ATTN_MUST_CHECK bool attn_recurrence_check(const attn_request *request, const attn_dims *dims,
+                                           struct attn_check *check);
 /* bias.c: relative_position. */
 ATTN_MUST_CHECK bool attn_relative_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 /* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
@@ -170,7 +173,7 @@ bool attn_caps_scores(const attn_options *options);
 /* A plan for one run. Its inputs point to tensors, so it stays where it is. */
 struct attn_bound {
     attn_plan plan;
-    attn_tensor tensors[7];
+    attn_tensor tensors[10];
 };
 
 /*

@@ -45,6 +45,7 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_REQUES
     case ATTN_AXES_NEW_V:
     case ATTN_AXES_K:
     case ATTN_AXES_V:
+    case ATTN_AXES_STATE: /* the features of keys in the place of keys */
         found = keys;
         break;
     case ATTN_AXES_Q:
@@ -150,6 +151,8 @@ static size_t number_of(const struct csv *csv, attn_step step, enum column colum
 static const char *label_of(const struct csv *csv, attn_step step, enum column column, size_t b, size_t number)
 {
     if (attn_step_has_keys(step) && csv->answer->envelope->reduction.has_pool)
+        return NULL;
+    if (attn_step_axes(step) == ATTN_AXES_STATE)
         return NULL;
     if (column == COLUMN_QUERY)
         return labels_at(&csv->query, b, number);

@@ -225,6 +225,8 @@ static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *pl
     else
         chunks_format(out, ",\"feature_map\":\"%s\",\"normalize\":%s", mechanism->is_identity ? "identity" : "elu",
                       mechanism->is_unnormalised ? "false" : "true");
+    if (mechanism->update_rule != ATTN_RULE_NONE)
+        chunks_format(out, ",\"update_rule\":\"%s\"", envelope_word(envelope_update_rules, mechanism->update_rule));
     chunks_text(out, "}");
 }
 

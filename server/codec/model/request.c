@@ -386,7 +386,7 @@ static const struct member option_members[] = {
     {"format", decode_format, COMMON(form), MEMBER_OF_MAPS},
     {"digits", decode_digits, COMMON(digits), MEMBER_OF_MAPS},
     {"pool", decode_pool, COMMON(reduction), MEMBER_OF_MAPS},
-    {"top_k", decode_top_k, COMMON(reduction), MEMBER_OF_MAPS},
+    {"top_k", decode_extent, COMMON(reduction.top_k), MEMBER_OF_MAPS},
     {"dtype", decode_map_dtype, COMMON(reduction), MEMBER_OF_MAPS},
     {"view", decode_view, offsetof(struct model_request, common), MEMBER_OF_MAPS},
     {"ablate", decode_ablate, 0, MEMBER_OF_MAPS},

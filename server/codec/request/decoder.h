@@ -122,7 +122,7 @@ decode_function decode_tokens;             /* struct envelope, with its inputs: 
 
 /* shown.c: *to is a struct envelope_reduction, unless the line names another type. */
 decode_function decode_pool;
-decode_function decode_top_k;
+decode_function decode_extent; /* size_t, from 1 on */
 decode_function decode_map_dtype;
 decode_function decode_view; /* struct envelope */
 /* Checks that the answer can show what is asked for; node is the options. */

@@ -16,6 +16,11 @@ const struct choice envelope_ropes[] = {{"half", ATTN_ROPE_HALF},
                                         {"interleaved", ATTN_ROPE_INTERLEAVED},
                                         {"interleaved_to_half", ATTN_ROPE_INTERLEAVED_TO_HALF},
                                         {NULL, 0}};
+const struct choice envelope_update_rules[] = {{"linear", ATTN_RULE_LINEAR},
+                                               {"gated", ATTN_RULE_GATED},
+                                               {"delta", ATTN_RULE_DELTA},
+                                               {"gated_delta", ATTN_RULE_GATED_DELTA},
+                                               {NULL, 0}};
 const struct choice envelope_mechanisms[] = {
     {"softmax", ATTN_SOFTMAX}, {"linear", ATTN_LINEAR}, {"performer", ATTN_PERFORMER}, {NULL, 0}};
 

@@ -32,7 +32,7 @@ struct choice {
 };
 
 extern const struct choice envelope_norms[], envelope_norm_positions[], envelope_layouts[], envelope_ropes[],
-    envelope_mechanisms[];
+    envelope_mechanisms[], envelope_update_rules[];
 /* The word of a value that is in the list. */
 const char *envelope_word(const struct choice *choices, unsigned value);
 

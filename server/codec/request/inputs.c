@@ -14,6 +14,9 @@ static const struct member inputs_members[] = {
     {"past_value", decode_past, INPUT(past_value), MEMBER_ALWAYS},
     {"scores", decode_scores, INPUT(scores), MEMBER_OF_ATTENTION},
     {"attention", decode_tensor, INPUT(attention), MEMBER_OF_ATTENTION},
+    {"decay", decode_tensor, INPUT(decay), MEMBER_ALWAYS},
+    {"beta", decode_tensor, INPUT(beta), MEMBER_ALWAYS},
+    {"past_state", decode_tensor, INPUT(past_state), MEMBER_ALWAYS},
     {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},
 };
 

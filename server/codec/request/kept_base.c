@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 #include "codec/request/decoder.h"
-#include "codec/request/envelope.h"
 
 /* The sections that a layer may have, and those that a request to a layer may have. */
 static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};

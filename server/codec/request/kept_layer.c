@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "codec/request/decoder.h"
-#include "codec/request/envelope.h"
 #include "codec/tensor/safetensors.h"
 
 #define NETWORK(name)                                                                                                  \

@@ -6,8 +6,6 @@
 
 #define MECHANISM(field) offsetof(attn_mechanism, field)
 
-static const double DEFAULT_PERFORMER_EPS = 1e-4;
-
 /* attn_mechanism_type */
 static attn_status decode_mechanism_type(struct reading *reading, const struct node *node, void *to)
 {
@@ -24,6 +22,14 @@ static attn_status decode_feature_map(struct reading *reading, const struct node
     return reading->status;
 }
 
+/* attn_mechanism: a recurrence has neither a feature map nor a denominator */
+static attn_status decode_update_rule(struct reading *reading, const struct node *node, void *to)
+{
+    attn_mechanism *mechanism = to;
+    mechanism->is_identity = mechanism->is_unnormalised = true;
+    return decode_choice(reading, node, envelope_update_rules, &mechanism->update_rule);
+}
+
 /* size_t */
 static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
 {
@@ -32,9 +38,9 @@ static attn_status decode_features(struct reading *reading, const struct node *n
 
 attn_status decode_mechanism(struct reading *reading, const struct node *node, void *to)
 {
-    static const struct member softmax[] = {{"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS}};
     static const struct member linear[] = {
         {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
+        {"update_rule", decode_update_rule, 0, MEMBER_ALWAYS}, /* sets what the next two may contradict */
         {"feature_map", decode_feature_map, MECHANISM(is_identity), MEMBER_ALWAYS},
         {"normalize", decode_opposite, MECHANISM(is_unnormalised), MEMBER_ALWAYS},
         {"eps", decode_not_negative, MECHANISM(eps), MEMBER_ALWAYS},
@@ -54,17 +60,13 @@ attn_status decode_mechanism(struct reading *reading, const struct node *node, v
     decode_mechanism_type(reading, &type, &mechanism->type);
     if (node_has_failed(reading))
         return reading->status;
-    mechanism->eps = mechanism->type == ATTN_PERFORMER ? DEFAULT_PERFORMER_EPS : 0;
+    mechanism->eps = mechanism->type == ATTN_PERFORMER ? 1e-4 : 0;
     if (!is_object)
         return ATTN_OK;
     node_drop_nulls(node);
-    switch (mechanism->type) {
-    case ATTN_SOFTMAX:
-        return node_decode_members(reading, node, softmax, ARRAY_LENGTH(softmax), mechanism);
-    case ATTN_LINEAR:
-        return node_decode_members(reading, node, linear, ARRAY_LENGTH(linear), mechanism);
-    case ATTN_PERFORMER:
-        break;
-    }
-    return node_decode_members(reading, node, performer, ARRAY_LENGTH(performer), mechanism);
+    const bool is_performer = mechanism->type == ATTN_PERFORMER;
+    const size_t count = mechanism->type == ATTN_SOFTMAX ? 1 /* the type alone */
+                         : is_performer                  ? ARRAY_LENGTH(performer)
+                                                         : ARRAY_LENGTH(linear);
+    return node_decode_members(reading, node, is_performer ? performer : linear, count, mechanism);
 }

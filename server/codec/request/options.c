@@ -378,7 +378,7 @@ static const struct member options_members[] = {
     {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
     {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
     {"pool", decode_pool, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
-    {"top_k", decode_top_k, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
+    {"top_k", decode_extent, offsetof(struct envelope, reduction.top_k), MEMBER_ALWAYS},
     {"dtype", decode_map_dtype, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
     {"view", decode_view, 0, MEMBER_ALWAYS},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},

@@ -10,7 +10,7 @@
 enum { EXTENT_MAX = 1 << 20 };
 
 /* size_t */
-static attn_status decode_extent(struct reading *reading, const struct node *node, void *to)
+attn_status decode_extent(struct reading *reading, const struct node *node, void *to)
 {
     return decode_count(reading, node, 1, EXTENT_MAX, to);
 }
@@ -38,12 +38,6 @@ attn_status decode_pool(struct reading *reading, const struct node *node, void *
     if (reduction->pool_rows == 0 && reduction->pool_cols == 0)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has neither \"rows\" nor \"cols\"");
     return reading->status;
-}
-
-attn_status decode_top_k(struct reading *reading, const struct node *node, void *to)
-{
-    struct envelope_reduction *reduction = to;
-    return decode_extent(reading, node, &reduction->top_k);
 }
 
 attn_status decode_map_dtype(struct reading *reading, const struct node *node, void *to)

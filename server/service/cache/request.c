@@ -74,6 +74,11 @@ static attn_status check_request(struct call *call, const struct envelope *envel
                          "options.cache keeps keys and values for the next query, and this request has no keys: it "
                          "starts at inputs.%s",
                          envelope->request.inputs.scores != NULL ? "scores" : "attention");
+    if (envelope->request.options.mechanism.update_rule != ATTN_RULE_NONE)
+        return attn_fail(
+            call->err, ATTN_ERR_FIELD, "/options/cache",
+            "options.cache keeps keys and values, and an update_rule keeps a state: send present_state back "
+            "as inputs.past_state");
     if (envelope->request.inputs.past_key == NULL && envelope->request.inputs.past_value == NULL)
         return ATTN_OK;
     return attn_fail(call->err, ATTN_ERR_FIELD, "/options/cache",

@@ -131,31 +131,14 @@ def rotary_embedding(case):
 
 
 def linear_attention(case):
-    """S_t = S_(t-1) + k_t v_t, o_t = scale q_t S_t: features as they are, and no denominator."""
+    """The update rules, with the state before and behind."""
     given, attributes = case.inputs, case.attributes
-    rule = attributes.get("update_rule", "gated_delta")
-    if rule != "linear":
-        raise NotExpressible(f"update rule {rule}: a recurrence with decay or a delta rule, no attention over keys")
     options = {"num_heads": attributes["q_num_heads"], "kv_num_heads": attributes["kv_num_heads"],
-               "mechanism": {"type": "linear", "feature_map": "identity", "normalize": False}}
+               "mechanism": {"type": "linear", "update_rule": attributes.get("update_rule", "gated_delta")}}
     if "scale" in attributes:
         options["scale"] = attributes["scale"]
-    inputs = {name: send(given[name]) for name in ("query", "key", "value")}
-    case.ask(ATTENTION, {"inputs": inputs, "masks": {"causal": True}, "options": options}, output="output")
-    ask_state(case, given, attributes)
-
-
-def ask_state(case, given, attributes):
-    """S = sum k v: what queries that are the rows of a unit matrix get of all keys."""
-    heads = attributes["kv_num_heads"]
-    batch, _, width = given["key"].shape
-    d = width // heads
-    unit = Tensor((batch, d, width), [float(f == i) for _ in range(batch) for i in range(d) for _ in range(heads)
-                                      for f in range(d)])
-    options = {"num_heads": heads, "scale": "none",
-               "mechanism": {"type": "linear", "feature_map": "identity", "normalize": False}}
-    inputs = {"query": send(unit), "key": send(given["key"]), "value": send(given["value"])}
-    case.ask(ATTENTION, {"inputs": inputs, "options": options}, context="present_state")
+    inputs = {name: send(tensor) for name, tensor in given.items()}
+    case.ask(ATTENTION, {"inputs": inputs, "options": options}, output="output", present_state="present_state")
 
 
 TRANSLATIONS = {"Attention": attention, "Softmax": softmax, "LayerNormalization": layer_normalization,

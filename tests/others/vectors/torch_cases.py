@@ -5,12 +5,6 @@ import math
 from check import ATTENTION, LAYER, Case, NotExpressible, normalise, send
 from tensors import Tensor
 
-# Vectors of which nothing can be asked for, by the start of their names; the longest that fits counts.
-NEEDS = {
-    "hf_gated_delta_rule": "update rule gated_delta: a recurrence with a state, no attention over keys",
-}
-
-
 def kind_of(vector):
     return vector["name"].split("_")[0]
 
@@ -18,9 +12,6 @@ def kind_of(vector):
 def translate(vector):
     case = Case(vector)
     name = vector["name"]
-    missing = max((start for start in NEEDS if name.startswith(start)), key=len, default=None)
-    if missing is not None:
-        raise NotExpressible(NEEDS[missing])
     for start, translation in TRANSLATIONS.items():
         if name.startswith(start):
             translation(case)
@@ -127,6 +118,17 @@ def merged(x):
     """(batch, heads, len, d) to (batch, len, heads * d)."""
     batch, heads, length, d = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * d)
+
+
+def gated_delta_rule(case):
+    """(batch, len, heads, d), and the gates (batch, len, heads)."""
+    given = {name: x.reshape(*x.shape, 1) if len(x.shape) == 3 else x for name, x in case.inputs.items()}
+    inputs = {ours: send(given[name].transpose(0, 2, 1, 3)) for ours, name in
+              (("query", "query"), ("key", "key"), ("value", "value"), ("decay", "g"), ("beta", "beta"))}
+    inputs["past_state"] = send(given["initial_state"])
+    options = {"scale": case.attributes["scale"], "mechanism": {"type": "linear", "update_rule": "gated_delta"}}
+    case.ask(ATTENTION, {"inputs": inputs, "options": options}, present_state="final_state",
+             output=("output", lambda answer: answer.transpose(0, 2, 1, 3)))
 
 
 def deepseek_mla(case):
@@ -487,7 +489,7 @@ def ask_sums(case):
         case.ask(ATTENTION, request, context=(name, differences(name)))
 
 
-TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_add_bias_kv": mha_bias_kv, "hf_deepseek": deepseek_mla,
+TRANSLATIONS = {"hf_gated_delta_rule": gated_delta_rule, "sdpa_": sdpa, "flex_": flex, "mha_add_bias_kv": mha_bias_kv, "hf_deepseek": deepseek_mla,
                 "hf_llama4": llama4_temperature, "mha_": mha, "block_pre_norm": block_pre_norm,
                 "encoder_layer_": encoder_layer, "layernorm_": layernorm, "hf_t5_": t5,
                 "rope_deepseek": rope_interleave_to_half, "rope_": rope, "hf_olmo2": hf_norms, "hf_qwen3": hf_norms,

@@ -277,6 +277,9 @@ attn_steps scene_every_step(const attn_request *request)
     if (request->options.mechanism.type != ATTN_SOFTMAX)
         all &= ~(ATTN_STEP_BIT(ATTN_STEP_SCORES) | ATTN_STEP_BIT(ATTN_STEP_SCALED) | ATTN_STEP_BIT(ATTN_STEP_MASKED) |
                  ATTN_STEP_BIT(ATTN_STEP_LSE) | ATTN_STEP_BIT(ATTN_STEP_LSE_KEYS) | ATTN_STEP_BIT(ATTN_STEP_ENTROPY));
+    all &= request->options.mechanism.update_rule == ATTN_RULE_NONE
+               ? ~ATTN_STEP_BIT(ATTN_STEP_PRESENT_STATE)
+               : ~(ATTN_STEP_BIT(ATTN_STEP_PRESENT_KEY) | ATTN_STEP_BIT(ATTN_STEP_PRESENT_VALUE));
     if (request->weights.output.weight == NULL)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_PROJECTED);
     if (request->weights.output.weight == NULL || request->weights.gate.weight != NULL)

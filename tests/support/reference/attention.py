@@ -9,6 +9,7 @@ import itertools
 import math
 
 import network
+import recurrence
 import relative
 import starts
 import turning
@@ -18,6 +19,7 @@ from tensors import Tensor
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
 SELECTED = (*MAPS, "contribution")
 LINES = ("lse", "lse_keys", "entropy", "sink")
+RECURRENT = ("decay", "beta", "past_state")
 
 
 def plain_values(value):
@@ -52,6 +54,7 @@ def answer(endpoint, request, number=None):
         starts.begin(steps, x)
     else:
         turning.turn(steps, x.past, weights, options)
+        steps.update(x.recurrent)
     if x.start == "attention":
         starts.attend(steps, options, Dropout(options), weighted_sum)
     else:
@@ -97,12 +100,13 @@ class Inputs:
     """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
 
     def __init__(self, given, number):
-        names = ("query", "key", "value", "past_key", "past_value", "scores", "attention")
+        names = ("query", "key", "value", "past_key", "past_value", "scores", "attention", *RECURRENT)
         tensors = {name: Tensor.from_json(given[name]) for name in names if name in given}
         tensors = {name: tensor.map(number) if number else tensor for name, tensor in tensors.items()}
         past = [tensors.get(name) for name in ("past_key", "past_value")]
         past = [x if x and x.data else None for x in past]  # nested arrays without tokens do not say how many features
         self.past = [x.reshape(1, *x.shape) if x and len(x.shape) == 3 else x for x in past]
+        self.recurrent = {name: self._with_batch(tensors[name]) if name in tensors else None for name in RECURRENT}
         self.start = next((name for name in ("scores", "attention") if name in tensors), "query")
         self.rank = len(tensors.get("value" if self.start != "query" else "query", tensors[self.start]).shape)
         self.has_key, self.has_value = "key" in tensors, "value" in tensors
@@ -431,6 +435,9 @@ def attend(steps, masks, options):
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     steps["scale"], steps["offset"] = scaling[0], mask.offset(0)
     mechanism = options.get("mechanism", "softmax")
+    if "update_rule" in mechanism:
+        recurrence.attend(steps, Mask({**masks, "causal": True}, shape), scaling[0])
+        return
     if mechanism not in ("softmax", {"type": "softmax"}):
         attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], steps["q_rotated"].shape[3]))
         return

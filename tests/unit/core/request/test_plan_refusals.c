@@ -500,6 +500,7 @@ static const struct {
     WORD(options.rope.layout, ATTN_ROPE_INTERLEAVED_TO_HALF),
     WORD(options.rope.scaling.type, ATTN_ROPE_PROPORTIONAL),
     WORD(options.mechanism.type, ATTN_PERFORMER),
+    WORD(options.mechanism.update_rule, ATTN_RULE_GATED_DELTA),
 };
 
 /* A program without the enumerations, by ctypes for example, can put any number there. */
