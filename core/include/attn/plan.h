@@ -442,9 +442,9 @@ typedef struct {
     DIFFERS(ATTN_GRADIENT_PAST_VALUE, inputs.past_value, "inputs.past_value")                                          \
     CONSTANT(inputs.scores)                                                                                            \
     CONSTANT(inputs.attention)                                                                                         \
-    CONSTANT(inputs.decay)                                                                                             \
-    CONSTANT(inputs.beta)                                                                                              \
-    CONSTANT(inputs.past_state)                                                                                        \
+    DIFFERS(ATTN_GRADIENT_DECAY, inputs.decay, "inputs.decay")                                                         \
+    DIFFERS(ATTN_GRADIENT_BETA, inputs.beta, "inputs.beta")                                                            \
+    DIFFERS(ATTN_GRADIENT_PAST_STATE, inputs.past_state, "inputs.past_state")                                          \
     ATTN_AFFINE_LIST(DIFFERS, QUERY, query)                                                                            \
     ATTN_AFFINE_LIST(DIFFERS, KEY, key)                                                                                \
     ATTN_AFFINE_LIST(DIFFERS, VALUE, value)                                                                            \

@@ -2,7 +2,7 @@
  * recurrence.c: linear attention with an update rule (attn/mechanism.h): a state for each key head, position after position;
  * and its map, row after row. In double, for both types.
  */
-#include "attention/attention.h"
+#include "attention/recurrence.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,32 +19,14 @@ enum {
 };
 
 struct recurrence {
-    const attn_plan *plan;
+    struct attn_recurrence read;
     struct attn_heads_job *job;
     const attn_runtime *runtime;
-    struct attn_vector decay, beta, past_state; /* data NULL: none */
-    size_t beta_heads;                          /* kv_heads, or 1: all heads share it */
-    size_t gate_width;                          /* gates of a position of a head: d_k, 1, or 0 without decay */
-    double *gates;                              /* (batch, kv_heads, len, gate_width): e^decay */
     char *scratch;
     size_t scratch_bytes;
 };
 
 /* ---- what a position reads ---- */
-
-static size_t position_at(const struct recurrence *run, size_t b, size_t kv_head, size_t t)
-{
-    const struct attn_heads_job *job = run->job;
-    return (b * job->kv_heads + kv_head) * job->kv_len + t;
-}
-
-/* Where the numbers of a head are in tokens (…, len, heads * width), or (batch, heads, len, width) of rank 4. */
-static size_t token_at(const struct recurrence *run, size_t heads, size_t width, size_t b, size_t head, size_t t)
-{
-    const size_t len = run->job->kv_len;
-    return run->plan->dims.query_rank == 4 ? ((b * heads + head) * len + t) * width
-                                           : ((b * len + t) * heads + head) * width;
-}
 
 /* How many numbers a position has in a tensor of tokens. */
 static size_t numbers_of_position(const attn_plan *plan, const attn_tensor *tensor)
@@ -58,55 +40,52 @@ static size_t gate_width_of(const attn_plan *plan)
     return numbers_of_position(plan, plan->request.inputs.decay) / plan->dims.kv_heads;
 }
 
+static size_t gate_numbers(const attn_plan *plan)
+{
+    return plan->dims.batch * plan->dims.kv_heads * plan->dims.kv_len * gate_width_of(plan);
+}
+
+size_t attn_recurrence_gates_bytes(const attn_plan *plan)
+{
+    return gate_numbers(plan) * sizeof(double);
+}
+
 static void gate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct recurrence *run = argument;
+    const struct attn_recurrence *run = argument;
     const struct attn_heads_job *job = run->job;
     const size_t blocks = attn_ceil_div(job->kv_len, GATES), head = index / blocks, width = run->gate_width;
     const size_t b = head / job->kv_heads, kv_head = head % job->kv_heads;
     const size_t end = attn_min((index % blocks + 1) * GATES, job->kv_len);
     for (size_t t = index % blocks * GATES; t < end; t++) {
-        const size_t from = token_at(run, job->kv_heads, width, b, kv_head, t);
-        double *to = run->gates + position_at(run, b, kv_head, t) * width;
+        const size_t from = attn_recurrence_token(run, job->kv_heads, width, b, kv_head, t);
+        double *to = run->gates + attn_recurrence_position(run, b, kv_head, t) * width;
         for (size_t f = 0; f < width; f++)
             to[f] = exp(attn_number_get(run->decay.data, run->decay.dtype, from + f));
     }
 }
 
-/* gate[f] of all features; without decay NULL. */
-static const double *gates_at(const struct recurrence *run, size_t b, size_t kv_head, size_t t, double *gate)
+static struct attn_vector numbers_of(const attn_tensor *tensor)
 {
-    const size_t d_k = run->job->d_k;
-    if (run->gate_width == 0)
-        return NULL;
-    const double *own = run->gates + position_at(run, b, kv_head, t) * run->gate_width;
-    if (run->gate_width == d_k)
-        return own;
-    for (size_t f = 0; f < d_k; f++)
-        gate[f] = *own;
-    return gate;
+    return tensor == NULL ? (struct attn_vector){0} : (struct attn_vector){tensor->data, tensor->dtype};
 }
 
-/* 1 without beta. */
-static double beta_at(const struct recurrence *run, size_t b, size_t kv_head, size_t t)
+bool attn_recurrence_begin(struct attn_recurrence *run, const attn_plan *plan, const struct attn_heads_job *job,
+                           const attn_runtime *runtime, attn_arena *arena)
 {
-    if (run->beta.data == NULL)
-        return 1;
-    const size_t head = run->beta_heads == 1 ? 0 : kv_head;
-    return attn_number_get(run->beta.data, run->beta.dtype, token_at(run, run->beta_heads, 1, b, head, t));
-}
-
-/* Padding and key_lengths hide keys; what is hidden is not read. */
-static bool is_seen(const struct recurrence *run, size_t b, size_t t)
-{
-    return attn_mask_allows(run->job->mask, run->job->compute, b, 0, t, t);
-}
-
-static void read_numbers(struct attn_vector from, size_t first, size_t count, double *to)
-{
-    for (size_t n = 0; n < count; n++)
-        to[n] = attn_number_get(from.data, from.dtype, first + n);
+    const attn_inputs *inputs = &plan->request.inputs;
+    *run = (struct attn_recurrence){.plan = plan,
+                                    .job = job,
+                                    .decay = numbers_of(inputs->decay),
+                                    .beta = numbers_of(inputs->beta),
+                                    .past_state = numbers_of(inputs->past_state),
+                                    .beta_heads = numbers_of_position(plan, inputs->beta),
+                                    .gate_width = gate_width_of(plan),
+                                    .gates = attn_arena_take(arena, gate_numbers(plan), sizeof *run->gates)};
+    if (run->gates != NULL && run->gate_width > 0)
+        attn_spread(runtime, job->batch * job->kv_heads * attn_ceil_div(job->kv_len, GATES), gate_task, run);
+    return run->gates != NULL;
 }
 
 /* ---- the state ---- */
@@ -128,10 +107,10 @@ static size_t state_at(const struct columns *c, size_t f)
 
 static void begin_state(struct columns *c)
 {
-    const struct attn_vector past = c->run->past_state;
+    const struct attn_vector past = c->run->read.past_state;
     memset(c->state, 0, c->run->job->d_k * COLUMNS * sizeof *c->state);
     for (size_t f = 0; past.data != NULL && f < c->run->job->d_k; f++)
-        read_numbers(past, state_at(c, f), c->count, c->state + f * COLUMNS);
+        attn_recurrence_read(past, state_at(c, f), c->count, c->state + f * COLUMNS);
 }
 
 static void end_state(const struct columns *c)
@@ -166,12 +145,12 @@ static void learn(struct columns *c, size_t t)
     const struct attn_heads_job *job = run->job;
     const struct attn_vector k = attn_keys_row(&job->k, c->b, c->kv_head, t),
                              v = attn_keys_row(&job->v, c->b, c->kv_head, t);
-    const double beta = beta_at(run, c->b, c->kv_head, t);
-    read_numbers(k, 0, job->d_k, c->key);
+    const double beta = attn_recurrence_beta(&run->read, c->b, c->kv_head, t);
+    attn_recurrence_read(k, 0, job->d_k, c->key);
     memset(c->learnt, 0, sizeof c->learnt);
-    read_numbers(v, c->first, c->count, c->learnt);
-    forget(c, gates_at(run, c->b, c->kv_head, t, c->gate));
-    if (run->beta.data != NULL) {
+    attn_recurrence_read(v, c->first, c->count, c->learnt);
+    forget(c, attn_recurrence_gates(&run->read, c->b, c->kv_head, t, c->gate));
+    if (run->read.beta.data != NULL) {
         ask_state(c, c->key, c->out);
         for (size_t n = 0; n < COLUMNS; n++)
             c->learnt[n] = beta * (c->learnt[n] - c->out[n]);
@@ -186,7 +165,7 @@ static void answer_query(struct columns *c, size_t h, size_t t)
     const struct attn_heads_job *job = c->run->job;
     const struct attn_vector q = attn_operand_row(&job->q, c->b, h, t);
     const size_t to = attn_operand_at(&job->context, c->b, h, t) + c->first;
-    read_numbers(q, 0, job->d_k, c->query);
+    attn_recurrence_read(q, 0, job->d_k, c->query);
     ask_state(c, c->query, c->out);
     for (size_t n = 0; n < c->count; n++)
         attn_number_put((void *)(uintptr_t)job->context.data, job->compute, to + n, job->scale * c->out[n]);
@@ -215,7 +194,7 @@ static void state_task(void *argument, size_t index, size_t worker)
     const size_t blocks = column_blocks(job), head = index / blocks, group = job->heads / job->kv_heads;
     struct columns c = {.run = run, .b = head / job->kv_heads, .kv_head = head % job->kv_heads};
     struct attn_pace pace = attn_pace_begin(run->runtime);
-    bool has_state = run->past_state.data != NULL;
+    bool has_state = run->read.past_state.data != NULL;
     c.first = index % blocks * COLUMNS;
     c.count = attn_min(COLUMNS, job->d_v - c.first);
     c.state = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
@@ -226,7 +205,7 @@ static void state_task(void *argument, size_t index, size_t worker)
     for (size_t t = 0; t < job->kv_len; t++) {
         if (attn_pace_stops(&pace, job->d_k * COLUMNS))
             return;
-        if (is_seen(run, c.b, t)) {
+        if (attn_recurrence_sees(&run->read, c.b, t)) {
             learn(&c, t);
             has_state = true;
         }
@@ -261,16 +240,16 @@ static void weigh_key(struct rows *rows, size_t j)
 {
     const struct recurrence *run = rows->run;
     const struct attn_heads_job *job = run->job;
-    const double *gate = gates_at(run, rows->b, rows->kv_head, j, rows->gate);
-    const double beta = beta_at(run, rows->b, rows->kv_head, j);
+    const double *gate = attn_recurrence_gates(&run->read, rows->b, rows->kv_head, j, rows->gate);
+    const double beta = attn_recurrence_beta(&run->read, rows->b, rows->kv_head, j);
     double weight[ROWS] = {0};
-    read_numbers(attn_keys_row(&job->k, rows->b, rows->kv_head, j), 0, job->d_k, rows->key);
+    attn_recurrence_read(attn_keys_row(&job->k, rows->b, rows->kv_head, j), 0, job->d_k, rows->key);
     for (size_t f = 0; f < job->d_k; f++)
         for (size_t r = 0; r < ROWS; r++)
             weight[r] += rows->left[f * ROWS + r] * rows->key[f];
     for (size_t r = 0; r < ROWS; r++)
         weight[r] *= beta;
-    for (size_t f = 0; run->beta.data != NULL && f < job->d_k; f++)
+    for (size_t f = 0; run->read.beta.data != NULL && f < job->d_k; f++)
         for (size_t r = 0; r < ROWS; r++)
             rows->left[f * ROWS + r] -= weight[r] * rows->key[f];
     for (size_t f = 0; gate != NULL && f < job->d_k; f++)
@@ -306,7 +285,7 @@ static void map_task(void *argument, size_t index, size_t worker)
             return;
         if (j >= rows.first)
             begin_row(&rows, j);
-        if (is_seen(run, rows.b, j))
+        if (attn_recurrence_sees(&run->read, rows.b, j))
             weigh_key(&rows, j);
     }
     for (size_t i = rows.first; i < rows.end; i++)
@@ -322,11 +301,6 @@ static bool wants_map(const attn_plan *plan)
                           ATTN_STEP_BIT(ATTN_STEP_CONTRIBUTION))) != 0;
 }
 
-static size_t gate_numbers(const attn_plan *plan)
-{
-    return plan->dims.batch * plan->dims.kv_heads * plan->dims.kv_len * gate_width_of(plan);
-}
-
 struct attn_bytes attn_recurrence_bytes(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
@@ -340,56 +314,54 @@ struct attn_bytes attn_recurrence_bytes(const attn_plan *plan)
     };
 }
 
-double attn_recurrence_flops(const attn_plan *plan)
+/* What an update takes for each number of the state. */
+static double update_flops(const attn_plan *plan)
+{
+    const attn_mechanism *mechanism = &plan->request.options.mechanism;
+    return 2 + (attn_has_decay(mechanism) ? 1 : 0) + (attn_has_beta(mechanism) ? 2 : 0);
+}
+
+static double state_flops(const attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const attn_mechanism *mechanism = &plan->request.options.mechanism;
-    const double d_k = (double)d->d_k, keys = (double)d->batch * (double)d->kv_heads * (double)d->kv_len;
+    const double keys = (double)d->batch * (double)d->kv_heads * (double)d->kv_len;
     const double queries = (double)d->batch * (double)d->heads * (double)d->q_len;
-    const double update = 2 + (attn_has_decay(mechanism) ? 1 : 0) + (attn_has_beta(mechanism) ? 2 : 0);
-    const double of_map = wants_map(plan) ? queries * (double)d->kv_len / 2 * d_k * (update + 1) : 0;
-    return (keys * update + queries * 2) * d_k * (double)d->d_v + of_map;
+    return (keys * update_flops(plan) + queries * 2) * (double)d->d_k * (double)d->d_v;
+}
+
+static double map_flops(const attn_plan *plan)
+{
+    const attn_dims *d = &plan->dims;
+    const double rows = (double)d->batch * (double)d->heads * (double)d->q_len;
+    return wants_map(plan) ? rows * (double)d->kv_len / 2 * (double)d->d_k * update_flops(plan) : 0;
+}
+
+double attn_recurrence_flops(const attn_plan *plan)
+{
+    return state_flops(plan) + map_flops(plan);
 }
 
 double attn_recurrence_time_flops(const attn_plan *plan)
 {
-    /* Measured on a core of 100 GFLOP/s: an operation in double, without the vectors of a kernel, takes as long as these. */
-    const double each = 40;
-    return attn_recurrence_flops(plan) * (each - 1);
-}
-
-static struct attn_vector numbers_of(const attn_tensor *tensor)
-{
-    return tensor == NULL ? (struct attn_vector){0} : (struct attn_vector){tensor->data, tensor->dtype};
+    /* Measured on a core of 100 GFLOP/s, which does 6 to 12 of them in a state, and 2 to 4 in a map. */
+    return state_flops(plan) * 17 + map_flops(plan) * 40;
 }
 
 static bool take_memory(struct recurrence *run, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
-    run->gates = attn_arena_take(arena, gate_numbers(run->plan), sizeof *run->gates);
     job->row_is_empty = attn_arena_take_zeroed(arena, job->batch * job->heads, job->q_len);
-    return run->scratch != NULL && run->gates != NULL && job->row_is_empty != NULL;
+    return run->scratch != NULL && job->row_is_empty != NULL;
 }
 
 attn_status attn_recurrence_run(const attn_plan *plan, struct attn_heads_job *job, const attn_runtime *runtime,
                                 attn_arena *arena, attn_result *result, attn_error *err)
 {
-    const attn_inputs *inputs = &plan->request.inputs;
-    struct recurrence run = {.plan = plan,
-                             .job = job,
-                             .runtime = runtime,
-                             .decay = numbers_of(inputs->decay),
-                             .beta = numbers_of(inputs->beta),
-                             .past_state = numbers_of(inputs->past_state),
-                             .beta_heads = numbers_of_position(plan, inputs->beta),
-                             .gate_width = gate_width_of(plan),
-                             .scratch_bytes = attn_recurrence_bytes(plan).scratch};
+    struct recurrence run = {.job = job, .runtime = runtime, .scratch_bytes = attn_recurrence_bytes(plan).scratch};
     const size_t kv_heads = job->batch * job->kv_heads;
-    if (!take_memory(&run, arena))
+    if (!take_memory(&run, arena) || !attn_recurrence_begin(&run.read, plan, job, runtime, arena))
         return attn_fail_no_memory(err);
-    if (run.gate_width > 0)
-        attn_spread(runtime, kv_heads * attn_ceil_div(job->kv_len, GATES), gate_task, &run);
     attn_spread(runtime, kv_heads * column_blocks(job), state_task, &run);
     if (wants_map(plan))
         attn_spread(runtime, job->batch * job->heads * row_blocks(job), map_task, &run);

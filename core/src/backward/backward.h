@@ -28,6 +28,7 @@ struct attn_gradient_heads {
     void *grad_sinks;   /* (heads), of the compute type; NULL: not wanted */
     const void *lse_keys; /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
     double *grad_scale;   /* NULL: not wanted */
+    void *grad_decay, *grad_beta, *grad_past_state; /* of a recurrence, in the shapes of the inputs; NULL: not wanted */
     /* Filled in by attn_gradient_heads_run. */
     void *delta;               /* (batch, heads, q_len) */
     size_t splits, split_keys; /* of the keys of a head */
@@ -233,6 +234,28 @@ double attn_gradient_features_flops(const attn_plan *plan);
  */
 ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const struct attn_gradient_heads *heads,
                                                        const attn_runtime *runtime, attn_arena *arena, attn_error *err);
+
+/*
+ * ---- recurrence.c: the heads of linear with an update rule (attn/mechanism.h) ----
+ *
+ * From the last position back, with the gradient dS of the state behind it, S' the state after it has forgotten, and
+ * r = v - S'^T k, or v without beta:
+ *
+ *     dq = scale S dO               dS += scale q dO^T               du = dS^T k
+ *     dv = beta du                  dbeta = du r                     dk = beta (dS r - S' du)    without beta: dS r
+ *     dS' = dS - beta k du^T        ddecay_f = e^g_f sum_c dS'_fc S_fc                           without beta: dS
+ *
+ * and then dS = diag(e^g) dS'. The states are computed again, from some that are kept. In double, for both types.
+ */
+
+struct attn_bytes attn_gradient_recurrence_bytes(const attn_plan *plan);
+/* The numbers that a thread works with, as a double, so that it cannot overflow. */
+double attn_gradient_recurrence_numbers(const attn_plan *plan);
+double attn_gradient_recurrence_flops(const attn_plan *plan);
+/* The counterpart of attn_gradient_heads_run: writes the gradients of q, k, v, scale, decay, beta and past_state. */
+ATTN_MUST_CHECK attn_status attn_gradient_recurrence_run(const attn_plan *plan, const struct attn_gradient_heads *heads,
+                                                         const attn_runtime *runtime, attn_arena *arena,
+                                                         attn_error *err);
 
 /*
  * ---- feed_forward.c: the feed-forward network of a block, with its norm and residual ----

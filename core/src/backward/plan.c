@@ -92,7 +92,8 @@ static void need_roles(const attn_gradient_plan *plan, struct attn_gradient_need
         needs->heads = needs->heads || needs->role[role];
     }
     const uint64_t within_heads = GRADIENT(MASK_BIAS) | GRADIENT(SCALE) | GRADIENT(ALIBI) | GRADIENT(RELATIVE_BIAS) |
-                                  GRADIENT(SINKS) | GRADIENT(SCORES) | GRADIENT(PAST_KEY) | GRADIENT(PAST_VALUE);
+                                  GRADIENT(SINKS) | GRADIENT(SCORES) | GRADIENT(PAST_KEY) | GRADIENT(PAST_VALUE) |
+                                  GRADIENT(DECAY) | GRADIENT(BETA) | GRADIENT(PAST_STATE);
     needs->heads = needs->heads || (plan->of & within_heads) != 0;
 }
 
@@ -262,9 +263,6 @@ static bool check_mechanism(const attn_request *request, uint64_t of, struct att
     const bool of_scale = (of & GRADIENT(SCALE)) != 0;
     if (mechanism->type == ATTN_SOFTMAX)
         return true;
-    if (attn_is_recurrent(&request->options))
-        return attn_refuse(check, ATTN_ERR_FIELD, "options.mechanism.update_rule",
-                           "there are no gradients through an update_rule");
     if ((of & GRADIENT(SCORES)) != 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax",
                            attn_gradient_name(ATTN_GRADIENT_SCORES));
@@ -275,6 +273,14 @@ static bool check_mechanism(const attn_request *request, uint64_t of, struct att
         return attn_refuse(check, ATTN_ERR_VALUE, "options.scale",
                            "performer takes the root of the scale, which has no gradient at 0; name others in ~of");
     return true;
+}
+
+/* States are kept for a thread, so their size is not bounded by that of the inputs. */
+static bool check_states(const attn_plan *forward, struct attn_check *check)
+{
+    const double numbers = attn_is_recurrent(&forward->request.options) ? attn_gradient_recurrence_numbers(forward) : 0;
+    return numbers <= (double)ATTN_NUMBERS_MAX ||
+           attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
 }
 
 static bool check_branches(const attn_request *request, struct attn_check *check)
@@ -386,6 +392,8 @@ static void weigh_work(attn_gradient_plan *plan)
         attention += pairs * 2 * (d_k + d_v);
     if (attn_has_feature_maps(&plan->forward.request.options))
         attention = attn_gradient_features_flops(forward);
+    if (attn_is_recurrent(&plan->forward.request.options))
+        attention = attn_gradient_recurrence_flops(forward);
     plan->flops = forward->flops;
     plan->flops.attention += attention;
     plan->flops.projections *= 3;
@@ -438,8 +446,9 @@ static void weigh_memory(attn_gradient_plan *plan)
     if (needs.heads) {
         const attn_plan *forward = &plan->forward;
         const bool has_feature_maps = attn_has_feature_maps(&request->options);
-        const struct attn_bytes bytes =
-            has_feature_maps ? attn_gradient_features_bytes(forward) : attn_gradient_heads_bytes(&heads);
+        const struct attn_bytes bytes = attn_is_recurrent(&request->options) ? attn_gradient_recurrence_bytes(forward)
+                                        : has_feature_maps                   ? attn_gradient_features_bytes(forward)
+                                                                             : attn_gradient_heads_bytes(&heads);
         plan->scratch_bytes += bytes.scratch;
         plan->working_bytes += bytes.shared;
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
@@ -470,7 +479,8 @@ attn_status attn_gradient_plan_make_named(const attn_gradient_request *request, 
     if (!check_branches(&forward, &check) || !check_types(&forward, &check) ||
         !check_wanted(&forward, request->of, &check) ||
         !check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], &check) ||
-        !check_mechanism(&forward, plan->of, &check) || !shape_gradients(plan, &check))
+        !check_mechanism(&forward, plan->of, &check) || !check_states(&plan->forward, &check) ||
+        !shape_gradients(plan, &check))
         return check.status;
     plan->grad_output = request->grad_output;
     weigh_work(plan);

@@ -313,6 +313,9 @@ static void describe_heads(struct backward_run *run, struct attn_gradient_heads 
         attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, compute, d->kv_heads, d->past_len, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
+    heads->grad_decay = gradient[ATTN_GRADIENT_DECAY].data;
+    heads->grad_beta = gradient[ATTN_GRADIENT_BETA].data;
+    heads->grad_past_state = gradient[ATTN_GRADIENT_PAST_STATE].data;
     if (options->sinks != NULL)
         heads->lse_keys = backward_step(run, ATTN_STEP_LSE_KEYS)->data;
     heads->grad_bias = gradient[ATTN_GRADIENT_MASK_BIAS].data;
@@ -355,7 +358,9 @@ static void go_through_qk_norm(struct backward_run *run, attn_role role)
 
 static void run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
-    if (attn_has_feature_maps(&run->request->options))
+    if (attn_is_recurrent(&run->request->options))
+        run->status = attn_gradient_recurrence_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
+    else if (attn_has_feature_maps(&run->request->options))
         run->status = attn_gradient_features_run(&run->plan->forward, heads, run->runtime, run->arena, run->err);
     else
         run->status = attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);

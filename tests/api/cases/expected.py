@@ -58,7 +58,7 @@ def gradients(endpoint, request):
 
 
 def is_path(name):
-    return name in ("query", "key", "value", "past_key", "past_value") or "." in name
+    return name in ("query", "key", "value", "past_key", "past_value", "decay", "beta", "past_state") or "." in name
 
 
 def given_paths(request):

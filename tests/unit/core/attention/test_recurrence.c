@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attn/gradient.h"
 #include "check_main.h"
 #include "closeness.h"
 #include "naive_attention.h"
@@ -494,13 +493,6 @@ START_TEST(what_does_not_go_with_a_recurrence_is_refused)
     request = scene.request;
     request.options.want = WANT(PRESENT_KEY);
     expect_refusal(&request, ATTN_ERR_FIELD, "options.want", "present_state");
-    attn_gradient_request gradient = {.request = &scene.request};
-    scene.request.options.want = WANT(OUTPUT);
-    gradient.grad_output = scene_normal(&scene, 1, SHAPE(2, 4, 9, 3));
-    attn_gradient_plan plan;
-    attn_error err = {0};
-    ck_assert_int_eq(attn_gradient_plan_make(&gradient, &plan, &err), ATTN_ERR_FIELD);
-    ck_assert_str_eq(err.field, "options.mechanism.update_rule");
     scene_destroy(&scene);
 }
 END_TEST
