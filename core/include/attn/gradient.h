@@ -47,6 +47,11 @@ typedef enum {
 
 /* "inputs.query", "options.alibi" for the slopes of ALiBi: its path in a request, dots between members. */
 const char *attn_gradient_name(attn_gradient gradient);
+/* Whether it is a map: of the selected heads, queries and keys. */
+static inline bool attn_gradient_is_map(attn_gradient gradient)
+{
+    return gradient == ATTN_GRADIENT_SCORES || gradient == ATTN_GRADIENT_ATTENTION;
+}
 /* ATTN_GRADIENT_COUNT when none has that name. */
 attn_gradient attn_gradient_from_name(const char *name);
 

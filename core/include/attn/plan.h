@@ -498,7 +498,8 @@ typedef struct {
     CONSTANT(options.rope.key.cos)                                                                                     \
     CONSTANT(options.rope.key.sin)                                                                                     \
     CONSTANT(options.mechanism.projection)                                                                             \
-    OTHER(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
+    OTHER(ATTN_GRADIENT_SCORES, "grad_scores")       /* map: of the masked scores, dS */                               \
+    OTHER(ATTN_GRADIENT_ATTENTION, "grad_attention") /* map: of the weights before dropout, dP; hidden keys 0 */
 
 #define ATTN_AFFINE_LIST(DIFFERS, CODE, role)                                                                          \
     DIFFERS(ATTN_GRADIENT_##CODE##_WEIGHT, weights.role.weight, "weights." #role ".weight")                            \

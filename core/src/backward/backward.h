@@ -20,7 +20,7 @@ struct attn_gradient_heads {
     struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted. For keys and values: the new rows, */
     struct attn_operand grad_past_k, grad_past_v; /* and the cached rows before them */
     size_t past_len;                              /* the keys of job.kv_len that are cached */
-    void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
+    void *grad_scores, *grad_attention;           /* maps, by the selections of job; NULL: not wanted */
     void *grad_bias;                              /* in the shape of the given bias, row-major; NULL: not wanted */
     size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
     double
@@ -304,6 +304,7 @@ struct gradient_tile {
     const uint8_t *allow;                 /* (rows, GRADIENT_STRIDE); NULL: what the spans allow */
     /* scratch */
     char *x, *g, *masked;              /* (rows, GRADIENT_STRIDE); masked NULL: the same as g */
+    char *weights;                     /* likewise; NULL: not wanted */
     char *k_transposed, *v_transposed; /* (features, GRADIENT_STRIDE) */
     char *grad_k, *grad_v;             /* of the tile's keys, with the strides of k and v */
     char *added;
@@ -329,7 +330,7 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
 void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head, size_t key0);
 /* Loads the tile's queries. false: no pair is allowed, so there is nothing to compute. */
 bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0);
-/* x: the weights after dropout; g: the gradient of scale q·k; masked: that of the masked score. */
+/* x: the weights after dropout; g: the gradient of scale q·k; masked, weights: those of the masked score and the weight. */
 void gradient_tile_score(struct gradient_tile *tile);
 /*
  * Adds the results of the tile to grad_k and grad_v, and to part, the tile's rows of dq, which are gradient_columns

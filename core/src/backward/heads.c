@@ -63,8 +63,11 @@ static const char *masked_of(const struct gradient_tile *tile)
     return tile->masked == NULL ? tile->g : tile->masked;
 }
 
-static void keep_scores(const struct gradient_tile *tile)
+/* Writes the selected pairs of the tile to a map; NULL: not wanted. */
+static void keep_map(const struct gradient_tile *tile, const char *numbers, void *map)
 {
+    if (map == NULL)
+        return;
     const struct attn_heads_job *job = &tile->heads->job;
     const size_t head = job->head_slot == NULL ? tile->h : job->head_slot[tile->h];
     for (size_t r = 0; r < tile->rows && head != SIZE_MAX; r++) {
@@ -73,8 +76,8 @@ static void keep_scores(const struct gradient_tile *tile)
         for (size_t c = 0; query != SIZE_MAX && c < tile->keys; c++) {
             const size_t j = tile->key0 + c, key = job->key_slot == NULL ? j : job->key_slot[j];
             if (key != SIZE_MAX)
-                attn_number_put(tile->heads->grad_scores, job->compute, row + key,
-                                attn_number_get(masked_of(tile), job->compute, r * GRADIENT_STRIDE + c));
+                attn_number_put(map, job->compute, row + key,
+                                attn_number_get(numbers, job->compute, r * GRADIENT_STRIDE + c));
         }
     }
 }
@@ -182,8 +185,8 @@ static bool attend_keys(const struct head_gradients *run, struct gradient_tile *
             }
             gradient_tile_score(tile);
             gradient_tile_multiply(tile, part, is_first);
-            if (run->heads->grad_scores != NULL)
-                keep_scores(tile);
+            keep_map(tile, masked_of(tile), run->heads->grad_scores);
+            keep_map(tile, tile->weights, run->heads->grad_attention);
             if (keeps_bias)
                 add_bias(tile);
             if (run->heads->grad_distance != NULL)
@@ -403,8 +406,10 @@ static void clear_maps(const struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;
     const size_t element = attn_dtype_bytes(job->compute), *size = heads->bias_size;
-    if (heads->grad_scores != NULL)
-        memset(heads->grad_scores, 0, job->batch * job->kept_heads * job->kept_queries * job->kept_keys * element);
+    void *const maps[] = {heads->grad_scores, heads->grad_attention};
+    for (size_t i = 0; i < 2; i++)
+        if (maps[i] != NULL)
+            memset(maps[i], 0, job->batch * job->kept_heads * job->kept_queries * job->kept_keys * element);
     if (heads->grad_bias != NULL)
         memset(heads->grad_bias, 0, size[0] * size[1] * size[2] * size[3] * element);
 }

@@ -92,8 +92,8 @@ static void need_roles(const attn_gradient_plan *plan, struct attn_gradient_need
         needs->heads = needs->heads || needs->role[role];
     }
     const uint64_t within_heads = GRADIENT(MASK_BIAS) | GRADIENT(SCALE) | GRADIENT(ALIBI) | GRADIENT(RELATIVE_BIAS) |
-                                  GRADIENT(SINKS) | GRADIENT(SCORES) | GRADIENT(PAST_KEY) | GRADIENT(PAST_VALUE) |
-                                  GRADIENT(DECAY) | GRADIENT(BETA) | GRADIENT(PAST_STATE);
+                                  GRADIENT(SINKS) | GRADIENT(SCORES) | GRADIENT(ATTENTION) | GRADIENT(PAST_KEY) |
+                                  GRADIENT(PAST_VALUE) | GRADIENT(DECAY) | GRADIENT(BETA) | GRADIENT(PAST_STATE);
     needs->heads = needs->heads || (plan->of & within_heads) != 0;
 }
 
@@ -191,6 +191,7 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
     heads.grad_past_k.data = attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_KEY) ? mark : NULL;
     heads.grad_past_v.data = attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_VALUE) ? mark : NULL;
     heads.grad_scores = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES) ? mark : NULL;
+    heads.grad_attention = attn_gradient_is_wanted(plan, ATTN_GRADIENT_ATTENTION) ? mark : NULL;
     heads.grad_distance = wants_distance(plan) ? mark : NULL;
     heads.grad_sinks = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ? mark : NULL;
     heads.grad_scale = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) ? mark : NULL;
@@ -224,7 +225,7 @@ static const char *stand_in(const attn_request *request, attn_gradient gradient)
 
 static bool check_wanted(const attn_request *request, uint64_t of, struct attn_check *check)
 {
-    const uint64_t needs_no_tensor = GRADIENT(SCALE) | GRADIENT(SCORES);
+    const uint64_t needs_no_tensor = GRADIENT(SCALE) | GRADIENT(SCORES) | GRADIENT(ATTENTION);
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
         if ((of & ~needs_no_tensor) >> gradient & 1 && attn_gradient_subject(request, (attn_gradient)gradient) == NULL)
             return attn_refuse(check, ATTN_ERR_FIELD, "of", "the gradient of %s is wanted, which was not given%s",
@@ -263,9 +264,10 @@ static bool check_mechanism(const attn_request *request, uint64_t of, struct att
     const bool of_scale = (of & GRADIENT(SCALE)) != 0;
     if (mechanism->type == ATTN_SOFTMAX)
         return true;
-    if ((of & GRADIENT(SCORES)) != 0)
-        return attn_refuse(check, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax",
-                           attn_gradient_name(ATTN_GRADIENT_SCORES));
+    for (int map = ATTN_GRADIENT_SCORES; map <= ATTN_GRADIENT_ATTENTION; map++)
+        if ((of >> map & 1) != 0)
+            return attn_refuse(check, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax",
+                               attn_gradient_name((attn_gradient)map));
     if (of_scale && mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised)
         return attn_refuse(check, ATTN_ERR_FIELD, "of",
                            "scale has no meaning for mechanism linear, unless it is not normalised");
@@ -355,6 +357,7 @@ static bool shape_gradients(attn_gradient_plan *plan, struct attn_check *check)
                            forward->selected_keys};
     plan->gradient[ATTN_GRADIENT_SCALE] = attn_tensor_view(NULL, forward->compute, 0, NULL);
     plan->gradient[ATTN_GRADIENT_SCORES] = attn_tensor_view(NULL, forward->compute, 4, map);
+    plan->gradient[ATTN_GRADIENT_ATTENTION] = plan->gradient[ATTN_GRADIENT_SCORES];
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
         const attn_tensor *subject = attn_gradient_subject(&plan->forward.request, (attn_gradient)gradient);
         attn_tensor *own = &plan->gradient[gradient];

@@ -312,6 +312,7 @@ static void describe_heads(struct backward_run *run, struct attn_gradient_heads 
     heads->grad_past_v =
         attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, compute, d->kv_heads, d->past_len, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
+    heads->grad_attention = gradient[ATTN_GRADIENT_ATTENTION].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
     heads->grad_decay = gradient[ATTN_GRADIENT_DECAY].data;
     heads->grad_beta = gradient[ATTN_GRADIENT_BETA].data;

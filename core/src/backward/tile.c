@@ -46,6 +46,7 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
     tile->x = lend(memory, &used, pairs, element);
     tile->g = lend(memory, &used, pairs, element);
     tile->masked = needs_masked ? lend(memory, &used, pairs, element) : NULL;
+    tile->weights = heads->grad_attention != NULL ? lend(memory, &used, pairs, element) : NULL;
     used = lend_rows(&tile->q, GRADIENT_ROWS, job->d_k, element, memory, used);
     used = lend_rows(&tile->o, GRADIENT_ROWS, job->d_v, element, memory, used);
     used = lend_rows(&tile->k, GRADIENT_KEYS, job->d_k, element, memory, used);
@@ -289,6 +290,18 @@ static void clear_unseen(const struct gradient_tile *tile, size_t r, char *y)
     memset(row + seen.to * element, 0, (tile->keys - seen.to) * element);
 }
 
+/* dP of the columns from first on, before their place in g becomes dS: 0 for what is hidden or dropped. */
+static void keep_weights(const struct gradient_tile *tile, const struct attn_backward_row *row, size_t at)
+{
+    const attn_dtype compute = tile->heads->job.compute;
+    for (size_t c = 0; c < row->n; c++) {
+        const bool is_there = (row->allow == NULL || row->allow[c]) && (row->keep == NULL || row->keep[c]);
+        const double gain = row->keep == NULL ? 1 : row->gain;
+        attn_number_put(tile->weights, compute, at + c,
+                        is_there ? gain * attn_number_get(tile->g, compute, at + c) : 0);
+    }
+}
+
 /* The columns from first on. */
 static void score_columns(const struct gradient_tile *tile, size_t r, size_t first, size_t columns)
 {
@@ -309,6 +322,8 @@ static void score_columns(const struct gradient_tile *tile, size_t r, size_t fir
         .delta = attn_number_get(tile->heads->delta, job->compute, row),
         .gain = job->dropout < 1 ? 1 / (1 - job->dropout) : 0,
     };
+    if (tile->weights != NULL)
+        keep_weights(tile, &one, r * GRADIENT_STRIDE + first);
     tile->kernel->backward.row(&one);
 }
 
@@ -324,6 +339,8 @@ void gradient_tile_score(struct gradient_tile *tile)
         clear_unseen(tile, r, tile->g);
         if (tile->masked != NULL)
             clear_unseen(tile, r, tile->masked);
+        if (tile->weights != NULL)
+            clear_unseen(tile, r, tile->weights);
     }
 }
 

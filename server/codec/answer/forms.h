@@ -100,7 +100,7 @@ size_t answer_view_bound(const struct answer *answer);
  * Appends the whole answer, as answer_write_json does. The gradients stand between shapes and effective, nested like
  * the request:
  *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
- * The map grad_scores is one of the outputs. "shapes" has the shapes of the steps and, in "gradients", those of the
+ * The maps grad_scores and grad_attention are outputs. "shapes" has the shapes of the steps and, in "gradients", those of the
  * gradients. In safetensors, their names are paths: gradients.inputs.query.
  */
 void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,

@@ -81,7 +81,7 @@ static void write_nested(const struct gradients *gradients,
     const char *before = "";
     chunks_text(out, "{");
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
-        if (!is_wanted(gradients->plan, gradient) || gradient == ATTN_GRADIENT_SCORES)
+        if (!is_wanted(gradients->plan, gradient) || attn_gradient_is_map((attn_gradient)gradient))
             continue;
         const char *path = attn_gradient_name((attn_gradient)gradient);
         const size_t shared = shared_length(before, path);
@@ -96,22 +96,27 @@ static void write_nested(const struct gradients *gradients,
 
 /* ---- the answer ---- */
 
+/* Maps stand beside the steps. */
+static void write_maps(const struct gradients *gradients,
+                       void (*write)(const struct gradients *gradients, int gradient, struct chunks *out),
+                       bool *is_first, struct chunks *out)
+{
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        if (is_wanted(gradients->plan, gradient) && attn_gradient_is_map((attn_gradient)gradient)) {
+            answer_begin_member(out, is_first, attn_gradient_name((attn_gradient)gradient));
+            write(gradients, gradient, out);
+        }
+}
+
 static void write_more_outputs(const void *context, bool *is_first, struct chunks *out)
 {
-    const struct gradients *gradients = context;
-    if (!is_wanted(gradients->plan, ATTN_GRADIENT_SCORES))
-        return;
-    answer_begin_member(out, is_first, attn_gradient_name(ATTN_GRADIENT_SCORES));
-    write_tensor(gradients, ATTN_GRADIENT_SCORES, out);
+    write_maps(context, write_tensor, is_first, out);
 }
 
 static void write_more_shapes(const void *context, bool *is_first, struct chunks *out)
 {
     const struct gradients *gradients = context;
-    if (is_wanted(gradients->plan, ATTN_GRADIENT_SCORES)) {
-        answer_begin_member(out, is_first, attn_gradient_name(ATTN_GRADIENT_SCORES));
-        write_shape(gradients, ATTN_GRADIENT_SCORES, out);
-    }
+    write_maps(gradients, write_shape, is_first, out);
     answer_begin_member(out, is_first, "gradients");
     write_nested(gradients, write_shape, out);
 }
@@ -166,7 +171,7 @@ static void list_gradients(const attn_gradient_plan *plan, const attn_tensor *te
         if (!is_wanted(plan, gradient))
             continue;
         char *name = entries->names[gradient];
-        snprintf(name, NAME_BYTES, "%s%s", gradient == ATTN_GRADIENT_SCORES ? "" : "gradients.",
+        snprintf(name, NAME_BYTES, "%s%s", attn_gradient_is_map((attn_gradient)gradient) ? "" : "gradients.",
                  attn_gradient_name((attn_gradient)gradient));
         entries->list[entries->count++] = (struct safetensors_entry){name, tensors[gradient]};
     }

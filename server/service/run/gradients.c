@@ -52,7 +52,7 @@ static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
         if (plan->of >> gradient & 1 && plan->gradient_bytes[gradient] >= most) {
             most = plan->gradient_bytes[gradient];
             weight->largest = attn_gradient_name((attn_gradient)gradient);
-            weight->largest_is_map = gradient == ATTN_GRADIENT_SCORES;
+            weight->largest_is_map = attn_gradient_is_map((attn_gradient)gradient);
         }
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
         if (plan->want >> step & 1 && plan->forward.step_bytes[step] > most) {

@@ -120,7 +120,7 @@ def an_answer_as_a_file_has_the_same_numbers(client):
 
 @case
 def gradients_travel_as_files_both_ways(client):
-    for steps in (["output"], ["grad_scores", "inputs.query", "weights.key.weight", "attention"]):
+    for steps in (["output"], ["grad_scores", "grad_attention", "inputs.query", "weights.key.weight", "attention"]):
         whole = request(**{"return": steps})
         whole["inputs"]["grad_output"] = request()["weights"]["key"]["weight"][:LENGTH]
         path = f"{PATH}/gradients"

@@ -362,7 +362,7 @@ uint64_t gradient_all_of(const attn_gradient_request *request)
     ck_assert_int_eq(attn_gradient_plan_make(request, &plan, NULL), ATTN_OK);
     const attn_mechanism *mechanism = &request->request->options.mechanism;
     if (mechanism->type == ATTN_SOFTMAX)
-        return plan.of | OF(SCALE) | OF(SCORES);
+        return plan.of | OF(SCALE) | OF(SCORES) | OF(ATTENTION);
     return mechanism->type == ATTN_PERFORMER || mechanism->is_unnormalised ? plan.of | OF(SCALE) : plan.of;
 }
 

@@ -45,7 +45,7 @@ void gradient_add_qk_norm(test_scene *scene, const scene_size *n, size_t turn);
 void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn);
 /* The request for all that is given, with a gradient of the output to start from. */
 attn_gradient_request gradient_ask(test_scene *scene);
-/* All gradients that the request can have, including the scale and the scores. */
+/* All gradients that the request can have, including the scale and the maps. */
 uint64_t gradient_all_of(const attn_gradient_request *request);
 
 typedef struct {

@@ -108,6 +108,43 @@ START_TEST(the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_hav
 }
 END_TEST
 
+/* dS = p (dP - the sum of p dP over the row), where dP is 0 for hidden pairs, and behind dropout for those that it drops. */
+START_TEST(the_gradient_of_the_scores_follows_from_that_of_the_weights)
+{
+    gradient_case made;
+    for (size_t number = 0; number < GRADIENT_CASES_OF_SOFTMAX; number++) {
+        ck_assert(gradient_case_at(&made, number % 2 ? ATTN_F64 : ATTN_F32, number));
+        made.scene.request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
+        made.wanted.of = OF(SCORES) | OF(ATTENTION);
+        gradient_run run = gradient_run_serial(&made.wanted, NULL);
+        const attn_plan *plan = &run.plan.forward;
+        const attn_tensor *weights = &run.result.forward.step[ATTN_STEP_ATTENTION],
+                          *dp = &run.result.gradient[ATTN_GRADIENT_ATTENTION],
+                          *ds = &run.result.gradient[ATTN_GRADIENT_SCORES];
+        const double unit = plan->compute == ATTN_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+        const size_t kv_len = plan->dims.kv_len, rows = attn_tensor_count(ds) / (kv_len == 0 ? 1 : kv_len);
+        for (size_t row = 0; row < rows; row++) {
+            const size_t i = row % plan->dims.q_len, h = row / plan->dims.q_len % plan->dims.heads;
+            double delta = 0, size = 0;
+            for (size_t j = 0; j < kv_len; j++) {
+                delta += tensor_get(weights, row * kv_len + j) * tensor_get(dp, row * kv_len + j);
+                size += fabs(tensor_get(dp, row * kv_len + j));
+            }
+            for (size_t j = 0; j < kv_len; j++) {
+                const size_t at = row * kv_len + j;
+                const double expected = tensor_get(weights, at) * (tensor_get(dp, at) - delta);
+                ck_assert_msg(fabs(tensor_get(ds, at) - expected) <= 40 * unit * (size + 4), "%s: %zu is %g, not %g",
+                              made.name, at, tensor_get(ds, at), expected);
+                if (!attn_plan_allows(plan, row / plan->dims.q_len / plan->dims.heads, h, i, j))
+                    ck_assert_msg(tensor_get(dp, at) == 0, "%s: a hidden weight has a gradient", made.name);
+            }
+        }
+        gradient_run_release(&run);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
 /* ---- what is hidden ---- */
 
 static bool is_seen(const attn_plan *plan, size_t b, size_t kv_head, size_t j)
@@ -495,6 +532,7 @@ CHECK_MAIN("gradient")
     tcase_add_test(tests, gradients_of_wide_heads_are_right_by_every_kernel);
     tcase_add_loop_test(tests, what_is_hidden_is_never_read_and_has_no_gradient, 0, masks);
     tcase_add_test(tests, the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_have_none);
+    tcase_add_test(tests, the_gradient_of_the_scores_follows_from_that_of_the_weights);
     tcase_add_test(tests, a_spoilt_query_reaches_only_the_keys_it_sees);
     tcase_add_test(tests, a_spoilt_key_reaches_only_the_queries_that_see_it);
     tcase_add_test(tests, padding_of_a_layer_reaches_no_weight);
