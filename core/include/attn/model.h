@@ -216,6 +216,31 @@ ATTN_MUST_CHECK attn_status attn_head_directions(const attn_prediction_head *hea
 ATTN_MUST_CHECK attn_status attn_add_parts(const attn_tensor *parts, size_t groups, const attn_tensor *directions,
                                            double *added, const attn_runtime *runtime, attn_error *err);
 
+/*
+ * ---- gradients of what stands before and behind the layers ----
+ *
+ * Given the gradient of a number L by a result, the gradient of L by the input, of the compute type, in arena. Gradients of
+ * layers are those of gradient.h. A row of a gradient that is all 0 gives 0, whatever numbers the input has. ATTN_ERR_NO_MEMORY,
+ * ATTN_ERR_CANCELLED.
+ */
+
+/* Of attn_norm_tokens: input and gradient are (rows, d). With no norm, *before is *behind. */
+ATTN_MUST_CHECK attn_status attn_norm_tokens_back(const attn_token_norm *norm, const attn_tensor *input,
+                                                  const attn_tensor *behind, const attn_runtime *runtime,
+                                                  attn_arena *arena, attn_tensor *before, attn_error *err);
+/*
+ * Of attn_predict, whose scores of input are (rows, words); behind is the gradient by them. A softcap c has the slope
+ * 1 - (z / c)^2, and tanh 1 - y^2.
+ */
+ATTN_MUST_CHECK attn_status attn_predict_back(const attn_prediction_head *head, const attn_tensor *input,
+                                              const attn_tensor *scores, const attn_tensor *behind,
+                                              const attn_runtime *runtime, attn_arena *arena, attn_tensor *before,
+                                              attn_error *err);
+/* Of attn_embed: by vectors, (count, d), or by scale * words[id_i]. Errors of the input are those of attn_embed. */
+ATTN_MUST_CHECK attn_status attn_embed_back(const attn_embedding *embedding, const attn_embedding_input *input,
+                                            const attn_tensor *behind, const attn_runtime *runtime, attn_arena *arena,
+                                            attn_tensor *before, attn_error *err);
+
 /* ---- classes ---- */
 
 typedef enum {

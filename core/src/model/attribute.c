@@ -137,16 +137,11 @@ static void activation_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* What stands between the input and W_o, for the rows of a block. */
-struct inner {
-    attn_tensor dense, active, normed;
-    double *factors;
-};
-
-static attn_status run_inner(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
-                             attn_arena *arena, struct inner *inner, attn_error *err)
+attn_status attn_head_inner_run(const attn_prediction_head *head, const attn_tensor *input, const attn_runtime *runtime,
+                                attn_arena *arena, struct attn_head_inner *inner, attn_error *err)
 {
     attn_status status = ATTN_OK;
+    const bool is_active = head->activation != ATTN_ACTIVATION_NONE || head->dense_is_tanh;
     const attn_tensor each =
         attn_tensor_view(input->data, input->dtype, 3, (const size_t[]){input->shape[0], 1, input->shape[1]});
     inner->dense = *input;
@@ -155,16 +150,17 @@ static attn_status run_inner(const attn_prediction_head *head, const attn_tensor
     if (status != ATTN_OK)
         return status;
     inner->active = inner->dense;
-    inner->factors = attn_arena_take(arena, input->shape[0], sizeof *inner->factors);
-    if (head->activation != ATTN_ACTIVATION_NONE)
-        inner->active.data =
-            attn_arena_take(arena, attn_tensor_count(&inner->dense), attn_dtype_bytes(inner->dense.dtype));
-    if (inner->factors == NULL || inner->active.data == NULL)
+    const size_t count = attn_tensor_count(&inner->dense), element = attn_dtype_bytes(inner->dense.dtype);
+    if (is_active)
+        inner->active.data = attn_arena_take(arena, count, element);
+    if (inner->active.data == NULL)
         return attn_fail_no_memory(err);
-    if (head->activation != ATTN_ACTIVATION_NONE)
-        attn_numbers_activate(head->activation, inner->dense.dtype, attn_tensor_count(&inner->dense), inner->dense.data,
-                              NULL, inner->active.data, runtime);
-    attn_norm_factors(&head->norm, &inner->active, inner->factors);
+    if (head->dense_is_tanh) {
+        memcpy(inner->active.data, inner->dense.data, count * element);
+        attn_tanh_numbers(&inner->active, runtime);
+    } else if (is_active)
+        attn_numbers_activate(head->activation, inner->dense.dtype, count, inner->dense.data, NULL, inner->active.data,
+                              runtime);
     return attn_token_norm_run(&head->norm, &inner->active, runtime, arena, &inner->normed, err);
 }
 
@@ -173,18 +169,20 @@ attn_status attn_head_directions(const attn_prediction_head *head, const attn_te
                                  attn_tensor *directions, attn_error *err)
 {
     ATTN_FLOAT_MODE;
-    struct inner inner;
-    const attn_status status = run_inner(head, input, runtime, arena, &inner, err);
+    struct attn_head_inner inner;
+    const attn_status status = attn_head_inner_run(head, input, runtime, arena, &inner, err);
+    double *factors = attn_arena_take(arena, input->shape[0], sizeof *factors);
     if (status != ATTN_OK)
         return status;
     const size_t shape[] = {input->shape[0] * n, inner.normed.shape[1]};
     *directions = attn_tensor_view(attn_arena_take(arena, shape[0] * shape[1], attn_dtype_bytes(head->compute)),
                                    head->compute, 2, shape);
-    if (directions->data == NULL)
+    if (directions->data == NULL || factors == NULL)
         return attn_fail_no_memory(err);
+    attn_norm_factors(&head->norm, &inner.active, factors);
     struct head_run run = {head, &inner.normed, directions, words};
     attn_spread(runtime, shape[0], word_task, &run);
-    attn_norm_directions(&head->norm, input->shape[0], inner.factors, directions, runtime);
+    attn_norm_directions(&head->norm, input->shape[0], factors, directions, runtime);
     struct activation_run active = {&inner.dense, &inner.active, directions};
     if (head->activation != ATTN_ACTIVATION_NONE)
         attn_spread(runtime, shape[0], activation_task, &active);

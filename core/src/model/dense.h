@@ -22,5 +22,20 @@ ATTN_MUST_CHECK attn_status attn_dense(const attn_affine *affine, attn_layout la
 ATTN_MUST_CHECK attn_status attn_token_norm_run(const attn_token_norm *norm, const attn_tensor *input,
                                                 const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
                                                 attn_error *err);
+/* attn_norm_tokens_back, likewise. */
+ATTN_MUST_CHECK attn_status attn_token_norm_back(const attn_token_norm *norm, const attn_tensor *input,
+                                                 const attn_tensor *behind, const attn_runtime *runtime,
+                                                 attn_arena *arena, attn_tensor *before, attn_error *err);
+
+/* What stands between the input of a head and W_o (attribute.c); each row is a product of its own. */
+struct attn_head_inner {
+    attn_tensor dense, active, normed;
+};
+
+ATTN_MUST_CHECK attn_status attn_head_inner_run(const attn_prediction_head *head, const attn_tensor *input,
+                                                const attn_runtime *runtime, attn_arena *arena,
+                                                struct attn_head_inner *inner, attn_error *err);
+/* tanh of all numbers, in place (predict.c). */
+void attn_tanh_numbers(const attn_tensor *numbers, const attn_runtime *runtime);
 
 #endif

@@ -141,11 +141,11 @@ static attn_status add_positions(const attn_embedding *embedding, const attn_emb
     return ATTN_OK;
 }
 
-attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
-                       attn_arena *arena, attn_tensor *output, attn_error *err)
+/* *sum = scale * words + types + positions, as far as these come before the norm. */
+static attn_status add_tables(const attn_embedding *embedding, const attn_embedding_input *input,
+                              const attn_runtime *runtime, attn_arena *arena, attn_tensor *sum, attn_error *err)
 {
-    ATTN_FLOAT_MODE;
-    attn_status status = check_input(embedding, input, err);
+    const attn_status status = check_input(embedding, input, err);
     if (status != ATTN_OK)
         return status;
     const size_t d = table_width(embedding, input), element = attn_dtype_bytes(embedding->compute);
@@ -154,7 +154,18 @@ attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_inp
     if (run.sum == NULL || run.row == NULL)
         return attn_fail_no_memory(err);
     attn_spread(runtime, attn_ceil_div(input->count, TASK_ROWS), embed_task, &run);
-    const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
+    *sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
+    return ATTN_OK;
+}
+
+attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
+                       attn_arena *arena, attn_tensor *output, attn_error *err)
+{
+    ATTN_FLOAT_MODE;
+    attn_tensor sum;
+    attn_status status = add_tables(embedding, input, runtime, arena, &sum, err);
+    if (status != ATTN_OK)
+        return status;
     attn_tensor rows = sum;
     if (!embedding->norm_last)
         status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &rows, err);
@@ -166,6 +177,29 @@ attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_inp
         status = attn_token_norm_run(&embedding->norm, &rows, runtime, arena, output, err);
     const bool has_last = embedding->positions_last && embedding->positions.data != NULL;
     return status == ATTN_OK && has_last ? add_positions(embedding, input, arena, output, err) : status;
+}
+
+attn_status attn_embed_back(const attn_embedding *embedding, const attn_embedding_input *input,
+                            const attn_tensor *behind, const attn_runtime *runtime, attn_arena *arena,
+                            attn_tensor *before, attn_error *err)
+{
+    ATTN_FLOAT_MODE;
+    const attn_affine *projection = &embedding->projection;
+    attn_tensor sum, grad = *behind;
+    attn_status status = add_tables(embedding, input, runtime, arena, &sum, err);
+    attn_tensor normed = sum; /* what the norm reads */
+    if (status == ATTN_OK && embedding->norm_last && projection->weight != NULL)
+        status = attn_dense(projection, embedding->layout, &sum, runtime, arena, &normed, err);
+    *before = grad;
+    if (status == ATTN_OK && embedding->norm_last)
+        status = attn_token_norm_back(&embedding->norm, &normed, &grad, runtime, arena, before, err);
+    grad = *before;
+    if (status == ATTN_OK && projection->weight != NULL)
+        status = attn_weight_directions(projection->weight, embedding->layout, 1, &grad, runtime, arena, before, err);
+    grad = *before;
+    return status == ATTN_OK && !embedding->norm_last
+               ? attn_token_norm_back(&embedding->norm, &sum, &grad, runtime, arena, before, err)
+               : status;
 }
 
 void attn_sinusoidal_positions(size_t count, size_t d, float *to)

@@ -73,24 +73,25 @@ static attn_status score(const attn_prediction_head *head, const attn_tensor *in
 
 /* ---- dense ---- */
 
-struct tanh_run {
-    const attn_tensor *inner;
-};
-
 static void tanh_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const attn_tensor *inner = ((const struct tanh_run *)argument)->inner;
+    const attn_tensor *inner = argument;
     const size_t end = attn_min(attn_tensor_count(inner), (index + 1) * TASK_NUMBERS);
     for (size_t at = index * TASK_NUMBERS; at < end; at++)
         attn_number_put(inner->data, inner->dtype, at, tanh(attn_number_get(inner->data, inner->dtype, at)));
 }
 
+void attn_tanh_numbers(const attn_tensor *numbers, const attn_runtime *runtime)
+{
+    attn_tensor own = *numbers;
+    attn_spread(runtime, attn_ceil_div(attn_tensor_count(numbers), TASK_NUMBERS), tanh_task, &own);
+}
+
 static void activate(const attn_prediction_head *head, attn_tensor *inner, const attn_runtime *runtime)
 {
-    struct tanh_run run = {inner};
     if (head->dense_is_tanh)
-        attn_spread(runtime, attn_ceil_div(attn_tensor_count(inner), TASK_NUMBERS), tanh_task, &run);
+        attn_tanh_numbers(inner, runtime);
     else if (head->activation != ATTN_ACTIVATION_NONE)
         attn_numbers_activate(head->activation, inner->dtype, attn_tensor_count(inner), inner->data, NULL, inner->data,
                               runtime);
