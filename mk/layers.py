@@ -34,7 +34,7 @@ ORDER = """
     server/service/run server/service/registry/model server/service/run/batch
     server/service/run/model/job server/service/run/model/item server/service/run/model/output
     server/service/run/model/copy server/service/run/model/embedding server/service/run/model/questions
-    server/service/run/model
+    server/service/run/model server/service/run/model/gradients
     server/service/infer
     server/http/wire server/http/connections server/http server/program server/main
 """.split()

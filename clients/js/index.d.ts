@@ -110,6 +110,10 @@ export interface GradientAnswer extends Omit<schemas["Answer"], "outputs" | "sha
   gradients: { inputs: Record<string, Floats>; weights?: Record<string, any>; [member: string]: any };
 }
 
+export interface ModelGradientAnswer extends Omit<schemas["ModelGradientAnswer"], "outputs" | "shapes"> {
+  outputs: { [Name in keyof schemas["ModelGradientOutputs"]]: Floats };
+}
+
 export interface Call {
   signal?: AbortSignal | undefined;
   /** Told of each tensor when its last byte has arrived, before the answer is whole: "attention", "predictions.ids". */
@@ -139,6 +143,7 @@ export interface Client {
     attention(request: Arrays<schemas["AttentionGradientRequest"]>, call?: Call): Promise<GradientAnswer>;
     multiHeadAttention(request: Arrays<schemas["LayerGradientRequest"]>, call?: Call): Promise<GradientAnswer>;
     layer(name: string, request: Arrays<schemas["KeptLayerGradientRequest"]>, call?: Call): Promise<GradientAnswer>;
+    model(name: string, request: Arrays<schemas["ModelGradientRequest"]>, call?: Call): Promise<ModelGradientAnswer>;
   };
   layers: {
     list(call?: Call): Promise<schemas["KeptLayers"]>;

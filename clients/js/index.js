@@ -245,6 +245,7 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
       attention: compute("/v1/attention/gradients"),
       multiHeadAttention: compute("/v1/multi-head-attention/gradients"),
       layer: (name, request, call) => compute(named("layers", name) + "/gradients")(request, call),
+      model: (name, request, call) => compute(named("models", name) + "/gradients")(request, call),
     },
     layers: {
       list: (call) => ask("GET", "/v1/layers", undefined, call),

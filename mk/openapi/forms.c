@@ -368,6 +368,7 @@ json_t *forms_of(const char *request)
         {"attention gradients", run_envelope, ENVELOPE_ATTENTION_GRADIENTS},
         {"layer gradients", run_envelope, ENVELOPE_LAYER_GRADIENTS},
         {"model", run_model, MODEL_REQUEST_ATTENTION},
+        {"model gradients", run_model, MODEL_REQUEST_GRADIENTS},
         {"model tokens", run_model, MODEL_REQUEST_TOKENS},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(requests); i++) {

@@ -26,10 +26,22 @@ static void list_steps(json_t *to)
         json_array_append_new(to, json_string(attn_step_name((attn_step)step)));
 }
 
-static void list_model_results(json_t *to)
+static void append_results(json_t *to, model_request_kind kind)
 {
     for (int result = 0; result < MODEL_RESULT_COUNT; result++)
-        json_array_append_new(to, json_string(model_result_name((model_result_kind)result)));
+        if (model_result_belongs((model_result_kind)result, kind))
+            json_array_append_new(to, json_string(model_result_name((model_result_kind)result)));
+}
+
+static void list_model_results(json_t *to)
+{
+    append_results(to, MODEL_REQUEST_ATTENTION);
+}
+
+static void list_model_gradients(json_t *to)
+{
+    json_array_append_new(to, json_string(attn_step_name(ATTN_STEP_ATTENTION)));
+    append_results(to, MODEL_REQUEST_GRADIENTS);
 }
 
 /* The path of each, and that of an input without "inputs.", too. */
@@ -103,6 +115,7 @@ json_t *lists_of(const char *name)
     } lists[] = {
         {"steps", list_steps},
         {"model results", list_model_results},
+        {"model gradients", list_model_gradients},
         {"gradients", list_gradients},
         {"dtypes", list_dtypes},
         {"problems", list_problems},

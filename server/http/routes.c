@@ -45,6 +45,8 @@ static const struct route routes[] = {
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/attention", "POST", TENSORS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
      .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true, .open = DEMO_MODEL_NAME},
+    {"/v1/models/{model}/gradients", "POST", TENSORS, .service = gradients_model, .reads = TENSORS,
+     .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},
@@ -277,12 +279,10 @@ static size_t edits_by_segment(const char *path, const char *pattern)
 
 static size_t least_edits(const char *path)
 {
-    size_t least = FAR;
-    for (size_t i = 0; i < ROUTES; i++) {
-        const size_t edits = nearest_distance(path, routes[i].path);
-        least = edits < least ? edits : least;
-    }
-    return least;
+    size_t edits[ROUTES];
+    for (size_t i = 0; i < ROUTES; i++)
+        edits[i] = nearest_distance(path, routes[i].path);
+    return least_of(edits);
 }
 
 static size_t length_without_names(const char *pattern)

@@ -13,6 +13,8 @@ service_function attend_attention, attend_layer, attend_kept;
 service_function gradients_attention, gradients_layer, gradients_kept;
 /* POST /v1/models/{name}/attention. Failures are those of model_request_decode, of the batch and of the job. */
 service_function attend_model;
+/* POST /v1/models/{name}/gradients: of a metric. Failures are those, and those of gradient.h. */
+service_function gradients_model;
 /* POST /v1/models/{name}/tokens: texts to tokens, or ids to texts. */
 service_function model_tokens_read;
 

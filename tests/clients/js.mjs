@@ -116,6 +116,11 @@ const cases = {
             assert.deepEqual(outputs.logit_lens.tokens, json.outputs.logit_lens.tokens);
         }
     },
+    async "gradients of a model are outputs"() {
+        const request = { inputs: { text: "Anna likes tea, and Tom likes [MASK] too." }, options: { metric: { words: ["tea"], query: 8 }, return: ["embedding"] } };
+        const { outputs } = await client.gradients.model("demo", request);
+        assert.deepEqual([outputs.metric.shape, outputs.embedding.shape.slice(0, 2)], [[1], [1, 12]]);
+    },
     async "given words have scores"() {
         const request = { inputs: { text: "it is" }, options: { return: ["word_scores", "logit_lens"], words: "next" } };
         const { word_scores: scores, logit_lens: lens } = (await client.models.attention("demo", request)).outputs;

@@ -138,6 +138,14 @@ def nan_and_infinities_of_lists_are_sent(client):
 
 
 @test
+def gradients_of_a_model_are_outputs(client):
+    options = {"metric": {"words": ["tea"], "query": 8}, "return": ["attention", "attention_gradient", "embedding"], "layers": [3]}
+    answer = client.model_gradients("demo", "Anna likes tea, and Tom likes [MASK] too.", options=options)
+    assert answer["attention"].shape[:2] == (1, 1) and answer["embedding"].shape[:2] == (1, 12) and answer["metric"].shape == (1,)
+    assert answer["attention_gradient"][0, 0, 8].argmax() == 3
+
+
+@test
 def predicted_words_come_with_their_ids(client):
     options = {"return": ["predictions", "logit_lens"], "predictions_k": 2, "layers": [3]}
     answer = client.model_attention("demo", "the animal [MASK] .", options=options)

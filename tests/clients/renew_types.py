@@ -9,7 +9,7 @@ import sys
 import urllib.request
 
 #: What the calls of clients/python take.
-TYPES = ("AttentionOptions", "LayerOptions", "ModelOptions", "Masks")
+TYPES = ("AttentionOptions", "LayerOptions", "ModelOptions", "ModelGradientOptions", "Masks")
 
 #: What they give, and where the document has the members of it. All of them may be absent.
 RESULTS = {

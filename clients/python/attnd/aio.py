@@ -71,3 +71,4 @@ class AsyncClient:
     model = _awaited(Client.model)
     tokens = _awaited(Client.tokens)
     model_attention = _awaited(Client.model_attention)
+    model_gradients = _awaited(Client.model_gradients)

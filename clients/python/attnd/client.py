@@ -10,7 +10,7 @@ from typing import Any, Optional, TypeVar
 from urllib.parse import quote
 
 from attnd.answer import Answer
-from attnd.schema import AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelOptions, ModelTokens
+from attnd.schema import AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelGradientOptions, ModelOptions, ModelTokens
 from attnd.tensors import packed, unpacked, written
 from attnd.transport import Call, Transport, address, seconds_of
 
@@ -128,6 +128,11 @@ class Client:
         """
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
         return self._answer(self._ask("POST", _named("models", model) + "/attention", timeout, request, accept=SAFETENSORS), options)
+
+    def model_gradients(self, model: str, inputs: Any, *, options: ModelGradientOptions, timeout: float | None = None) -> Answer:
+        """inputs as in model_attention; options has a metric: {"metric": {"words": ["tea"]}}."""
+        request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
+        return self._answer(self._ask("POST", _named("models", model) + "/gradients", timeout, request, accept=SAFETENSORS), options)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 

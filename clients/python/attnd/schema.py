@@ -106,6 +106,25 @@ ModelOptions = TypedDict(
     total=False,
 )
 
+ModelGradientOptions = TypedDict(
+    "ModelGradientOptions",
+    {
+        "compute": Literal['float32', 'float64', 'bfloat16'],
+        "return": Union[Literal['attention', 'embedding', 'attention_gradient', 'integrated'], Array],
+        "layers": Union[Array, str, Mapping[str, Any]],
+        "heads": Union[Array, str, Mapping[str, Any]],
+        "queries": Union[Array, str, Mapping[str, Any]],
+        "keys": Union[Array, str, Mapping[str, Any]],
+        "digits": int,
+        "metric": Mapping[str, Any],
+        "steps": int,
+        "baseline": Literal['zero', 'pad'],
+        "truncate": bool,
+        "special_tokens": bool,
+    },
+    total=False,
+)
+
 Masks = TypedDict(
     "Masks",
     {

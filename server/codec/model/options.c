@@ -1,4 +1,4 @@
-/* options.c: decodes options.words, stop, interventions, sweep and metric. */
+/* options.c: decodes options.words, stop, interventions, sweep, metric and baseline. */
 #include "codec/model/options.h"
 
 #include <stddef.h>
@@ -96,6 +96,7 @@ enum { INTERVENTIONS_MAX = 64, ITEM_MAX = 1 << 20 };
 static const char *const places[] = {MODEL_PLACE_LIST(MODEL_WORD_NAME)};
 static const char *const acts[] = {MODEL_ACT_LIST(MODEL_WORD_NAME)};
 static const char *const axes[] = {MODEL_AXIS_LIST(MODEL_WORD_NAME)};
+static const char *const baselines[] = {MODEL_BASELINE_LIST(MODEL_WORD_NAME)};
 #undef MODEL_WORD_NAME
 static const char *const parts[] = {"encoder", "decoder", "cross"};
 
@@ -112,6 +113,11 @@ const char *model_axis_name(model_axis axis)
 const char *model_act_name(model_act act)
 {
     return acts[act];
+}
+
+const char *model_baseline_name(model_baseline baseline)
+{
+    return baselines[baseline];
 }
 
 static attn_status decode_at(struct reading *reading, const struct node *node, void *to)
@@ -332,10 +338,16 @@ attn_status decode_metric(struct reading *reading, const struct node *node, void
     };
     struct model_metric *made = to;
     made->query = -1;
+    made->has_query = node_find(node->json, "query");
     if (!json_is_object(node->json))
         return node_fail_type(reading, node, "an object with \"words\" and \"query\"");
     if (node_decode_members(reading, node, members, ARRAY_LENGTH(members), made) == ATTN_OK &&
         made->words.items == NULL)
         node_fail(reading, node, ATTN_ERR_FIELD, "has no \"words\": name one or two");
     return reading->status;
+}
+
+attn_status decode_baseline(struct reading *reading, const struct node *node, void *to)
+{
+    return node_decode_word(reading, node, baselines, ARRAY_LENGTH(baselines), to);
 }

@@ -1,4 +1,4 @@
-/* options.h: options.words, stop, interventions, sweep and metric of a request to a whole model. */
+/* options.h: options.words, stop, interventions, sweep, metric and baseline of a request to a whole model. */
 #ifndef CODEC_MODEL_OPTIONS_H
 #define CODEC_MODEL_OPTIONS_H
 
@@ -103,12 +103,25 @@ attn_status decode_interventions(struct reading *reading, const struct node *nod
  */
 attn_status decode_sweep(struct reading *reading, const struct node *node, void *to);
 
-/* What a sweep measures: the log-probability of a word, or the difference of the logits of two. */
+/* What is measured: the log-probability of a word, or the difference of the logits of two. */
 struct model_metric {
     struct model_word_list words; /* items NULL: not given */
-    int64_t query;
+    int64_t query;                /* -1 when it is not given */
+    bool has_query;
 };
 
+/* Where integrated gradients begin. */
+#define MODEL_BASELINE_LIST(X)                                                                                         \
+    X(MODEL_BASELINE_ZERO, "zero") /* vectors of 0 */                                                                  \
+    X(MODEL_BASELINE_PAD, "pad")   /* those of the padding token */
+
+#define MODEL_WORD_ENUM(code, name) code,
+typedef enum { MODEL_BASELINE_LIST(MODEL_WORD_ENUM) MODEL_BASELINE_COUNT } model_baseline;
+#undef MODEL_WORD_ENUM
+
+const char *model_baseline_name(model_baseline baseline);
+
+attn_status decode_baseline(struct reading *reading, const struct node *node, void *to);
 attn_status decode_metric(struct reading *reading, const struct node *node, void *to);
 
 #endif

@@ -21,12 +21,14 @@ enum {
     PREDICTIONS_MAX = 1000,
     PREDICTIONS_K = 5,
     NEW_TOKENS_MAX = 4096,
+    STEPS_MAX = 1000,
+    STEPS = 50,
     ABLATIONS_MAX = 1 << 16,
     INDEX_MAX = 1 << 20
 };
 
-/* Scopes of members: a request for tokens has no maps. */
-enum { MEMBER_OF_MAPS = 1 };
+/* Scopes of members beside MEMBER_OF_GRADIENTS: requests that run the model, and of these those for attention. */
+enum { MEMBER_OF_RUNS = MEMBER_OF_ATTENTION + 1, MEMBER_OF_MAPS };
 
 static const char *const result_names[] = {
 #define MODEL_RESULT_NAME(code, name) name,
@@ -34,9 +36,17 @@ static const char *const result_names[] = {
 #undef MODEL_RESULT_NAME
 };
 
-const char *model_result_name(model_result_kind kind)
+const char *model_result_name(model_result_kind result)
 {
-    return result_names[kind];
+    return result_names[result];
+}
+
+bool model_result_belongs(model_result_kind result, model_request_kind kind)
+{
+    const uint32_t alone = 1U << MODEL_ATTENTION_GRADIENT | 1U << MODEL_INTEGRATED, both = 1U << MODEL_EMBEDDING;
+    return kind == MODEL_REQUEST_GRADIENTS   ? (alone | both) >> result & 1
+           : kind == MODEL_REQUEST_ATTENTION ? !(alone >> result & 1)
+                                             : false;
 }
 
 /* ---- inputs ---- */
@@ -251,13 +261,13 @@ static attn_status decode_embeddings(struct reading *reading, const struct node 
 static const struct member input_members[] = {
     {"text", decode_texts, offsetof(struct model_inputs, text), MEMBER_ALWAYS},
     {"ids", decode_ids_lists, offsetof(struct model_inputs, ids), MEMBER_ALWAYS},
-    {"pixels", decode_pixels, offsetof(struct model_inputs, pixels), MEMBER_OF_MAPS},
-    {"audio", decode_audio, offsetof(struct model_inputs, audio), MEMBER_OF_MAPS},
-    {"features", decode_features, offsetof(struct model_inputs, features), MEMBER_OF_MAPS},
-    {"embeddings", decode_embeddings, offsetof(struct model_inputs, embeddings), MEMBER_OF_MAPS},
+    {"pixels", decode_pixels, offsetof(struct model_inputs, pixels), MEMBER_OF_RUNS},
+    {"audio", decode_audio, offsetof(struct model_inputs, audio), MEMBER_OF_RUNS},
+    {"features", decode_features, offsetof(struct model_inputs, features), MEMBER_OF_RUNS},
+    {"embeddings", decode_embeddings, offsetof(struct model_inputs, embeddings), MEMBER_OF_RUNS},
     {"pair", decode_texts, offsetof(struct model_inputs, pair), MEMBER_ALWAYS},
-    {"target", decode_texts, offsetof(struct model_inputs, target), MEMBER_OF_MAPS},
-    {"target_ids", decode_ids_lists, offsetof(struct model_inputs, target_ids), MEMBER_OF_MAPS},
+    {"target", decode_texts, offsetof(struct model_inputs, target), MEMBER_OF_RUNS},
+    {"target_ids", decode_ids_lists, offsetof(struct model_inputs, target_ids), MEMBER_OF_RUNS},
 };
 
 static const struct member_table input_table = {"inputs", input_members, ARRAY_LENGTH(input_members)};
@@ -266,12 +276,12 @@ static attn_status check_inputs(struct reading *reading, const struct node *node
 {
     const int given = (inputs->text != NULL) + (inputs->ids != NULL) + (inputs->pixels != NULL) +
                       (inputs->audio != NULL) + (inputs->features != NULL) + (inputs->embeddings != NULL);
-    const bool has_maps = reading->scopes >> MEMBER_OF_MAPS & 1;
+    const bool is_run = reading->scopes >> MEMBER_OF_RUNS & 1;
     const struct node pair = node_member(node, "pair"), target_ids = node_member(node, "target_ids");
     if (given != 1)
         return node_fail(reading, node, ATTN_ERR_FIELD, "must have one of %s, and has %d",
-                         has_maps ? "\"text\", \"ids\", \"pixels\", \"audio\", \"features\" and \"embeddings\""
-                                  : "\"text\" and \"ids\"",
+                         is_run ? "\"text\", \"ids\", \"pixels\", \"audio\", \"features\" and \"embeddings\""
+                                : "\"text\" and \"ids\"",
                          given);
     if (pair.json != NULL && inputs->text == NULL)
         return node_fail(reading, &pair, ATTN_ERR_FIELD, "is a second segment of \"text\", which is not given");
@@ -297,12 +307,19 @@ static attn_status decode_result(struct reading *reading, const struct node *nod
     const char *name = json_tree_word(node->json);
     if (name == NULL)
         return node_fail_type(reading, node, "the name of a result, such as \"attention\"");
+    const bool differentiates = reading->scopes >> MEMBER_OF_GRADIENTS & 1;
+    const model_request_kind kind = differentiates ? MODEL_REQUEST_GRADIENTS : MODEL_REQUEST_ATTENTION;
+    const char *elsewhere = reading->elsewhere[differentiates ? MEMBER_OF_MAPS : MEMBER_OF_GRADIENTS];
     for (size_t i = 0; i < ARRAY_LENGTH(result_names); i++)
         if (strcmp(name, result_names[i]) == 0) {
             request->results |= (uint32_t)1 << i;
-            return ATTN_OK;
+            return model_result_belongs((model_result_kind)i, kind)
+                       ? ATTN_OK
+                       : node_fail(reading, node, ATTN_ERR_FIELD, "is \"%s\", which %s", name, elsewhere);
         }
     const attn_step step = attn_step_from_name(name);
+    if (differentiates && step != ATTN_STEP_ATTENTION)
+        return node_fail_value(reading, node, "\"attention\", \"embedding\", \"attention_gradient\" or \"integrated\"");
     if (step == ATTN_STEP_COUNT)
         return node_fail_value(
             reading, node,
@@ -370,6 +387,11 @@ static attn_status decode_predictions_k(struct reading *reading, const struct no
     return decode_count(reading, node, 1, PREDICTIONS_MAX, to);
 }
 
+static attn_status decode_steps(struct reading *reading, const struct node *node, void *to)
+{
+    return decode_count(reading, node, 1, STEPS_MAX, to);
+}
+
 static attn_status decode_new_tokens(struct reading *reading, const struct node *node, void *to)
 {
     return decode_count(reading, node, 1, NEW_TOKENS_MAX, to);
@@ -377,14 +399,14 @@ static attn_status decode_new_tokens(struct reading *reading, const struct node 
 
 /* compute comes first: the inputs are read in this type. */
 static const struct member option_members[] = {
-    {"compute", decode_compute, COMMON(request.options), MEMBER_OF_MAPS},
-    {"return", decode_results, 0, MEMBER_OF_MAPS},
-    {"layers", decode_layers, 0, MEMBER_OF_MAPS},
-    {"heads", decode_heads, offsetof(struct model_request, common), MEMBER_OF_MAPS},
-    {"queries", decode_queries, offsetof(struct model_request, common), MEMBER_OF_MAPS},
-    {"keys", decode_keys, offsetof(struct model_request, common), MEMBER_OF_MAPS},
-    {"format", decode_format, COMMON(form), MEMBER_OF_MAPS},
-    {"digits", decode_digits, COMMON(digits), MEMBER_OF_MAPS},
+    {"compute", decode_compute, COMMON(request.options), MEMBER_OF_RUNS},
+    {"return", decode_results, 0, MEMBER_OF_RUNS},
+    {"layers", decode_layers, 0, MEMBER_OF_RUNS},
+    {"heads", decode_heads, offsetof(struct model_request, common), MEMBER_OF_RUNS},
+    {"queries", decode_queries, offsetof(struct model_request, common), MEMBER_OF_RUNS},
+    {"keys", decode_keys, offsetof(struct model_request, common), MEMBER_OF_RUNS},
+    {"format", decode_format, COMMON(form), MEMBER_OF_RUNS},
+    {"digits", decode_digits, COMMON(digits), MEMBER_OF_RUNS},
     {"pool", decode_pool, COMMON(reduction), MEMBER_OF_MAPS},
     {"top_k", decode_extent, COMMON(reduction.top_k), MEMBER_OF_MAPS},
     {"dtype", decode_map_dtype, COMMON(reduction), MEMBER_OF_MAPS},
@@ -393,7 +415,9 @@ static const struct member option_members[] = {
     {"words", decode_given_words, offsetof(struct model_request, words), MEMBER_OF_MAPS},
     {"interventions", decode_interventions, offsetof(struct model_request, interventions), MEMBER_OF_MAPS},
     {"sweep", decode_sweep, offsetof(struct model_request, sweep), MEMBER_OF_MAPS},
-    {"metric", decode_metric, offsetof(struct model_request, metric), MEMBER_OF_MAPS},
+    {"metric", decode_metric, offsetof(struct model_request, metric), MEMBER_OF_RUNS},
+    {"steps", decode_steps, offsetof(struct model_request, steps), MEMBER_OF_GRADIENTS},
+    {"baseline", decode_baseline, offsetof(struct model_request, baseline), MEMBER_OF_GRADIENTS},
     {"predictions_k", decode_predictions_k, offsetof(struct model_request, predictions_k), MEMBER_OF_MAPS},
     {"new_tokens", decode_new_tokens, offsetof(struct model_request, new_tokens), MEMBER_OF_MAPS},
     {"stop", decode_stops, offsetof(struct model_request, stop), MEMBER_OF_MAPS},
@@ -461,6 +485,15 @@ static void check_sweep(struct reading *reading, const struct node *node, const 
         node_fail(reading, &metric, ATTN_ERR_FIELD, "is for \"sweep\": name it in options.return");
 }
 
+/* Steps and a baseline belong to one of the gradients. */
+static void check_gradients(struct reading *reading, const struct node *node, const struct model_request *request)
+{
+    const struct node integrates[] = {node_member(node, "steps"), node_member(node, "baseline")};
+    for (size_t i = 0; i < ARRAY_LENGTH(integrates); i++)
+        if (integrates[i].json != NULL && !(request->results >> MODEL_INTEGRATED & 1))
+            node_fail(reading, &integrates[i], ATTN_ERR_FIELD, "is for \"integrated\": name it in options.return");
+}
+
 static attn_status decode_model_options(struct reading *reading, const struct node *node, void *to)
 {
     struct model_request *request = to;
@@ -470,7 +503,10 @@ static attn_status decode_model_options(struct reading *reading, const struct no
         node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     check_words(reading, node, request);
     check_new_tokens(reading, node, request);
-    check_sweep(reading, node, request);
+    if (reading->scopes >> MEMBER_OF_GRADIENTS & 1)
+        check_gradients(reading, node, request);
+    else
+        check_sweep(reading, node, request);
     check_top_k(reading, node, request);
     check_shown(reading, node, &request->common);
     return reading->status;
@@ -491,6 +527,10 @@ static void decode_root(struct reading *reading, json_t *tree, struct model_requ
     if (request->inputs.batch == 0 && !node_find(tree, "inputs"))
         node_fail(reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     node_decode_members(reading, &root, members, ARRAY_LENGTH(members), request);
+    const struct node options = {.parent = &root, .name = "options"};
+    if (reading->scopes >> MEMBER_OF_GRADIENTS & 1 && request->metric.words.items == NULL && !node_has_failed(reading))
+        node_fail(reading, &options, ATTN_ERR_FIELD,
+                  "has no \"metric\": the words whose score is differentiated, such as {\"words\": [\"Mary\"]}");
 }
 
 static attn_status decode_request(const struct envelope_source *source, model_request_kind kind,
@@ -498,9 +538,17 @@ static attn_status decode_request(const struct envelope_source *source, model_re
                                   attn_error *err)
 {
     static const struct member_table *const sections[] = {&input_table, &option_table, NULL};
-    static const char *const elsewhere[] = {[MEMBER_OF_MAPS] = "belongs to /attention of the same model"};
+    static const char *const elsewhere[] = {[MEMBER_OF_RUNS] = "belongs to /attention of the same model",
+                                            [MEMBER_OF_MAPS] = "belongs to /attention of the same model",
+                                            [MEMBER_OF_GRADIENTS] = "belongs to /gradients of the same model"};
+    static const unsigned scopes[] = {
+        [MODEL_REQUEST_ATTENTION] = 1U << MEMBER_OF_RUNS | 1U << MEMBER_OF_MAPS,
+        [MODEL_REQUEST_GRADIENTS] = 1U << MEMBER_OF_RUNS | 1U << MEMBER_OF_GRADIENTS,
+        [MODEL_REQUEST_TOKENS] = 0,
+    };
     struct document document;
-    *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
+    *request = (struct model_request){
+        .inputs = *inputs, .predictions_k = PREDICTIONS_K, .steps = STEPS, .has_special_tokens = true};
     envelope_set_defaults(&request->common, ENVELOPE_LAYER);
     request->common.request.options.want = ATTN_STEP_BIT(ATTN_STEP_ATTENTION);
     struct model_decoder decoder = {
@@ -511,7 +559,7 @@ static attn_status decode_request(const struct envelope_source *source, model_re
     reading->elsewhere = elsewhere;
     reading->foreign = model_words;
     reading->silent = "inputs";
-    reading->scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
+    reading->scopes = scopes[kind];
     decoder.common.texts_place = "a text is inputs.text";
     if (decoder_open(&decoder.common, source, &document) == ATTN_OK)
         decode_root(reading, document.tree, request);
@@ -526,14 +574,14 @@ attn_status model_request_decode(const char *text, size_t length, model_request_
     return decode_request(&source, kind, &(struct model_inputs){.batch = 0}, arena, request, err);
 }
 
-attn_status model_request_decode_safetensors(const char *body, size_t bytes, attn_arena *arena,
+attn_status model_request_decode_safetensors(const char *body, size_t bytes, model_request_kind kind, attn_arena *arena,
                                              struct model_request *request, attn_error *err)
 {
     struct envelope_source file;
     attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
     if (status != ATTN_OK)
         return status;
-    status = decode_request(&file, MODEL_REQUEST_ATTENTION, &(struct model_inputs){.batch = 0}, arena, request, err);
+    status = decode_request(&file, kind, &(struct model_inputs){.batch = 0}, arena, request, err);
     return envelope_name_text(status, err);
 }
 

@@ -1,5 +1,5 @@
 /*
- * request.h: decodes a request to a whole model: POST /v1/models/{m}/attention and …/tokens.
+ * request.h: decodes a request to a whole model: POST /v1/models/{m}/attention, …/gradients and …/tokens.
  *
  *     {"inputs":  {"text": "It was too tired"},
  *      "options": {"layers": "0-5", "return": ["attention", "predictions"]}}
@@ -28,7 +28,10 @@
     X(MODEL_CLASSES, "classes")         /* of the model's own head: labels, logits, probabilities; or an answer */     \
     X(MODEL_EMBEDDING, "embedding")     /* one vector for each item, as sentence-transformers pools it */              \
     X(MODEL_WORD_TIMES, "word_times")   /* when each token and word of the decoder is spoken */                        \
-    X(MODEL_GENERATED, "generated")     /* the new tokens, which a request for new tokens always gets */
+    X(MODEL_GENERATED, "generated")     /* the new tokens, which a request for new tokens always gets */               \
+    /* Of gradients alone, where "embedding" is the gradient of the vector of each token: */                           \
+    X(MODEL_ATTENTION_GRADIENT, "attention_gradient") /* maps times their gradients, over the heads */                 \
+    X(MODEL_INTEGRATED, "integrated")                 /* gradients of the vectors on the way from a baseline */
 
 typedef enum {
 #define MODEL_RESULT_ENUM(code, name) code,
@@ -37,7 +40,7 @@ typedef enum {
         MODEL_RESULT_COUNT
 } model_result_kind;
 
-const char *model_result_name(model_result_kind kind);
+const char *model_result_name(model_result_kind result);
 
 /* The ids of one sequence as the request gives them. */
 struct model_ids {
@@ -49,6 +52,15 @@ struct model_ids {
 struct model_ablation {
     int64_t layer, head;
 };
+
+/*
+ * A request for tokens has text, pair, ids and the options truncate and special_tokens alone. One for gradients has a metric,
+ * and of the results of models "attention", "embedding", "attention_gradient" and "integrated".
+ */
+typedef enum { MODEL_REQUEST_ATTENTION, MODEL_REQUEST_GRADIENTS, MODEL_REQUEST_TOKENS } model_request_kind;
+
+/* Whether such a request may name the result. */
+bool model_result_belongs(model_result_kind result, model_request_kind kind);
 
 /* One list for each item of the batch; NULL: not given. Texts are UTF-8 unless a client lies. */
 struct model_inputs {
@@ -76,6 +88,7 @@ struct model_request {
     struct model_intervention_list interventions; /* in the order of the request */
     struct model_intervention sweep;              /* is_swept: it is given */
     struct model_metric metric;
+    size_t steps, baseline; /* of "integrated"; baseline: model_baseline */
     size_t predictions_k;
     struct model_word_list words;
     size_t new_tokens; /* 0: nothing is generated */
@@ -83,18 +96,16 @@ struct model_request {
     bool truncate, has_special_tokens; /* special_tokens */
 };
 
-/* A request for tokens has text, pair, ids and the options truncate and special_tokens alone. */
-typedef enum { MODEL_REQUEST_ATTENTION, MODEL_REQUEST_TOKENS } model_request_kind;
-
 /*
  * Everything lives in arena, and text must outlive it, too. Failures are those of envelope_decode (envelope.h),
  * and ATTN_ERR_FIELD when there is not exactly one input.
  */
 ATTN_MUST_CHECK attn_status model_request_decode(const char *text, size_t length, model_request_kind kind,
                                                  attn_arena *arena, struct model_request *request, attn_error *err);
-/* The same for a safetensors file, for attention. Pixels and embeddings may be its tensors. body must outlive arena. */
-ATTN_MUST_CHECK attn_status model_request_decode_safetensors(const char *body, size_t bytes, attn_arena *arena,
-                                                             struct model_request *request, attn_error *err);
+/* The same for a safetensors file. Pixels and embeddings may be its tensors. body must outlive arena. */
+ATTN_MUST_CHECK attn_status model_request_decode_safetensors(const char *body, size_t bytes, model_request_kind kind,
+                                                             attn_arena *arena, struct model_request *request,
+                                                             attn_error *err);
 /* Decodes a request for attention whose text has "options" alone; the inputs stand elsewhere. */
 ATTN_MUST_CHECK attn_status model_request_decode_options(const char *text, size_t length,
                                                          const struct model_inputs *inputs, attn_arena *arena,

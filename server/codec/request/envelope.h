@@ -196,10 +196,10 @@ ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_source *l
 /*
  * The kept layer alone, without inputs. Masks that belong to a request are refused. With shapes_only, weights are
  * neither read nor converted: the views have the compute type, whatever type the data has. compute is the type unless
- * the layer names one.
+ * the layer names one. kind is ENVELOPE_LAYER or ENVELOPE_LAYER_GRADIENTS.
  */
-ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype compute,
-                                                 bool shapes_only, attn_arena *arena, struct envelope *envelope,
-                                                 attn_error *err);
+ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_source *layer, envelope_kind kind,
+                                                 attn_dtype compute, bool shapes_only, attn_arena *arena,
+                                                 struct envelope *envelope, attn_error *err);
 
 #endif

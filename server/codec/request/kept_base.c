@@ -89,14 +89,15 @@ attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct 
     return decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks);
 }
 
-attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype compute, bool shapes_only,
-                                 attn_arena *arena, struct envelope *envelope, attn_error *err)
+attn_status envelope_decode_base(const struct envelope_source *layer, envelope_kind kind, attn_dtype compute,
+                                 bool shapes_only, attn_arena *arena, struct envelope *envelope, attn_error *err)
 {
     struct document document;
     struct decoder decoder;
     envelope_set_defaults(envelope, ENVELOPE_LAYER);
     envelope->request.options.compute = compute;
     kept_base_open(layer, arena, envelope, &document, &decoder, err);
+    decoder.kind = kind; /* gradients read no weights of 16 bits, so they are converted */
     decoder.shapes_only = shapes_only;
     kept_base_decode_options(&decoder, document.tree, envelope);
     kept_base_decode_rest(&decoder, document.tree, envelope);
@@ -189,7 +190,7 @@ attn_status envelope_decode_over(const struct envelope_source *layer, const stru
     struct decoder decoder;
     envelope_set_defaults(envelope, kind);
     if (kept_base_open(layer, arena, envelope, &document, &decoder, err) == ATTN_OK) {
-        decoder.kind = kind; /* gradients read no weights of 16 bits, so they are converted */
+        decoder.kind = kind;
         node_note(&decoder.reading, decode_request(&decoder, document.tree, request, kind, envelope));
     }
     document_close(&document);

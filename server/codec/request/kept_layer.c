@@ -110,7 +110,8 @@ attn_status kept_layer_check(const struct envelope_source *base, attn_arena *are
     struct envelope envelope;
     attn_plan plan = {.dims.batch = 0};
     *facts = (struct kept_layer_facts){.dtype = ATTN_F32};
-    attn_status status = envelope_name_text(envelope_decode_base(base, ATTN_F32, true, arena, &envelope, err), err);
+    attn_status status =
+        envelope_name_text(envelope_decode_base(base, ENVELOPE_LAYER, ATTN_F32, true, arena, &envelope, err), err);
     if (status == ATTN_OK)
         status = plan_one(&envelope, &plan, facts, err);
     if (status != ATTN_OK)

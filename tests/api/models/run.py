@@ -20,6 +20,7 @@ import families  # noqa: E402
 import folders  # noqa: E402
 import generation  # noqa: E402
 import gguf  # noqa: E402
+import gradients  # noqa: E402
 import labels  # noqa: E402
 import questions  # noqa: E402
 import rewrites  # noqa: E402
@@ -44,7 +45,7 @@ def main():
         attribution.stage(pathlib.Path(folder))
         generation.stage(pathlib.Path(folder))
         with Server(options.attnd, environment={"ATTND_MODELS": folder}) as server:
-            checks = sum((part.CHECKS for part in (tokens, labels, families, classes, questions, attribution, sweeps, generation, audio)), [])
+            checks = sum((part.CHECKS for part in (tokens, labels, families, classes, questions, attribution, sweeps, gradients, generation, audio)), [])
             of_server = run_tests(checks, lambda test: test(server.client(), server), options.only)
         of_gguf = run_tests(gguf.CHECKS, lambda test: test(options.attnd), options.only)
         of_files = run_tests(rewrites.CHECKS + folders.CHECKS + variants.CHECKS, lambda test: test(options.attnd, options.rewrites), options.only)

@@ -7,7 +7,8 @@ run.py: whole models against recorded answers: maps of every layer, hidden state
 Each folder here is a model with its inputs and with the answers of transformers in float64. Those in kinds.tar.xz, those with
 heads of classes in heads.tar.xz, mixtures of experts in experts.tar.xz, and models of audio in audio.tar.xz (record_audio.py), which
 are unpacked below build/, have no weights, which follow from the names of their tensors (made_weights.py). There are more models in
-the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing.
+the folder that ATTN_SHARED names. Models are random: they compute something, and mean nothing. gradients.tar.xz has gradients of
+some of them (autograd.py, record_gradients.py).
 
 record.py recorded them with transformers 4.57.0.dev0 (torch 2.6.0), eager, all of its float32 steps in float64. ALiBi of
 Falcon, which its eager attention adds twice, was added once, as its other attention does.
@@ -31,6 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 sys.dont_write_bytecode = True
 
+import autograd  # noqa: E402
 import made_audio  # noqa: E402
 import made_weights  # noqa: E402
 import tensor_file  # noqa: E402
@@ -492,6 +494,7 @@ def main():
         with Server(options.attnd, environment={"ATTND_MODELS": parent}) as server:
             client = server.client()
             tests = [test for name, folder in found.items() for test in tests_of(rows[name], folder)]
+            tests += autograd.tests_of(unpacked(HERE / "gradients.tar.xz"))
             counts = run_tests(tests, lambda test: test(client), options.only)
     if options.report:
         write_report(options.report, list(rows.values()))

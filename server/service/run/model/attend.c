@@ -15,7 +15,7 @@
 /* ---- what services of models share ---- */
 
 /* generation NULL: the batch has its last lengths. */
-static bool plan_job(struct model_work *work, struct model_generation *generation, struct outcome *outcome)
+static void begin_job(struct model_work *work, struct model_generation *generation, struct outcome *outcome)
 {
     struct call *call = work->call;
     work->answer = (struct model_answer){.form = work->request.common.form, .digits = work->request.common.digits};
@@ -28,6 +28,11 @@ static bool plan_job(struct model_work *work, struct model_generation *generatio
                                    .generation = generation,
                                    .is_binary = work->is_binary,
                                    .answer = &work->answer};
+}
+
+static bool plan_job(struct model_work *work, struct model_generation *generation, struct outcome *outcome)
+{
+    begin_job(work, generation, outcome);
     return outcome_note(outcome, model_job_plan(&work->job));
 }
 
@@ -43,15 +48,21 @@ static bool has_room_for_new_tokens(const struct model_work *work, struct outcom
                         request->new_tokens, request->inputs.batch, bytes, most);
 }
 
+bool model_work_open(struct model_work *work, bool is_binary, struct outcome *outcome)
+{
+    const bool is_ok = outcome_note(outcome, model_batch_make(&work->batch, work->version, &work->request,
+                                                              MODEL_REQUEST_ATTENTION, outcome->arena, outcome->err));
+    work->is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64;
+    begin_job(work, NULL, outcome);
+    return is_ok;
+}
+
 bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome)
 {
     const struct model_request *request = &work->request;
     const bool generates = request->new_tokens > 0;
-    const bool is_ok = has_room_for_new_tokens(work, outcome) &&
-                       outcome_note(outcome, model_batch_make(&work->batch, work->version, request,
-                                                              MODEL_REQUEST_ATTENTION, outcome->arena, outcome->err)) &&
+    const bool is_ok = has_room_for_new_tokens(work, outcome) && model_work_open(work, is_binary, outcome) &&
                        (!generates || model_generation_begin(&work->generation, &work->batch, request, outcome));
-    work->is_binary = is_binary || request->common.form == TENSOR_FORM_BASE64;
     work->planned = attn_arena_mark_here(outcome->arena);
     return is_ok && plan_job(work, generates ? &work->generation : NULL, outcome);
 }
@@ -267,6 +278,10 @@ static void add_effective(struct model_work *work, struct outcome *outcome)
         chunks_format(&text, ",\"new_tokens\":%zu", work->request.new_tokens);
     model_edits_write(&work->job, &text);
     model_sweep_write(&work->job, &text);
+    model_metric_write(&work->job, &text);
+    if (work->request.results >> MODEL_INTEGRATED & 1)
+        chunks_format(&text, ",\"steps\":%zu,\"baseline\":\"%s\"", work->request.steps,
+                      model_baseline_name((model_baseline)work->request.baseline));
     chunks_text(&text, "}");
     add_fact(work, outcome, "effective", &text);
 }
@@ -291,7 +306,7 @@ static void write_diagnostics(const struct model_work *work, struct chunks *out)
     chunks_text(out, count > 0 ? "]}" : "}");
 }
 
-static bool add_facts(struct model_work *work, struct outcome *outcome)
+bool model_work_add_facts(struct model_work *work, struct outcome *outcome)
 {
     struct chunks lengths = chunks_begin(outcome->arena), tokens = lengths, diagnostics = lengths, generated = lengths;
     add_layers(work, outcome);
@@ -361,15 +376,18 @@ static bool decode_wav(const struct call_input *in, struct outcome *outcome, str
     return outcome_note(outcome, model_request_decode_options("{}", 2, &inputs, outcome->arena, request, outcome->err));
 }
 
-static bool decode_body(const struct call_input *in, struct outcome *outcome, struct model_request *request)
+bool model_work_decode(struct model_work *work, model_request_kind kind, struct outcome *outcome)
 {
-    if (in->body_media == MEDIA_WAV)
-        return decode_wav(in, outcome, request);
-    return outcome_note(
-        outcome, in->body_media == MEDIA_SAFETENSORS
-                     ? model_request_decode_safetensors(in->body, in->body_bytes, outcome->arena, request, outcome->err)
-                     : model_request_decode(in->body, in->body_bytes, MODEL_REQUEST_ATTENTION, outcome->arena, request,
-                                            outcome->err));
+    const struct call_input *in = &work->call->in;
+    return outcome_note(outcome,
+                        (in->body_media == MEDIA_SAFETENSORS ? model_request_decode_safetensors : model_request_decode)(
+                            in->body, in->body_bytes, kind, outcome->arena, &work->request, outcome->err));
+}
+
+static bool decode_body(struct model_work *work, struct outcome *outcome)
+{
+    return work->call->in.body_media == MEDIA_WAV ? decode_wav(&work->call->in, outcome, &work->request)
+                                                  : model_work_decode(work, MODEL_REQUEST_ATTENTION, outcome);
 }
 
 static bool decode(struct call *call, void *context, struct outcome *outcome)
@@ -377,7 +395,7 @@ static bool decode(struct call *call, void *context, struct outcome *outcome)
     struct attending *attending = context;
     struct model_request *request = &attending->work.request;
     return rendering_read_options(call, PICTURE_OF_MODEL, outcome, &attending->options) &&
-           decode_body(&call->in, outcome, request) &&
+           decode_body(&attending->work, outcome) &&
            (request->new_tokens == 0 || model_generation_check(attending->work.version, request, outcome)) &&
            prepare_form(call, attending, outcome);
 }
@@ -390,7 +408,7 @@ static bool add_names_and_facts(struct call *call, struct attending *attending, 
     add_spellings(attending);
     model_classes_name(work);
     model_times_name(work);
-    return add_facts(work, outcome);
+    return model_work_add_facts(work, outcome);
 }
 
 static bool plan(struct call *call, void *context, struct outcome *outcome)

@@ -121,8 +121,9 @@ bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, 
     const bool is_ok =
         (run->is_longest ||
          (clip(job, &given->queries, q_len, &run->queries) && clip(job, &given->keys, kv_len, &run->keys))) &&
-        outcome_note(&job->outcome, envelope_decode_base(&run->block->source, options->compute, shapes_only,
-                                                         job->outcome.arena, &run->envelope, job->outcome.err));
+        outcome_note(&job->outcome,
+                     envelope_decode_base(&run->block->source, ENVELOPE_LAYER, options->compute, shapes_only,
+                                          job->outcome.arena, &run->envelope, job->outcome.err));
     run->envelope.request.options.bf16_products = options->bf16_products;
     if (!is_ok || !set_inputs(run, q_len, kv_len) || !model_edit_block(run, q_len, kv_len))
         return false;
@@ -135,21 +136,21 @@ bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, 
 
 /* ---- weight ---- */
 
-/* Projections of 16 bits are read as they are in float32. */
-static bool is_read_as_it_is(const attn_tensor *tensor, attn_dtype compute)
+/* Projections of 16 bits are read as they are in float32, but not by gradients. */
+static bool is_read_as_it_is(const attn_tensor *tensor, envelope_kind kind, attn_dtype compute)
 {
-    return tensor->dtype == compute ||
-           (compute == ATTN_F32 && tensor->rank > 1 && (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
+    return tensor->dtype == compute || (compute == ATTN_F32 && !envelope_is_gradients(kind) && tensor->rank > 1 &&
+                                        (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
 }
 
-double model_converted_bytes(const struct model_job *job, const struct envelope_source *source)
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source, envelope_kind kind)
 {
     const attn_dtype compute = model_job_compute(job);
     double bytes = 0;
     for (size_t i = 0; i < source->count; i++)
         if (source->attachments[i].tensor.dtype == ATTN_U8) /* two numbers of 4 bits, as bfloat16 or double */
             bytes += 2 * (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
-        else if (!is_read_as_it_is(&source->attachments[i].tensor, compute))
+        else if (!is_read_as_it_is(&source->attachments[i].tensor, kind, compute))
             bytes += (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
     return bytes;
 }

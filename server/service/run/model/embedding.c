@@ -201,67 +201,121 @@ static bool convolve(struct model_job *job, const struct model_embedding *embedd
 }
 
 /*
- * *vectors become the rows of the words as ESM has them: those of the masked tokens are 0, and the others are enlarged
+ * *vectors become the rows of the words; or as ESM has them: those of the masked tokens are 0, and the others are enlarged
  * for it (struct model_embedding).
  */
-static bool drop_words(struct model_job *job, const struct model_embedding *embedding,
+static bool read_words(struct model_job *job, const struct model_embedding *embedding,
                        const struct model_sequence *sequence, attn_tensor *vectors)
 {
+    const bool drops = embedding->dropped_id >= 0;
     const size_t row = embedding->words.shape[1] * attn_dtype_bytes(model_job_compute(job));
     size_t dropped = 0;
     for (size_t i = 0; i < sequence->count; i++)
         dropped += sequence->ids[i] == embedding->dropped_id;
     const double kept = (double)(sequence->count - dropped) / (double)sequence->count;
-    const attn_embedding core = {
-        .compute = model_job_compute(job), .words = embedding->words, .scale = kept > 0 ? ESM_KEPT / kept : 1};
+    const attn_embedding core = {.compute = model_job_compute(job),
+                                 .words = embedding->words,
+                                 .scale = !drops     ? embedding->scale
+                                          : kept > 0 ? ESM_KEPT / kept
+                                                     : 1};
     const attn_embedding_input input = {.count = sequence->count, .ids = sequence->ids};
     const bool is_ok = outcome_note(
         &job->outcome, attn_embed(&core, &input, job->runtime, job->outcome.arena, vectors, job->outcome.err));
-    for (size_t i = 0; is_ok && i < sequence->count; i++)
+    for (size_t i = 0; is_ok && drops && i < sequence->count; i++)
         if (sequence->ids[i] == embedding->dropped_id)
             memset((char *)vectors->data + i * row, 0, row);
     return is_ok;
 }
 
-static bool embed(struct model_job *job, const struct model_embedding *embedding, const struct model_sequence *sequence,
-                  size_t item, size_t first, attn_tensor *hidden)
+/* What attn_embed takes. vectors NULL: the ids stand for them. */
+struct embedding_input {
+    attn_embedding core;
+    attn_embedding_input input;
+};
+
+static bool describe(struct model_job *job, const struct model_embedding *embedding,
+                     const struct model_sequence *sequence, size_t first, const attn_tensor *vectors,
+                     struct embedding_input *made)
 {
-    attn_embedding core = {.compute = model_job_compute(job),
-                           .words = embedding->words,
-                           .scale = embedding->scale,
-                           .positions = embedding->positions,
-                           .types = embedding->types,
-                           .positions_last = embedding->positions_last,
-                           .norm_last = embedding->norm_last,
-                           .layout = ATTN_LAYOUT_OUT_IN};
-    attn_embedding_input input = {.count = sequence->count - first,
-                                  .ids = sequence->ids != NULL ? sequence->ids + first : NULL,
-                                  .types = sequence->types != NULL ? sequence->types + first : NULL,
-                                  .vectors = &sequence->vectors};
-    const bool is_image = sequence->pixels.data != NULL;
-    const bool is_audio = sequence->audio.data != NULL || sequence->features.data != NULL;
-    const bool drops = embedding->dropped_id >= 0 && sequence->ids != NULL;
-    attn_tensor vectors, features;
-    if (is_image || is_audio || drops)
-        input.vectors = &vectors;
-    if (drops)
-        input.ids = NULL;
-    return model_convert_norm(job, &embedding->norm, &core.norm) &&
-           model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection) &&
-           (!is_image || cut_image(job, embedding, &sequence->pixels, &vectors)) &&
-           (!is_audio || (hear(job, embedding, item, &features) && convolve(job, embedding, &features, &vectors))) &&
-           (!drops || drop_words(job, embedding, sequence, &vectors)) &&
-           number_positions(job, embedding, sequence, first, &input.positions) &&
-           outcome_note(&job->outcome,
-                        attn_embed(&core, &input, job->runtime, job->outcome.arena, hidden, job->outcome.err));
+    *made = (struct embedding_input){
+        .core = {.compute = model_job_compute(job),
+                 .words = embedding->words,
+                 .scale = embedding->scale,
+                 .positions = embedding->positions,
+                 .types = embedding->types,
+                 .positions_last = embedding->positions_last,
+                 .norm_last = embedding->norm_last,
+                 .layout = ATTN_LAYOUT_OUT_IN},
+        .input = {.count = sequence->count - first,
+                  .ids = vectors == NULL ? sequence->ids + first : NULL,
+                  .types = sequence->types != NULL ? sequence->types + first : NULL,
+                  .vectors = vectors},
+    };
+    return model_convert_norm(job, &embedding->norm, &made->core.norm) &&
+           model_convert_affine(job, &embedding->projection, &embedding->projection_bias, &made->core.projection) &&
+           number_positions(job, embedding, sequence, first, &made->input.positions);
+}
+
+/* The vectors of what is no plain word. */
+static bool read_vectors(struct model_job *job, const struct model_embedding *embedding,
+                         const struct model_sequence *sequence, size_t item, attn_tensor *vectors)
+{
+    attn_tensor features;
+    *vectors = sequence->vectors;
+    if (sequence->pixels.data != NULL)
+        return cut_image(job, embedding, &sequence->pixels, vectors);
+    if (sequence->audio.data != NULL || sequence->features.data != NULL)
+        return hear(job, embedding, item, &features) && convolve(job, embedding, &features, vectors);
+    return sequence->ids == NULL || read_words(job, embedding, sequence, vectors);
+}
+
+static const struct model_embedding *embedding_of(const struct model_job *job, size_t stack)
+{
+    return &job->version->model.stacks[stack].embedding;
+}
+
+static bool run_embedding(struct model_job *job, size_t stack, size_t item, size_t first, const attn_tensor *vectors,
+                          attn_tensor *hidden)
+{
+    struct embedding_input made;
+    return describe(job, embedding_of(job, stack), &job->items[item].of[stack], first, vectors, &made) &&
+           outcome_note(&job->outcome, attn_embed(&made.core, &made.input, job->runtime, job->outcome.arena, hidden,
+                                                  job->outcome.err));
 }
 
 bool model_embed(struct model_job *job, size_t stack, size_t item, size_t first, attn_tensor *hidden)
 {
     const struct model_sequence *sequence = &job->items[item].of[stack];
-    const bool is_ok = embed(job, &job->version->model.stacks[stack].embedding, sequence, item, first, hidden);
+    const bool is_words = sequence->ids != NULL && embedding_of(job, stack)->dropped_id < 0;
+    attn_tensor vectors;
+    const bool is_ok = (is_words || read_vectors(job, embedding_of(job, stack), sequence, item, &vectors)) &&
+                       run_embedding(job, stack, item, first, is_words ? NULL : &vectors, hidden);
     name_input(job, sequence);
     return is_ok;
+}
+
+bool model_embed_vectors(struct model_job *job, size_t stack, size_t item, attn_tensor *vectors)
+{
+    const struct model_sequence *sequence = &job->items[item].of[stack];
+    const bool is_ok = read_vectors(job, embedding_of(job, stack), sequence, item, vectors);
+    name_input(job, sequence);
+    return is_ok;
+}
+
+bool model_embed_from(struct model_job *job, size_t stack, size_t item, const attn_tensor *vectors, attn_tensor *hidden)
+{
+    const bool is_ok = run_embedding(job, stack, item, 0, vectors, hidden);
+    name_input(job, &job->items[item].of[stack]);
+    return is_ok;
+}
+
+bool model_embed_back(struct model_job *job, size_t stack, size_t item, const attn_tensor *vectors,
+                      const attn_tensor *behind, attn_tensor *before)
+{
+    struct embedding_input made;
+    return describe(job, embedding_of(job, stack), &job->items[item].of[stack], 0, vectors, &made) &&
+           outcome_note(&job->outcome, attn_embed_back(&made.core, &made.input, behind, job->runtime,
+                                                       job->outcome.arena, before, job->outcome.err));
 }
 
 /* ---- final norm ---- */

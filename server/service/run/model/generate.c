@@ -121,9 +121,9 @@ static size_t room_of(const struct model_job *job, size_t stack, bool is_cross)
 static bool decode_block(struct model_job *job, struct kept_block *kept, bool shapes_only)
 {
     const attn_options *options = &job->request->common.request.options;
-    const bool is_ok =
-        outcome_note(&job->outcome, envelope_decode_base(&kept->block.source, options->compute, shapes_only,
-                                                         job->outcome.arena, &kept->envelope, job->outcome.err));
+    const bool is_ok = outcome_note(
+        &job->outcome, envelope_decode_base(&kept->block.source, ENVELOPE_LAYER, options->compute, shapes_only,
+                                            job->outcome.arena, &kept->envelope, job->outcome.err));
     kept->envelope.request.options.bf16_products = options->bf16_products;
     kept->envelope.request.watch = job->runtime;
     return is_ok;
@@ -227,8 +227,8 @@ static bool weigh_block(struct model_job *job, const struct model_block *block, 
     const attn_arena_mark mark = attn_arena_mark_here(arena);
     const size_t before = attn_arena_bytes(arena);
     bool is_ok = model_job_goes_on(job) && decode_block(job, &kept, true);
-    weighing->kept +=
-        (double)(attn_arena_bytes(arena) - before) + model_converted_bytes(job, &block->source) + (double)sizeof kept;
+    weighing->kept += (double)(attn_arena_bytes(arena) - before) +
+                      model_converted_bytes(job, &block->source, ENVELOPE_LAYER) + (double)sizeof kept;
     shape_room(job, &kept, room);
     weighing->kept += (double)((attn_tensor_count(&kept.keys) + attn_tensor_count(&kept.values)) *
                                attn_dtype_bytes(model_job_compute(job)));

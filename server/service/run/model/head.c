@@ -5,39 +5,6 @@
 
 #include "attn/model.h"
 
-/*
- * As transformers: the last token that is no padding, or the first when all are padding, and without ids the last.
- */
-static size_t last_word(const struct model_sequence *sequence, int64_t pad_id)
-{
-    size_t last = sequence->count - 1;
-    while (sequence->ids != NULL && pad_id >= 0 && last > 0 && sequence->ids[last] == pad_id)
-        last--;
-    if (sequence->ids != NULL && pad_id >= 0 && sequence->ids[last] == pad_id)
-        last = 0;
-    return last;
-}
-
-size_t model_head_token(const struct model_job *job, size_t item)
-{
-    const struct checkpoint_model *model = &job->version->model;
-    const struct model_sequence *first = &job->items[item].of[0];
-    size_t end = first->ids != NULL ? first->count : 0;
-    switch (model->head.reads) {
-    case MODEL_READS_ALL:
-    case MODEL_READS_FIRST:
-    case MODEL_READS_BOTH:
-        return 0;
-    case MODEL_READS_LAST:
-        return last_word(&job->items[item].of[job->last_stack], model->pad_id);
-    case MODEL_READS_END:
-        break;
-    }
-    while (end > 0 && first->ids[end - 1] != model->end_id)
-        end--;
-    return end > 0 && end <= job->items[item].of[1].count ? end - 1 : SIZE_MAX;
-}
-
 static double head_numbers(const struct model_head *head)
 {
     double numbers = 0;
@@ -254,20 +221,12 @@ static bool predict(struct head_block *block, const attn_prediction_head *head, 
     return goes_on;
 }
 
-/* The log-probability of a word, or the difference of the logits of two. */
-static double metric_of(const struct model_job *job, const attn_tensor *scores)
+bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t query, attn_tensor *row)
 {
-    const struct model_sweep *sweep = &job->sweep;
-    double logits[2], log_probability;
-    int64_t rank;
-    for (size_t i = 0; i < sweep->words; i++)
-        logits[i] = scores->dtype == ATTN_F32 ? (double)((const float *)scores->data)[sweep->ids[i]]
-                                              : ((const double *)scores->data)[sweep->ids[i]];
-    if (sweep->words == 2)
-        return logits[0] - logits[1];
-    attn_score_words(scores->data, scores->dtype, scores->shape[1], 1, sweep->ids, &log_probability, &rank,
-                     job->runtime);
-    return log_probability;
+    const size_t d = normed->shape[1];
+    *row = attn_tensor_view((char *)normed->data + query * d * attn_dtype_bytes(normed->dtype), normed->dtype, 2,
+                            (const size_t[]){1, d});
+    return job->version->model.head.reads != MODEL_READS_BOTH || join_both(job, normed, row);
 }
 
 bool model_measure(struct model_job *job, const attn_tensor *row, double *metric)
@@ -279,7 +238,7 @@ bool model_measure(struct model_job *job, const attn_tensor *row, double *metric
                        outcome_note(&job->outcome, attn_predict(&head, row, job->runtime, job->outcome.arena, &scores,
                                                                 job->outcome.err));
     if (is_ok)
-        *metric = metric_of(job, &scores);
+        *metric = model_metric_value(job, &scores);
     prepared_weights_release(prepared);
     return is_ok && model_job_goes_on(job);
 }

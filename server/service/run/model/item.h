@@ -35,6 +35,13 @@ static inline attn_dtype model_job_compute(const struct model_job *job)
     return job->request->common.request.options.compute;
 }
 
+/* ---- the parts of a job, and what all results of the head need (plan.c) ---- */
+
+/* Chooses the layers and the selections of each part. */
+bool model_parts_make(struct model_job *job);
+/* Fails: what comes from the head is not there, by the name that the member at that pointer gives it. */
+bool model_fail_headless(struct model_job *job, const char *pointer, const char *name);
+
 /* ---- embeddings, and the final norm (embedding.c) ---- */
 
 /*
@@ -42,6 +49,13 @@ static inline attn_dtype model_job_compute(const struct model_job *job)
  * the input ("/inputs/ids").
  */
 bool model_embed(struct model_job *job, size_t stack, size_t item, size_t first, attn_tensor *hidden);
+/* *vectors become the rows of the words, patches or frames, (count, d), before positions, in the arena. */
+bool model_embed_vectors(struct model_job *job, size_t stack, size_t item, attn_tensor *vectors);
+/* model_embed of such vectors; and its gradient: *before by them, from behind, that by hidden. */
+bool model_embed_from(struct model_job *job, size_t stack, size_t item, const attn_tensor *vectors,
+                      attn_tensor *hidden);
+bool model_embed_back(struct model_job *job, size_t stack, size_t item, const attn_tensor *vectors,
+                      const attn_tensor *behind, attn_tensor *before);
 /* The width of the stack's embeddings. */
 size_t model_width(const struct model_stack *stack);
 /* The bytes of model_embed for so many tokens. */
@@ -82,8 +96,8 @@ struct model_block_run {
     attn_plan shown;  /* of the steps that are shown, reduced */
 };
 
-/* Weights of a block that a run converts, if they are not prepared. */
-double model_converted_bytes(const struct model_job *job, const struct envelope_source *source);
+/* Weights of a block that a run converts, if they are not prepared; kind: ENVELOPE_LAYER or ENVELOPE_LAYER_GRADIENTS. */
+double model_converted_bytes(const struct model_job *job, const struct envelope_source *source, envelope_kind kind);
 
 /*
  * Decodes the block and plans it for queries of q_len and keys of kv_len tokens. With shapes_only, the weights are not
@@ -106,8 +120,6 @@ bool model_maps_select(struct model_block_run *run, attn_result *result);
 
 /* ---- the head and its predictions (head.c) ---- */
 
-/* That token. SIZE_MAX: the item has none, because it lacks the end token or its decoder is shorter. */
-size_t model_head_token(const struct model_job *job, size_t item);
 double model_head_bytes(const struct model_job *job, size_t count);
 double model_head_flops(const struct model_job *job, size_t count);
 /* The head for attn_predict; *prepared, NULL before, becomes the weights to release when it is no longer used. */
@@ -119,7 +131,9 @@ bool model_head_take(struct model_job *job, attn_prediction_head *made, struct p
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words);
 
-/* The metric of the sweep, of one normed token vector (1, d). */
+/* The vector that the head reads for a query, of normed token vectors (count, d): (1, d), or (1, 2 d) of MODEL_READS_BOTH. */
+bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t query, attn_tensor *row);
+/* The metric, of such a vector. */
 bool model_measure(struct model_job *job, const attn_tensor *row, double *metric);
 
 /* A block of tokens that the head has scored, and where they go. */
@@ -201,6 +215,25 @@ bool model_edit_hidden(struct model_job *job, size_t stack, size_t layer, size_t
 /* Sets the edits and the mask of a block's request. */
 bool model_edit_block(struct model_block_run *run, size_t q_len, size_t kv_len);
 
+/* ---- what is measured (questions/metric.c) ---- */
+
+/*
+ * Finds the ids of options.metric, and checks that each item has its query. A word of a head of classes is a label.
+ *   ATTN_ERR_FIELD, ATTN_ERR_VALUE  a word, a label or a query that is not there; a query, and the head reads one token
+ */
+bool model_metric_plan(struct model_job *job);
+/* The query of an item that is measured: the token that the head reads, if it reads one. */
+size_t model_metric_query(const struct model_job *job, size_t item);
+/*
+ * The metric of one row of scores, (1, words): z_a - z_b of two words; log p_a of one, by the softmax over all words; of a
+ * head where each class is right or not by its own sigmoid, and of one of numbers z_a.
+ */
+double model_metric_value(const struct model_job *job, const attn_tensor *scores);
+/* Its gradient by the scores, likewise (1, words). */
+void model_metric_slope(const struct model_job *job, const attn_tensor *scores, const attn_tensor *slope);
+/* Appends ,"metric":{…}, expanded. */
+void model_metric_write(const struct model_job *job, struct chunks *out);
+
 /* ---- an intervention at each place in turn (questions/sweep.c) ---- */
 
 /*
@@ -225,7 +258,7 @@ bool model_sweep_picture(struct model_job *job, const struct picture_options *op
                          struct model_picture *made);
 /* Adds the numbers of the run. */
 void model_sweep_picture_fill(const struct model_job *job, struct model_picture *made);
-/* Appends ,"sweep":{…},"metric":{…}, expanded; nothing without a sweep. */
+/* Appends ,"sweep":{…}, expanded; nothing without a sweep. */
 void model_sweep_write(const struct model_job *job, struct chunks *out);
 
 /* ---- classes, and one vector for each item (classes.c) ---- */
@@ -258,6 +291,8 @@ __attribute__((format(printf, 6, 7))) bool model_add_output(struct model_job *jo
 size_t model_part_place(const struct model_part *part, size_t layer);
 /* Whether the head reads one token of each item. */
 bool model_head_reads_one(const struct model_job *job);
+/* That token. SIZE_MAX: the item has none, because it lacks the end token or its decoder is shorter. */
+size_t model_head_token(const struct model_job *job, size_t item);
 /* The rows that logits and predictions of an item have: the selected queries, or one. */
 size_t model_head_rows(const struct model_job *job, size_t count);
 /* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */

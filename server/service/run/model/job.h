@@ -77,14 +77,18 @@ struct model_edit {
     size_t kept_rows, kept_columns;
 };
 
-/* An intervention at each place in turn, and what is measured. */
+/* What is measured. */
+struct model_measured {
+    int64_t ids[2]; /* words or classes */
+    size_t count;   /* 0: nothing is */
+};
+
+/* An intervention at each place in turn. */
 struct model_sweep {
     struct model_output *values, *unchanged; /* NULL: not wanted */
     struct model_edit *edit;                 /* of job->edits; NULL: there is none. Its source alone is read at first */
     const bool *items;                       /* that are swept */
     size_t levels, places;                   /* swept layers; the most queries or heads of an item */
-    int64_t ids[2];
-    size_t words;
     char **states;   /* the residual before each layer, and behind the last, of the item that runs */
     bool is_running; /* the intervention is made */
 };
@@ -138,6 +142,7 @@ struct model_job {
     struct model_attribution attribution;
     struct model_edit *edits; /* in the order in which they are made */
     size_t edit_count;
+    struct model_measured measured;
     struct model_sweep sweep;
     const size_t *order; /* in which the items run */
     struct model_classes classes;
@@ -207,6 +212,12 @@ struct model_work {
  * model_work_weigh gives the cost, and model_job_run runs. batch.h and job.h list the failures.
  */
 bool model_work_plan(struct model_work *work, bool is_binary, struct outcome *outcome);
+/* Its beginning: makes the batch and the job, which is not planned. */
+bool model_work_open(struct model_work *work, bool is_binary, struct outcome *outcome);
+/* Adds layers, lengths, effective, diagnostics and tokens to a planned answer. */
+bool model_work_add_facts(struct model_work *work, struct outcome *outcome);
+/* Decodes a body of JSON or safetensors. */
+bool model_work_decode(struct model_work *work, model_request_kind kind, struct outcome *outcome);
 /* Generates, and plans again with the ids that were found: facts and forms of the answer must be made again, too. */
 bool model_work_generate(struct model_work *work, struct outcome *outcome);
 pipeline_step model_work_run; /* of a kind whose own state begins with struct model_work */

@@ -34,6 +34,39 @@ bool model_head_reads_one(const struct model_job *job)
     return job->version->model.head.reads != MODEL_READS_ALL;
 }
 
+/*
+ * As transformers: the last token that is no padding, or the first when all are padding, and without ids the last.
+ */
+static size_t last_word(const struct model_sequence *sequence, int64_t pad_id)
+{
+    size_t last = sequence->count - 1;
+    while (sequence->ids != NULL && pad_id >= 0 && last > 0 && sequence->ids[last] == pad_id)
+        last--;
+    if (sequence->ids != NULL && pad_id >= 0 && sequence->ids[last] == pad_id)
+        last = 0;
+    return last;
+}
+
+size_t model_head_token(const struct model_job *job, size_t item)
+{
+    const struct checkpoint_model *model = &job->version->model;
+    const struct model_sequence *first = &job->items[item].of[0];
+    size_t end = first->ids != NULL ? first->count : 0;
+    switch (model->head.reads) {
+    case MODEL_READS_ALL:
+    case MODEL_READS_FIRST:
+    case MODEL_READS_BOTH:
+        return 0;
+    case MODEL_READS_LAST:
+        return last_word(&job->items[item].of[job->last_stack], model->pad_id);
+    case MODEL_READS_END:
+        break;
+    }
+    while (end > 0 && first->ids[end - 1] != model->end_id)
+        end--;
+    return end > 0 && end <= job->items[item].of[1].count ? end - 1 : SIZE_MAX;
+}
+
 size_t model_head_rows(const struct model_job *job, size_t count)
 {
     const attn_selection *queries = &job->parts[job->last_stack].shown->queries;

@@ -78,7 +78,7 @@ static bool add_part(struct model_job *job, const char *prefix, size_t stack, bo
     return choose(job, part);
 }
 
-static bool make_parts(struct model_job *job)
+bool model_parts_make(struct model_job *job)
 {
     const bool has_two = job->version->model.stack_count == 2;
     job->last_stack = has_two && longest(job, 1) > 0 ? 1 : 0;
@@ -170,19 +170,19 @@ static void add_hidden(struct model_job *job, struct model_part *part)
         model_add_output(job, &part->hidden, model_job_compute(job), 4, shape, "%shidden", part->prefix);
 }
 
-static bool fail_headless(struct model_job *job, model_result_kind kind)
+bool model_fail_headless(struct model_job *job, const char *pointer, const char *name)
 {
     const struct checkpoint_model *model = &job->version->model;
     const bool lacks_target = model->has_head;
     if (model->has_unknown_classes)
-        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
                             "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run, or that "
                             "its files lack: ask for \"attention\", \"hidden\" or \"output\"",
-                            model_result_name(kind), model->architecture);
-    return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
+                            name, model->architecture);
+    return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
                         lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
                                      : "\"%s\" needs a prediction head, and this model has none",
-                        model_result_name(kind));
+                        name);
 }
 
 /* ids and probabilities, (…, queries, k). The words themselves are added by the caller, who has the tokenizer. */
@@ -205,7 +205,7 @@ static void add_scores(struct model_job *job)
     const struct model_part *part = &job->parts[job->last_stack];
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (model_job_wants(job, kinds[i]) && (!model->has_head || job->last_stack + 1 != model->stack_count))
-            fail_headless(job, kinds[i]);
+            model_fail_headless(job, "/options/return", model_result_name(kinds[i]));
     for (size_t i = 1; i < ARRAY_LENGTH(kinds); i++)
         if (model_job_wants(job, kinds[i]) && model->head.is_of_classes &&
             model->stacks[0].embedding.words.data != NULL)
@@ -294,7 +294,7 @@ static bool weigh_block(struct model_job *job, const struct model_block *block, 
                                       : 0;
             const double bytes = (double)attn_plan_bytes(&run.plan, threads) + selected + masked +
                                  reduce_bytes(&run.envelope, &run.shown, threads) +
-                                 model_converted_bytes(job, &block->source);
+                                 model_converted_bytes(job, &block->source, ENVELOPE_LAYER);
             *most = bytes > *most ? bytes : *most;
         }
         job->time_flops += flops * (1 + model_sweep_times(job, block->layer));
@@ -385,7 +385,7 @@ static bool check_ablations(struct model_job *job)
 
 attn_status model_job_plan(struct model_job *job)
 {
-    if (check_ablations(job) && make_parts(job) && model_edits_plan(job) && add_outputs(job))
+    if (check_ablations(job) && model_parts_make(job) && model_edits_plan(job) && add_outputs(job))
         weigh(job);
     return job->outcome.status;
 }

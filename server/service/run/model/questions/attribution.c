@@ -383,9 +383,10 @@ static bool pass_block(const struct walk *walk, const struct model_block *block)
     if (compute == block->facts.compute)
         prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
                                          job->outcome.arena, &source);
-    const bool is_ok = outcome_note(&job->outcome, envelope_decode_base(&source, compute, false, job->outcome.arena,
-                                                                        &envelope, job->outcome.err)) &&
-                       pass_request(walk, block, &envelope.request);
+    const bool is_ok =
+        outcome_note(&job->outcome, envelope_decode_base(&source, ENVELOPE_LAYER, compute, false, job->outcome.arena,
+                                                         &envelope, job->outcome.err)) &&
+        pass_request(walk, block, &envelope.request);
     prepared_weights_release(prepared);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;

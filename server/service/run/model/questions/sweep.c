@@ -1,6 +1,6 @@
 /*
- * sweep.c: makes an intervention at each place in turn, and measures what becomes of a word. What stands before the changed
- * layer is that of the run without it.
+ * sweep.c: makes an intervention at each place in turn, and measures what becomes of a word (metric.c). What stands before
+ * the changed layer is that of the run without it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,27 +31,6 @@ static bool is_over_heads(const struct model_job *job)
 
 /* ---- the plan ---- */
 
-static bool find_words(struct model_job *job)
-{
-    struct model_sweep *own = &job->sweep;
-    own->words = job->request->metric.words.count;
-    for (size_t i = 0; i < own->words; i++)
-        if (!model_word_find(job, &job->request->metric.words.items[i], "/options/metric/words", i, &own->ids[i]))
-            return false;
-    return true;
-}
-
-/* The query of the metric, from the end of the item if it is negative. */
-static bool find_query(struct model_job *job, size_t item, size_t *query)
-{
-    const int64_t count = (int64_t)job->items[item].of[0].count, given = job->request->metric.query;
-    *query = (size_t)(given < 0 ? given + count : given);
-    return (given >= -count && given < count) ||
-           outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/metric/query",
-                        "/options/metric/query is %" PRId64 "; item %zu has queries 0 to %" PRId64, given, item,
-                        count - 1);
-}
-
 /* The places of the second axis of an item: its selected queries, or the selected heads. */
 static bool find_places(struct model_job *job, size_t item, attn_selection *places)
 {
@@ -71,8 +50,7 @@ static bool check_items(struct model_job *job)
     struct model_sweep *own = &job->sweep;
     for (size_t item = 0; item < job->request->inputs.batch; item++) {
         attn_selection places = {.count = 0};
-        size_t query;
-        if (!find_query(job, item, &query) || (own->edit->items[item] && !find_places(job, item, &places)))
+        if (own->edit->items[item] && !find_places(job, item, &places))
             return false;
         own->places = places.count > own->places ? places.count : own->places;
     }
@@ -90,7 +68,7 @@ bool model_sweep_plan(struct model_job *job)
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
                             "\"sweep\" measures words, and %.80s ends in a head of classes",
                             job->version->model.architecture);
-    if (!find_words(job) || !check_items(job))
+    if (!model_metric_plan(job) || !check_items(job))
         return false;
     for (size_t level = 0; level < count_levels(job); level++)
         own->levels += own->edit->layers[level];
@@ -238,6 +216,7 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
         return true;
     struct sweep sweep = {.job = job,
                           .item = item,
+                          .query = model_metric_query(job, item),
                           .run_from = run_from,
                           .context = context,
                           .whole = *own->edit,
@@ -247,8 +226,7 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
                           .items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof(bool))};
     struct model_output *const bias = job->attribution.bias;
     double metric;
-    if (outcome_has_failed(&job->outcome) || !find_query(job, item, &sweep.query) ||
-        (own->items[item] && !find_places(job, item, &sweep.places)))
+    if (outcome_has_failed(&job->outcome) || (own->items[item] && !find_places(job, item, &sweep.places)))
         return false;
     const struct model_part shown = hide_part(&job->parts[0]);
     job->attribution.bias = NULL;
@@ -318,11 +296,11 @@ static void write_word(struct model_job *job, size_t word, struct chunks *out)
     struct text_span shown;
     const struct tokenizer *tokenizer = job->version->tokenizer;
     if (tokenizer == NULL) {
-        chunks_format(out, "%" PRId64, job->sweep.ids[word]);
+        chunks_format(out, "%" PRId64, job->measured.ids[word]);
         return;
     }
     out->is_ok =
-        tokenizer_show_id(tokenizer, (uint32_t)job->sweep.ids[word], false, out->arena, room, &shown) && out->is_ok;
+        tokenizer_show_id(tokenizer, (uint32_t)job->measured.ids[word], false, out->arena, room, &shown) && out->is_ok;
     chunks_bytes(out, shown.at, shown.length);
 }
 
@@ -330,8 +308,8 @@ static void write_word(struct model_job *job, size_t word, struct chunks *out)
 static const char *name_metric(struct model_job *job)
 {
     struct chunks out = chunks_begin(job->outcome.arena);
-    for (size_t word = 0; word < job->sweep.words; word++) {
-        chunks_text(&out, job->sweep.words == 1 ? "log p(" : word == 0 ? "logit(" : " \xE2\x88\x92 logit(");
+    for (size_t word = 0; word < job->measured.count; word++) {
+        chunks_text(&out, job->measured.count == 1 ? "log p(" : word == 0 ? "logit(" : " \xE2\x88\x92 logit(");
         write_word(job, word, &out);
         chunks_text(&out, ")");
     }
@@ -395,8 +373,4 @@ void model_sweep_write(const struct model_job *job, struct chunks *out)
         return;
     chunks_text(out, ",\"sweep\":");
     model_edit_write(job, own->edit, out);
-    chunks_text(out, ",\"metric\":{\"words\":[");
-    for (size_t i = 0; i < own->words; i++)
-        chunks_format(out, "%s%" PRId64, i > 0 ? "," : "", own->ids[i]);
-    chunks_format(out, "],\"query\":%" PRId64 "}", job->request->metric.query);
 }

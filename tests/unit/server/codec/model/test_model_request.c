@@ -160,6 +160,8 @@ START_TEST(every_result_and_every_step_has_its_name)
                  : i == MODEL_GENERATED                           ? ",\"new_tokens\":1"
                  : i == MODEL_SWEEP                               ? SWEPT
                                                                   : "");
+        if (i == MODEL_ATTENTION_GRADIENT || i == MODEL_INTEGRATED)
+            continue;
         decode_well(text);
         ck_assert_uint_eq(request.common.request.options.want, 0);
         ck_assert_uint_eq(request.results, (uint32_t)1 << i);
@@ -367,6 +369,38 @@ START_TEST(too_many_items_are_refused)
 }
 END_TEST
 
+static const struct refusal of_gradients[] = {
+    {A "{}}", ATTN_ERR_FIELD, "/options", "has no \"metric\""},
+    {"{\"inputs\":{\"text\":\"a\"}}", ATTN_ERR_FIELD, "/options", "has no \"metric\""},
+    {A "{\"metric\":{\"words\":[]}}}", ATTN_ERR_VALUE, "/options/metric/words", "is empty"},
+    {A "{\"metric\":{\"words\":[1]},\"return\":\"hidden\"}}", ATTN_ERR_FIELD, "/options/return",
+     "is \"hidden\", which belongs to /attention"},
+    {A "{\"metric\":{\"words\":[1]},\"return\":[\"entropy\"]}}", ATTN_ERR_VALUE, "/options/return/0",
+     "\"attention_gradient\" or \"integrated\""},
+    {A "{\"metric\":{\"words\":[1]},\"top_k\":2}}", ATTN_ERR_FIELD, "/options/top_k", "belongs to /attention"},
+    {A "{\"metric\":{\"words\":[1]},\"sweep\":{}}}", ATTN_ERR_FIELD, "/options/sweep", "belongs to /attention"},
+    {A "{\"metric\":{\"words\":[1]},\"steps\":4}}", ATTN_ERR_FIELD, "/options/steps", "is for \"integrated\""},
+    {A "{\"metric\":{\"words\":[1]},\"return\":\"integrated\",\"steps\":1001}}", ATTN_ERR_VALUE, "/options/steps",
+     "from 1 to 1000"},
+    {A "{\"metric\":{\"words\":[1]},\"return\":\"integrated\",\"baseline\":\"mean\"}}", ATTN_ERR_VALUE,
+     "/options/baseline", "\"zero\""},
+};
+
+START_TEST(a_request_for_gradients_has_a_metric_and_gradients)
+{
+    ck_assert_int_eq(decode_as(MODEL_REQUEST_GRADIENTS, A "{\"metric\":{\"words\":[1,\"b\"]},\"baseline\":\"pad\","
+                                                          "\"return\":[\"embedding\",\"integrated\"]}}"),
+                     ATTN_OK);
+    ck_assert_uint_eq(request.results, 1U << MODEL_EMBEDDING | 1U << MODEL_INTEGRATED);
+    ck_assert(request.steps == 50 && request.baseline == MODEL_BASELINE_PAD && !request.metric.has_query);
+    for (size_t i = 0; i < COUNT(of_gradients); i++)
+        check_refusal(&of_gradients[i], decode_as(MODEL_REQUEST_GRADIENTS, of_gradients[i].text));
+    check_refusal(&(struct refusal){A "{\"return\":[\"integrated\"]}}", ATTN_ERR_FIELD, "/options/return/0",
+                                    "belongs to /gradients"},
+                  decode_as(MODEL_REQUEST_ATTENTION, A "{\"return\":[\"integrated\"]}}"));
+}
+END_TEST
+
 static const struct refusal of_tokens[] = {
     {"{\"inputs\":{}}", ATTN_ERR_FIELD, "/inputs", "one of \"text\" and \"ids\""},
     {"{\"inputs\":{\"pixels\":[[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "belongs to /attention"},
@@ -425,6 +459,7 @@ CHECK_MAIN("model_request")
     tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));
     tcase_add_test(tests, a_word_of_other_programs_is_explained_wherever_it_stands);
     tcase_add_test(tests, too_many_items_are_refused);
+    tcase_add_test(tests, a_request_for_gradients_has_a_metric_and_gradients);
     tcase_add_test(tests, a_request_for_tokens_has_no_maps);
     tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);
 }

@@ -1,0 +1,66 @@
+/* endpoint.c: a request for gradients of a whole model from body text to answer text. */
+#include "service/endpoints.h"
+#include "service/registry/model/list.h"
+#include "service/run/model/gradients/gradients.h"
+#include "service/run/work.h"
+
+struct differentiation {
+    struct model_work work;
+    struct model_gradients gradients;
+};
+
+static bool decode(struct call *call, void *context, struct outcome *outcome)
+{
+    struct differentiation *own = context;
+    (void)call;
+    return model_work_decode(&own->work, MODEL_REQUEST_GRADIENTS, outcome);
+}
+
+static bool plan(struct call *call, void *context, struct outcome *outcome)
+{
+    struct differentiation *own = context;
+    if (!model_work_open(&own->work, call->in.answer_media == MEDIA_SAFETENSORS, outcome))
+        return false;
+    own->gradients.job = &own->work.job;
+    const bool is_planned = model_gradients_plan(&own->gradients);
+    return outcome_note(outcome, own->work.job.outcome.status) && is_planned &&
+           model_work_add_facts(&own->work, outcome);
+}
+
+static bool weigh(struct call *call, void *context, struct outcome *outcome, struct weight *weight)
+{
+    const struct differentiation *own = context;
+    (void)outcome;
+    *weight = model_work_weigh(&own->work, model_answer_bound(&own->work.answer, call->in.answer_media));
+    return true;
+}
+
+static bool run(struct call *call, void *context, struct outcome *outcome)
+{
+    struct differentiation *own = context;
+    (void)call;
+    return model_gradients_run(&own->gradients) || outcome_note(outcome, own->work.job.outcome.status);
+}
+
+static bool render(struct call *call, void *context, struct outcome *outcome)
+{
+    const struct differentiation *own = context;
+    (void)outcome;
+    model_answer_write(&own->work.answer, call->in.answer_media, call->in.runtime, call->out);
+    return true;
+}
+
+attn_status gradients_model(struct call *call)
+{
+    static const struct pipeline steps = {decode, plan, weigh, run, render};
+    /* In the arena: a part of the answer that is written later refers to it. */
+    struct differentiation *own = attn_arena_take_zeroed(call->out->arena, 1, sizeof *own);
+    if (own == NULL)
+        return attn_fail_no_memory(call->err);
+    const attn_status status = models_find(call->in.models, call->in.names[0], call);
+    if (status != ATTN_OK)
+        return status;
+    own->work.call = call;
+    own->work.version = model_version_of(call->version);
+    return model_work_end(&own->work, pipeline_run(&steps, call, own));
+}
