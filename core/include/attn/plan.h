@@ -375,7 +375,8 @@ typedef struct {
     attn_feed_forward_options feed_forward;
     /*
      * A norm of what each branch (the attention, the feed-forward network) adds to the residual, and then a factor:
-     * query + residual_scale * branch_norm(projected). As in Gemma 2 and OLMo 2, and in Granite; forward only.
+     * query + residual_scale * branch_norm(projected). As in Gemma 2 and OLMo 2, and in Granite. There are no
+     * gradients of its weights, and none through it beside a post-norm or dropout.
      */
     attn_norm_type branch_norm;
     double branch_norm_eps;

@@ -57,19 +57,19 @@ static inline attn_gradient attn_gradient_bias_beside(attn_gradient weight)
 
 /* Which parts of the backward pass run, and the number of elements of each intermediate buffer; 0: no buffer. */
 struct attn_gradient_needs {
-    bool role[ROLES];  /* the gradient of q, k, v */
-    bool input[ROLES]; /* of the inputs of the projections */
-    bool heads;        /* of q, k, v or anything else within the heads */
-    bool concat;       /* of concat, for the heads or their factors */
-    size_t grad_gate;  /* of the gate before its sigmoid */
-    size_t summed;     /* the input of a post-norm, if it is not a step */
-    size_t grad_summed, grad_projected, grad_context;
-    size_t grad_role[ROLES];  /* where it is not the gradient of an input */
-    size_t grad_input[ROLES]; /* the same */
-    size_t distance_bias;     /* the biases by distance, computed again */
-    size_t grad_distance;     /* doubles of their gradient */
-    size_t live;              /* bytes of flags */
-    size_t partials;          /* doubles of a norm */
+    bool role[ROLES];                                 /* the gradient of q, k, v */
+    bool input[ROLES];                                /* of the inputs of the projections */
+    bool heads;                                       /* of q, k, v or anything else within the heads */
+    bool concat;                                      /* of concat, for the heads or their factors */
+    size_t grad_gate;                                 /* of the gate before its sigmoid */
+    size_t summed;                                    /* the input of a post-norm, if it is not a step */
+    size_t grad_summed, grad_projected, grad_context; /* projected: before dropout, or the norm of the branch */
+    size_t grad_role[ROLES];                          /* where it is not the gradient of an input */
+    size_t grad_input[ROLES];                         /* the same */
+    size_t distance_bias;                             /* the biases by distance, computed again */
+    size_t grad_distance;                             /* doubles of their gradient */
+    size_t live;                                      /* bytes of flags */
+    size_t partials;                                  /* doubles of a norm */
 };
 
 struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan);
@@ -164,7 +164,7 @@ struct attn_gradient_norm {
 size_t attn_gradient_norm_partials(size_t rows);
 /*
  * Writes grad_x and the gradients of the gain and the shift, of gains * d numbers each, if they are wanted. A row of
- * grad_y that is all 0 gives 0 and adds nothing, even if its x is NaN.
+ * grad_y that is all 0 gives 0 and adds nothing, even if its x is NaN. gain ATTN_GRADIENT_COUNT: of neither.
  */
 void attn_gradient_norm_run(const struct backward_run *run, const struct attn_gradient_norm *norm, attn_gradient gain);
 
@@ -195,6 +195,12 @@ void attn_gradient_of_affine(const struct backward_run *run, const struct attn_g
                              attn_gradient weight);
 /* to = a + b for count numbers, b NULL: 0; to may be a or b. */
 void attn_gradient_add(const struct backward_run *run, size_t count, const void *a, const void *b, void *to);
+/*
+ * From the sum residual + residual_scale * branch_norm(x) back to x: to = the gradient by x, (tokens, d). norm has the gain of
+ * branch_norm, whose own gradient nobody asks for.
+ */
+void attn_gradient_of_branch(const struct backward_run *run, const attn_affine *norm, size_t d, const void *x,
+                             const void *grad_sum, void *to);
 
 /*
  * ---- heads.c: attention over all batch items and heads ----

@@ -56,7 +56,8 @@ size_t attn_gradient_feed_forward_numbers(const attn_request *request, const att
     const size_t hidden = request->weights.feed_forward.gate.weight != NULL ? 4 : 3;
     return dims->batch * dims->q_len *
            (hidden * dims->d_ff + attn_feed_forward_d_in(request, dims) +
-            (is_post_normed(request) ? 2 * dims->d_out : 0));
+            (is_post_normed(request) ? 2 * dims->d_out : 0) +
+            (attn_changes_branch(&request->options) ? dims->d_out : 0));
 }
 
 static char *take(struct backward_run *run, size_t features)
@@ -103,6 +104,20 @@ static void go_through_post_norm(struct backward_run *run, const char **grad_sum
     *grad_sum = grad;
 }
 
+/* *grad_y: of the result of the network. */
+static void go_through_branch(struct backward_run *run, const char *grad_sum, const char **grad_y)
+{
+    const size_t d_out = dims_of(run)->d_out;
+    *grad_y = grad_sum;
+    if (!attn_changes_branch(&run->request->options))
+        return;
+    char *grad = take(run, d_out);
+    if (grad != NULL)
+        attn_gradient_of_branch(run, &run->request->weights.feed_forward.branch_norm, d_out,
+                                backward_step(run, ATTN_STEP_FEED_FORWARD)->data, grad_sum, grad);
+    *grad_y = grad;
+}
+
 /* *grad_x: of the input of the network. */
 static void go_through_network(struct backward_run *run, const char *grad_y, char **grad_x)
 {
@@ -140,13 +155,15 @@ void attn_gradient_feed_forward_run(struct backward_run *run)
 {
     const attn_feed_forward_options *own = &run->request->options.feed_forward;
     const size_t d_in = attn_feed_forward_d_in(run->request, dims_of(run));
-    const char *grad_sum;
+    const char *grad_sum, *grad_y = NULL;
     char *grad_x = NULL;
     if (dims_of(run)->d_ff == 0)
         return;
     go_through_post_norm(run, &grad_sum);
     if (backward_goes_on(run))
-        go_through_network(run, grad_sum, &grad_x);
+        go_through_branch(run, grad_sum, &grad_y);
+    if (backward_goes_on(run))
+        go_through_network(run, grad_y, &grad_x);
     if (!backward_goes_on(run))
         return;
     if (own->norm != ATTN_NORM_NONE && own->position == ATTN_NORM_PRE)

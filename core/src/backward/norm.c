@@ -56,8 +56,9 @@ static void norm_task(void *argument, size_t index, size_t worker)
 void attn_gradient_norm_run(const struct backward_run *run, const struct attn_gradient_norm *norm, attn_gradient gain)
 {
     struct norm_run own = {run, norm};
-    void *grad_gain = backward_gradient(run, gain),
-         *grad_shift = backward_gradient(run, attn_gradient_bias_beside(gain));
+    const bool has_gradients = gain != ATTN_GRADIENT_COUNT;
+    void *grad_gain = has_gradients ? backward_gradient(run, gain) : NULL,
+         *grad_shift = has_gradients ? backward_gradient(run, attn_gradient_bias_beside(gain)) : NULL;
     const size_t tasks = attn_gradient_norm_partials(norm->rows), all = norm->gains * norm->d;
     attn_spread(run->runtime, tasks, norm_task, &own);
     for (size_t f = 0; f < all; f++) {

@@ -127,6 +127,8 @@ static size_t count_partials(const attn_gradient_plan *plan)
     if (request->options.feed_forward.norm != ATTN_NORM_NONE)
         most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 *
                                   attn_max(attn_feed_forward_d_in(request, d), d->d_out));
+    if (request->options.branch_norm != ATTN_NORM_NONE)
+        most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 * attn_max(d->d_attended, d->d_out));
     for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
         const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, (attn_role)role);
         const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
@@ -148,7 +150,7 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     size_roles(plan, &needs);
     needs.summed = post && drops && !options->residual ? outputs : 0;
     needs.grad_summed = post ? outputs : 0;
-    needs.grad_projected = drops ? outputs : 0;
+    needs.grad_projected = drops || attn_changes_branch(options) ? outputs : 0;
     const bool through_gate =
         d->d_gate > 0 && (needs.input[PROJECT_Q] || wants_affine(plan, ATTN_GRADIENT_GATE_WEIGHT));
     needs.grad_gate = through_gate ? tokens * d->heads * d->d_gate : 0;
@@ -287,9 +289,14 @@ static bool check_states(const attn_plan *forward, struct attn_check *check)
 
 static bool check_branches(const attn_request *request, struct attn_check *check)
 {
-    if (attn_changes_branch(&request->options))
-        return attn_refuse(check, ATTN_ERR_FIELD, "options.branch_norm",
-                           "there are no gradients through branch_norm and residual_scale");
+    const attn_options *options = &request->options;
+    const bool has_post_norm =
+        (options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST) ||
+        (options->feed_forward.norm != ATTN_NORM_NONE && options->feed_forward.position == ATTN_NORM_POST);
+    if (attn_changes_branch(options) && (has_post_norm || attn_drops_residual(options)))
+        return attn_refuse(
+            check, ATTN_ERR_FIELD, "options.branch_norm",
+            "there are no gradients through branch_norm and residual_scale beside a post-norm or dropout");
     if (attn_relative_table(request) != NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, "options.relative_position",
                            "there are no gradients through relative_position");

@@ -58,6 +58,7 @@ static char *scratch_of(const struct projection_gradient *run, size_t worker)
 struct gradient_sum {
     const struct backward_run *backward;
     size_t count;
+    double scale; /* of a */
     const char *a, *b;
     char *to;
 };
@@ -68,14 +69,35 @@ static void sum_task(void *argument, size_t index, size_t worker)
     const struct gradient_sum *sum = argument;
     const size_t first = index * NUMBERS, at = first * sum->backward->element;
     const struct attn_branch_sum part = {
-        .x = sum->a + at, .residual = sum->b == NULL ? NULL : sum->b + at, .scale = 1, .y = sum->to + at};
+        .x = sum->a + at, .residual = sum->b == NULL ? NULL : sum->b + at, .scale = sum->scale, .y = sum->to + at};
     backward_kernel(sum->backward)->add_branch(&part, attn_min(sum->count - first, NUMBERS));
 }
 
 void attn_gradient_add(const struct backward_run *run, size_t count, const void *a, const void *b, void *to)
 {
-    struct gradient_sum sum = {run, count, a, b, to};
+    struct gradient_sum sum = {run, count, 1, a, b, to};
     attn_spread(run->runtime, attn_ceil_div(count, NUMBERS), sum_task, &sum);
+}
+
+void attn_gradient_of_branch(const struct backward_run *run, const attn_affine *norm, size_t d, const void *x,
+                             const void *grad_sum, void *to)
+{
+    const attn_options *options = &run->request->options;
+    const size_t count = backward_query_tokens(run) * d;
+    struct gradient_sum sum = {run,      count, options->residual_scale != 0 ? options->residual_scale : 1,
+                               grad_sum, NULL,  to};
+    const struct attn_gradient_norm of_norm = {.type = options->branch_norm,
+                                               .eps = options->branch_norm_eps,
+                                               .rows = backward_query_tokens(run),
+                                               .d = d,
+                                               .gains = 1,
+                                               .gain = norm->weight,
+                                               .x = x,
+                                               .grad_y = to,
+                                               .grad_x = to};
+    attn_spread(run->runtime, attn_ceil_div(count, NUMBERS), sum_task, &sum);
+    if (options->branch_norm != ATTN_NORM_NONE)
+        attn_gradient_norm_run(run, &of_norm, ATTN_GRADIENT_COUNT);
 }
 
 /* ---- dx ---- */

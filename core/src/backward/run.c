@@ -124,7 +124,7 @@ static const char *projected_of(const struct backward_run *run)
     return backward_step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
-/* From the output back to the output projection: post-norm, residual (the query gets its part later), dropout. */
+/* From the output back to the output projection: post-norm, residual (the query gets its part later), dropout or branch_norm. */
 static void go_through_sum(struct backward_run *run)
 {
     char *summed = take(run, run->needs.summed), *grad_summed = take(run, run->needs.grad_summed),
@@ -142,10 +142,14 @@ static void go_through_sum(struct backward_run *run)
         run->grad_summed = grad_summed;
     }
     run->grad_projected = run->grad_summed;
-    if (grad_projected != NULL) {
+    if (grad_projected == NULL)
+        return;
+    if (attn_changes_branch(&run->request->options))
+        attn_gradient_of_branch(run, &run->request->weights.branch_norm, run->plan->forward.dims.d_attended,
+                                projected_of(run), run->grad_summed, grad_projected);
+    else
         drop(run, run->grad_summed, grad_projected);
-        run->grad_projected = grad_projected;
-    }
+    run->grad_projected = grad_projected;
 }
 
 /* ---- projections ---- */

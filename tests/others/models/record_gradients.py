@@ -23,7 +23,7 @@ import record  # noqa: E402
 import tensor_file  # noqa: E402
 
 KINDS = ("bert-classes", "bert-causal", "gpt2-scaled", "llama-llama3", "t5-gelu", "vit-classes", "dinov2-both", "gpt_neox", "opt-350m",
-         "bart-scaled", "albert")
+         "bart-scaled", "albert", "olmo2")
 IDS, TARGET, STEPS = [[5, 17, 3, 42, 8, 29]], [[2, 9, 31, 44]], 3
 MAPS = {"attentions": "attention", "encoder_attentions": "encoder_attention", "decoder_attentions": "decoder_attention",
         "cross_attentions": "cross_attention"}

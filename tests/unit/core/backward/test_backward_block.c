@@ -138,10 +138,39 @@ START_TEST(threads_do_not_change_a_byte)
 }
 END_TEST
 
-START_TEST(norms_and_factors_of_branches_have_no_gradients)
+/* As Gemma 2, OLMo 2 and Granite have them. Their gains are constants. */
+static void add_branches(gradient_case *made, unsigned choice)
+{
+    attn_request *request = &made->scene.request;
+    request->options.residual_scale = choice & 1 ? 0.4 : 0;
+    if (choice % 3 == 0)
+        return;
+    request->options.branch_norm = choice & 2 ? ATTN_NORM_RMS : ATTN_NORM_LAYER;
+    request->options.branch_norm_eps = 0.05;
+    request->weights.branch_norm.weight = scene_normal(&made->scene, 1, SHAPE(WIDTH));
+    request->weights.feed_forward.branch_norm.weight = scene_normal(&made->scene, 1, SHAPE(WIDTH));
+    request->weights.feed_forward.branch_norm.bias = scene_normal(&made->scene, 1, SHAPE(WIDTH));
+}
+
+START_TEST(gradients_through_norms_and_factors_of_branches_are_what_central_differences_say)
+{
+    for (unsigned choice = 0; choice < 256; choice += 5) {
+        gradient_case made;
+        make_block(&made, ATTN_F64, ATTN_ACTIVATION_SILU, choice & ~12U);
+        add_branches(&made, choice);
+        made.wanted.of = gradient_all_of(&made.wanted);
+        gradient_run run = gradient_run_serial(&made.wanted, NULL);
+        expect_gradients(&made, &run);
+        gradient_run_release(&run);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
+START_TEST(norms_and_factors_of_branches_beside_a_post_norm_have_no_gradients)
 {
     gradient_case made;
-    make_block(&made, ATTN_F32, ATTN_ACTIVATION_GELU, 0);
+    make_block(&made, ATTN_F32, ATTN_ACTIVATION_GELU, 4);
     attn_gradient_plan plan;
     attn_error err = {0};
     made.scene.request.options.residual_scale = 0.5;
@@ -160,5 +189,6 @@ CHECK_MAIN("gradient_block")
                         ATTN_ACTIVATION_SILU + 1);
     tcase_add_test(tests, each_gradient_alone_is_as_among_all);
     tcase_add_test(tests, threads_do_not_change_a_byte);
-    tcase_add_test(tests, norms_and_factors_of_branches_have_no_gradients);
+    tcase_add_test(tests, gradients_through_norms_and_factors_of_branches_are_what_central_differences_say);
+    tcase_add_test(tests, norms_and_factors_of_branches_beside_a_post_norm_have_no_gradients);
 }
