@@ -183,7 +183,7 @@ static bool is_written_whole(const struct model_job *job, const struct model_out
 }
 
 /* Maps may be large, and clearing them takes as long as a layer. */
-static bool take_outputs(struct model_job *job)
+bool model_outputs_take(struct model_job *job)
 {
     struct pace pace = pace_begin(job->outcome.arena);
     for (size_t i = 0; i < job->answer->output_count; i++) {
@@ -200,7 +200,8 @@ static bool take_outputs(struct model_job *job)
 
 attn_status model_job_run(struct model_job *job)
 {
-    bool goes_on = take_outputs(job) && model_classes_begin(job) && model_edits_begin(job) && model_sweep_begin(job);
+    bool goes_on =
+        model_outputs_take(job) && model_classes_begin(job) && model_edits_begin(job) && model_sweep_begin(job);
     const bool has_outputs = job->answer->output_count > 0; /* none of a request for new tokens alone */
     for (size_t i = 0; i < job->request->inputs.batch && goes_on && has_outputs; i++)
         goes_on = run_item(job, job->order[i]);

@@ -32,7 +32,7 @@ bool model_gradients_plan(struct model_gradients *own);
 /* Runs it item by item. Failures are those of attn_gradient_run. */
 bool model_gradients_run(struct model_gradients *own);
 
-/* ---- one item (run.c) ---- */
+/* ---- one item (pass.c) ---- */
 
 /* An item, forward from the vectors of its words and back to them. */
 struct gradient_pass {
