@@ -43,10 +43,11 @@ const char *model_result_name(model_result_kind result)
 
 bool model_result_belongs(model_result_kind result, model_request_kind kind)
 {
-    const uint32_t alone = 1U << MODEL_ATTENTION_GRADIENT | 1U << MODEL_INTEGRATED, both = 1U << MODEL_EMBEDDING;
-    return kind == MODEL_REQUEST_GRADIENTS   ? (alone | both) >> result & 1
-           : kind == MODEL_REQUEST_ATTENTION ? !(alone >> result & 1)
-                                             : false;
+    enum { ALONE = 1 << MODEL_ATTENTION_GRADIENT | 1 << MODEL_INTEGRATED };
+    static const uint32_t results[] = {[MODEL_REQUEST_ATTENTION] = ~(uint32_t)ALONE,
+                                       [MODEL_REQUEST_GRADIENTS] = ALONE | 1 << MODEL_EMBEDDING,
+                                       [MODEL_REQUEST_TOKENS] = 0};
+    return results[kind] >> result & 1;
 }
 
 /* ---- inputs ---- */

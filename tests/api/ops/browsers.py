@@ -16,18 +16,19 @@ BODY = {"inputs": {"query": [[1, 2]]}}
 CACHED = {"inputs": {"query": [[1, 2]]}, "options": {"cache": "c"}}
 LAYER = {"weights": {"query": {"weight": [[1]]}, "key": {"weight": [[1]]}, "value": {"weight": [[1]]}}}
 TEXT = {"inputs": {"text": "the animal"}}
+SCORED = {**TEXT, "options": {"metric": {"words": [5]}}}
 INFER = {"inputs": [{"name": "QUERY", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]}
 OPEN = [("GET", "/", None), ("GET", "/docs", None), ("GET", "/openapi.json", None), ("GET", "/livez", None),
         ("GET", "/readyz", None), ("GET", "/version", None), ("GET", "/v2/health/live", None),
         ("GET", "/v2/health/ready", None), ("POST", "/v1/attention", BODY),
-        ("GET", "/v1/models/demo", None), ("POST", "/v1/models/demo/tokens", TEXT),
+        ("GET", "/v1/models/demo", None), ("POST", "/v1/models/demo/tokens", TEXT), ("POST", "/v1/models/demo/gradients", SCORED),
         ("GET", "/v2/models/attention", None), ("POST", "/v2/models/attention/infer", INFER),
         ("POST", "/v2/models/attention/versions/1/infer", INFER)]
 GUARDED = [("GET", "/v1/layers", None), ("PUT", "/v1/layers/a", LAYER), ("GET", "/v1/layers/a", None),
            ("HEAD", "/v1/layers/a", None), ("POST", "/v1/layers/a/attention", {"inputs": {"query": [[1]]}}),
            ("DELETE", "/v1/layers/a", None), ("GET", "/v1/caches", None), ("GET", "/v1/caches/c", None),
            ("DELETE", "/v1/caches/c", None), ("GET", "/v1/models", None), ("GET", "/v1/models/a", None),
-           ("POST", "/v1/models/a/tokens", TEXT), ("GET", "/metrics", None), ("GET", "/v2", None), ("GET", "/v2/models", None),
+           ("POST", "/v1/models/a/tokens", TEXT), ("POST", "/v1/models/a/gradients", SCORED), ("GET", "/metrics", None), ("GET", "/v2", None), ("GET", "/v2/models", None),
            ("GET", "/v2/models/stats", None), ("GET", "/v2/models/a", None), ("POST", "/v2/repository/index", {}),
            ("POST", "/v2/repository/models/a/unload", {}), ("POST", "/v2/repository/models/a/load", {}),
            ("POST", "/v1/attention", CACHED), ("GET", "/nothing", None)]
