@@ -61,11 +61,18 @@ static void log_path(struct log_line *line, const char *target)
     log_text(line, "path", path);
 }
 
-static void log_client(struct log_line *line, const struct request *request)
+void account_client(struct request *request)
 {
-    char text[CLIENT_TEXT];
-    if (line->log != NULL && client_address(request->connection->mhd, request->server->setup.trusted_proxies, text))
-        log_text(line, "client", text);
+    if (!client_address(request->connection->mhd, request->server->setup.trusted_proxies, request->client))
+        request->client[0] = '\0';
+}
+
+static void log_client(struct log_line *line, struct request *request)
+{
+    if (line->log != NULL && request->events == NULL)
+        account_client(request);
+    if (line->log != NULL && request->client[0] != '\0')
+        log_text(line, "client", request->client);
 }
 
 /* Why the request was refused. The message stays out: it may repeat what the client sent. */
@@ -81,7 +88,7 @@ static void log_refusal(struct log_line *line, const struct refusal *refusal)
 }
 
 /* Status 0 means that the request ended before it was answered. */
-static void log_request(const struct request *request, enum MHD_RequestTerminationCode termination,
+static void log_request(struct request *request, enum MHD_RequestTerminationCode termination,
                         const struct stages *stages)
 {
     struct log_line line;
@@ -144,7 +151,8 @@ void account_body(struct request *request)
 void account_stopped(const struct request *request, enum problem problem)
 {
     struct metrics *metrics = request->server->setup.metrics;
-    if (atomic_load(&request->connection->is_abandoned))
+    if (request->events != NULL ? atomic_load(&request->events->is_gone)
+                                : atomic_load(&request->connection->is_abandoned))
         metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
     else if (problem == PROBLEM_DEADLINE)
         metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
@@ -154,7 +162,9 @@ void account_stopped(const struct request *request, enum problem problem)
 
 void account_end(struct request *request, enum MHD_RequestTerminationCode termination)
 {
-    if (termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (request->events != NULL && request->events->has_begun)
+        request->reply.sent_bytes = request->events->sent_bytes;
+    else if (termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         reply_was_broken(request);
     const struct stages stages = stages_of(request);
     log_request(request, termination, &stages);

@@ -187,6 +187,9 @@ static enum problem check_accept(struct request *request)
     request->answer_media = negotiate_choose(&request->fields.accept, offers);
     if (request->answer_media == MEDIA_COUNT && request->route->ignores_accept)
         request->answer_media = MEDIA_JSON;
+    request->wants_events = request->answer_media == MEDIA_EVENTS;
+    if (request->wants_events)
+        request->answer_media = MEDIA_JSON;
     if (request->answer_media < MEDIA_COUNT)
         return PROBLEM_NONE;
     return refuse(request, PROBLEM_NOT_ACCEPTABLE, "Accept allows no media type of this path: %s",

@@ -32,7 +32,8 @@ bool at_once_suffices(const struct request *request)
     const char *body = request->body == NULL && piece != NULL && piece->next == NULL ? piece->data : request->body;
     const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
     const bool is_of_layer = request->names[0].length > 0 && !text_equal(request->names[0], MODEL_BUILT_IN);
-    return request->route->keeps_to_limits && request->server->setup.instead == NULL && !is_picture && !is_of_layer &&
-           request->body_coding == CODING_IDENTITY && request->body_bytes <= REQUEST_AT_ONCE_MAX && body != NULL &&
+    return request->events == NULL && request->route->keeps_to_limits && request->server->setup.instead == NULL &&
+           !is_picture && !is_of_layer && request->body_coding == CODING_IDENTITY &&
+           request->body_bytes <= REQUEST_AT_ONCE_MAX && body != NULL &&
            extent_is_small(text_of(request, body), request->body_bytes);
 }

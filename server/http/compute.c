@@ -19,7 +19,8 @@ static bool is_late(const struct request *request)
 static bool is_cancelled(const struct request *request)
 {
     return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
-           atomic_load_explicit(&request->connection->is_abandoned, memory_order_relaxed);
+           (request->events != NULL ? !events_goes_on(request->events, clock_now_ms())
+                                    : atomic_load_explicit(&request->connection->is_abandoned, memory_order_relaxed));
 }
 
 static enum problem refuse_late(struct request *request)
@@ -39,19 +40,41 @@ enum problem compute_check(struct request *request)
 /* A job during its computation. The body may set a deadline that is shorter than that of the request. */
 struct job {
     struct request *request;
-    const struct call *call; /* NULL while the body is read */
+    attn_runtime inner; /* of a stream, whose progress is counted in tasks unless the service has something better */
 };
+
+struct counted {
+    struct progress *progress;
+    attn_task *task;
+    void *argument;
+};
+
+static void run_counted(void *context, size_t index, size_t worker)
+{
+    const struct counted *counted = context;
+    counted->task(counted->argument, index, worker);
+    progress_add(counted->progress, PROGRESS_TASK, 1, 0);
+}
+
+static void count_tasks(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    const struct job *job = context;
+    struct counted counted = {&job->request->events->progress, task, argument};
+    progress_add(counted.progress, PROGRESS_TASK, 0, tasks);
+    job->inner.run(job->inner.context, tasks, run_counted, &counted);
+}
 
 static void shorten_deadline(const struct job *job)
 {
-    if (job->call->timeout_ms > 0 && job->call->timeout_ms < job->request->deadline_ms)
-        job->request->deadline_ms = job->call->timeout_ms;
+    const struct call *call = job->request->call;
+    if (call->timeout_ms > 0 && call->timeout_ms < job->request->deadline_ms)
+        job->request->deadline_ms = call->timeout_ms;
 }
 
 static bool job_is_cancelled(void *cancel_context)
 {
     const struct job *job = cancel_context;
-    const double timeout_ms = job->call != NULL ? job->call->timeout_ms : 0;
+    const double timeout_ms = job->request->call != NULL ? job->request->call->timeout_ms : 0;
     return is_cancelled(job->request) || (timeout_ms > 0 && clock_now_ms() - job->request->clock.received > timeout_ms);
 }
 
@@ -94,7 +117,9 @@ static bool finish_answer(struct request *request, const struct call *call)
     reply_conclude(request, call);
     if (request->reply.content_type == NULL)
         return true;
-    if (request->reply.chunks.has_deferred)
+    if (request->events != NULL)
+        is_ok = reply_become_event(request, "result") && reply_lay_out(request);
+    else if (request->reply.chunks.has_deferred)
         is_ok = sender_begin(request, call->in.runtime);
     else
         is_ok = reply_compress(request) && reply_lay_out(request);
@@ -175,6 +200,7 @@ static struct call_input input_of(struct request *request, struct text_span body
         .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
         .runtime = runtime,
+        .progress = request->events != NULL ? &request->events->progress : NULL,
         .fonts = setup->fonts,
     };
 }
@@ -200,11 +226,15 @@ static enum problem answer(struct request *request, struct job *job, struct call
 
 enum problem compute_answer(struct request *request, attn_runtime runtime)
 {
-    struct job job = {.request = request};
+    struct job job = {.request = request, .inner = runtime};
     struct text_span body;
     crash_request_begins(request->id, request->target);
     runtime.is_cancelled = job_is_cancelled;
     runtime.cancel_context = &job;
+    if (request->events != NULL) {
+        runtime.run = count_tasks;
+        runtime.context = &job;
+    }
     attn_arena_watch(request->arena, job_is_cancelled, &job);
     const attn_status status = read_body(request, &body, &request->refusal.error);
     struct call call = {
@@ -213,9 +243,10 @@ enum problem compute_answer(struct request *request, attn_runtime runtime)
         .err = &request->refusal.error,
         .owed = request->owed,
     };
-    call.out->may_defer = request->may_stream;
-    job.call = &call;
+    call.out->may_defer = request->may_stream && request->events == NULL;
+    request->call = &call;
     const enum problem problem = answer(request, &job, &call, status);
+    request->call = NULL;
     crash_request_ends();
     return problem;
 }

@@ -10,8 +10,10 @@
  *       ├───────────────► REFUSE ──► DISCARD, or not ───────► REPLY             its small body is read and dropped
  *       └──────────────────────────► DISCARD, or not ───────► REPLY             answered by its route from the header
  *
+ *     JOB ──► STREAM ──► SENT                                                   events, which begin before the job ends
+ *
  * AT_ONCE, QUEUE, SUBMIT and JOB may also refuse. While a request is in JOB, its connection is suspended, and only the
- * job uses the request.
+ * job uses the request. In STREAM, both do (connections/events.h).
  */
 #include <string.h>
 
@@ -27,6 +29,7 @@
     X(QUEUE, find_place, IN_IO, FOLLOWS)      /* counts the job, if the queue has a place for it */                    \
     X(SUBMIT, submit, IN_IO, FOLLOWS)         /* suspends the connection and submits the job */                        \
     X(JOB, compute_in_job, IN_JOB, WAITS)     /* computes; the connection is resumed after it */                       \
+    X(STREAM, send_stream, IN_IO, WAITS)      /* hands the head of a stream to the library, while the job computes */  \
     X(REFUSE, write_refusal, IN_ANY, FOLLOWS) /* the only step that writes a refusal */                                \
     X(DISCARD, discard_body, IN_IO, WAITS)    /* a piece of a body that is not wanted, or its end */                   \
     X(REPLY, send_reply, IN_IO, FOLLOWS)      /* hands the reply to the library */
@@ -83,8 +86,25 @@ static void count_in(struct request *request)
     request->is_counted = true;
 }
 
+/*
+ * A thread of the computation calls it in a task, so the job waits for it. Without memory, the answer is sent as a whole at
+ * its end.
+ */
+static void begin_stream(void *context)
+{
+    struct request *request = context;
+    if (!reply_make_stream(request))
+        return;
+    request->step = STEP_STREAM;
+    events_begin(request->events);
+}
+
 static enum problem prepare_body(struct request *request)
 {
+    if (request->wants_events)
+        request->events = events_create(request->connection, request->arena, begin_stream, request);
+    if (request->wants_events && request->events == NULL)
+        return refuse_memory(request, "no memory for the events of this request");
     request->ahead = write_ahead_begin(request);
     request->before_body = attn_arena_mark_here(request->arena);
     request->pieces = chunks_begin(request->arena);
@@ -242,14 +262,27 @@ static bool count_job_in(struct request *request)
     return is_open;
 }
 
+static void end_request(struct request *request)
+{
+    account_end(request, request->termination);
+    const bool is_sending = request->reply.sender != NULL && sender_leave(request->reply.sender);
+    const bool is_writing = request->ahead != NULL && write_ahead_leave(request->ahead);
+    if (!is_sending && !is_writing)
+        request_free(request);
+}
+
 /* Takes a suspended request to its reply. After the connection is resumed, an I/O thread may free the request. */
 static void run_suspended(struct request *request, enum step step)
 {
     struct http_server *server = request->server;
     while (step != STEP_REPLY)
         step = steps[step].function(request);
-    request->step = STEP_REPLY;
-    MHD_resume_connection(request->connection->mhd);
+    if (request->events == NULL || !request->events->has_begun) {
+        request->step = STEP_REPLY;
+        MHD_resume_connection(request->connection->mhd);
+    } else if (events_end(request->events, reply_last_event(request))) {
+        end_request(request);
+    }
     server_job_out(server);
 }
 
@@ -301,6 +334,12 @@ static enum step send_reply(struct request *request)
     return reply_queue(request) == MHD_YES ? STEP_SENT : STEP_CLOSE;
 }
 
+static enum step send_stream(struct request *request)
+{
+    enter(request->connection, LINE_REPLY, clock_now_ms());
+    return reply_queue_stream(request) == MHD_YES ? STEP_SENT : STEP_CLOSE;
+}
+
 /* ---- functions that the library calls ---------------------------------------------------------------------------- */
 
 void *fsm_begin(void *cls, const char *target, struct MHD_Connection *mhd)
@@ -345,9 +384,9 @@ void fsm_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_Req
     *con_cls = NULL;
     request->clock.ended = clock_now_ms();
     enter(request->connection, LINE_IDLE, request->clock.ended);
-    account_end(request, termination);
-    const bool is_sending = request->reply.sender != NULL && sender_leave(request->reply.sender);
-    const bool is_writing = request->ahead != NULL && write_ahead_leave(request->ahead);
-    if (!is_sending && !is_writing)
-        request_free(request);
+    request->termination = termination;
+    if (request->events != NULL)
+        account_client(request);
+    if (request->events == NULL || !events_leave(request->events))
+        end_request(request);
 }

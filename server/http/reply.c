@@ -16,9 +16,10 @@
 #include "service/registry/version.h"
 
 /* The answer when there is no memory for any other answer. */
-static const char no_memory_text[] =
-    "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
-    "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
+#define NO_MEMORY_TEXT                                                                                                 \
+    "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","                  \
+    "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}"
+static const char no_memory_text[] = NO_MEMORY_TEXT;
 
 /* Up to this size, copying the pieces of an answer together costs less than a second system call to send them. */
 enum { JOINED_MAX = 64 << 10 };
@@ -256,7 +257,7 @@ static void add_field(struct head *head, const char *name, const char *value)
     head->bytes += strlen(name) + strlen(": ") + strlen(value) + strlen("\r\n");
 }
 
-/* A streamed answer is still being written when its header is sent. */
+/* A streamed answer is still being written when its header is sent, and one of events computed. */
 static void add_timing(struct head *head, const struct request *request)
 {
     const struct request_clock *clock = &request->clock;
@@ -270,7 +271,7 @@ static void add_timing(struct head *head, const struct request *request)
                   {", write;dur=", clock->times.write_ms}};
     const size_t count = ARRAY_LENGTH(stages) - (request->reply.sender != NULL);
     char text[ARRAY_LENGTH(stages) * (16 + TEXT_MS_MAX)], *to = text;
-    if (!clock->is_computed)
+    if (!clock->is_computed || request->events != NULL)
         return;
     for (size_t i = 0; i < count; i++)
         to = text_write_ms(stpcpy(to, stages[i].name), stages[i].ms);
@@ -297,9 +298,8 @@ static void add_vary(struct head *head, bool is_negotiated, bool by_origin)
         add_field(head, MHD_HTTP_HEADER_VARY, "Origin");
 }
 
-static void add_fields(struct head *head, const struct request *request)
+static void add_fields(struct head *head, const struct request *request, const struct reply *reply)
 {
-    const struct reply *reply = &request->reply;
     char number[24], trace[TRACE_PARENT_TEXT];
     add_field(head, "X-Request-Id", request->id);
     if (request->trace.id[0] != '\0')
@@ -338,7 +338,7 @@ static void add_fields(struct head *head, const struct request *request)
         .setting = request->server->setup.cors_origin,
         .origin = request->fields.origin,
         .methods = reply->is_preflight ? reply->allow : NULL,
-        .is_open = request->is_open,
+        .is_open = request->is_open && (request->call == NULL || !request->call->is_guarded),
     };
     head->is_whole = cors_add_fields(head->response, &cors) && head->is_whole;
     if (request->closes || atomic_load(&request->server->is_draining))
@@ -361,13 +361,58 @@ enum MHD_Result reply_queue(struct request *request)
     struct head head = {response_create(request), true, sizeof from_library - 1};
     if (head.response == NULL)
         return MHD_NO;
-    add_fields(&head, request);
+    add_fields(&head, request, reply);
     reply->header_bytes = head.bytes;
     const bool is_small = reply->sender == NULL && reply->sent_bytes <= 4096; /* it is sent whole, or not at all */
     reply->written_bytes = is_small ? INT64_MAX : peer_written_bytes(request->connection->fd);
     if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
         reply->sent_bytes = 0;
     return queue(request->connection->mhd, reply->status, &head);
+}
+
+/* ---- a stream of events ---- */
+
+bool reply_become_event(struct request *request, const char *name)
+{
+    struct reply *reply = &request->reply;
+    struct chunks event = chunks_begin(request->arena);
+    chunks_format(&event, "event: %s\ndata: ", name);
+    for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
+        chunks_borrow(&event, chunk->data, chunk->length); /* JSON of the server has no line feeds */
+    chunks_text(&event, "\n\n");
+    event.is_ok = event.is_ok && reply->chunks.is_ok;
+    reply->chunks = event;
+    reply->content_type = media_name(MEDIA_EVENTS);
+    reply->is_negotiated = true;
+    return event.is_ok;
+}
+
+const struct chunk *reply_last_event(struct request *request)
+{
+    static char text[] = "event: error\ndata: " NO_MEMORY_TEXT "\n\n";
+    static const struct chunk without_memory = {.data = text, .length = sizeof text - 1};
+    const bool is_whole = request->refusal.problem == PROBLEM_NONE || reply_become_event(request, "error");
+    return is_whole ? request->reply.chunks.first : &without_memory;
+}
+
+bool reply_make_stream(struct request *request)
+{
+    const struct reply reply = {.status = MHD_HTTP_OK,
+                                .content_type = media_name(MEDIA_EVENTS),
+                                .coding = CODING_IDENTITY,
+                                .is_negotiated = true};
+    struct head head = {events_response(request->events), true, 0};
+    if (head.response == NULL)
+        return false;
+    add_fields(&head, request, &reply);
+    return head.is_whole;
+}
+
+enum MHD_Result reply_queue_stream(struct request *request)
+{
+    const struct head head = {request->events->response, true, 0};
+    request->events->response = NULL;
+    return queue(request->connection->mhd, MHD_HTTP_OK, &head);
 }
 
 void reply_was_broken(struct request *request)

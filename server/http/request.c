@@ -49,6 +49,8 @@ void request_free(struct request *request)
     const bool is_counted = request->is_counted;
     if (request->reply.response != NULL)
         MHD_destroy_response(request->reply.response);
+    if (request->events != NULL && request->events->response != NULL)
+        MHD_destroy_response(request->events->response);
     version_release(request->held);
     attn_arena_destroy(request->arena); /* frees the request, too */
     if (is_counted)

@@ -9,6 +9,7 @@
 #define HTTP_REQUEST_H
 
 #include "codec/bytes/coding.h"
+#include "http/connections/events.h"
 #include "http/connections/server.h"
 #include "http/route.h"
 #include "http/wire/guard.h"
@@ -115,6 +116,11 @@ struct request {
     struct write_ahead *ahead; /* NULL: the body is not written ahead */
     struct chunks pieces;
     uint64_t body_bytes;
+    const struct call *call;  /* while the service runs; else NULL */
+    bool wants_events;        /* the answer is a stream of events */
+    struct events *events;    /* then, once the header was admitted; else NULL */
+    char client[CLIENT_TEXT]; /* for the log, of a stream alone: its connection may be closed before the request ends */
+    enum MHD_RequestTerminationCode termination;
     bool may_stream; /* HTTP/1.1: a client can tell a broken answer from a whole one */
     struct refusal refusal;
     struct reply reply;

@@ -16,13 +16,14 @@
 
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
+    EVENTS = MEDIA_BIT(MEDIA_EVENTS), /* of what takes long */
     HTML = MEDIA_BIT(MEDIA_HTML),
     FILES = JSON | MEDIA_BIT(MEDIA_SCRIPT) | MEDIA_BIT(MEDIA_TYPESCRIPT),
     METRICS = MEDIA_BIT(MEDIA_METRICS),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
     SOUND = MEDIA_BIT(MEDIA_WAV),
-    RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
+    RESULTS = TENSORS | EVENTS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
 };
 
 static const struct route routes[] = {
@@ -30,8 +31,9 @@ static const struct route routes[] = {
      .keeps_to_limits = true, .open = ROUTE_OPEN},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true,
      .keeps_to_limits = true, .open = ROUTE_OPEN},
-    {"/v1/attention/gradients", "POST", TENSORS, .service = gradients_attention, .reads = TENSORS, .open = ROUTE_OPEN},
-    {"/v1/multi-head-attention/gradients", "POST", TENSORS, .service = gradients_layer, .reads = TENSORS,
+    {"/v1/attention/gradients", "POST", TENSORS | EVENTS, .service = gradients_attention, .reads = TENSORS,
+     .open = ROUTE_OPEN},
+    {"/v1/multi-head-attention/gradients", "POST", TENSORS | EVENTS, .service = gradients_layer, .reads = TENSORS,
      .open = ROUTE_OPEN},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
@@ -39,11 +41,11 @@ static const struct route routes[] = {
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = attend_kept, .reads = TENSORS,
      .takes_parameters = true},
-    {"/v1/layers/{name}/gradients", "POST", TENSORS, .service = gradients_kept, .reads = TENSORS},
+    {"/v1/layers/{name}/gradients", "POST", TENSORS | EVENTS, .service = gradients_kept, .reads = TENSORS},
     {"/v1/models", "GET", JSON, .service = model_list_all},
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
-    {"/v1/models/{model}/attention", "POST", TENSORS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
+    {"/v1/models/{model}/attention", "POST", TENSORS | EVENTS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
      .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/gradients", "POST", TENSORS, .service = gradients_model, .reads = TENSORS,
      .open = DEMO_MODEL_NAME},

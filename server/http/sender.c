@@ -136,23 +136,6 @@ static void hand_over(struct sender *sender)
     server_job_out(server);
 }
 
-static size_t copy(struct sender *sender, char *to, size_t most)
-{
-    size_t copied = 0;
-    while (sender->at != NULL && copied < most) {
-        const size_t left = sender->at->length - sender->offset;
-        const size_t step = left < most - copied ? left : most - copied;
-        memcpy(to + copied, sender->at->data + sender->offset, step);
-        copied += step;
-        sender->offset += step;
-        if (sender->offset < sender->at->length)
-            break;
-        sender->at = sender->at->next;
-        sender->offset = 0;
-    }
-    return copied;
-}
-
 /*
  * The library calls this for the next bytes. Returning 0 means that the connection is suspended; the library will ask
  * again.
@@ -163,7 +146,7 @@ static ssize_t read_next(void *cls, uint64_t position, char *to, size_t most)
     bool starts;
     (void)position;
     for (;;) {
-        const size_t copied = copy(sender, to, most);
+        const size_t copied = chunks_copy(&sender->at, &sender->offset, to, most);
         sender->request->reply.sent_bytes += copied;
         if (copied > 0)
             return (ssize_t)copied;

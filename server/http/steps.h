@@ -58,6 +58,14 @@ void reply_conclude(struct request *request, const struct call *call);
 ATTN_MUST_CHECK bool reply_compress(struct request *request);
 /* Lays reply.chunks out for sending. The thread that wrote them calls it. False without memory. */
 ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
+/* reply.chunks, which is JSON, becomes an event of that name. False without memory. */
+ATTN_MUST_CHECK bool reply_become_event(struct request *request, const char *name);
+/* The last event of a stream: the result, or what refused it. */
+const struct chunk *reply_last_event(struct request *request);
+/* Makes request->events->response, with the head of a stream. The computation has begun. False without memory. */
+ATTN_MUST_CHECK bool reply_make_stream(struct request *request);
+/* Hands that answer to the library. */
+enum MHD_Result reply_queue_stream(struct request *request);
 /* Hands the reply to the library. */
 enum MHD_Result reply_queue(struct request *request);
 /* The answer was not sent whole: sets sent_bytes to what the socket took of its body, and of a small one to 0. */
@@ -82,8 +90,9 @@ double sender_write_ms(struct sender *sender);
 
 /*
  * account.c. Charges for a chunked body at its end; counts computations that were stopped; logs, counts and charges a
- * request that has ended.
+ * request that has ended. account_client keeps what the log says about the client.
  */
+void account_client(struct request *request);
 void account_body(struct request *request);
 void account_stopped(const struct request *request, enum problem problem);
 void account_end(struct request *request, enum MHD_RequestTerminationCode termination);

@@ -52,6 +52,7 @@ struct cache_store;
 struct layer_draft;
 struct layer_keeper;
 struct models;
+struct progress;
 struct version;
 
 /* The input of a service. */
@@ -76,6 +77,7 @@ struct call_input {
     struct layer_draft *draft; /* the part of the body that is already written to a file (keeper.h); NULL: none */
     struct cache_store *caches;
     const attn_runtime *runtime;
+    struct progress *progress;    /* NULL: nobody follows it */
     const struct font_set *fonts; /* the fonts of pictures */
 };
 

@@ -238,3 +238,19 @@ void chunks_append(struct chunks *chunks, struct chunks *tail)
     }
     *tail = chunks_begin(tail->arena);
 }
+
+size_t chunks_copy(const struct chunk **at, size_t *offset, char *to, size_t most)
+{
+    size_t copied = 0;
+    while (*at != NULL && copied < most) {
+        const size_t left = (*at)->length - *offset, step = left < most - copied ? left : most - copied;
+        memcpy(to + copied, (*at)->data + *offset, step);
+        copied += step;
+        *offset += step;
+        if (*offset < (*at)->length)
+            break;
+        *at = (*at)->next;
+        *offset = 0;
+    }
+    return copied;
+}

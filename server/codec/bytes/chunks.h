@@ -50,6 +50,11 @@ void chunks_commit(struct chunks *chunks, size_t used);
 void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
 /* The whole text, terminated, in the arena. No part may be deferred. NULL without memory. */
 char *chunks_join(const struct chunks *chunks);
+/*
+ * Copies the next bytes, at most most, and moves *at and *offset behind them; *at NULL is the end. No chunk may be deferred.
+ * Returns how many there were.
+ */
+size_t chunks_copy(const struct chunk **at, size_t *offset, char *to, size_t most);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
 /* Inline, because most texts are constants, whose length the compiler knows. */
 static inline void chunks_text(struct chunks *chunks, const char *text)

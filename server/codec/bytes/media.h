@@ -17,7 +17,8 @@
     X(MEDIA_SCRIPT, "text/javascript")                                                                                 \
     X(MEDIA_TYPESCRIPT, "application/typescript")                                                                      \
     X(MEDIA_METRICS, "text/plain; version=0.0.4; charset=utf-8")                                                       \
-    X(MEDIA_PROBLEM, "application/problem+json")
+    X(MEDIA_PROBLEM, "application/problem+json")                                                                       \
+    X(MEDIA_EVENTS, "text/event-stream")
 
 enum media {
 #define MEDIA_ENUM(code, name) code,

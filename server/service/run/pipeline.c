@@ -2,6 +2,7 @@
 #include "service/run/work.h"
 
 #include "base/clock.h"
+#include "base/progress.h"
 
 attn_status pipeline_run(const struct pipeline *kind, struct call *call, void *work)
 {
@@ -11,6 +12,7 @@ attn_status pipeline_run(const struct pipeline *kind, struct call *call, void *w
     bool goes_on = kind->decode(call, work, &outcome) && kind->plan(call, work, &outcome) &&
                    kind->weigh(call, work, &outcome, &weight) && outcome_note(&outcome, limits_check(call, &weight));
     call->times.parse_ms = clock_lap_ms(&since);
+    progress_set(call->in.progress, PROGRESS_TASK, 0, 0);
     goes_on = goes_on && kind->run(call, work, &outcome);
     call->times.compute_ms = clock_lap_ms(&since);
     if (goes_on && kind->render(call, work, &outcome))

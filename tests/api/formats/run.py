@@ -242,6 +242,59 @@ def pictures_are_drawn_as_asked(client):
         expect(token in texts, f"the label {token} is not in the drawing")
 
 
+def events_of(reply):
+    expect(reply.status == 200 and reply.headers["Content-Type"] == "text/event-stream", f"{reply.status}: {reply.body[:300]}")
+    expect(reply.body.endswith(b"\n\n"), "the last event does not end")
+    events = [event.split(b"\n") for event in reply.body[:-2].split(b"\n\n")]
+    for lines in events:
+        expect(len(lines) == 2 and lines[0].startswith(b"event: ") and lines[1].startswith(b"data: "), f"an event is {lines}")
+    return [(name.removeprefix(b"event: ").decode(), data.removeprefix(b"data: ")) for name, data in events]
+
+
+def post_twice(client, path, body):
+    """The events, and the plain answer."""
+    asked = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
+    events = events_of(client.send("POST", path, body, {**asked, "Accept": "text/event-stream"}))
+    plain = client.send("POST", path, body, {"Content-Type": "application/json"})
+    expect(plain.status == 200, f"{path}: {plain.body[:300]}")
+    return events, plain.body
+
+
+@case
+def events_end_with_the_bytes_of_the_answer(client):
+    layer = {"weights": {name: {"weight": [[1, 0], [0, 1]]} for name in ("query", "key", "value")}}
+    client.send("PUT", "/v1/layers/events", json.dumps(layer).encode(), {"Content-Type": "application/json"})
+    query = [[0.1 * i, 1 - 0.01 * i] for i in range(300)]
+    graded = {"query": query, "grad_output": query}
+    words = {"inputs": {"text": "Anna likes \n\r tea"}, "options": {"return": ["sweep", "attention"], "metric": {"words": ["tea"]},
+             "sweep": {"at": "hidden", "over": ["layer", "query"], "do": "zero"}}}
+    labels = [f"{i}\n\r\u2028" for i in range(300)]
+    for path, sent, what in (("/v1/attention", {"inputs": {"query": query}, "tokens": {"query": labels}}, "task"),
+                             ("/v1/attention", {"inputs": {"query": [[1]]}}, "task"),
+                             ("/v1/multi-head-attention", {"inputs": {"query": query}, **layer}, "task"),
+                             ("/v1/attention/gradients", {"inputs": graded}, "task"),
+                             ("/v1/multi-head-attention/gradients", {"inputs": graded, **layer}, "task"),
+                             ("/v1/layers/events/attention", {"inputs": {"query": query}}, "task"),
+                             ("/v1/layers/events/gradients", {"inputs": graded}, "task"),
+                             ("/v1/models/demo/attention", words, "layer")):
+        for body in (json.dumps(sent).encode(), json.dumps(sent, indent=1).encode()):
+            events, plain = post_twice(client, path, body)
+            expect(events[-1] == ("result", plain), f"{path}: {events[-1]}")
+            for name, data in events[:-1]:
+                progress = json.loads(data)
+                expect(name == "progress" and 0 <= progress["done"] <= progress["of"] > 0, f"{path}: {name} {data}")
+                expect(progress["what"] in (what, "preparation"), f"{path}: {data}")
+
+
+@case
+def errors_before_the_computation_are_no_events(client):
+    for path, body, accept, status in ((PATH, b'{"inputs": {"qery": [[1]]}}', "text/event-stream", 400), (PATH, b"{", "text/event-stream", 400),
+                                       ("/v1/models/none/attention", b'{"inputs": {"text": "a"}}', "text/event-stream", 404),
+                                       ("/v1/models/demo/tokens", b'{"inputs": {"text": "a"}}', "text/event-stream", 406)):
+        reply = client.send("POST", path, body, {"Content-Type": "application/json", "Accept": accept})
+        expect(reply.status == status and reply.headers["Content-Type"] == "application/json", f"{path}: {reply.status}")
+
+
 @case
 def a_type_of_bytes_is_refused_where_there_are_none(client):
     for accept in ("text/csv", "application/json"):

@@ -23,6 +23,7 @@ static void begin_job(struct model_work *work, struct model_generation *generati
                                    .request = &work->request,
                                    .prepared = layer_keeper_prepared(call->in.layers),
                                    .runtime = call->in.runtime,
+                                   .progress = call->in.progress,
                                    .outcome = {.arena = outcome->arena, .err = outcome->err},
                                    .items = work->batch.items,
                                    .generation = generation,

@@ -258,10 +258,13 @@ bool model_block_run(struct model_job *job, const struct model_block *block, str
                                   .item = item};
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
+    progress_rename(job->progress, PROGRESS_PREPARING);
     if (model_job_compute(job) == block->facts.compute)
         prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
                                          job->outcome.arena, &prepared_block.source);
+    progress_rename(job->progress, PROGRESS_LAYER);
     const bool is_ok = plan_and_run(&run, hidden, block->is_cross ? encoded : NULL, next);
+    progress_add(job->progress, PROGRESS_LAYER, 1, 0);
     prepared_weights_release(prepared);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;

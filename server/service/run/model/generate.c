@@ -483,6 +483,7 @@ static bool continue_item(const struct generating *run, size_t index)
         goes_on = find_next(run, index, first, &encoded, &item->ids[item->count]);
         first = run->keeps ? item->count : 0;
         item->count++;
+        progress_add(job->progress, PROGRESS_TOKEN, 1, 0);
         if (!run->keeps)
             forget(run, false);
         goes_on = goes_on && look_for_end(job, item);
@@ -498,9 +499,12 @@ attn_status model_job_generate(struct model_job *job)
     struct generating run = {.job = job, .keeps = true};
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     job->features = NULL; /* the run behind it shows them */
+    progress_set(job->progress, PROGRESS_PREPARING, 0, items * job->request->new_tokens);
     bool goes_on = begin(&run);
-    for (size_t i = 0; i < items && goes_on; i++)
+    for (size_t i = 0; i < items && goes_on; i++) {
+        progress_set(job->progress, PROGRESS_TOKEN, i * job->request->new_tokens, items * job->request->new_tokens);
         goes_on = continue_item(&run, i);
+    }
     end(&run);
     attn_arena_release(job->outcome.arena, mark);
     for (size_t i = 0; i < items && goes_on; i++) {

@@ -9,6 +9,7 @@
 #define SERVICE_RUN_MODEL_JOB_H
 
 #include "attn/analysis.h"
+#include "base/progress.h"
 #include "codec/bytes/outcome.h"
 #include "codec/model/answer.h"
 #include "codec/model/request.h"
@@ -127,6 +128,7 @@ struct model_job {
     const struct model_request *request;
     struct prepared_store *prepared;
     const attn_runtime *runtime;
+    struct progress *progress; /* NULL: nobody follows it */
     struct outcome outcome;
     const struct model_item *items;      /* of the batch */
     struct model_generation *generation; /* what comes before the run; NULL: nothing */

@@ -198,10 +198,27 @@ bool model_outputs_take(struct model_job *job)
     return true;
 }
 
+/* How many blocks run; of a sweep, at most. */
+static uint64_t count_blocks(const struct model_job *job)
+{
+    double count = 0;
+    for (size_t item = 0; item < job->request->inputs.batch; item++)
+        for (size_t i = 0; i <= job->last_stack; i++) {
+            const struct model_stack *stack = &job->version->model.stacks[i];
+            for (size_t b = 0; b < stack->block_count; b++)
+                count += 1 + (job->sweep.edit != NULL && job->sweep.items[item]
+                                  ? model_sweep_times(job, stack->blocks[b].layer)
+                                  : 0);
+        }
+    return count < (double)PROGRESS_MAX ? (uint64_t)count : PROGRESS_MAX;
+}
+
 attn_status model_job_run(struct model_job *job)
 {
     bool goes_on =
         model_outputs_take(job) && model_classes_begin(job) && model_edits_begin(job) && model_sweep_begin(job);
+    if (goes_on)
+        progress_set(job->progress, PROGRESS_LAYER, 0, count_blocks(job));
     const bool has_outputs = job->answer->output_count > 0; /* none of a request for new tokens alone */
     for (size_t i = 0; i < job->request->inputs.batch && goes_on && has_outputs; i++)
         goes_on = run_item(job, job->order[i]);
