@@ -118,6 +118,11 @@ export interface Call {
   signal?: AbortSignal | undefined;
   /** Told of each tensor when its last byte has arrived, before the answer is whole: "attention", "predictions.ids". */
   onTensor?: ((name: string, tensor: Tensor) => void) | undefined;
+  /**
+   * Told how far the server is while it computes, at most ten times a second. what is "layer", "token", "preparation" or "task".
+   * The answer then comes as a whole, so onTensor is not told of it.
+   */
+  onProgress?: ((progress: { done: number; of: number; what: string }) => void) | undefined;
   /** Such as If-Match or traceparent. */
   headers?: Record<string, string> | undefined;
 }

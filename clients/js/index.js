@@ -5,6 +5,7 @@
  * index.d.ts is the interface; README.md shows it.
  */
 const SAFETENSORS = "application/vnd.attnd.safetensors",
+  EVENTS = "text/event-stream",
   JSON_TYPE = "application/json";
 
 /** @type {any} where the language has halves, they are read as such; else their bits */
@@ -20,6 +21,18 @@ const VIEWS = {
   I32: Int32Array,
   U8: Uint8Array,
   BOOL: Uint8Array,
+};
+
+/** What JSON calls them. @type {Record<string, string>} */
+const WORDS = {
+  float64: "F64",
+  float32: "F32",
+  float16: "F16",
+  bfloat16: "BF16",
+  int64: "I64",
+  int32: "I32",
+  uint8: "U8",
+  bool: "BOOL",
 };
 
 /** What a typed array is called. @type {Record<string, string>} */
@@ -183,6 +196,35 @@ async function streamed(stream, tell) {
   return answerOf(header, outputs);
 }
 
+/** Puts arrays in the place of their base64, in an answer of JSON. @param {any} value @returns {any} */
+function decoded(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+  if (typeof value.base64 !== "string") return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, decoded(inner)]));
+  const bytes = Uint8Array.from(atob(value.base64), (letter) => letter.charCodeAt(0));
+  return { shape: value.shape, data: new VIEWS[WORDS[value.dtype]](bytes.buffer) };
+}
+
+/**
+ * Tells of each progress. Returns the name and the data of the last event.
+ * @param {ReadableStream<Uint8Array>} stream @param {(progress: any) => void} tell
+ */
+async function followed(stream, tell) {
+  const reader = stream.getReader(),
+    decoder = new TextDecoder();
+  let text = "";
+  for (let end; ; ) {
+    while ((end = text.indexOf("\n\n")) >= 0) {
+      const [name, data] = text.slice("event: ".length, end).split("\ndata: ");
+      text = text.slice(end + 2);
+      if (name !== "progress") return { name, data: JSON.parse(/** @type {string} */ (data)) };
+      tell(JSON.parse(/** @type {string} */ (data)));
+    }
+    const { done, value } = await reader.read();
+    if (done) throw new Error("the answer ends too early");
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
 /** @param {string} address @param {any} error what fetch threw, or the reading of an answer */
 const unreached = (address, error) =>
   new TypeError(`${address} cannot be reached: ${error.cause?.message || error.cause?.code || error.message}`, { cause: error });
@@ -202,7 +244,7 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
    * @param {string} method @param {string} path @param {any} [content] type and body
    * @param {import("./index.js").Call} [call] @param {string} [accept]
    */
-  async function ask(method, path, content, { signal, onTensor, headers: more } = {}, accept = JSON_TYPE) {
+  async function ask(method, path, content, { signal, onTensor, onProgress, headers: more } = {}, accept = JSON_TYPE) {
     const response = await send(base + path, {
       method,
       signal: signal ?? null,
@@ -219,12 +261,18 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
     });
     const media = response.headers.get("Content-Type"),
       isTensors = response.ok && media === SAFETENSORS,
+      events = onProgress && media === EVENTS ? response.body : null,
       stream = onTensor && isTensors ? response.body : null;
     /** @type {any} */
-    const got = await (stream && onTensor ? streamed(stream, onTensor) : isTensors ? response.arrayBuffer() : response.text()).catch((error) => {
+    const got = await (events && onProgress ? followed(events, onProgress) : stream && onTensor ? streamed(stream, onTensor) : isTensors ? response.arrayBuffer() : response.text()).catch((error) => {
       throw signal?.aborted ? error : new TypeError(`${base} broke off its answer: ${error.cause?.message || error.message}`, { cause: error });
     });
     if (isTensors) return stream ? got : unpacked(got);
+    if (events && got.name === "error") throw new AttndError(got.data.status, got.data, undefined);
+    if (events) {
+      const { shapes, ...answer } = got.data;
+      return { ...answer, ...decoded({ outputs: answer.outputs, ...(answer.gradients && { gradients: answer.gradients }) }) };
+    }
     if (!response.ok) throw refusalOf(response, got);
     try {
       return got === "" ? undefined : JSON.parse(got);
@@ -234,9 +282,11 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
   }
 
   const named = (/** @type {string} */ folder, /** @type {string} */ name) => `/v1/${folder}/${encodeURIComponent(name)}`;
-  /** Bytes both ways. @param {string} path */
+  /** Bytes both ways; events are text, so arrays come in base64. @param {string} path */
   const compute = (path) => (/** @type {any} */ request, /** @type {any} */ call) =>
-    ask("POST", path, packed(request), call, SAFETENSORS);
+    call?.onProgress
+      ? ask("POST", path, packed({ ...request, options: { format: "base64", ...request.options } }), call, EVENTS)
+      : ask("POST", path, packed(request), call, SAFETENSORS);
 
   return {
     attention: compute("/v1/attention"),

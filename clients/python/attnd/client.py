@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from attnd.answer import Answer
 from attnd.schema import AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelGradientOptions, ModelOptions, ModelTokens
-from attnd.tensors import packed, unpacked, written
-from attnd.transport import Call, Transport, address, seconds_of
+from attnd.tensors import decoded, packed, unpacked, written
+from attnd.transport import EVENTS, Call, OnProgress, Transport, address, last_event, seconds_of
 
 JSON = "application/json"
 SAFETENSORS = "application/vnd.attnd.safetensors"
@@ -39,6 +39,9 @@ class Client:
     A server of attnd, of any number of threads. Members of a request are arrays, lists or dicts as in the HTTP interface;
     `inputs` may be the queries alone. `with` closes the connections at its end.
 
+    on_progress is called with {"done", "of", "what"} while the server computes, at most ten times a second, by the thread of
+    the call; what it raises ends the call.
+
     url is that of ATTND_URL, else http://127.0.0.1:8080. timeout is in seconds, of a whole call with its waits and tries; a
     call may have its own. A call is tried again up to `retries` times: see Transport.exchange.
     """
@@ -61,21 +64,23 @@ class Client:
         self._transport.close()
 
     def attention(self, inputs: Any, *, masks: Masks | None = None, options: AttentionOptions | None = None,
-                  tokens: Any = None, timeout: float | None = None) -> Answer:
-        return self._compute("/v1/attention", timeout, inputs, masks=masks, options=options, tokens=tokens)
+                  tokens: Any = None, timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
+        return self._compute("/v1/attention", timeout, on_progress, inputs, masks=masks, options=options, tokens=tokens)
 
     def multi_head_attention(self, inputs: Any, weights: Mapping[str, Any], *, masks: Masks | None = None,
-                             options: LayerOptions | None = None, tokens: Any = None, timeout: float | None = None) -> Answer:
-        return self._compute("/v1/multi-head-attention", timeout, inputs, weights=weights, masks=masks, options=options, tokens=tokens)
+                             options: LayerOptions | None = None, tokens: Any = None, timeout: float | None = None,
+                             on_progress: OnProgress | None = None) -> Answer:
+        return self._compute("/v1/multi-head-attention", timeout, on_progress, inputs, weights=weights, masks=masks, options=options, tokens=tokens)
 
     def attention_gradients(self, inputs: Mapping[str, Any], *, masks: Masks | None = None,
-                            options: AttentionOptions | None = None, timeout: float | None = None) -> Answer:
+                            options: AttentionOptions | None = None, timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
         """inputs has grad_output; gradients stand at the place of what they belong to: gradients["inputs"]["query"]."""
-        return self._compute("/v1/attention/gradients", timeout, inputs, masks=masks, options=options)
+        return self._compute("/v1/attention/gradients", timeout, on_progress, inputs, masks=masks, options=options)
 
     def multi_head_attention_gradients(self, inputs: Mapping[str, Any], weights: Mapping[str, Any], *, masks: Masks | None = None,
-                                       options: LayerOptions | None = None, timeout: float | None = None) -> Answer:
-        return self._compute("/v1/multi-head-attention/gradients", timeout, inputs, weights=weights, masks=masks, options=options)
+                                       options: LayerOptions | None = None, timeout: float | None = None,
+                                       on_progress: OnProgress | None = None) -> Answer:
+        return self._compute("/v1/multi-head-attention/gradients", timeout, on_progress, inputs, weights=weights, masks=masks, options=options)
 
     def layers(self, *, timeout: float | None = None) -> list[KeptLayer]:
         found: list[KeptLayer] = []
@@ -100,12 +105,12 @@ class Client:
         self._ask("DELETE", _named("layers", name), timeout)
 
     def layer_attention(self, name: str, inputs: Any, *, masks: Masks | None = None, options: LayerOptions | None = None,
-                        tokens: Any = None, timeout: float | None = None) -> Answer:
-        return self._compute(_named("layers", name) + "/attention", timeout, inputs, masks=masks, options=options, tokens=tokens)
+                        tokens: Any = None, timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
+        return self._compute(_named("layers", name) + "/attention", timeout, on_progress, inputs, masks=masks, options=options, tokens=tokens)
 
     def layer_gradients(self, name: str, inputs: Mapping[str, Any], *, masks: Masks | None = None,
-                        options: LayerOptions | None = None, timeout: float | None = None) -> Answer:
-        return self._compute(_named("layers", name) + "/gradients", timeout, inputs, masks=masks, options=options)
+                        options: LayerOptions | None = None, timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
+        return self._compute(_named("layers", name) + "/gradients", timeout, on_progress, inputs, masks=masks, options=options)
 
     def models(self, *, timeout: float | None = None) -> list[Model]:
         found: list[Model] = self._ask("GET", "/v1/models", timeout)["models"]
@@ -121,42 +126,55 @@ class Client:
         return found
 
     def model_attention(self, model: str, inputs: Any, *, options: ModelOptions | None = None,
-                        timeout: float | None = None) -> Answer:
+                        timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
         """
         inputs: a text or a list of them, or {"text": …, "pair": …}, {"ids": …}, {"pixels": …}, {"audio": …}, {"features": …},
         {"embeddings": …}.
         """
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
-        return self._answer(self._ask("POST", _named("models", model) + "/attention", timeout, request, accept=SAFETENSORS), options)
+        return self._run(_named("models", model) + "/attention", timeout, on_progress, request)
 
-    def model_gradients(self, model: str, inputs: Any, *, options: ModelGradientOptions, timeout: float | None = None) -> Answer:
+    def model_gradients(self, model: str, inputs: Any, *, options: ModelGradientOptions, timeout: float | None = None,
+                        on_progress: OnProgress | None = None) -> Answer:
         """inputs as in model_attention; options has a metric: {"metric": {"words": ["tea"]}}."""
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
-        return self._answer(self._ask("POST", _named("models", model) + "/gradients", timeout, request, accept=SAFETENSORS), options)
+        return self._run(_named("models", model) + "/gradients", timeout, on_progress, request)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 
-    def _compute(self, path: str, timeout: float | None, inputs: Any, options: Any = None, **more: Any) -> Answer:
-        request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"query": inputs}, options=options, **more)
-        return self._answer(self._ask("POST", path, timeout, request, accept=SAFETENSORS), options)
+    def _compute(self, path: str, timeout: float | None, on_progress: OnProgress | None, inputs: Any, **more: Any) -> Answer:
+        return self._run(path, timeout, on_progress, _given(inputs=inputs if isinstance(inputs, Mapping) else {"query": inputs}, **more))
+
+    def _run(self, path: str, timeout: float | None, on_progress: OnProgress | None, request: dict[str, Any]) -> Answer:
+        """Events are text, so tensors come in base64."""
+        options = request.get("options")
+        if on_progress is None:
+            return self._answer(self._ask("POST", path, timeout, request, accept=SAFETENSORS), options)
+        asked = {**request, "options": {"format": "base64", **(options or {})}}
+        return self._answer(decoded(self._ask("POST", path, timeout, asked, accept=EVENTS, on_progress=on_progress)), options)
 
     def _answer(self, content: Any, options: Any = None) -> Answer:
         outputs, facts = content if isinstance(content, tuple) else (content.get("outputs", {}), content)
         return Answer(outputs, facts, self.url, options)
 
     def _ask(self, method: str, path: str, timeout: float | None, request: dict[str, Any] | None = None, media: str = SAFETENSORS,
-             accept: str = JSON, headers: Mapping[str, str] | None = None) -> Any:
+             accept: str = JSON, headers: Mapping[str, str] | None = None, on_progress: OnProgress | None = None) -> Any:
         fields = {"Accept": accept, **self._fields, **(headers or {})}
         body = None if request is None else packed(request) if media == SAFETENSORS else [written(request)]
         if body is not None:
             fields |= {"Content-Type": media, "Content-Length": str(sum(len(part) for part in body))}
         call = self._call or Call()
-        call.timeout = self.timeout if timeout is None else timeout
+        call.timeout, call.on_progress = self.timeout if timeout is None else timeout, on_progress
         response, content = self._transport.exchange(call, method, path, body, fields, _is_repeatable(method, request, headers))
         if response.status >= 400:
             raise AttndError(response.status, _problem(content), seconds_of(response))
         if response.getheader("Content-Type") == SAFETENSORS:
             return unpacked(content)
+        if response.getheader("Content-Type") == EVENTS:
+            name, found = last_event(self.url, content)
+            if name == "error":
+                raise AttndError(found["status"], found)
+            return found
         return json.loads(content) if content else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import struct
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: What JSON calls them.
+WORDS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
 
@@ -119,3 +122,17 @@ def unpacked(body: bytearray) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in [name for name in facts if "." in name]:  # words, which are no tensor: "predictions.tokens"
         place(name, facts.pop(name))
     return outputs, facts
+
+
+def decoded(content: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same of an answer in JSON whose tensors are in base64."""
+
+    def arrays(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if "base64" in value:
+            return _array(bytearray(base64.b64decode(value["base64"])), WORDS[value["dtype"]], value["shape"])
+        return {name: arrays(inner) for name, inner in value.items()}
+
+    outputs = arrays(content.pop("outputs", {}))
+    return {**outputs, **arrays({"gradients": content.pop("gradients")} if "gradients" in content else {})}, content

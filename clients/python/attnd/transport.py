@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import random
 import selectors
@@ -10,12 +11,24 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Optional
+from typing import Any, Optional, TypedDict
 from urllib.parse import urlsplit
 
 PIECE = 1 << 18  # bytes that are read between two looks at the clock
+EVENTS = "text/event-stream"
+
+
+class Progress(TypedDict):
+    """How far a computation is: of, what is counted ("layer", "token", "task", "preparation")."""
+
+    done: int
+    of: int
+    what: str
+
+
+OnProgress = Callable[[Progress], None]
 
 
 class Closed(Exception):
@@ -29,6 +42,7 @@ class Call:
         self._began, self._ended, self._lock = time.monotonic(), threading.Event(), threading.Lock()
         self._socket: Optional[socket.socket] = None
         self.timeout = 0.0
+        self.on_progress: Optional[OnProgress] = None
 
     def left(self) -> float:
         seconds = self._began + self.timeout - time.monotonic()
@@ -176,7 +190,28 @@ def _read(response: http.client.HTTPResponse, used: socket.socket, call: Call) -
             break
         content[at:at + len(piece)] = piece
         at += len(piece)
+        if call.on_progress is not None and response.getheader("Content-Type") == EVENTS:
+            _tell(content, call.on_progress)
+            at = len(content)
     if length is not None and at < length:
         raise http.client.IncompleteRead(bytes(content[:at]), length - at)
     response.read()  # ends the answer, so that the connection can be used again
     return content
+
+
+def _event(text: bytes | bytearray) -> tuple[str, Any]:
+    name, data = text.decode().removeprefix("event: ").split("\ndata: ", 1)
+    return name, json.loads(data)
+
+
+def _tell(content: bytearray, on_progress: OnProgress) -> None:
+    """Takes the events that are whole out of the content, but for the last one."""
+    while content.startswith(b"event: progress\n") and (end := content.find(b"\n\n")) >= 0:
+        on_progress(_event(content[:end])[1])
+        del content[:end + 2]
+
+
+def last_event(url: str, content: bytearray) -> tuple[str, Any]:
+    if not content.endswith(b"\n\n"):
+        raise ConnectionError(f"{url} broke off its answer")
+    return _event(content)

@@ -29,7 +29,7 @@ static atomic_size_t begun, looks;
 static attn_status outcome;
 static bool is_guarded;
 static uint64_t steps;
-static double least_ms; /* that a step takes */
+static _Atomic double least_ms; /* that a step takes */
 
 static void sleep_ms(long ms)
 {
