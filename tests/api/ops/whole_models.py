@@ -63,6 +63,14 @@ def whole_models_are_counted_by_their_names(program):
 
 
 @test
+def the_log_says_what_reading_a_model_took(program):
+    with Server(program, environment={"ATTND_LOG_FORMAT": "json", "ATTND_MODEL": f"bert={BERT}"}) as server:
+        (read,) = [line for line in map(json.loads, server.lines) if line["message"] == "model" and line["name"] == "bert"]
+        told = server.client().get("/v1/models/bert").json()
+        assert (read["bytes"], read["parameters"]) == (told["bytes"], told["parameters"]) and read["read_ms"] >= 0, (read, told)
+
+
+@test
 def no_text_reaches_log_metrics_or_errors(program):
     wrong = [of_text(f"{MARK}\0"), of_text(f"{MARK} " * 2000), of_text([MARK, 5]), of_text(MARK, layers=[99]),
              of_text(MARK, **{"return": ["nothing"]}), {"inputs": {"text": MARK, "ids": [1]}},

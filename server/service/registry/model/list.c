@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "service/registry/layer/keeper.h"
 #include "service/registry/model/files.h"
@@ -18,6 +19,7 @@ struct folder {
     struct model_version *layers_of; /* a reference to the version whose layers are kept */
     uint64_t stamp;                  /* of the files that were read last */
     size_t needed_bytes;             /* the least memory that these files need, if they did not fit; else 0 */
+    double read_ms;                  /* that the last reading took */
     struct folder *next;
 };
 
@@ -138,6 +140,8 @@ static void say_model(const struct models *models, const struct folder *folder)
     if (is_well && version != NULL) {
         log_text(&line, "type", version->model.type);
         log_count(&line, "parameters", version->model.parameters);
+        log_count(&line, "bytes", version->files.bytes + version->tokenizer_bytes);
+        log_ms(&line, "read_ms", folder->read_ms);
     }
     if (!is_well)
         log_text(&line, version != NULL ? "broken_but_served" : "broken", row.reason);
@@ -217,7 +221,9 @@ static void look_at(struct models *models, struct folder *folder)
         row.version = NULL;
     }
     bool again;
+    double since_ms = clock_now_ms();
     const bool is_read = read_model(folder, models->settings.budget, &version, &again, &err) == ATTN_OK;
+    folder->read_ms = clock_lap_ms(&since_ms);
     folder->stamp = again ? 0 : stamp;
     install(models, folder, version, row.model, is_read ? "" : err.message);
 }
