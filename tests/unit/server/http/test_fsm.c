@@ -285,7 +285,7 @@ START_TEST(a_wrong_method_is_told_the_right_ones)
     check_field("DELETE /livez HTTP/1.1\r\n" HOST "\r\n", "Allow", "GET, HEAD, OPTIONS");
     check_answer("BREW /livez HTTP/1.1\r\n" HOST "\r\n", 405, "BREW");
     check_answer("POST /v1/models/demo HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405,
-                 "POST /v1/models/{model}/attention\"");
+                 "POST /v1/models/{model}/gradients\"");
     check_answer("POST /v2/models/demo HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405,
                  "nearest: POST /v2/models/{model}/infer, ");
     check_answer("POST /livez HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 405, "allowed: GET, HEAD, OPTIONS\"");
