@@ -114,7 +114,7 @@ static attn_status write_layers(struct importing *importing, size_t *count, attn
     *count = 0;
     attn_status status = open_files(importing, err);
     if (status == ATTN_OK) {
-        const struct checkpoint_text mapping = {importing->mapping.at, importing->mapping.size};
+        const struct text_span mapping = {importing->mapping.at, importing->mapping.size};
         status = checkpoint_find_layers(&importing->files.checkpoint, mapping, importing->files.arena, &layers,
                                         &is_unknown, err);
     }

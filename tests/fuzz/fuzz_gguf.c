@@ -49,7 +49,7 @@ static void make_tokenizer(const struct gguf *file, attn_arena *arena)
 {
     attn_error err = {.status = ATTN_OK};
     attn_arena *scratch = attn_arena_create(ARENA_BYTES);
-    struct checkpoint_text text;
+    struct text_span text;
     const struct tokenizer *tokenizer;
     attn_status status = scratch != NULL ? gguf_tokenizer(file, arena, scratch, &text, &err) : ATTN_OK;
     if (scratch != NULL && status == ATTN_OK && text.at != NULL)

@@ -50,12 +50,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t count;
     if (arena == NULL)
         return 0;
-    attn_status status = checkpoint_read_index(text, length, arena, &names, &count, &err);
+    attn_status status = checkpoint_read_index((struct text_span){text, length}, arena, &names, &count, &err);
     fuzz_claim_told(status, &err);
     err = (attn_error){.status = ATTN_OK};
     status = safetensors_read(rest > 0 ? end + 1 : "", rest, arena, &file, &err);
     if (status == ATTN_OK) {
-        struct checkpoint checkpoint = {text, length, file.tensors, file.tensor_count};
+        struct checkpoint checkpoint = {{text, length}, file.tensors, file.tensor_count};
         status = checkpoint_read_model(&checkpoint, arena, &model, &err);
         if (status == ATTN_OK)
             check_model(&model);

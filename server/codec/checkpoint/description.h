@@ -189,7 +189,7 @@ struct model_pooling {
  * Reads modules.json and the config.json of 1_Pooling, each at NULL when the folder has no such file. arena lends memory.
  * ATTN_ERR_NO_MEMORY; all else that is wrong becomes the reason.
  */
-ATTN_MUST_CHECK attn_status checkpoint_read_pooling(struct checkpoint_text modules, struct checkpoint_text config,
+ATTN_MUST_CHECK attn_status checkpoint_read_pooling(struct text_span modules, struct text_span config,
                                                     attn_arena *arena, struct model_pooling *pooling, attn_error *err);
 
 struct model_alignment_head {
@@ -208,7 +208,7 @@ struct model_alignment {
  * reads "alignment_heads". A file without them means all heads of the second half of the decoder's layers. The heads live in arena. ATTN_ERR_NO_MEMORY; all else that is wrong
  * becomes the reason.
  */
-ATTN_MUST_CHECK attn_status checkpoint_read_generation(struct checkpoint_text text, struct checkpoint_model *model,
+ATTN_MUST_CHECK attn_status checkpoint_read_generation(struct text_span text, struct checkpoint_model *model,
                                                        attn_arena *arena, struct model_alignment *alignment,
                                                        attn_error *err);
 

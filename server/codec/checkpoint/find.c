@@ -23,15 +23,15 @@ struct finder {
 
 /* ---- the index of several files ---- */
 
-attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *arena, const char *const **files,
-                                  size_t *count, attn_error *err)
+attn_status checkpoint_read_index(struct text_span text, attn_arena *arena, const char *const **files, size_t *count,
+                                  attn_error *err)
 {
     struct outcome outcome = {.arena = arena, .err = err};
     json_t *tree = NULL, *seen = json_object(), *file;
     const char *name;
     attn_arena *trees = attn_arena_create_beside(arena);
-    bool ok = trees != NULL ? checkpoint_load_json(text, length, "the index", trees, &tree, &outcome)
-                            : outcome_no_memory(&outcome);
+    bool ok =
+        trees != NULL ? checkpoint_load_json(text, "the index", trees, &tree, &outcome) : outcome_no_memory(&outcome);
     const json_t *map = json_object_get(tree, "weight_map");
     if (ok && !json_is_object(map))
         ok = outcome_fail(&outcome, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
@@ -187,7 +187,7 @@ static bool choose_modules(json_t *config, json_t *mapping, attn_arena *arena, s
                        : architecture_complete(architecture, config, outcome);
 }
 
-attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpoint_text mapping, attn_arena *arena,
+attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct text_span mapping, attn_arena *arena,
                                    struct checkpoint_layers *layers, bool *is_unknown, attn_error *err)
 {
     struct outcome outcome = {.arena = arena, .err = err};
@@ -197,10 +197,9 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
     *is_unknown = false;
     if (trees == NULL)
         return attn_fail_no_memory(err);
-    bool ok =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
+    bool ok = checkpoint_load_json(checkpoint->config, "config.json", trees, &config, &outcome);
     if (ok && mapping.at != NULL)
-        ok = checkpoint_load_json(mapping.at, mapping.length, "the mapping", trees, &own, &outcome);
+        ok = checkpoint_load_json(mapping, "the mapping", trees, &own, &outcome);
     struct architecture architecture = {.table = NULL};
     ok = ok && choose_modules(config, own, trees, &architecture, &modules, is_unknown, &outcome);
     struct finder finder = {

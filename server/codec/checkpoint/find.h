@@ -35,15 +35,9 @@
 #include "codec/tensor/safetensors.h"
 
 struct checkpoint {
-    const char *config; /* the text of config.json */
-    size_t config_length;
+    struct text_span config;            /* the text of config.json */
     struct safetensors_tensor *tensors; /* the tensors of all files; checkpoint_find_layers sorts them by name */
     size_t tensor_count;
-};
-
-struct checkpoint_text {
-    const char *at; /* NULL: no text */
-    size_t length;
 };
 
 /* A layer in the form that safetensors_write takes. */
@@ -60,11 +54,11 @@ struct checkpoint_layers {
 };
 
 /* Lists the names of the files that an index (model.safetensors.index.json) refers to, each once, in the arena. */
-ATTN_MUST_CHECK attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *arena,
-                                                  const char *const **files, size_t *count, attn_error *err);
+ATTN_MUST_CHECK attn_status checkpoint_read_index(struct text_span text, attn_arena *arena, const char *const **files,
+                                                  size_t *count, attn_error *err);
 
 /*
- * Finds all attention modules, by the mapping when there is one, else by the entry for the configuration's model_type.
+ * Finds all attention modules, by the mapping when there is one (at is not NULL), else by the entry for the configuration's model_type.
  * Names and texts live in the arena; tensors are views of the checkpoint's.
  *   ATTN_ERR_SYNTAX         a text is not JSON
  *   ATTN_ERR_FIELD, _VALUE  the mapping or the configuration lacks a member, or a tensor is missing
@@ -72,7 +66,7 @@ ATTN_MUST_CHECK attn_status checkpoint_read_index(const char *text, size_t lengt
  * *is_unknown becomes true when there is no entry, or when the entry fits no tensor; checkpoint_describe then helps to
  * write a mapping.
  */
-ATTN_MUST_CHECK attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpoint_text mapping,
+ATTN_MUST_CHECK attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct text_span mapping,
                                                    attn_arena *arena, struct checkpoint_layers *layers,
                                                    bool *is_unknown, attn_error *err);
 

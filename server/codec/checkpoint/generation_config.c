@@ -62,7 +62,7 @@ void checkpoint_add_ends(const json_t *value, struct checkpoint_model *model)
     }
 }
 
-attn_status checkpoint_read_generation(struct checkpoint_text text, struct checkpoint_model *model, attn_arena *arena,
+attn_status checkpoint_read_generation(struct text_span text, struct checkpoint_model *model, attn_arena *arena,
                                        struct model_alignment *alignment, attn_error *err)
 {
     const struct model_stack *decoder = &model->stacks[1];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 
 /* ---- tensors ---- */
 

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 
 enum { NAME_MAX_BYTES = 100, FIELD_MAX = 160 };
 

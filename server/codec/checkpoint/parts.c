@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 
 enum { NAME_MAX_BYTES = 512, POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16, ID_MAX = 1 << 30 };
 

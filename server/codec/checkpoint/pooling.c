@@ -9,7 +9,7 @@
 
 static const char MODULES[] = "modules.json", CONFIG[] = "1_Pooling/config.json", FOLDER[] = "1_Pooling";
 
-static attn_status load(struct checkpoint_text text, const char *name, attn_arena *arena, json_t **tree,
+static attn_status load(struct text_span text, const char *name, attn_arena *arena, json_t **tree,
                         struct model_pooling *pooling, attn_error *err)
 {
     json_error_t error;
@@ -84,7 +84,7 @@ static void read_mode(const json_t *config, struct model_pooling *pooling)
                  modes[5].name);
 }
 
-attn_status checkpoint_read_pooling(struct checkpoint_text modules, struct checkpoint_text config, attn_arena *arena,
+attn_status checkpoint_read_pooling(struct text_span modules, struct text_span config, attn_arena *arena,
                                     struct model_pooling *pooling, attn_error *err)
 {
     json_t *tree = NULL;

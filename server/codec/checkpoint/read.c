@@ -501,8 +501,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
     *model = (struct checkpoint_model){.stack_count = 0};
     if (trees == NULL)
         return attn_fail_no_memory(err);
-    bool ok =
-        checkpoint_load_json(checkpoint->config, checkpoint->config_length, "config.json", trees, &config, &outcome);
+    bool ok = checkpoint_load_json(checkpoint->config, "config.json", trees, &config, &outcome);
     ok = ok && tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, &outcome);
     const char *type = json_tree_word(json_object_get(config, "model_type"));
     builder.type = attn_arena_copy_text(trees, type != NULL ? type : "", type != NULL ? strlen(type) : 0);

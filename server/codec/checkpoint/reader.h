@@ -13,8 +13,8 @@
  */
 
 /* Reads a text that must be a JSON object; what names it in the message. ATTN_ERR_SYNTAX, ATTN_ERR_NO_MEMORY. */
-ATTN_MUST_CHECK bool checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena,
-                                          json_t **tree, struct outcome *outcome);
+ATTN_MUST_CHECK bool checkpoint_load_json(struct text_span text, const char *what, attn_arena *arena, json_t **tree,
+                                          struct outcome *outcome);
 
 struct tensor_table {
     struct safetensors_tensor *tensors; /* sorted by name */

@@ -8,13 +8,13 @@
 
 /* ---- texts ---- */
 
-bool checkpoint_load_json(const char *text, size_t length, const char *what, attn_arena *arena, json_t **tree,
+bool checkpoint_load_json(struct text_span text, const char *what, attn_arena *arena, json_t **tree,
                           struct outcome *outcome)
 {
     json_error_t error;
-    if (length == 0)
+    if (text.length == 0)
         return outcome_fail(outcome, ATTN_ERR_SYNTAX, NULL, "%s is empty", what);
-    *tree = json_tree_load(text, length, arena, &error);
+    *tree = json_tree_load(text.at, text.length, arena, &error);
     if (*tree == NULL && json_tree_is_starved())
         return outcome_no_memory(outcome);
     if (json_is_object(*tree))

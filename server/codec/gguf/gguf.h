@@ -142,7 +142,7 @@ ATTN_MUST_CHECK attn_status gguf_describe(const struct gguf *file, const struct 
  *   ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status gguf_tokenizer(const struct gguf *file, attn_arena *arena, attn_arena *scratch,
-                                           struct checkpoint_text *text, attn_error *err);
+                                           struct text_span *text, attn_error *err);
 
 /* kinds.json as a tree in arena; release it by json_decref. NULL: no memory. */
 json_t *gguf_kinds(attn_arena *arena);

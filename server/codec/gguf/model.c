@@ -391,13 +391,12 @@ attn_status gguf_describe(const struct gguf *file, const struct mapping *mapping
     json_t *kinds = trees != NULL ? gguf_kinds(trees) : NULL;
     struct describer describer = {
         .file = file, .mapping = mapping, .kinds = kinds, .outcome = {.arena = arena, .err = err}};
-    *checkpoint = (struct checkpoint){.config = NULL};
+    *checkpoint = (struct checkpoint){.tensors = NULL};
     if (kinds == NULL)
         (void)outcome_no_memory(&describer.outcome);
     else if (find_kind(&describer) && write_config(&describer) && add_tensors(&describer, runtime, checkpoint)) {
-        checkpoint->config = chunks_join(&describer.config);
-        checkpoint->config_length = describer.config.total_bytes;
-        if (checkpoint->config == NULL)
+        checkpoint->config = (struct text_span){chunks_join(&describer.config), describer.config.total_bytes};
+        if (checkpoint->config.at == NULL)
             (void)outcome_no_memory(&describer.outcome);
     }
     json_decref(kinds);

@@ -220,14 +220,14 @@ static bool compose(struct composer *composer, struct text_span model)
     return ok;
 }
 
-attn_status gguf_tokenizer(const struct gguf *file, attn_arena *arena, attn_arena *scratch,
-                           struct checkpoint_text *text, attn_error *err)
+attn_status gguf_tokenizer(const struct gguf *file, attn_arena *arena, attn_arena *scratch, struct text_span *text,
+                           attn_error *err)
 {
     const struct gguf_value *model = gguf_find(file, "tokenizer.ggml.model");
     struct composer composer = {
         .file = file, .out = chunks_begin(arena), .scratch = scratch, .outcome = {.arena = arena, .err = err}};
     struct text_span name = {"", 0};
-    *text = (struct checkpoint_text){NULL, 0};
+    *text = (struct text_span){NULL, 0};
     if (model == NULL || (gguf_text(model, &name) && (text_equal(name, "none") || text_equal(name, "no_vocab"))))
         return ATTN_OK;
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
@@ -236,7 +236,7 @@ attn_status gguf_tokenizer(const struct gguf *file, attn_arena *arena, attn_aren
     if (kinds == NULL)
         (void)outcome_no_memory(&composer.outcome);
     else if (compose(&composer, name)) {
-        *text = (struct checkpoint_text){chunks_join(&composer.out), composer.out.total_bytes};
+        *text = (struct text_span){chunks_join(&composer.out), composer.out.total_bytes};
         if (text->at == NULL)
             (void)outcome_no_memory(&composer.outcome);
     }

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/embedded_file.h"
 #include "base/text.h"
+#include "codec/checkpoint/language/expression.h"
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 

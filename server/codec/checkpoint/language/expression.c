@@ -1,5 +1,5 @@
 /* expression.c: the values of expressions over a configuration. */
-#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -56,22 +56,17 @@ static int map(struct model_files *files, const char *name, struct model_file **
 }
 
 /* The text of a file of JSON, without the byte order mark that some editors set before it. */
-static struct checkpoint_text text_of(const struct model_file *file)
+static struct text_span text_of(const struct model_file *file)
 {
     static const char mark[] = "\xEF\xBB\xBF";
     const size_t skipped = file->bytes.size >= 3 && memcmp(file->bytes.at, mark, 3) == 0 ? 3 : 0;
-    return (struct checkpoint_text){file->bytes.at + skipped, file->bytes.size - skipped};
+    return (struct text_span){file->bytes.at + skipped, file->bytes.size - skipped};
 }
 
 static bool check_text(const struct model_file *file, struct outcome *outcome)
 {
     const struct text_span text = {file->bytes.at, file->bytes.size};
     return outcome_note(outcome, model_folder_check_text(file->name, text, outcome->err));
-}
-
-static struct text_span config_of(const struct model_files *files)
-{
-    return (struct text_span){files->checkpoint.config, files->checkpoint.config_length};
 }
 
 static bool make_room(struct model_files *files, size_t more, struct outcome *outcome)
@@ -136,8 +131,7 @@ static bool name_shards(struct model_files *files, const char *const **names, si
         return mapped == ENOENT || fail_file(outcome, INDEX, mapped);
     if (!check_text(index, outcome))
         return false;
-    const struct checkpoint_text text = text_of(index);
-    const attn_status status = checkpoint_read_index(text.at, text.length, files->arena, names, count, outcome->err);
+    const attn_status status = checkpoint_read_index(text_of(index), files->arena, names, count, outcome->err);
     if (outcome_note(outcome, model_files_name(status, INDEX, outcome->err)) && *count > SHARDS_MAX)
         outcome_fail(outcome, ATTN_ERR_TOO_LARGE, NULL, "%s: the index names %zu files; at most %d are possible", INDEX,
                      *count, SHARDS_MAX);
@@ -154,7 +148,8 @@ static bool open_shard(struct model_files *files, const char *name, bool is_part
                             "%.200s: there is no such file, and %s names it as a part of the weights; download it too",
                             name, INDEX);
     if (mapped == ENOENT)
-        return outcome_note(outcome, model_folder_explain(files->directory, name, config_of(files), outcome->err));
+        return outcome_note(outcome,
+                            model_folder_explain(files->directory, name, files->checkpoint.config, outcome->err));
     if (mapped != 0)
         return fail_file(outcome, name, mapped);
     return check_text(shard, outcome) && add_tensors(files, shard, outcome);
@@ -193,7 +188,7 @@ static bool begin(struct model_files *files, attn_budget *budget, int directory,
 }
 
 /* A small file that a folder need not have: one that cannot be read counts as absent. */
-static bool map_text(struct model_files *files, const char *name, struct checkpoint_text *text, struct outcome *outcome)
+static bool map_text(struct model_files *files, const char *name, struct text_span *text, struct outcome *outcome)
 {
     struct model_file *file;
     const int mapped = map(files, name, &file);
@@ -280,15 +275,12 @@ static bool open_gguf(struct model_files *files, attn_budget *budget, const char
 static bool set_config(struct model_files *files, const struct model_file *file, struct outcome *outcome)
 {
     enum { QUOTED_MAX = 1 << 26 }; /* a configuration is shorter; a longer text is refused before its end is read */
-    const struct checkpoint_text text = text_of(file);
-    struct text_span strict = {text.at, text.length};
+    struct text_span *config = &files->checkpoint.config;
+    *config = text_of(file);
     if (!check_text(file, outcome))
         return false;
-    if (text.length <= QUOTED_MAX && !json_text_quote_numbers(strict, files->arena, &strict))
-        return fail_file(outcome, CONFIG, ENOMEM);
-    files->checkpoint.config = strict.at;
-    files->checkpoint.config_length = strict.length;
-    return true;
+    return config->length > QUOTED_MAX || json_text_quote_numbers(*config, files->arena, config) ||
+           fail_file(outcome, CONFIG, ENOMEM);
 }
 
 static bool open_config(struct model_files *files, struct outcome *outcome)
@@ -296,7 +288,8 @@ static bool open_config(struct model_files *files, struct outcome *outcome)
     struct model_file *file;
     const int mapped = map(files, CONFIG, &file);
     if (mapped == ENOENT)
-        return outcome_note(outcome, model_folder_explain(files->directory, CONFIG, config_of(files), outcome->err));
+        return outcome_note(outcome,
+                            model_folder_explain(files->directory, CONFIG, files->checkpoint.config, outcome->err));
     return mapped == 0 ? set_config(files, file, outcome) : fail_file(outcome, CONFIG, mapped);
 }
 
@@ -307,15 +300,14 @@ static bool open_config(struct model_files *files, struct outcome *outcome)
 static bool map_slow(struct model_files *files, struct outcome *outcome)
 {
     bool is_well = make_room(files, slow_name_count, outcome);
-    files->slow.config = config_of(files);
+    files->slow.config = files->checkpoint.config;
     for (size_t i = 0; i < slow_name_count && is_well; i++) {
         struct slow_file_text *slow = &files->slow.files[slow_names[i].file];
         struct model_file *file;
         const int mapped = slow->name == NULL ? map(files, slow_names[i].name, &file) : ENOENT;
-        if (mapped == 0) {
-            const struct checkpoint_text text = text_of(file);
-            *slow = (struct slow_file_text){{text.at, text.length}, file->name};
-        } else if (mapped != ENOENT)
+        if (mapped == 0)
+            *slow = (struct slow_file_text){text_of(file), file->name};
+        else if (mapped != ENOENT)
             is_well = fail_file(outcome, slow_names[i].name, mapped);
     }
     return is_well;
@@ -366,8 +358,8 @@ attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn
     struct outcome outcome = {.err = err};
     const bool is_begun = begin(files, budget, -1, &outcome);
     const struct model_file file = {.name = ONE_FILE, .bytes = {.at = demo_tensors_begin, .size = tensors}};
-    files->checkpoint = (struct checkpoint){.config = demo_config_begin, .config_length = config};
-    files->tokenizer = (struct checkpoint_text){demo_tokenizer_begin, tokenizer};
+    files->checkpoint = (struct checkpoint){.config = {demo_config_begin, config}};
+    files->tokenizer = (struct text_span){demo_tokenizer_begin, tokenizer};
     files->bytes = config + tensors + tokenizer;
     (void)(is_begun && add_tensors(files, &file, &outcome));
     return outcome.status;
@@ -377,7 +369,7 @@ void model_files_rest(struct model_files *files)
 {
     attn_arena_destroy(files->texts);
     files->texts = NULL;
-    files->tokenizer = (struct checkpoint_text){NULL, 0};
+    files->tokenizer = (struct text_span){NULL, 0};
     if (files->arena != NULL)
         attn_arena_watch(files->arena, NULL, NULL);
     for (size_t i = 0; i < files->count; i++) {

@@ -31,16 +31,16 @@ struct model_files {
     size_t count;
     attn_arena *arena; /* the tables of tensors; what describes the model goes there, too */
     struct checkpoint checkpoint;
-    struct checkpoint_text tokenizer;        /* at NULL: there is none that can be read */
-    struct slow_files slow;                  /* what stands in place of tokenizer.json when there is none */
-    int tokenizer_outcome;                   /* the errno with which it was mapped; ENOENT: there is none */
-    const char *tokenizer_name;              /* for messages: "tokenizer.json" */
-    const char *tokenizer_failure;           /* why a GGUF file has none that can be used; NULL: no such reason */
-    attn_arena *texts;                       /* the tokenizer of a GGUF file; NULL: the text is a file's */
-    struct checkpoint_text modules, pooling; /* of sentence-transformers; at NULL: there are none */
-    struct checkpoint_text generation;       /* generation_config.json; at NULL: there is none */
-    size_t bytes;                            /* of all files together */
-    bool is_written_to;                      /* a program writes to a file, so opening fails: try again */
+    struct text_span tokenizer;        /* at NULL: there is none that can be read */
+    struct slow_files slow;            /* what stands in place of tokenizer.json when there is none */
+    int tokenizer_outcome;             /* the errno with which it was mapped; ENOENT: there is none */
+    const char *tokenizer_name;        /* for messages: "tokenizer.json" */
+    const char *tokenizer_failure;     /* why a GGUF file has none that can be used; NULL: no such reason */
+    attn_arena *texts;                 /* the tokenizer of a GGUF file; NULL: the text is a file's */
+    struct text_span modules, pooling; /* of sentence-transformers; at NULL: there are none */
+    struct text_span generation;       /* generation_config.json; at NULL: there is none */
+    size_t bytes;                      /* of all files together */
+    bool is_written_to;                /* a program writes to a file, so opening fails: try again */
 };
 
 /*

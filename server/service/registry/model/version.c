@@ -59,7 +59,7 @@ static attn_status convert_slow(const struct slow_files *files, attn_arena *aren
 static attn_status read_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
 {
     const struct model_files *files = &version->files;
-    struct text_span text = {files->tokenizer.at, files->tokenizer.length};
+    struct text_span text = files->tokenizer;
     const char *name = text.at != NULL ? files->tokenizer_name : slow_vocabulary_name(&files->slow);
     const attn_status status =
         text.at != NULL ? model_folder_check_text(name, text, err) : convert_slow(&files->slow, scratch, &text, err);
@@ -97,13 +97,11 @@ static attn_status load_pooling(struct model_version *version, attn_error *err)
 {
     const struct {
         const char *name;
-        struct checkpoint_text text;
+        struct text_span text;
     } files[] = {{MODEL_FILES_MODULES, version->files.modules}, {MODEL_FILES_POOLING, version->files.pooling}};
     attn_error why = {.status = ATTN_OK};
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        if (files[i].text.at != NULL &&
-            model_folder_check_text(files[i].name, (struct text_span){files[i].text.at, files[i].text.length}, &why) !=
-                ATTN_OK) {
+        if (files[i].text.at != NULL && model_folder_check_text(files[i].name, files[i].text, &why) != ATTN_OK) {
             text_copy(version->pooling.reason, sizeof version->pooling.reason, why.message);
             return ATTN_OK;
         }
@@ -119,7 +117,7 @@ static attn_status load_pooling(struct model_version *version, attn_error *err)
 /* Finds the attention modules. A model of a kind without any has no layers. */
 static attn_status find_layers(struct model_version *version, attn_error *err)
 {
-    const struct checkpoint_text none = {NULL, 0};
+    const struct text_span none = {NULL, 0};
     attn_error why = {.status = ATTN_OK};
     bool is_unknown;
     const attn_status status = checkpoint_find_layers(&version->files.checkpoint, none, version->files.arena,

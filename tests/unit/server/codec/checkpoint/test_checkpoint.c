@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/json/tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"
@@ -40,8 +41,8 @@ static size_t take_tensors(const char *names)
 
 static attn_status find(attn_arena *within, const char *config, const char *mapping, const char *names)
 {
-    struct checkpoint checkpoint = {config, strlen(config), tensors, take_tensors(names)};
-    const struct checkpoint_text text = {mapping, mapping != NULL ? strlen(mapping) : 0};
+    struct checkpoint checkpoint = {text_span_of(config), tensors, take_tensors(names)};
+    const struct text_span text = {mapping, mapping != NULL ? strlen(mapping) : 0};
     err = (attn_error){0};
     return checkpoint_find_layers(&checkpoint, text, within, &layers, &is_unknown, &err);
 }
@@ -317,20 +318,19 @@ START_TEST(an_index_names_each_file_once)
     };
     const char *const *files;
     size_t count;
-    ck_assert_int_eq(checkpoint_read_index(index, strlen(index), arena, &files, &count, &err), ATTN_OK);
+    ck_assert_int_eq(checkpoint_read_index(text_span_of(index), arena, &files, &count, &err), ATTN_OK);
     ck_assert_uint_eq(count, 2);
     ck_assert_str_eq(files[0], "1.safetensors");
     ck_assert_str_eq(files[1], "2.safetensors");
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        const attn_status status =
-            checkpoint_read_index(wrong[i].index, strlen(wrong[i].index), arena, &files, &count, &err);
+        const attn_status status = checkpoint_read_index(text_span_of(wrong[i].index), arena, &files, &count, &err);
         ck_assert_msg(status == wrong[i].status, "%s: %s", wrong[i].index, err.message);
         ck_assert_msg(strstr(err.message, wrong[i].fragment) != NULL, "%s: %s", wrong[i].index, err.message);
     }
     attn_status status = ATTN_ERR_NO_MEMORY;
     for (size_t limit = 0; status != ATTN_OK; limit += 64) {
         attn_arena *small = attn_arena_create(limit);
-        status = checkpoint_read_index(index, strlen(index), small, &files, &count, &err);
+        status = checkpoint_read_index(text_span_of(index), small, &files, &count, &err);
         ck_assert(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY);
         attn_arena_destroy(small);
     }
@@ -340,7 +340,8 @@ END_TEST
 START_TEST(a_checkpoint_that_nobody_knows_is_described)
 {
     struct chunks out = chunks_begin(arena), mapping = chunks_begin(arena);
-    struct checkpoint checkpoint = {"{}", 2, tensors,
+    struct checkpoint checkpoint = {{"{}", 2},
+                                    tensors,
                                     take_tensors("enc.1.self_attn.q.weight,enc.2.self_attn.q.weight,enc.0.ff,12,e.1x.b,"
                                                  "enc.1.self_attn.k.weight,dec.Att.q,att")};
     checkpoint_describe(&checkpoint, &out, &mapping);
@@ -378,7 +379,7 @@ START_TEST(memory_runs_out_cleanly)
     for (size_t limit = 0; !is_ok; limit += 64) {
         attn_arena *small = attn_arena_create(limit);
         struct chunks out = chunks_begin(small), begun = chunks_begin(small);
-        const struct checkpoint checkpoint = {"{}", 2, tensors, take_tensors(NAMES)};
+        const struct checkpoint checkpoint = {{"{}", 2}, tensors, take_tensors(NAMES)};
         checkpoint_describe(&checkpoint, &out, &begun);
         is_ok = out.is_ok && begun.is_ok;
         attn_arena_destroy(small);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/request/envelope.h"
 #include "service/registry/model/files.h"
 
@@ -121,8 +121,7 @@ START_TEST(the_member_of_the_configuration_that_is_wrong_is_named)
     err = (attn_error){.status = ATTN_OK};
     snprintf(folder, sizeof folder, "tests/others/models/%s", refusals[_i].folder);
     ck_assert_msg(model_files_open(&files, NULL, folder, &err) == ATTN_OK, "%s", err.message);
-    files.checkpoint.config = refusals[_i].config;
-    files.checkpoint.config_length = strlen(refusals[_i].config);
+    files.checkpoint.config = text_span_of(refusals[_i].config);
     ck_assert_int_eq(checkpoint_read_model(&files.checkpoint, files.arena, &model, &err), ATTN_ERR_VALUE);
     ck_assert_msg(strncmp(err.message, refusals[_i].message, strlen(refusals[_i].message)) == 0, "%s", err.message);
     leave();
@@ -177,9 +176,9 @@ START_TEST(a_pooling_runs_or_has_a_reason)
     attn_arena *arena = attn_arena_create(1 << 20);
     const char *modules = poolings[_i].modules, *config = poolings[_i].config;
     struct model_pooling pooling;
-    ck_assert_int_eq(checkpoint_read_pooling((struct checkpoint_text){modules, modules != NULL ? strlen(modules) : 0},
-                                             (struct checkpoint_text){config, config != NULL ? strlen(config) : 0},
-                                             arena, &pooling, &err),
+    ck_assert_int_eq(checkpoint_read_pooling((struct text_span){modules, modules != NULL ? strlen(modules) : 0},
+                                             (struct text_span){config, config != NULL ? strlen(config) : 0}, arena,
+                                             &pooling, &err),
                      ATTN_OK);
     ck_assert(pooling.is_there == (poolings[_i].reason == NULL));
     if (poolings[_i].reason != NULL)
