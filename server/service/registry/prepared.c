@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attn/panels.h"
+#include "base/clock.h"
 #include "codec/bytes/pace.h"
 #include "codec/tensor/mxfp4.h"
 
@@ -412,10 +413,12 @@ static struct prepared_weights *create_prepared(struct prepared_store *store, st
 static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
                                      struct preparing *preparing)
 {
+    double since_ms = clock_now_ms();
     struct prepared_weights *weights = create_prepared(store, slot, bytes, preparing);
     pthread_mutex_lock(&store->lock);
     slot->is_preparing = false;
     slot->weights = weights;
+    slot->made_ms = clock_lap_ms(&since_ms);
     if (weights != NULL)
         link_newest(store, weights);
     else
@@ -468,6 +471,18 @@ void prepared_weights_release(struct prepared_weights *weights)
     pthread_mutex_lock(&weights->store->lock);
     weights->users--;
     pthread_mutex_unlock(&weights->store->lock);
+}
+
+void prepared_slot_add(const struct prepared_slot *slot, struct prepared_sum *sum)
+{
+    if (slot->store == NULL)
+        return;
+    pthread_mutex_lock(&slot->store->lock);
+    if (slot->weights != NULL) {
+        sum->bytes += slot->weights->bytes;
+        sum->ms += slot->made_ms;
+    }
+    pthread_mutex_unlock(&slot->store->lock);
 }
 
 void prepared_slot_clear(struct prepared_slot *slot)

@@ -23,6 +23,13 @@ struct prepared_slot {
     struct prepared_store *store; /* NULL: nothing was prepared yet */
     struct prepared_weights *weights;
     bool is_preparing;
+    double made_ms; /* that the last preparation took */
+};
+
+/* What the weights of slots take, and took. */
+struct prepared_sum {
+    size_t bytes;
+    double ms;
 };
 
 /* Returns NULL without memory. */
@@ -43,6 +50,8 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
                                                attn_arena *arena, struct envelope_source *base);
 /* Call this when base is no longer used. weights may be NULL. */
 void prepared_weights_release(struct prepared_weights *weights);
+/* Adds the weights of the slot, if it has any. */
+void prepared_slot_add(const struct prepared_slot *slot, struct prepared_sum *sum);
 /* Call this at the end of the version, when no request uses it. */
 void prepared_slot_clear(struct prepared_slot *slot);
 

@@ -63,11 +63,19 @@ def whole_models_are_counted_by_their_names(program):
 
 
 @test
-def the_log_says_what_reading_a_model_took(program):
-    with Server(program, environment={"ATTND_LOG_FORMAT": "json", "ATTND_MODEL": f"bert={BERT}"}) as server:
-        (read,) = [line for line in map(json.loads, server.lines) if line["message"] == "model" and line["name"] == "bert"]
-        told = server.client().get("/v1/models/bert").json()
+def the_log_says_what_reading_and_preparing_a_model_took(program):
+    def lines_of(message):
+        return [line for line in map(json.loads, server.lines) if line["message"] == message and line["name"] == "demo"]
+
+    with Server(program, environment={"ATTND_LOG_FORMAT": "json"}) as server:
+        (read,), told = lines_of("model"), server.client().get("/v1/models/demo").json()
         assert (read["bytes"], read["parameters"]) == (told["bytes"], told["parameters"]) and read["read_ms"] >= 0, (read, told)
+        for _ in range(2):
+            assert post(server, MAPS, of_text("one")).status == 200
+        server.client().send("GET", "/end", None, {"X-Request-Id": "the-end"})
+        wait_until(lambda: any("the-end" in line for line in server.lines), "no line")
+        (prepared,) = lines_of("model prepared")
+        assert prepared["bytes"] == counted(server, "attnd_layers_prepared_bytes") > 0 and prepared["prepare_ms"] > 0, prepared
 
 
 @test

@@ -152,6 +152,24 @@ static void say_model(const struct models *models, const struct folder *folder)
     version_release(row.version);
 }
 
+void models_tell_prepared(const struct models *models, struct model_version *version)
+{
+    struct prepared_sum sum = {0, 0};
+    struct log_line line;
+    if (atomic_load_explicit(&version->is_told, memory_order_relaxed))
+        return;
+    for (size_t i = 0; i < version->model.slots; i++)
+        prepared_slot_add(&version->slots[i], &sum);
+    prepared_slot_add(&version->head_slot, &sum);
+    if (sum.bytes == 0 || atomic_exchange(&version->is_told, true))
+        return;
+    log_begin(&line, models->log, LOG_INFO, "model prepared");
+    log_text(&line, "name", version->common.name);
+    log_count(&line, "bytes", sum.bytes);
+    log_ms(&line, "prepare_ms", sum.ms);
+    log_end(&line);
+}
+
 /* Keeps the layers of the version instead of those of an earlier one. version NULL: of none. */
 static void keep_layers(struct models *models, struct folder *folder, struct model_version *version)
 {

@@ -43,5 +43,7 @@ void models_look(struct models *models, struct text_span name, struct registry_r
  * was read for the last time, the caller asks version_confirm.
  */
 ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call);
+/* Logs what the first use of the model prepared, once. Call this after a run. */
+void models_tell_prepared(const struct models *models, struct model_version *version);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef SERVICE_REGISTRY_MODEL_VERSION_H
 #define SERVICE_REGISTRY_MODEL_VERSION_H
 
+#include <stdatomic.h>
+
 #include "codec/checkpoint/description.h"
 #include "codec/tokenizer/encoding.h"
 #include "service/registry/model/files.h"
@@ -20,6 +22,7 @@ struct model_version {
     struct checkpoint_layers layers;  /* its attention modules */
     struct prepared_slot *slots;      /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;
+    atomic_bool is_told;                        /* the log has what its preparation took */
     const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
     char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
     size_t tokenizer_bytes;                     /* of memory */

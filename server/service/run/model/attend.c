@@ -77,8 +77,10 @@ bool model_work_generate(struct model_work *work, struct outcome *outcome)
 bool model_work_run(struct call *call, void *context, struct outcome *outcome)
 {
     struct model_work *work = context;
-    (void)call;
-    return outcome_note(outcome, model_job_run(&work->job));
+    const bool is_ok = outcome_note(outcome, model_job_run(&work->job));
+    if (is_ok && call->in.models != NULL)
+        models_tell_prepared(call->in.models, work->version);
+    return is_ok;
 }
 
 struct weight model_work_weigh(const struct model_work *work, size_t answer_bytes)
