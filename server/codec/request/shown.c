@@ -5,8 +5,6 @@
 #include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define IN_POOL(field) offsetof(struct envelope_reduction, field)
-
 enum { EXTENT_MAX = 1 << 20 };
 
 /* size_t */
@@ -28,9 +26,9 @@ static attn_status decode_pool_op(struct reading *reading, const struct node *no
 attn_status decode_pool(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"rows", decode_extent, IN_POOL(pool_rows), MEMBER_ALWAYS},
-        {"cols", decode_extent, IN_POOL(pool_cols), MEMBER_ALWAYS},
-        {"op", decode_pool_op, IN_POOL(pool_mean), MEMBER_ALWAYS},
+        {"rows", decode_extent, offsetof(struct envelope_reduction, pool_rows), MEMBER_ALWAYS},
+        {"cols", decode_extent, offsetof(struct envelope_reduction, pool_cols), MEMBER_ALWAYS},
+        {"op", decode_pool_op, offsetof(struct envelope_reduction, pool_mean), MEMBER_ALWAYS},
     };
     struct envelope_reduction *reduction = to;
     reduction->has_pool = true;

@@ -526,8 +526,7 @@ END_TEST
 CHECK_MAIN("gradient")
 {
     const int masks = (int)mask_case_count();
-    tcase_add_loop_test(tests, gradients_are_what_central_differences_say, 0,
-                        (int)(GRADIENT_CASES / one_in(3)));
+    tcase_add_loop_test(tests, gradients_are_what_central_differences_say, 0, (int)(GRADIENT_CASES / one_in(3)));
     tcase_add_loop_test(tests, gradients_are_right_under_every_mask, 0, 2 * masks);
     tcase_add_test(tests, gradients_of_wide_heads_are_right_by_every_kernel);
     tcase_add_loop_test(tests, what_is_hidden_is_never_read_and_has_no_gradient, 0, masks);
