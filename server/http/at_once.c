@@ -3,9 +3,9 @@
  *
  * That takes some ten microseconds. Waking a compute thread, which then wakes this one, takes several times as long.
  * The decision comes before the body is decoded: the body is small, and its text bounds the tensors that it can describe
- * (codec/json/extent.h). A bound that is too high only sends the request to the queue.
+ * (codec/json/skim.h). A bound that is too high only sends the request to the queue.
  */
-#include "codec/json/extent.h"
+#include "codec/json/skim.h"
 #include "http/steps.h"
 #include "service/infer/model.h"
 

@@ -1,4 +1,4 @@
-/* endpoints.h: the services that the table of routes (http/routes.c) names. */
+/* endpoints.h: the services that the table of routes (http/routes.c) names, and what the server says about itself. */
 #ifndef SERVICE_ENDPOINTS_H
 #define SERVICE_ENDPOINTS_H
 
@@ -43,8 +43,33 @@ service_function infer_metadata, infer_model_ready, infer_config, infer_statisti
 service_function infer_run;
 /* POST /v2/repository/index; POST /v2/repository/models/{model}/load and unload */
 service_function infer_index, infer_load, infer_unload;
-/* The answers about the server: each appends one JSON object to out. Without memory out->is_ok becomes false. */
+/* ---- answers about the server: each function appends one JSON object to out. Without memory out->is_ok becomes false ---- */
+
+/* GET /v2/health/ready, GET /v2 */
 void infer_write_ready(bool is_ready, struct chunks *out);
 void infer_write_server(struct chunks *out);
+
+/* ---- health.c: /livez, /readyz, /version and / ---- */
+
+/* The libraries and threads of this process. The texts are borrowed and must outlive the server. */
+struct health_facts {
+    const char *http_library; /* "libmicrohttpd 0.9.75" */
+    const char *kernel;
+    size_t io_threads, compute_threads;
+};
+
+void health_write_live(struct chunks *out);
+/* Reasons why the server is not ready for new requests, as a set of bits. 0: it is ready. */
+enum {
+    HEALTH_STARTING = 1,   /* the self-test has not passed yet */
+    HEALTH_DRAINING = 2,   /* the process was asked to end */
+    HEALTH_QUEUE_FULL = 4, /* one more request would be refused */
+    HEALTH_MEMORY = 8,     /* nearly all memory for requests is taken */
+    HEALTH_USELESS = 16    /* models or layers were deployed, and none can be used */
+};
+void health_write_ready(unsigned reasons, struct chunks *out);
+void health_write_version(const struct health_facts *facts, struct chunks *out);
+/* Writes name, version, and links to the endpoints. */
+void health_write_index(struct chunks *out);
 
 #endif

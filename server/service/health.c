@@ -1,5 +1,5 @@
 /* health.c: writes the server's answers about itself. */
-#include "service/health.h"
+#include "service/endpoints.h"
 
 #include "attn/runtime.h"
 #include "base/array.h"

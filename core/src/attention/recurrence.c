@@ -2,7 +2,7 @@
  * recurrence.c: linear attention with an update rule (attn/mechanism.h): a state for each key head, position after position;
  * and its map, row after row. In double, for both types.
  */
-#include "attention/recurrence.h"
+#include "attention/attention.h"
 
 #include <math.h>
 #include <string.h>

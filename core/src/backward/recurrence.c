@@ -1,5 +1,5 @@
 /* recurrence.c: the backward pass of linear with an update rule: from the last position of a key head back to its first. */
-#include "attention/recurrence.h"
+#include "attention/attention.h"
 
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #endif
 
 #include "attn/tensor.h"
-#include "base/f16c.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "base/size.h"

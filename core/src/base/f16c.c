@@ -2,7 +2,7 @@
  * f16c.c: asks the CPU for F16C. clang 14 does not know its name, so CPUID is asked, once: that takes a virtual machine
  * microseconds.
  */
-#include "base/f16c.h"
+#include "base/number.h"
 
 static bool has_f16c;
 

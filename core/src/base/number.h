@@ -5,9 +5,13 @@
 #ifndef ATTN_BASE_NUMBER_H
 #define ATTN_BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "attn/tensor.h"
+
+/* f16c.c: whether this CPU converts float16 by instructions of x86-64, F16C. */
+bool attn_has_f16c(void);
 
 /*
  * Half precision to single, which is exact. A product by a power of two shifts the exponent, and is exact for subnormal

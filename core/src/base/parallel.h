@@ -15,11 +15,29 @@ static inline bool attn_is_stopped(const attn_runtime *watch)
     return watch != NULL && attn_is_cancelled(watch);
 }
 
+struct attn_spread_tasks {
+    const attn_runtime *runtime;
+    attn_task *task;
+    void *argument;
+};
+
+static inline void attn_run_unless_cancelled(void *argument, size_t index, size_t worker)
+{
+    const struct attn_spread_tasks *spread = argument;
+    if (!attn_is_cancelled(spread->runtime))
+        spread->task(spread->argument, index, worker);
+}
+
 /*
  * Runs task(argument, index, worker) for every index below tasks. Each task asks first whether the run is cancelled,
  * and is skipped if so: then the results are incomplete, and the caller asks attn_is_cancelled before it uses them.
  */
-void attn_spread(const attn_runtime *runtime, size_t tasks, attn_task *task, void *argument);
+static inline void attn_spread(const attn_runtime *runtime, size_t tasks, attn_task *task, void *argument)
+{
+    struct attn_spread_tasks spread = {.runtime = runtime, .task = task, .argument = argument};
+    if (tasks > 0)
+        runtime->run(runtime->context, tasks, attn_run_unless_cancelled, &spread);
+}
 
 /*
  * Work in one thread asks once per ATTN_PACE numbers that it reads. A number takes some nanoseconds, so two questions

@@ -1,7 +1,7 @@
 /*
  * extent.c: bounds the tensors that the text of a request describes: it is read once, as words, numbers and brackets.
  */
-#include "codec/json/extent.h"
+#include "codec/json/skim.h"
 
 #include <math.h>
 #include <stddef.h>

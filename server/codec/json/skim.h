@@ -11,9 +11,12 @@
 #ifndef CODEC_JSON_SKIM_H
 #define CODEC_JSON_SKIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attn/arena.h"
+#include "base/text.h"
 #include "codec/bytes/pace.h"
 
 enum {
@@ -74,5 +77,13 @@ ATTN_MUST_CHECK attn_status skim_place(const struct skim *skim, size_t body_offs
  * pace stops the search. Only brackets are matched; the reader of the array checks whether it is JSON.
  */
 const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas);
+
+/* ---- extent.c: how much work the text of a request can ask for, before it is decoded ---- */
+
+/*
+ * Whether the map of the request has few cells and takes few operations, at most. text is the JSON of a body of
+ * body_bytes. True is certain, false is not.
+ */
+bool extent_is_small(struct text_span text, uint64_t body_bytes);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "base/log.h"
 #include "service/call.h"
+#include "service/endpoints.h"
 #include "service/executor.h"
-#include "service/health.h"
 #include "service/keys.h"
 #include "service/metrics.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/f16c.h"
+#include "base/number.h"
 
 static bool runs_anywhere(void)
 {

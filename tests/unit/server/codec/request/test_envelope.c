@@ -472,7 +472,7 @@ START_TEST(gradients_are_named_by_their_paths)
     accept_as(ENVELOPE_ATTENTION_GRADIENTS, "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]},"
                                             "\"options\":{\"return\":[\"query\",\"masks.bias\",\"output\"]}}");
     assert_floats(envelope.grad_output, (const float[]){2}, 1);
-    ck_assert_uint_eq(envelope.of, 1u << ATTN_GRADIENT_QUERY | 1u << ATTN_GRADIENT_MASK_BIAS);
+    ck_assert_uint_eq(envelope.of, UINT64_C(1) << ATTN_GRADIENT_QUERY | UINT64_C(1) << ATTN_GRADIENT_MASK_BIAS);
     ck_assert_uint_eq(envelope.request.options.want, ATTN_STEP_BIT(ATTN_STEP_OUTPUT));
     ck_assert(!envelope.request.is_layer);
 }
