@@ -175,17 +175,11 @@ static size_t bytes_of(const struct preparing *preparing, size_t i)
                                              : panels_bytes(preparing, attachment);
 }
 
-/* Finds the place of each prepared tensor. Returns the bytes of all; 0: there are none, or no memory for the places. */
-static size_t find_places(struct preparing *preparing)
+static size_t bytes_of_all(const struct preparing *preparing)
 {
-    const size_t count = preparing->base->count;
     size_t bytes = 0;
-    preparing->places = attn_arena_take(preparing->arena, count, sizeof *preparing->places);
-    for (size_t i = 0; preparing->places != NULL && i < count; i++) {
-        const size_t twin = twin_of(preparing->base, i);
-        preparing->places[i] = twin < i ? preparing->places[twin] : bytes;
+    for (size_t i = 0; i < preparing->base->count; i++)
         bytes += bytes_of(preparing, i);
-    }
     return bytes;
 }
 
@@ -253,11 +247,15 @@ static bool widen(struct preparing *preparing)
     const attn_runtime *runtime = preparing->runtime;
     const attn_arena_mark mark = attn_arena_mark_here(preparing->arena);
     const size_t count = preparing->base->count;
-    size_t blocks = 0;
+    size_t blocks = 0, place = 0;
     preparing->blocks = attn_arena_take(preparing->arena, count, sizeof *preparing->blocks);
-    const bool has_memory = preparing->blocks != NULL;
-    for (size_t i = 0; i < count && has_memory; i++)
+    preparing->places = attn_arena_take(preparing->arena, count, sizeof *preparing->places);
+    const bool has_memory = preparing->blocks != NULL && preparing->places != NULL;
+    for (size_t i = 0; i < count && has_memory; i++) {
         preparing->blocks[i] = blocks += blocks_of(preparing, i);
+        preparing->places[i] = place;
+        place += bytes_of(preparing, i);
+    }
     if (blocks > 0)
         runtime->run(runtime->context, blocks, widen_block, preparing);
     attn_arena_release(preparing->arena, mark);
@@ -266,11 +264,12 @@ static bool widen(struct preparing *preparing)
 
 static void pack(const struct preparing *preparing)
 {
+    char *data = preparing->data;
     for (size_t i = 0; i < preparing->base->count; i++) {
         const struct envelope_attachment *attachment = &preparing->base->attachments[i];
         if (panels_bytes(preparing, attachment) > 0 && twin_of(preparing->base, i) == i)
-            attn_panels_write(preparing->runtime, layout_of(preparing, attachment), &attachment->tensor,
-                              preparing->data + preparing->places[i]);
+            attn_panels_write(preparing->runtime, layout_of(preparing, attachment), &attachment->tensor, data);
+        data += bytes_of(preparing, i);
     }
 }
 
@@ -288,30 +287,41 @@ static struct envelope_attachment widened_weight(const struct envelope_attachmen
     return (struct envelope_attachment){path, attn_tensor_view(data, ATTN_BF16, 2, shape)};
 }
 
+/* Where the prepared form of the tensor is, which begins at data unless it has a twin. */
+static char *place_of(const struct preparing *preparing, size_t i, char *first, char *data)
+{
+    const size_t twin = twin_of(preparing->base, i);
+    for (size_t k = 0; k < twin && twin != i; k++)
+        first += bytes_of(preparing, k);
+    return twin != i ? first : data;
+}
+
 /* Returns false without memory; base is then unchanged. */
 static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_source *base)
 {
     struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
     struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
+    char *const first = data;
     size_t count = 0;
     if (prepared == NULL || panels == NULL)
         return false;
     for (size_t i = 0; i < base->count; i++) {
         const struct envelope_attachment *attachment = &base->attachments[i];
         struct envelope_attachment *own = &prepared[count++];
-        char *place = data + preparing->places[i];
         if (is_packed(base, i)) {
-            *own = widened_weight(attachment, place, arena);
+            *own = widened_weight(attachment, data, arena);
             if (own->path == NULL)
                 return false;
-            i++; /* the scales are done, too */
+            data += bytes_of(preparing, i++); /* the scales are done, too */
             continue;
         }
         *own = *attachment;
+        char *place = place_of(preparing, i, first, data);
         own->tensor = prepared_view(preparing, attachment, place);
         panels[i] = (struct attn_panels){preparing->runtime->kernel, layout_of(preparing, attachment), place};
         if (panels_bytes(preparing, attachment) > 0)
             own->tensor.panels = &panels[i];
+        data += bytes_of(preparing, i);
     }
     base->attachments = prepared;
     base->count = count;
@@ -437,7 +447,7 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
                                   .expert_layout = facts->expert_layout,
                                   .packs = facts->compute == ATTN_F32,
                                   .arena = arena};
-    const size_t bytes = find_places(&preparing);
+    const size_t bytes = bytes_of_all(&preparing);
     struct prepared_weights *gone = NULL;
     if (bytes == 0)
         return NULL;
