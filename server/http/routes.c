@@ -47,7 +47,7 @@ static const struct route routes[] = {
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/attention", "POST", TENSORS | EVENTS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
      .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true, .open = DEMO_MODEL_NAME},
-    {"/v1/models/{model}/gradients", "POST", TENSORS, .service = gradients_model, .reads = TENSORS,
+    {"/v1/models/{model}/gradients", "POST", TENSORS | EVENTS, .service = gradients_model, .reads = TENSORS,
      .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},

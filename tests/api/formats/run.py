@@ -268,6 +268,8 @@ def events_end_with_the_bytes_of_the_answer(client):
     graded = {"query": query, "grad_output": query}
     words = {"inputs": {"text": "Anna likes \n\r tea"}, "options": {"return": ["sweep", "attention"], "metric": {"words": ["tea"]},
              "sweep": {"at": "hidden", "over": ["layer", "query"], "do": "zero"}}}
+    integrated = {"inputs": {"text": ["Anna likes [MASK]", "tea"]},
+                  "options": {"return": ["integrated"], "steps": 300, "metric": {"words": ["tea"], "query": 1}}}
     labels = [f"{i}\n\r\u2028" for i in range(300)]
     for path, sent, what in (("/v1/attention", {"inputs": {"query": query}, "tokens": {"query": labels}}, "task"),
                              ("/v1/attention", {"inputs": {"query": [[1]]}}, "task"),
@@ -276,7 +278,7 @@ def events_end_with_the_bytes_of_the_answer(client):
                              ("/v1/multi-head-attention/gradients", {"inputs": graded, **layer}, "task"),
                              ("/v1/layers/events/attention", {"inputs": {"query": query}}, "task"),
                              ("/v1/layers/events/gradients", {"inputs": graded}, "task"),
-                             ("/v1/models/demo/attention", words, "layer")):
+                             ("/v1/models/demo/attention", words, "layer"), ("/v1/models/demo/gradients", integrated, "layer")):
         for body in (json.dumps(sent).encode(), json.dumps(sent, indent=1).encode()):
             events, plain = post_twice(client, path, body)
             expect(events[-1] == ("result", plain), f"{path}: {events[-1]}")

@@ -204,6 +204,7 @@ bool gradient_block_run(struct gradient_pass *pass, const struct model_block *bl
         prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
                                          job->outcome.arena, &source);
     const bool is_ok = decode(&run, &source, false) && run_plan(pass, &run, hidden);
+    progress_add(job->progress, PROGRESS_LAYER, 1, 0);
     prepared_weights_release(prepared);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;

@@ -64,9 +64,21 @@ static bool run_item(struct model_gradients *own, size_t item)
     return is_ok;
 }
 
+/* How often blocks run, forward and back. The last pass of an integral is not run back. */
+static uint64_t count_blocks(const struct model_gradients *own)
+{
+    const struct model_job *job = own->job;
+    const double passes = gradients_integrated_passes(own), each = 2 * (1 + passes) - (passes > 0);
+    double count = 0;
+    for (size_t stack = 0; stack < gradient_stacks(job); stack++)
+        count += each * (double)job->request->inputs.batch * (double)job->version->model.stacks[stack].block_count;
+    return count < (double)PROGRESS_MAX ? (uint64_t)count : PROGRESS_MAX;
+}
+
 bool model_gradients_run(struct model_gradients *own)
 {
     bool goes_on = model_outputs_take(own->job);
+    progress_set(own->job->progress, PROGRESS_LAYER, 0, count_blocks(own));
     for (size_t i = 0; i < own->job->request->inputs.batch && goes_on; i++)
         goes_on = run_item(own, i);
     return goes_on;
