@@ -214,10 +214,11 @@ async function followed(stream, tell) {
   let text = "";
   for (let end; ; ) {
     while ((end = text.indexOf("\n\n")) >= 0) {
-      const [name, data] = text.slice("event: ".length, end).split("\ndata: ");
+      const [name, ...lines] = text.slice("event: ".length, end).split("\ndata: "),
+        data = JSON.parse(lines.join("\n"));
       text = text.slice(end + 2);
-      if (name !== "progress") return { name, data: JSON.parse(/** @type {string} */ (data)) };
-      tell(JSON.parse(/** @type {string} */ (data)));
+      if (name !== "progress") return { name, data };
+      tell(data);
     }
     const { done, value } = await reader.read();
     if (done) throw new Error("the answer ends too early");

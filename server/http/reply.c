@@ -372,13 +372,27 @@ enum MHD_Result reply_queue(struct request *request)
 
 /* ---- a stream of events ---- */
 
+/* Each line of the JSON is a line of data; only some views have several. */
+static void add_lines(struct chunks *event, const struct chunk *chunk)
+{
+    const char *at = chunk->data, *const end = at + chunk->length;
+    for (const char *feed; (feed = memchr(at, '\n', (size_t)(end - at))) != NULL; at = feed + 1) {
+        chunks_bytes(event, at, (size_t)(feed + 1 - at));
+        chunks_text(event, "data: ");
+    }
+    if (at == chunk->data)
+        chunks_borrow(event, at, chunk->length);
+    else
+        chunks_bytes(event, at, (size_t)(end - at));
+}
+
 bool reply_become_event(struct request *request, const char *name)
 {
     struct reply *reply = &request->reply;
     struct chunks event = chunks_begin(request->arena);
     chunks_format(&event, "event: %s\ndata: ", name);
     for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
-        chunks_borrow(&event, chunk->data, chunk->length); /* JSON of the server has no line feeds */
+        add_lines(&event, chunk);
     chunks_text(&event, "\n\n");
     event.is_ok = event.is_ok && reply->chunks.is_ok;
     reply->chunks = event;

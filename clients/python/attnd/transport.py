@@ -200,8 +200,8 @@ def _read(response: http.client.HTTPResponse, used: socket.socket, call: Call) -
 
 
 def _event(text: bytes | bytearray) -> tuple[str, Any]:
-    name, data = text.decode().removeprefix("event: ").split("\ndata: ", 1)
-    return name, json.loads(data)
+    name, *lines = text.decode().removeprefix("event: ").split("\ndata: ")
+    return name, json.loads("\n".join(lines))
 
 
 def _tell(content: bytearray, on_progress: OnProgress) -> None:

@@ -247,8 +247,9 @@ def events_of(reply):
     expect(reply.body.endswith(b"\n\n"), "the last event does not end")
     events = [event.split(b"\n") for event in reply.body[:-2].split(b"\n\n")]
     for lines in events:
-        expect(len(lines) == 2 and lines[0].startswith(b"event: ") and lines[1].startswith(b"data: "), f"an event is {lines}")
-    return [(name.removeprefix(b"event: ").decode(), data.removeprefix(b"data: ")) for name, data in events]
+        expect(len(lines) >= 2 and lines[0].startswith(b"event: "), f"an event is {lines[:2]}")
+        expect(all(line.startswith(b"data: ") for line in lines[1:]), f"an event is {lines[:3]}")
+    return [(name.removeprefix(b"event: ").decode(), b"\n".join(line.removeprefix(b"data: ") for line in data)) for name, *data in events]
 
 
 def post_twice(client, path, body):
@@ -271,14 +272,17 @@ def events_end_with_the_bytes_of_the_answer(client):
     integrated = {"inputs": {"text": ["Anna likes [MASK]", "tea"]},
                   "options": {"return": ["integrated"], "steps": 300, "metric": {"words": ["tea"], "query": 1}}}
     labels = [f"{i}\n\r\u2028" for i in range(300)]
+    rows = {"options": {"view": "rows"}}
     for path, sent, what in (("/v1/attention", {"inputs": {"query": query}, "tokens": {"query": labels}}, "task"),
                              ("/v1/attention", {"inputs": {"query": [[1]]}}, "task"),
+                             ("/v1/attention", {"inputs": {"query": query}, "tokens": {"query": labels}, **rows}, "task"),
                              ("/v1/multi-head-attention", {"inputs": {"query": query}, **layer}, "task"),
                              ("/v1/attention/gradients", {"inputs": graded}, "task"),
                              ("/v1/multi-head-attention/gradients", {"inputs": graded, **layer}, "task"),
                              ("/v1/layers/events/attention", {"inputs": {"query": query}}, "task"),
                              ("/v1/layers/events/gradients", {"inputs": graded}, "task"),
-                             ("/v1/models/demo/attention", words, "layer"), ("/v1/models/demo/gradients", integrated, "layer")):
+                             ("/v1/models/demo/attention", words, "layer"),
+                             ("/v1/models/demo/attention", {"inputs": words["inputs"], **rows}, "layer"), ("/v1/models/demo/gradients", integrated, "layer")):
         for body in (json.dumps(sent).encode(), json.dumps(sent, indent=1).encode()):
             events, plain = post_twice(client, path, body)
             expect(events[-1] == ("result", plain), f"{path}: {events[-1]}")
