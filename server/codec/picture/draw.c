@@ -38,7 +38,7 @@ static void merge(struct picture_cells *cells, size_t at, double value)
         cells->kind[at] = CELL_NAN;
     } else if (cells->kind[at] == CELL_MASKED || (cells->kind[at] == CELL_NUMBER && value > cells->value[at])) {
         cells->kind[at] = CELL_NUMBER;
-        cells->value[at] = fmax(-DBL_MAX, fmin(DBL_MAX, value));
+        cells->value[at] = value;
     }
 }
 
@@ -99,14 +99,14 @@ static bool read_cells(const struct pen *pen, const struct picture_panel *panel,
     return true;
 }
 
-/* Widens the range by these cells. */
+/* Widens the range by these cells. An infinite number has the colour of an end, and would leave no colours to all others. */
 static void add_range(struct picture_range *range, const struct picture_layout *layout,
                       const struct picture_cells *cells)
 {
     for (size_t i = 0; i < layout->rows * layout->columns; i++) {
         range->has_masked = range->has_masked || cells->kind[i] == CELL_MASKED;
         range->has_nan = range->has_nan || cells->kind[i] == CELL_NAN;
-        if (cells->kind[i] != CELL_NUMBER)
+        if (cells->kind[i] != CELL_NUMBER || isinf(cells->value[i]))
             continue;
         range->low = fmin(range->low, cells->value[i]);
         range->high = fmax(range->high, cells->value[i]);
@@ -379,6 +379,23 @@ static void draw_row_title(struct pen *pen, const struct picture_panel *first)
           name_item(pen->picture, first->item, title));
 }
 
+const char *picture_write_number(char text[PICTURE_NUMBER_BYTES], int digits, double value)
+{
+    if (isfinite(value))
+        snprintf(text, PICTURE_NUMBER_BYTES, "%.*g", digits, value);
+    else
+        snprintf(text, PICTURE_NUMBER_BYTES, "%s", isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+    return text;
+}
+
+/* Three, and as many more as both ends of the range have in common. */
+int picture_range_digits(const struct picture_range *range)
+{
+    enum { LEAST = 3, MOST = 6 };
+    const double more = floor(log10(fmax(fabs(range->low), fabs(range->high)) / (range->high - range->low)));
+    return more < 0 ? LEAST : more > MOST - LEAST ? MOST : LEAST + (int)more;
+}
+
 static void draw_tick(struct pen *pen, double value)
 {
     const struct picture_layout *layout = pen->layout;
@@ -387,8 +404,8 @@ static void draw_tick(struct pen *pen, double value)
     double share = (value - range->low) / (range->high - range->low);
     int y = layout->bar_top + (int)lround((1 - share) * layout->bar_height);
     int left = layout->bar_left + UNIT_BAR_WIDTH * scale + scale;
-    char number[32];
-    snprintf(number, sizeof number, "%.3g", value);
+    char number[PICTURE_NUMBER_BYTES];
+    picture_write_number(number, picture_range_digits(range), value);
     pen->fill(pen, (struct canvas_box){left, y - (share > 0.5 ? 0 : scale), 3 * scale, scale}, RGB_FRAME);
     write_from(pen, left + 6 * scale, y + half_height(size), size, RGB_QUIET, number);
 }
@@ -457,7 +474,7 @@ static void draw_legend(struct pen *pen)
     int line = 0;
     if (pen->range.has_masked)
         draw_sample(pen, line++, RGB_MASKED, true, "masked");
-    if (pen->picture->sweep != NULL)
+    if (pen->picture->sweep != NULL && isfinite(pen->picture->sweep->unchanged))
         draw_sample(pen, line++, colormap_rgb(pen->colormap, COLORMAP_LEVELS / 2), false, "unchanged");
     if (pen->range.has_nan)
         draw_sample(pen, line, RGB_NAN, false, "NaN");

@@ -154,6 +154,11 @@ struct pen {
 uint32_t picture_cell_rgb(const struct pen *pen, const struct picture_cells *cells, size_t at);
 struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_panel *panel,
                                    const struct picture_cells *cells, size_t row, size_t column);
+/* Writes the number with so many significant digits, or "NaN", "Infinity", "-Infinity". Returns text. */
+enum { PICTURE_NUMBER_BYTES = 32 };
+const char *picture_write_number(char text[PICTURE_NUMBER_BYTES], int digits, double value);
+/* The significant digits that the ends of the range need to differ. */
+int picture_range_digits(const struct picture_range *range);
 /* Writes numbers into cells that are large enough. A pen calls this after it filled the cells. */
 void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
 

@@ -110,12 +110,14 @@ static void write_tooltip(struct pen *pen, const struct picture_panel *panel, co
                           size_t at)
 {
     struct chunks *out = pen->out;
+    char number[PICTURE_NUMBER_BYTES];
     chunks_text(out, "<title>");
     write_label(pen, &pen->picture->queries, panel->item, at / pen->layout->columns);
     chunks_text(out, pen->picture->sweep != NULL ? ", " : " \xE2\x86\x92 ");
     write_label(pen, &pen->picture->keys, panel->item, at % pen->layout->columns);
     if (cells->kind[at] == CELL_NUMBER)
-        chunks_format(out, ": %.4g</title>", cells->value[at]);
+        chunks_format(out, ": %s</title>",
+                      picture_write_number(number, 1 + picture_range_digits(&pen->range), cells->value[at]));
     else
         chunks_text(out, cells->kind[at] == CELL_NAN ? ": NaN</title>" : ": masked</title>");
 }
@@ -285,13 +287,17 @@ attn_status picture_svg_cost(const struct picture *picture, struct picture_cost 
 static void write_sweep(const struct pen *pen, const struct picture_sweep *sweep)
 {
     struct label metric;
+    char numbers[3][PICTURE_NUMBER_BYTES];
+    const int digits = picture_range_digits(&pen->range);
     picture_text_clean(&metric, sweep->metric);
     chunks_text(pen->out, "<title>");
     escape(pen->out, metric.text);
     chunks_format(pen->out,
-                  "</title>\n<desc>A sweep: %s at each place. Layers run down, %s across; the unchanged run has %.4g, "
-                  "colours run from %.3g to %.3g.</desc>\n",
-                  sweep->act, sweep->columns, sweep->unchanged, pen->range.low, pen->range.high);
+                  "</title>\n<desc>A sweep: %s at each place. Layers run down, %s across; the unchanged run has %s, "
+                  "colours run from %s to %s.</desc>\n",
+                  sweep->act, sweep->columns, picture_write_number(numbers[0], 1 + digits, sweep->unchanged),
+                  picture_write_number(numbers[1], digits, pen->range.low),
+                  picture_write_number(numbers[2], digits, pen->range.high));
 }
 
 static void write_head(const struct pen *pen)

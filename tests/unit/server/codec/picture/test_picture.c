@@ -219,6 +219,41 @@ START_TEST(a_sweep_without_differences_is_drawn)
 }
 END_TEST
 
+static void expect_no_text(const struct bytes *svg, const char *text)
+{
+    ck_assert_msg(strstr((const char *)svg->data, text) == NULL, "%s is in the picture", text);
+}
+
+/* An infinite number leaves the colours to the others, and numbers close to each other have digits that differ. */
+START_TEST(a_sweep_shows_infinity_beside_numbers_close_to_each_other)
+{
+    struct picture_sweep sweep = {"m", "zero context", "heads", 12.345};
+    struct scenario s;
+    make_scenario(&s);
+    double values[ROWS * COLUMNS];
+    for (int at = 0; at < ROWS * COLUMNS; at++)
+        values[at] = at == 0 ? INFINITY : at == 1 ? -INFINITY : at == 2 ? 12.35 : 12.345;
+    s.weights_view = attn_tensor_view(values, ATTN_F64, 4, (size_t[]){1, 1, ROWS, COLUMNS});
+    s.picture.allowed = NULL;
+    s.picture.sweep = &sweep;
+    const struct canvas canvas = png_of(&s.picture);
+    const struct picture_layout layout = layout_of(&s.picture, 2);
+    for (int at = 0; at < 4; at++)
+        ck_assert_uint_eq(corner(&canvas, &layout, 0, 0, at),
+                          colormap_rgb(COLORMAP_SIGNED, (const uint8_t[]){255, 0, 255, 128}[at]));
+    const struct bytes svg = svg_of(&s.picture);
+    static const char *const texts[] = {
+        ": Infinity<", ": -Infinity<", ": 12.35<",    ">12.35<",
+        ">12.345<",    ">12.34<",      ">unchanged<", "has 12.345, colours run from 12.34 to 12.35."};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        expect_text(&svg, texts[i]);
+    sweep.unchanged = NAN; /* no colour is that of the unchanged run */
+    const struct bytes without = svg_of(&s.picture);
+    expect_text(&without, "the unchanged run has NaN,");
+    expect_no_text(&without, ">unchanged<");
+}
+END_TEST
+
 START_TEST(nan_and_infinity_are_shown_and_break_nothing)
 {
     struct scenario s;
@@ -338,6 +373,7 @@ CHECK_MAIN("picture")
     tcase_add_test(tests, lightness_changes_evenly_from_end_to_end);
     tcase_add_test(tests, a_sweep_has_the_unchanged_run_in_the_middle_of_its_colours);
     tcase_add_test(tests, a_sweep_without_differences_is_drawn);
+    tcase_add_test(tests, a_sweep_shows_infinity_beside_numbers_close_to_each_other);
     tcase_add_test(tests, nan_and_infinity_are_shown_and_break_nothing);
     tcase_add_test(tests, a_map_without_any_weight_is_still_a_picture);
     tcase_add_test(tests, no_shape_makes_a_picture_over_the_limit);
