@@ -19,7 +19,7 @@ TESTS = []
 test = registry(TESTS)
 
 MARK = "sesquipedalian"
-MAPS, TOKENS = "/v1/models/demo/attention", "/v1/models/demo/tokens"
+MAPS, TOKENS, GRADIENTS = "/v1/models/demo/attention", "/v1/models/demo/tokens", "/v1/models/demo/gradients"
 INFER = "/v2/models/demo/infer"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUNTIMES = ROOT / "docker" / "kubernetes" / "kserve" / "runtime.yaml"
@@ -67,15 +67,17 @@ def the_log_says_what_reading_and_preparing_a_model_took(program):
     def lines_of(message):
         return [line for line in map(json.loads, server.lines) if line["message"] == message and line["name"] == "demo"]
 
-    with Server(program, environment={"ATTND_LOG_FORMAT": "json"}) as server:
-        (read,), told = lines_of("model"), server.client().get("/v1/models/demo").json()
-        assert (read["bytes"], read["parameters"]) == (told["bytes"], told["parameters"]) and read["read_ms"] >= 0, (read, told)
-        for _ in range(2):
-            assert post(server, MAPS, of_text("one")).status == 200
-        server.client().send("GET", "/end", None, {"X-Request-Id": "the-end"})
-        wait_until(lambda: any("the-end" in line for line in server.lines), "no line")
-        (prepared,) = lines_of("model prepared")
-        assert prepared["bytes"] == counted(server, "attnd_layers_prepared_bytes") > 0 and prepared["prepare_ms"] > 0, prepared
+    graded = of_text("one", metric={"words": ["tea"], "query": 1}, **{"return": ["embedding"]})
+    for path, body in ((MAPS, of_text("one")), (GRADIENTS, graded)):
+        with Server(program, environment={"ATTND_LOG_FORMAT": "json"}) as server:
+            (read,), told = lines_of("model"), server.client().get("/v1/models/demo").json()
+            assert (read["bytes"], read["parameters"]) == (told["bytes"], told["parameters"]) and read["read_ms"] >= 0, (read, told)
+            for _ in range(2):
+                assert post(server, path, body).status == 200
+            server.client().send("GET", "/end", None, {"X-Request-Id": "the-end"})
+            wait_until(lambda: any("the-end" in line for line in server.lines), "no line")
+            (prepared,) = lines_of("model prepared")
+            assert prepared["bytes"] == counted(server, "attnd_layers_prepared_bytes") > 0 and prepared["prepare_ms"] > 0, prepared
 
 
 @test

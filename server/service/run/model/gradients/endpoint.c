@@ -87,8 +87,10 @@ bool model_gradients_run(struct model_gradients *own)
 static bool run(struct call *call, void *context, struct outcome *outcome)
 {
     struct differentiation *own = context;
-    (void)call;
-    return model_gradients_run(&own->gradients) || outcome_note(outcome, own->work.job.outcome.status);
+    if (!model_gradients_run(&own->gradients))
+        return outcome_note(outcome, own->work.job.outcome.status);
+    models_tell_prepared(call->in.models, own->work.version);
+    return true;
 }
 
 static bool render(struct call *call, void *context, struct outcome *outcome)
