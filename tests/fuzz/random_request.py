@@ -231,6 +231,8 @@ class Builder:
             sent.update((name, value) for name, value in choices.items() if self.chance(usual))
             if sent.get("feature_map") == "identity":
                 sent["normalize"] = False  # its denominator may be 0
+            if not sent.get("normalize", True):
+                sent.pop("eps", None)
         elif kind == "performer" and not self.chance(0.2):  # else by its name alone
             features = self.random.randint(1, 9)
             if self.chance(0.7):

@@ -330,6 +330,9 @@ static bool check_mechanism(const attn_request *request, const attn_dims *dims, 
         return true;
     if (!attn_check_eps(m->eps, "options.mechanism.eps", check))
         return false;
+    if (m->type == ATTN_LINEAR && m->is_unnormalised && m->eps != 0)
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.mechanism.eps",
+                           "~ is added to the denominator, and the mechanism has none");
     if (m->type == ATTN_LINEAR && !m->is_unnormalised && request->options.has_scale)
         return attn_refuse(check, ATTN_ERR_FIELD, "options.scale",
                            "~ has no meaning for mechanism linear, unless it is not normalised");

@@ -274,8 +274,8 @@ void gradient_add_mechanism(test_scene *scene, size_t turn)
     mechanism->type = turn % 2 ? ATTN_PERFORMER : ATTN_LINEAR;
     mechanism->features = 5;
     mechanism->seed = turn;
-    mechanism->eps = turn % 3 == 0 ? 0 : 0.1;
     mechanism->is_unnormalised = turn % 4 == 2;
+    mechanism->eps = turn % 3 == 0 || mechanism->is_unnormalised ? 0 : 0.1;
     mechanism->is_identity = turn % 8 == 2;
     if (mechanism->is_unnormalised || mechanism->type == ATTN_PERFORMER) {
         options->has_scale = turn % 3 != 1;

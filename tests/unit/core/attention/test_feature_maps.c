@@ -19,8 +19,10 @@ static void give_mechanism(test_scene *scene, const scene_size *n, size_t varian
     *m = (attn_mechanism){.type = variant % 2 == 0 ? ATTN_LINEAR : ATTN_PERFORMER, .eps = variant % 3 == 0 ? 1e-4 : 0};
     if (m->type == ATTN_PERFORMER)
         m->projection = scene_normal(scene, 1, SHAPE(12, n->d_k));
-    else if (variant % 8 == 4)
+    else if (variant % 8 == 4) {
         m->is_identity = m->is_unnormalised = true;
+        m->eps = 0;
+    }
 }
 
 /*
