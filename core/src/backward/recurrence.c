@@ -30,6 +30,7 @@ struct head {
     double *key, *query, *gate, *asked; /* (d_k) */
     double *rest, *out, *learnt;        /* (d_v); rest: v - S'^T k, or v without beta */
     double beta;
+    size_t begins; /* the first position whose queries have keys, or a state from before */
 };
 
 static bool has_beta(const struct head *head)
@@ -125,6 +126,16 @@ static void queries_back(struct head *head, size_t t)
     }
 }
 
+/* As the forward pass, whatever numbers such a query has, or what is behind its context. */
+static void empty_queries_back(struct head *head, size_t t)
+{
+    const struct gradient_run *run = head->run;
+    const size_t group = run->read.job->heads / run->read.job->kv_heads;
+    memset(head->query, 0, head->d_k * sizeof *head->query);
+    for (size_t h = head->kv_head * group; h < (head->kv_head + 1) * group; h++)
+        put(&run->heads->grad_q, head->b, h, t, head->d_k, head->query, 1);
+}
+
 /* head->grad is dS'. */
 static void decay_back(const struct head *head, size_t t, const double *before, const double *gate)
 {
@@ -179,7 +190,7 @@ static void position_back(struct head *head, size_t t, const double *before)
 {
     memcpy(head->state, before, head->size * sizeof *before);
     step(head, t, head->state);
-    queries_back(head, t);
+    (t < head->begins ? empty_queries_back : queries_back)(head, t);
     (attn_recurrence_sees(&head->run->read, head->b, t) ? key_back(head, t, before) : nothing_back(head, t));
 }
 
@@ -219,11 +230,14 @@ static bool keep_states(struct head *head, struct attn_pace *pace)
     const struct attn_heads_job *job = head->run->read.job;
     const struct attn_vector past = head->run->read.past_state;
     memset(head->state, 0, head->size * sizeof *head->state);
+    head->begins = past.data != NULL ? 0 : job->kv_len;
     if (past.data != NULL)
         attn_recurrence_read(past, (head->b * job->kv_heads + head->kv_head) * head->size, head->size, head->state);
     for (size_t t = 0; t < job->kv_len; t++) {
         if (attn_pace_stops(pace, 2 * head->size))
             return false;
+        if (t < head->begins && attn_recurrence_sees(&head->run->read, head->b, t))
+            head->begins = t;
         if (t % KEPT == 0)
             memcpy(head->kept + t / KEPT * head->size, head->state, head->size * sizeof *head->state);
         step(head, t, head->state);

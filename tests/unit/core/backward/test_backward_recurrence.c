@@ -96,6 +96,41 @@ START_TEST(threads_change_no_byte)
 }
 END_TEST
 
+static void spoil_first_rows(const attn_tensor *tensor)
+{
+    const size_t len = tensor->shape[2], d = tensor->shape[3];
+    for (size_t head = 0; head < tensor->shape[0] * tensor->shape[1]; head++)
+        for (size_t f = 0; f < d; f++)
+            tensor_set((attn_tensor *)(uintptr_t)tensor, head * len * d + f, NAN);
+}
+
+START_TEST(a_query_before_any_key_gives_nothing)
+{
+    const scene_size *n = &sizes[1];
+    for (size_t variant = 0; variant < 4; variant++) {
+        gradient_case made;
+        make(&made, ATTN_F64, n, variant);
+        attn_request *request = &made.scene.request;
+        attn_tensor *padding = scene_coins(&made.scene, 1, SHAPE(n->batch, n->kv_len));
+        for (size_t b = 0; b < n->batch; b++)
+            tensor_set(padding, b * n->kv_len, 0);
+        request->masks.padding = padding;
+        request->options.qk_norm = ATTN_NORM_NONE;
+        request->options.has_scale = true;
+        request->options.scale = 0.5;
+        made.wanted.of = gradient_all_of(&made.wanted);
+        gradient_run clean = gradient_run_serial(&made.wanted, NULL);
+        spoil_first_rows(request->inputs.query);
+        spoil_first_rows(made.wanted.grad_output);
+        gradient_run spoilt = gradient_run_serial(&made.wanted, NULL);
+        expect_same_gradients(&clean, &spoilt, made.name);
+        gradient_run_release(&spoilt);
+        gradient_run_release(&clean);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
 static bool after_some(void *context)
 {
     size_t *looks = context;
@@ -142,6 +177,7 @@ CHECK_MAIN("backward_recurrence")
 {
     tcase_add_loop_test(tests, central_differences_agree, 0, VARIANTS);
     tcase_add_test(tests, threads_change_no_byte);
+    tcase_add_test(tests, a_query_before_any_key_gives_nothing);
     tcase_add_test(tests, a_cancelled_run_says_so);
     tcase_add_test(tests, gradients_that_a_recurrence_lacks_are_refused);
 }
