@@ -85,7 +85,11 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     request->inputs = (attn_inputs){.query = &q, .key = key[1] != query[1] ? &k : NULL};
     request->inputs.value = value[1] != key[1] ? &v : NULL;
     facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
+    attn_update_rule *rule = &request->options.mechanism.update_rule, given = *rule;
+    if (given != ATTN_RULE_NONE) /* decay and beta come with a request; this rule takes neither */
+        *rule = ATTN_RULE_LINEAR;
     attn_status status = envelope_plan(envelope, plan, err);
+    *rule = given;
     request->inputs = (attn_inputs){.query = NULL};
     return status == ATTN_ERR_SHAPE ? explain_tables(err) : status;
 }

@@ -83,6 +83,19 @@ def a_kept_layer_computes_what_its_weights_would(client, durable):
     expect(answered(reply) == wanted, "request as a file")
 
 
+@check
+def an_update_rule_takes_what_comes_with_a_request(client, durable):
+    decay, beta = {"decay": [[-0.5, -1], [0, -0.25], [-2, -0.125]]}, {"beta": [[0.5], [1], [0.25]]}
+    for rule, more in (("linear", {}), ("gated", decay), ("delta", beta), ("gated_delta", {**decay, **beta})):
+        body, inputs = layer(), {"query": QUERY, "past_state": [[[0.5, 1], [-1, 0.25]], [[1, 0], [0, 1]]], **more}
+        body["options"]["mechanism"] = {"type": "linear", "update_rule": rule}
+        answered(put(client, f"rule-{rule}", body), 201)
+        expect(run(client, f"rule-{rule}", inputs)["outputs"] == whole(client, body, inputs)["outputs"], f"{rule} computes something else")
+        if more:
+            refused(send(client, "POST", f"/v1/layers/rule-{rule}/attention", {"inputs": {"query": QUERY}}), 400, next(iter(more)), "is missing")
+    refused(put(client, "rule-in-a-window", {**body, "masks": {"window": [1, 0]}}), 400, "window", "update_rule")
+
+
 def rounded(body, file):
     """The layer with the numbers that its file has."""
     tensors, _ = tensor_file.read(file)
