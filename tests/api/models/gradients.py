@@ -122,6 +122,10 @@ REFUSED = (
     ("head-sentiment", RAGGED, {"metric": {"words": ["none such"]}}, "/options/metric/words/0", "is no class of the model"),
     ("head-sentiment", RAGGED, {"metric": {"words": [0], "query": 0}}, "/options/metric/query", "reads one token"),
     ("whole-gpt2", RAGGED, {"metric": ONE, "interventions": []}, "/options/interventions", "belongs to /attention"),
+    ("whole-gpt2", RAGGED, {"metric": ONE, "heads": [4]}, "/options/heads", "numbered 0 to 3"),
+    ("whole-gpt2", RAGGED, {"metric": ONE, "queries": [4]}, "/options/queries", "numbered 0 to 3"),
+    ("whole-gpt2", RAGGED, {"metric": ONE, "keys": "2-4"}, "/options/keys", "numbered 0 to 3"),
+    ("whole-gpt2", RAGGED, {"metric": ONE, "keys": [1, 1], "return": ["attention_gradient"]}, "/options/keys", "one twice"),
 )
 
 

@@ -105,6 +105,11 @@ double model_converted_bytes(const struct model_job *job, const struct envelope_
  */
 bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only);
 /*
+ * Plans the first block of the part for its longest item, shapes only. Fails where the request selects heads, queries or
+ * keys beyond it: plans of single items leave out what is beyond them.
+ */
+bool model_part_plan(struct model_job *job, struct model_part *part, struct model_block_run *run);
+/*
  * hidden is (q_len, d); encoded is the encoder's output, NULL without one. The wanted steps are written to the outputs.
  * next receives the block's output, q_len * d numbers. Everything that the run takes from the arena is given back.
  */

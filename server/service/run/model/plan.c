@@ -114,15 +114,21 @@ static const struct model_block *first_block(const struct model_job *job, const 
     return NULL;
 }
 
+bool model_part_plan(struct model_job *job, struct model_part *part, struct model_block_run *run)
+{
+    *run = (struct model_block_run){
+        .job = job, .block = first_block(job, part), .part = part, .place = 0, .is_longest = true};
+    if (run->block == NULL)
+        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
+    return model_block_plan(run, part->longest_queries, part->longest_keys, true);
+}
+
 /* Those of a plan for the longest item with all steps of the request, which has the shapes of all its outputs. */
 static bool add_steps(struct model_job *job, struct model_part *part)
 {
-    const struct model_block *block = first_block(job, part);
-    struct model_block_run run = {.job = job, .block = block, .part = part, .place = 0, .is_longest = true};
-    if (block == NULL)
-        return outcome_fail(&job->outcome, ATTN_ERR_VALUE, "/options/return", "the model has no such attention");
+    struct model_block_run run;
     part->wanted = job->request->common.request.options.want & ~ATTN_STEP_BIT(ATTN_STEP_OUTPUT);
-    bool is_ok = model_block_plan(&run, part->longest_queries, part->longest_keys, true);
+    bool is_ok = model_part_plan(job, part, &run);
     for (int step = 0; step < ATTN_STEP_COUNT && is_ok; step++)
         is_ok = !(part->wanted >> step & 1) || add_step(job, part, &run, (attn_step)step);
     return is_ok;

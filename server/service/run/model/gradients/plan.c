@@ -75,7 +75,10 @@ static bool add_outputs(struct model_gradients *own)
 {
     struct model_job *job = own->job;
     const size_t *batch = &job->request->inputs.batch;
+    struct model_block_run longest;
     for (size_t i = 0; i < job->part_count; i++) {
+        if (!model_part_plan(job, &job->parts[i], &longest))
+            return false;
         add_maps(own, i);
         if (!job->parts[i].is_cross)
             add_vectors(own, i);
