@@ -70,3 +70,29 @@ def reasons_name_what_is_in_the_files(program, _):
             assert rows[name]["state"] == "broken" and "/options" not in reason and "/weights" not in reason, (name, reason)
             for word in words:
                 assert word in reason, (name, word, reason)
+
+
+@check
+def vectors_that_are_wider_than_the_residual_are_planned(program, _):
+    """What does not fit is refused before it runs."""
+    config, shapes = recorded("kinds", "albert")
+    wide, length = 2048, 1000
+    narrow, positions = config["embedding_size"], config["max_position_embeddings"]
+    assert narrow not in (config["hidden_size"], config["vocab_size"], positions), config
+    for tensor, shape in shapes.items():
+        if "embed" in tensor or "predictions" in tensor:
+            shapes[tensor] = [length if (size, at) == (positions, 0) and "position" in tensor else wide if size == narrow else size
+                              for at, size in enumerate(shape)]
+    small = {"ATTND_MAX_MEMORY": "28M", "ATTND_MAX_BODY": "1M", "ATTND_COMPUTE_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as parent:
+        folder = pathlib.Path(parent) / "wide"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({**config, "embedding_size": wide, "max_position_embeddings": length}))
+        (folder / "model.safetensors").write_bytes(tensor_file.write(made_weights.tensors(shapes)))
+        with Server(program, environment={"ATTND_MODELS": parent, **small}) as server:
+            for path, wanted in (("attention", {"return": ["output"]}), ("gradients", {"return": ["attention_gradient"], "metric": {"words": [1]}})):
+                for count, status in ((length, 413), (10, 200)):
+                    body = {"inputs": {"ids": [5] * count}, "options": {"compute": "float64", "digits": 1, **wanted}}
+                    reply = server.client().post(f"/v1/models/wide/{path}", body)
+                    assert reply.status == status, (path, count, reply.status, reply.body[:300])
+                    assert status == 200 or "the computation would take" in reply.json()["error"], (path, reply.body[:300])

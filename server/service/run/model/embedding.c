@@ -79,8 +79,9 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
 {
     const struct model_embedding *embedding = &stack->embedding;
     const double element = (double)attn_dtype_bytes(model_job_compute(job)), width = (double)model_width(stack);
-    const double small = 64 * width + 4 * (double)ATTN_ALIGNMENT * 16;
-    double numbers = 6 * (double)count * width + (double)job->runtime->threads * width + small;
+    const double inside = embedding->projection.data != NULL ? (double)embedding->projection.shape[1] : width;
+    const double widest = inside > width ? inside : width, small = 64 * widest + 4 * (double)ATTN_ALIGNMENT * 16;
+    double numbers = 6 * (double)count * widest + (double)job->runtime->threads * widest + small;
     if (embedding->dropped_id >= 0)
         numbers += 6 * (double)count * (double)embedding->words.shape[1];
     if (embedding->projection.data != NULL)

@@ -123,15 +123,17 @@ static bool weigh_stack(struct model_gradients *own, size_t index)
     struct model_job *job = own->job;
     const struct model_stack *stack = &model_of(own)->stacks[index];
     const size_t count = job->parts[index].longest_queries;
-    const double hidden = (double)count * (double)model_width(stack) * (double)attn_dtype_bytes(model_job_compute(job));
+    const double rows = (double)count * (double)attn_dtype_bytes(model_job_compute(job));
+    const double hidden = rows * (double)model_width(stack),
+                 vectors = rows * (double)vector_width(&stack->embedding, model_width(stack));
     double most = 0;
     for (size_t i = 0; i < stack->block_count; i++)
         if (!weigh_block(own, &stack->blocks[i], &job->parts[index + (stack->blocks[i].is_cross ? 1 : 0)], &most))
             return false;
     job->time_flops += 2 * (double)job->request->inputs.batch * model_embed_flops(job, stack, count);
-    /* a state of each block; vectors, their gradient and that of the residual; norm and head, forward and back */
-    job->run_bytes += ((double)stack->block_count + 12) * (hidden + 2 * ATTN_ALIGNMENT) + most +
-                      3 * model_embed_bytes(job, stack, count) + (1 << 20);
+    /* a state of each block and the gradient of the residual; vectors and their gradient; norm and head, forward and back */
+    job->run_bytes += ((double)stack->block_count + 10) * (hidden + 2 * ATTN_ALIGNMENT) +
+                      2 * (vectors + 2 * ATTN_ALIGNMENT) + most + 3 * model_embed_bytes(job, stack, count) + (1 << 20);
     return true;
 }
 
