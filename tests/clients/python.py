@@ -84,6 +84,9 @@ def an_error_event_is_a_refusal_and_a_broken_stream_a_broken_connection(_):
                 peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + events[:40])
                 time.sleep(0.05)
                 peer.sendall(events[40:] + last)
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(1 << 16):  # a socket that is closed with bytes unread resets the connection
+                    pass
 
         thread = threading.Thread(target=serve)
         thread.start()
