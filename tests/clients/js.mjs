@@ -407,7 +407,7 @@ const cases = {
         assert.doesNotMatch(read("clients/js/README.md"), /\]\(\.\./, "a link leaves the package");
         const lines = readdirSync(CLIENT).filter((name) => /^(index|types)\./.test(name))
             .map((name) => readFileSync(join(CLIENT, name), "utf8").split("\n").length);
-        assert.ok(lines.reduce((sum, one) => sum + one) <= 550, `${lines}`);
+        assert.ok(lines.reduce((sum, one) => sum + one) <= 560, `${lines}`);
     },
 };
 

@@ -682,7 +682,7 @@ def the_types_are_those_of_the_servers_document(client):
 
 @test
 def its_code_is_small(client):
-    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 910
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 920
 
 
 def main():

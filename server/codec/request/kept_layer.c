@@ -86,8 +86,7 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     request->inputs.value = value[1] != key[1] ? &v : NULL;
     facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
     attn_update_rule *rule = &request->options.mechanism.update_rule, given = *rule;
-    if (given != ATTN_RULE_NONE) /* decay and beta come with a request; this rule takes neither */
-        *rule = ATTN_RULE_LINEAR;
+    *rule = given != ATTN_RULE_NONE ? ATTN_RULE_LINEAR : given; /* without decay and beta, which come with a request */
     attn_status status = envelope_plan(envelope, plan, err);
     *rule = given;
     request->inputs = (attn_inputs){.query = NULL};

@@ -5,12 +5,10 @@
 #include "base/array.h"
 #include "codec/request/decoder.h"
 
-enum { EXTENT_MAX = 1 << 20 };
-
 /* size_t */
 attn_status decode_extent(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_count(reading, node, 1, EXTENT_MAX, to);
+    return decode_count(reading, node, 1, 1 << 20, to);
 }
 
 /* bool: whether it is the mean */

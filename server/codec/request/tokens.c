@@ -1,7 +1,4 @@
-/*
- * tokens.c: decodes "tokens" of a request: labels of the positions. Their number is checked, and the answer repeats
- * them.
- */
+/* tokens.c: decodes "tokens" of a request: labels of the positions. Their number is checked, and the answer repeats them. */
 #include <stddef.h>
 
 #include "base/array.h"

@@ -1,8 +1,8 @@
 """
 attribution.py: what each part of a model adds to the scores of words, against its equations in plain Python: parts go forward
-through everything that follows them, with what multiplies held at the numbers of the run. The forward pass is edited.py.
+through everything that follows them, with what multiplies held at the numbers of the run. The forward pass is reference/models.py.
 
-Sources: those of edited.py, and Riviere et al., "Gemma 2" (2024).
+Sources: those of reference/models.py, and Riviere et al., "Gemma 2" (2024).
 """
 
 import copy
@@ -11,12 +11,12 @@ import math
 import random
 import struct
 
-import edited
 import questions
 import tensor_file
 from asking import post, refusal
-from edited import added, each, gelu, linear, rms_norm, rotated, softmax, split
 from questions import RAGGED, flat, near
+from reference import models as edited
+from reference.models import added, each, gelu, linear, rms_norm, rotated, softmax, split
 from suite import registry
 
 CHECKS = []

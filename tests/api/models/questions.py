@@ -1,6 +1,6 @@
 """
 questions.py: what a request asks of a model beside its maps: given words, and interventions. The reference of words reads logits
-alone, that of interventions is edited.py.
+alone, that of interventions is reference/models.py.
 """
 
 import importlib.util
@@ -8,10 +8,10 @@ import json
 import math
 import random
 
-import edited
 import tensor_file
 import tokens
 from asking import post, refusal
+from reference import models as edited
 from suite import one_in, registry
 
 CHECKS = []

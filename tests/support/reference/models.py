@@ -1,5 +1,5 @@
 """
-edited.py: five kinds of models by their equations in plain Python, with interventions: the reference of questions.py. Rows are
+models.py: five kinds of models by their equations in plain Python, with interventions: the reference of tests/api/models/questions.py. Rows are
 lists of numbers; a place has one list of rows for each head, and one where there are no heads.
 
 Sources: Devlin et al. 2019 (bert), Radford et al. 2019 (gpt2), Touvron et al. 2023 and Jiang et al. 2023 (llama, mistral), Raffel et
