@@ -27,7 +27,7 @@ typedef enum {
 enum { PROGRESS_BITS = 28 };
 #define PROGRESS_MAX (((uint64_t)1 << PROGRESS_BITS) - 1)
 
-/* done in the lowest bits, then of, then what. Zero is PROGRESS_NOTHING. */
+/* The lowest bits hold done, the next ones of, the highest ones what. Zero is PROGRESS_NOTHING. */
 struct progress {
     atomic_uint_fast64_t word;
 };

@@ -40,7 +40,7 @@ enum problem compute_check(struct request *request)
 /* A job during its computation. The body may set a deadline that is shorter than that of the request. */
 struct job {
     struct request *request;
-    attn_runtime inner; /* of a stream, whose progress is counted in tasks unless the service has something better */
+    attn_runtime inner; /* of a stream: progress is counted in tasks, unless the service counts layers or tokens */
 };
 
 struct counted {

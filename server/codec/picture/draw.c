@@ -388,7 +388,7 @@ const char *picture_write_number(char text[PICTURE_NUMBER_BYTES], int digits, do
     return text;
 }
 
-/* Three, and as many more as both ends of the range have in common. */
+/* Three digits, and as many more as the ends of the range share. */
 int picture_range_digits(const struct picture_range *range)
 {
     enum { LEAST = 3, MOST = 6 };

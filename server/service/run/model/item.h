@@ -292,6 +292,8 @@ bool model_times_put(struct model_job *job, size_t item);
 __attribute__((format(printf, 6, 7))) bool model_add_output(struct model_job *job, struct model_output **output,
                                                             attn_dtype dtype, int rank, const size_t *shape,
                                                             const char *format, ...);
+/* Adds the bytes of all outputs to those of the run (plan.c). */
+void model_outputs_weigh(struct model_job *job);
 /* Takes memory for all outputs, and fills them with what shorter items lack: 0, or -1 where numbers are ids (stacks.c). */
 bool model_outputs_take(struct model_job *job);
 /* The place of a layer among those that the part shows; SIZE_MAX: it is not shown. */

@@ -347,13 +347,8 @@ static void weigh_head(struct model_job *job)
         (double)times * (double)job->request->inputs.batch * model_head_flops(job, part->longest_queries);
 }
 
-static void weigh(struct model_job *job)
+void model_outputs_weigh(struct model_job *job)
 {
-    for (size_t i = 0; i <= job->last_stack && job->answer->output_count > 0; i++)
-        if (!weigh_stack(job, i))
-            return;
-    weigh_head(job);
-    job->run_bytes += model_edits_bytes(job) + model_sweep_bytes(job);
     for (size_t i = 0; i < job->answer->output_count; i++) {
         const attn_tensor *tensor = &job->answer->outputs[i].tensor;
         double bytes = (double)attn_dtype_bytes(tensor->dtype);
@@ -361,6 +356,16 @@ static void weigh(struct model_job *job)
             bytes *= (double)tensor->shape[axis];
         job->run_bytes += bytes + ATTN_ALIGNMENT;
     }
+}
+
+static void weigh(struct model_job *job)
+{
+    for (size_t i = 0; i <= job->last_stack && job->answer->output_count > 0; i++)
+        if (!weigh_stack(job, i))
+            return;
+    weigh_head(job);
+    job->run_bytes += model_edits_bytes(job) + model_sweep_bytes(job);
+    model_outputs_weigh(job);
     if (job->generation != NULL)
         model_generation_weigh(job);
 }

@@ -1,5 +1,5 @@
 /*
- * gradients.h: the gradients of a metric by what a model computes with, while they are planned and run.
+ * gradients.h: the gradients of a metric by the maps and the vectors of a model, while they are planned and run.
  *
  * An item runs forward block by block, and the input of each block is kept. From the metric the gradient goes back through
  * the head, the final norm, each block (attn_gradient_run, which runs the block's forward pass again) and the embedding. The

@@ -147,13 +147,7 @@ static void weigh(struct model_gradients *own)
             return;
     job->run_bytes += 3 * model_head_bytes(job, longest) + gradients_integrated_bytes(own);
     job->time_flops += 2 * passes * (double)job->request->inputs.batch * model_head_flops(job, 1);
-    for (size_t i = 0; i < job->answer->output_count; i++) {
-        const attn_tensor *tensor = &job->answer->outputs[i].tensor;
-        double bytes = (double)attn_dtype_bytes(tensor->dtype);
-        for (int axis = 0; axis < tensor->rank; axis++)
-            bytes *= (double)tensor->shape[axis];
-        job->run_bytes += bytes + ATTN_ALIGNMENT;
-    }
+    model_outputs_weigh(job);
 }
 
 bool model_gradients_plan(struct model_gradients *own)
