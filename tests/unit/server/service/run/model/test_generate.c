@@ -206,7 +206,7 @@ START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(31)) {
+    for (size_t take = 0; was_refused; take += one_in(61)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         fail_take(take);

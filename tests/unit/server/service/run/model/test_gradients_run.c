@@ -179,7 +179,7 @@ START_TEST(cancellation_is_noticed_at_every_look)
     attn_runtime runtime = attn_runtime_serial(NULL);
     runtime.is_cancelled = is_cancelled;
     attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(97)) {
+    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(397)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         looks = 0;
@@ -198,7 +198,7 @@ START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
     const attn_runtime runtime = attn_runtime_serial(NULL);
     bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(31)) {
+    for (size_t take = 0; was_refused; take += one_in(211)) {
         static struct run run;
         attn_arena *own = attn_arena_create(ROOMY_BYTES);
         fail_take(take);
