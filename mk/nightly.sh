@@ -38,6 +38,7 @@ step packages packages
 step long-tests long_tests
 step kernels few_kernels
 step demo-model make demo-model
+step small-model make small-model
 step packages-test make packages-test
 step bench-check bench_check
 step every-float every_float

@@ -14,6 +14,7 @@ NEEDS_ops := python3 openssl curl
 NEEDS_readme := python3 curl
 NEEDS_examples := python3 nodejs curl libcurl4-gnutls-dev
 NEEDS_demo-model := python3 python3-numpy
+NEEDS_small-model := python3 python3-numpy python3-regex
 NEEDS_torture := python3 openssl
 NEEDS_tidy := clang-tidy
 NEEDS_format := clang-format

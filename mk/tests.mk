@@ -22,8 +22,8 @@ CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$
 
 # The longest come first, because several run at a time.
 SUITES := check ops layer-tests openapi replay cases words model-tests protocol examples install-test hardening readme vectors models
-# What these four hold changes seldom: `make nightly` runs them.
-SELDOM := kernels demo-model packages-test bench-check
+# What these five hold changes seldom: `make nightly` runs them.
+SELDOM := kernels demo-model small-model packages-test bench-check
 .PHONY: $(SUITES) $(SELDOM) fuzz-programs built-for-tests
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
@@ -131,6 +131,9 @@ conformance: $(BUILD)/attnd ## run vectors and models, and write the results to 
 
 demo-model: ## score the trained model of examples/train_demo on held-out sentences (NumPy; no server)
 	$(Q)python3 tests/others/demo_model/run.py $(OR_SKIPPED)
+
+small-model: ## score the trained model of examples/train_small on unseen rows (NumPy, python3-regex; no server)
+	$(Q)python3 tests/others/small_model/run.py $(OR_SKIPPED)
 
 models: $(BUILD)/attnd ## whole models against recorded tokens, maps, states and logits (more of them in ATTN_SHARED)
 	$(Q)python3 tests/others/models/run.py --attnd $(BUILD)/attnd

@@ -28,7 +28,7 @@ enum { PROCESS_BYTES = 22 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES
  * are returned when they have grown by half of it, and may grow further until then.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
-enum { MODELS_SHARE = 4, MODELS_BYTES_MIN = 2 << 20 /* for the model of the program */ };
+enum { MODELS_SHARE = 4, MODELS_BYTES_MIN = 8 << 20 /* for the models of the program */ };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
 
 uint64_t memory_compute_threads(uint64_t total)

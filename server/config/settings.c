@@ -85,6 +85,7 @@ static const struct setting settings[] = {
      "and tokenizer.json, or in a GGUF file; may be given several times, or as a list with commas"},
     {LAYERS, "models", "none", AT(models_directory), ANY(optional),
      "directory of which each subdirectory with a config.json and each GGUF file is a model, called like it without .gguf"},
+    {LAYERS, "no-models", "off", AT(no_models), ANY(toggle), "of the program's own models, only demo is served"},
     {LAYERS, "layers", "none", AT(layers_directory), ANY(optional),
      "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
      "process"},

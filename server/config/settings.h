@@ -47,6 +47,7 @@ struct config {
     struct memory_division memory; /* for CONFIG_SERVE and CONFIG_CHECK: how memory_bytes is divided */
     struct value_list models;      /* texts of "NAME=DIR,NAME=DIR" */
     const char *models_directory;
+    config_switch no_models;
     const char *layers_directory;
     config_switch layers_readonly;
     layers_verify layers_verify;

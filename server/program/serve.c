@@ -286,6 +286,7 @@ static bool open_models(struct serving *serving, char *message, size_t message_s
     const struct config *config = serving->config;
     const struct models_settings settings = {.named = &config->models,
                                              .parent = config->models_directory,
+                                             .has_only_demo = config->no_models == SWITCH_ON,
                                              .registry = layer_keeper_registry(serving->setup.layers),
                                              .budget = serving->setup.models_budget,
                                              .look_ms = LAYERS_LOOK_MS};

@@ -48,7 +48,8 @@ class Server:
 
     def _start(self):
         environment = {**os.environ, "ATTND_LISTEN": "127.0.0.1:0", "ATTND_DRAIN_DELAY": "0",
-                       "ATTND_HOST_NAMES": "a", **self.environment}  # requests of tests say "Host: localhost"
+                       "ATTND_HOST_NAMES": "a",  # requests of tests say "Host: localhost"
+                       "ATTND_NO_MODELS": "on", **self.environment}
         self.process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=environment)
         reader = threading.Thread(target=self._read, daemon=True)

@@ -1,7 +1,10 @@
-/* version.c: counts the references of a version, and confirms what was read from it. */
+/* version.c: counts the references of a version, confirms what was read from it, and knows the program's own models. */
 #include "service/registry/version.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
 
 void version_init(struct version *version, const struct version_kind *of, const char *name)
 {
@@ -57,4 +60,19 @@ attn_status version_confirm(struct call *call, attn_status status)
     if (call->version == NULL || !version_is_overwritten(call->version))
         return status;
     return version_refuse_overwritten(call, call->version->of->kind, call->version->name);
+}
+
+const char *own_model_name(size_t number)
+{
+    static const char *const names[] = {DEMO_MODEL_NAME, "small"};
+    return number < ARRAY_LENGTH(names) ? names[number] : NULL;
+}
+
+bool is_own_model(const char *name)
+{
+    const char *own;
+    for (size_t i = 0; (own = own_model_name(i)) != NULL; i++)
+        if (strcmp(own, name) == 0)
+            return true;
+    return false;
 }

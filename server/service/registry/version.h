@@ -15,8 +15,11 @@
 #include "service/call.h"
 #include "service/registry/files.h"
 
-/* The model that the program holds. */
+/* The first of the models that the program holds. It is open to pages of every origin. */
 #define DEMO_MODEL_NAME "demo"
+/* The models that the program holds, counted from 0. NULL: there are no more. */
+const char *own_model_name(size_t number);
+bool is_own_model(const char *name);
 
 typedef enum { KIND_LAYER, KIND_MODEL, KIND_COUNT } thing_kind;
 

@@ -27,6 +27,15 @@ def has(server, name, **facts):
 
 
 @test
+def the_models_of_the_program_are_served_and_all_but_demo_can_be_left_out(program):
+    with Server(program, environment={"ATTND_NO_MODELS": "off"}) as server:
+        assert set(models(server)) == {"demo", "small"}
+        has(server, "small", state="ready", type="llama", tokenizer=True)
+    with Server(program) as server:  # tests say --no-models
+        assert set(models(server)) == {"demo"}
+
+
+@test
 def every_kind_of_model_is_read_and_every_tensor_has_a_place(program):
     with tempfile.TemporaryDirectory() as folder:
         wanted = {}

@@ -1,4 +1,4 @@
-/* files.c: maps the files of a model's folder, and has those of the program's own model, examples/train_demo/model. */
+/* files.c: maps the files of a model's folder, and has those of the program's own models. */
 #include "service/registry/model/files.h"
 
 #include <dirent.h>
@@ -346,20 +346,33 @@ attn_status model_files_open(struct model_files *files, attn_budget *budget, con
     return outcome.status;
 }
 
-EMBEDDED_FILE(demo_config, "examples/train_demo/model/config.json");
-EMBEDDED_FILE(demo_tensors, "examples/train_demo/model/model.safetensors");
-EMBEDDED_FILE(demo_tokenizer, "examples/train_demo/model/tokenizer.json");
+#define OWN_FILES(name, folder)                                                                                        \
+    EMBEDDED_FILE(name##_config, folder "/config.json");                                                               \
+    EMBEDDED_FILE(name##_tensors, folder "/model.safetensors");                                                        \
+    EMBEDDED_FILE(name##_tokenizer, folder "/tokenizer.json")
+#define OWN_MODEL(name)                                                                                                \
+#name, name##_config_begin, name##_config_end, name##_tensors_begin, name##_tensors_end, name##_tokenizer_begin,   \
+        name##_tokenizer_end
 
-attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err)
+OWN_FILES(demo, "examples/train_demo/model");
+OWN_FILES(small, "examples/train_small/model");
+
+static const struct own_model {
+    const char *name, *config, *config_end, *tensors, *tensors_end, *tokenizer, *tokenizer_end;
+} own_models[] = {{OWN_MODEL(demo)}, {OWN_MODEL(small)}};
+
+attn_status own_model_open(struct model_files *files, attn_budget *budget, const char *name, attn_error *err)
 {
-    const size_t config = (size_t)(demo_config_end - demo_config_begin),
-                 tensors = (size_t)(demo_tensors_end - demo_tensors_begin),
-                 tokenizer = (size_t)(demo_tokenizer_end - demo_tokenizer_begin);
+    const struct own_model *own = own_models;
+    while (strcmp(own->name, name) != 0)
+        own++;
+    const size_t config = (size_t)(own->config_end - own->config), tensors = (size_t)(own->tensors_end - own->tensors),
+                 tokenizer = (size_t)(own->tokenizer_end - own->tokenizer);
     struct outcome outcome = {.err = err};
     const bool is_begun = begin(files, budget, -1, &outcome);
-    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = demo_tensors_begin, .size = tensors}};
-    files->checkpoint = (struct checkpoint){.config = {demo_config_begin, config}};
-    files->tokenizer = (struct text_span){demo_tokenizer_begin, tokenizer};
+    const struct model_file file = {.name = ONE_FILE, .bytes = {.at = own->tensors, .size = tensors}};
+    files->checkpoint = (struct checkpoint){.config = {own->config, config}};
+    files->tokenizer = (struct text_span){own->tokenizer, tokenizer};
     files->bytes = config + tensors + tokenizer;
     (void)(is_begun && add_tensors(files, &file, &outcome));
     return outcome.status;

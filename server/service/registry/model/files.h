@@ -53,8 +53,9 @@ struct model_files {
  */
 ATTN_MUST_CHECK attn_status model_files_open(struct model_files *files, attn_budget *budget, const char *path,
                                              attn_error *err);
-/* The same for the model that is part of the program, so that a first start without any setting has one. */
-ATTN_MUST_CHECK attn_status demo_model_open(struct model_files *files, attn_budget *budget, attn_error *err);
+/* The same for a model of own_model_name, which is part of the program, so that a first start without any setting has some. */
+ATTN_MUST_CHECK attn_status own_model_open(struct model_files *files, attn_budget *budget, const char *name,
+                                           attn_error *err);
 void model_files_close(struct model_files *files);
 /* Gives back the memory that only reading takes: the text of the tokenizer, and the pages of the files. */
 void model_files_rest(struct model_files *files);

@@ -90,7 +90,7 @@ static attn_status read_files(const struct folder *folder, attn_budget *budget, 
     struct model_files files;
     *version = NULL;
     attn_status status = folder->directory != NULL ? model_files_open(&files, budget, folder->directory, err)
-                                                   : demo_model_open(&files, budget, err);
+                                                   : own_model_open(&files, budget, folder->name, err);
     *again = files.is_written_to;
     if (status != ATTN_OK) {
         model_files_close(&files);
@@ -360,13 +360,12 @@ static bool add_named(struct models *models, const char *text, char *message, si
     return true;
 }
 
-/* Adds the model of the program. No other has its name, because pages of every origin may ask for it. */
-static bool add_demo(struct models *models, char *message, size_t size)
+/* Adds a model of the program. No other has its name: documents use it, and pages of every origin may ask for demo. */
+static bool add_own(struct models *models, const char *own, char *message, size_t size)
 {
-    const struct text_span name = text_span_of(DEMO_MODEL_NAME);
+    const struct text_span name = text_span_of(own);
     if (find_folder(models, name) != NULL) {
-        snprintf(message, size, "models: %s is the name of the program's own model: call the folder otherwise",
-                 DEMO_MODEL_NAME);
+        snprintf(message, size, "models: %s is the name of the program's own model: call the folder otherwise", own);
         return false;
     }
     if (add_folder(models, name, NULL, 0, false))
@@ -402,7 +401,9 @@ struct models *models_create(const struct models_settings *settings, const struc
     for (size_t i = 0; i < settings->named->count && is_ok; i++)
         is_ok = add_named(models, settings->named->items[i], message, size);
     const int outcome = is_ok ? find_folders(models) : 0;
-    is_ok = is_ok && add_demo(models, message, size);
+    const char *own;
+    for (size_t i = 0; is_ok && (own = own_model_name(i)) != NULL && (i == 0 || !settings->has_only_demo); i++)
+        is_ok = add_own(models, own, message, size);
     if (outcome != 0)
         snprintf(message, size, "models: %s: %s", settings->parent, strerror_r(outcome, text, sizeof text));
     if (is_ok && outcome == 0 && are_free(models, message, size))

@@ -16,6 +16,7 @@
 struct models_settings {
     const struct value_list *named; /* texts of "NAME=DIR,NAME=DIR" */
     const char *parent;             /* each subfolder with a config.json is a model; NULL: none */
+    bool has_only_demo;             /* of the program's own models, no other is served */
     struct registry *registry;      /* has the models, and keeps their attention modules as layers */
     attn_budget *budget;            /* the memory of all models; NULL: it has no limit */
     unsigned look_ms;               /* 0: no thread looks at the folders */
