@@ -25,13 +25,11 @@ struct route {
     bool has_hints;                          /* the body may state a priority (oip.h) */
     unsigned right;                          /* RIGHT_…; 0: the default of the method (routes_right) */
     /*
-     * The paths that pages of every origin may use (cors.h). ROUTE_OPEN: this path. A name: those paths in which the
-     * name stands for the first "{…}". NULL: none, the path is guarded. All routes of a path have the same value.
+     * Whether pages of every origin may use the path (cors.h) with this name in the place of its first "{…}". NULL: none,
+     * the path is guarded. All routes of a path have the same value.
      */
-    const char *open;
+    bool (*is_open)(struct text_span name);
 };
-
-#define ROUTE_OPEN "*"
 
 /* ---- the table, in routes.c ---- */
 

@@ -26,15 +26,27 @@ enum {
     RESULTS = TENSORS | EVENTS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
 };
 
+/* Whether pages of every origin may use a path, whatever its name. */
+static bool is_any(struct text_span name)
+{
+    (void)name;
+    return true;
+}
+
+static bool is_built_in(struct text_span name)
+{
+    return text_equal(name, MODEL_BUILT_IN);
+}
+
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true,
-     .keeps_to_limits = true, .open = ROUTE_OPEN},
+     .keeps_to_limits = true, .is_open = is_any},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true,
-     .keeps_to_limits = true, .open = ROUTE_OPEN},
+     .keeps_to_limits = true, .is_open = is_any},
     {"/v1/attention/gradients", "POST", TENSORS | EVENTS, .service = gradients_attention, .reads = TENSORS,
-     .open = ROUTE_OPEN},
+     .is_open = is_any},
     {"/v1/multi-head-attention/gradients", "POST", TENSORS | EVENTS, .service = gradients_layer, .reads = TENSORS,
-     .open = ROUTE_OPEN},
+     .is_open = is_any},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
     {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS, .keeps_body = true},
@@ -43,52 +55,52 @@ static const struct route routes[] = {
      .takes_parameters = true},
     {"/v1/layers/{name}/gradients", "POST", TENSORS | EVENTS, .service = gradients_kept, .reads = TENSORS},
     {"/v1/models", "GET", JSON, .service = model_list_all},
-    {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
-    {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
+    {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .is_open = is_own_model},
+    {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .is_open = is_own_model},
     {"/v1/models/{model}/attention", "POST", TENSORS | EVENTS | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG),
-     .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true, .open = DEMO_MODEL_NAME},
+     .service = attend_model, .reads = TENSORS | SOUND, .takes_parameters = true, .is_open = is_own_model},
     {"/v1/models/{model}/gradients", "POST", TENSORS | EVENTS, .service = gradients_model, .reads = TENSORS,
-     .open = DEMO_MODEL_NAME},
+     .is_open = is_own_model},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},
-    {"/livez", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .open = ROUTE_OPEN},
-    {"/readyz", "GET", JSON, .answer = probes_answer_ready, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/livez", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .is_open = is_any},
+    {"/readyz", "GET", JSON, .answer = probes_answer_ready, .ignores_accept = true, .is_open = is_any},
     {"/metrics", "GET", METRICS, .answer = probes_answer_metrics, .ignores_accept = true, .right = RIGHT_METRICS},
-    {"/version", "GET", JSON, .answer = probes_answer_version, .open = ROUTE_OPEN},
-    {"/openapi.json", "GET", JSON, .answer = pages_answer_openapi, .open = ROUTE_OPEN},
-    {"/docs", "GET", HTML, .answer = pages_answer_docs, .ignores_accept = true, .open = ROUTE_OPEN},
-    {"/web/{folder}/{file}", "GET", FILES, .answer = pages_answer_file, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/version", "GET", JSON, .answer = probes_answer_version, .is_open = is_any},
+    {"/openapi.json", "GET", JSON, .answer = pages_answer_openapi, .is_open = is_any},
+    {"/docs", "GET", HTML, .answer = pages_answer_docs, .ignores_accept = true, .is_open = is_any},
+    {"/web/{folder}/{file}", "GET", FILES, .answer = pages_answer_file, .ignores_accept = true, .is_open = is_any},
     {"/v2", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
     {"/v2/", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
-    {"/v2/health/live", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .open = ROUTE_OPEN},
-    {"/v2/health/ready", "GET", JSON, .answer = probes_answer_v2_ready, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/v2/health/live", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .is_open = is_any},
+    {"/v2/health/ready", "GET", JSON, .answer = probes_answer_v2_ready, .ignores_accept = true, .is_open = is_any},
     {"/v2/models", "GET", JSON, .service = infer_models, .ignores_accept = true},
     {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .ignores_accept = true},
-    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .ignores_accept = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .ignores_accept = true, .is_open = is_built_in},
     {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .ignores_accept = true, .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
+    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .ignores_accept = true, .is_open = is_built_in},
     {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
     {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .ignores_accept = true,
-     .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
+     .keeps_to_limits = true, .has_hints = true, .is_open = is_built_in},
     {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
     {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
     {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
     {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .ignores_accept = true,
-     .open = MODEL_BUILT_IN},
+     .is_open = is_built_in},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .ignores_accept = true, .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
+     .ignores_accept = true, .keeps_to_limits = true, .has_hints = true, .is_open = is_built_in},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .ignores_accept = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .ignores_accept = true,
      .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON,
      .ignores_accept = true, .right = RIGHT_LAYERS},
-    {"/", "GET", JSON | HTML, .answer = pages_answer_root, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/", "GET", JSON | HTML, .answer = pages_answer_root, .ignores_accept = true, .is_open = is_any},
 };
 
 enum { ROUTES = ARRAY_LENGTH(routes), WANTED_MAX = 64 };
@@ -166,11 +178,10 @@ const struct route *routes_find(struct text_span path, const char *method, struc
 
 bool routes_are_open(struct text_span path)
 {
-    struct text_span names[ROUTE_NAMES_MAX];
+    struct text_span names[ROUTE_NAMES_MAX] = {{NULL, 0}};
     for (size_t i = 0; i < ROUTES; i++)
         if (fits(path, routes[i].path, names))
-            return routes[i].open != NULL &&
-                   (strcmp(routes[i].open, ROUTE_OPEN) == 0 || text_equal(names[0], routes[i].open));
+            return routes[i].is_open != NULL && routes[i].is_open(names[0]);
     return false;
 }
 

@@ -2,7 +2,6 @@
 #include "service/registry/version.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 
@@ -64,15 +63,15 @@ attn_status version_confirm(struct call *call, attn_status status)
 
 const char *own_model_name(size_t number)
 {
-    static const char *const names[] = {DEMO_MODEL_NAME, "small"};
+    static const char *const names[] = {"demo", "small"};
     return number < ARRAY_LENGTH(names) ? names[number] : NULL;
 }
 
-bool is_own_model(const char *name)
+bool is_own_model(struct text_span name)
 {
     const char *own;
     for (size_t i = 0; (own = own_model_name(i)) != NULL; i++)
-        if (strcmp(own, name) == 0)
+        if (text_equal(name, own))
             return true;
     return false;
 }

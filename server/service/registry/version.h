@@ -15,11 +15,9 @@
 #include "service/call.h"
 #include "service/registry/files.h"
 
-/* The first of the models that the program holds. It is open to pages of every origin. */
-#define DEMO_MODEL_NAME "demo"
-/* The models that the program holds, counted from 0. NULL: there are no more. */
+/* The models that the program holds, counted from 0; "demo" is the first. NULL: there are no more. */
 const char *own_model_name(size_t number);
-bool is_own_model(const char *name);
+bool is_own_model(struct text_span name);
 
 typedef enum { KIND_LAYER, KIND_MODEL, KIND_COUNT } thing_kind;
 

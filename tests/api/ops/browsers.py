@@ -22,6 +22,7 @@ OPEN = [("GET", "/", None), ("GET", "/docs", None), ("GET", "/openapi.json", Non
         ("GET", "/readyz", None), ("GET", "/version", None), ("GET", "/v2/health/live", None),
         ("GET", "/v2/health/ready", None), ("POST", "/v1/attention", BODY),
         ("GET", "/v1/models/demo", None), ("POST", "/v1/models/demo/tokens", TEXT), ("POST", "/v1/models/demo/gradients", SCORED),
+        ("GET", "/v1/models/small", None), ("POST", "/v1/models/small/tokens", TEXT),
         ("GET", "/v2/models/attention", None), ("POST", "/v2/models/attention/infer", INFER),
         ("POST", "/v2/models/attention/versions/1/infer", INFER)]
 GUARDED = [("GET", "/v1/layers", None), ("PUT", "/v1/layers/a", LAYER), ("GET", "/v1/layers/a", None),
@@ -43,7 +44,7 @@ test = registry(TESTS)
 
 
 def settings(**values):
-    return {"ATTND_" + name.upper(): value for name, value in values.items()}
+    return {"ATTND_" + name.upper(): value for name, value in {"no_models": "off", **values}.items()}
 
 
 def ask(server, method, path, body, headers):
@@ -66,7 +67,7 @@ def permission(reply):
 
 @test
 def every_page_may_ask_what_is_open_and_keeps_nothing(program):
-    with Server(program) as server:
+    with Server(program, environment=settings()) as server:
         for method, path, body in OPEN:
             for headers in FOREIGN + OWN:
                 reply = ask(server, method, path, body, headers)

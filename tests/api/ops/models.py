@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 
 import kinds
@@ -33,6 +34,10 @@ def the_models_of_the_program_are_served_and_all_but_demo_can_be_left_out(progra
         has(server, "small", state="ready", type="llama", tokenizer=True)
     with Server(program) as server:  # tests say --no-models
         assert set(models(server)) == {"demo"}
+    with tempfile.TemporaryDirectory() as folder:  # its name stays its own: pages of every origin may ask for it
+        refused = subprocess.run([program, "--no-models", "--listen", "127.0.0.1:0", "--model", f"small={folder}"],
+                                 capture_output=True, text=True)
+        assert refused.returncode != 0 and "small is the name of the program's own model" in refused.stderr, refused
 
 
 @test

@@ -266,7 +266,7 @@ static void say_misnamed(struct models *models, size_t count, const char *exampl
     if (count > models->misnamed) {
         log_begin(&line, models->log, LOG_WARN,
                   "folders are no models because of their names: a name has 1 to 64 letters, digits, dots, underscores "
-                  "and hyphens, and is no kept layer's, not attention and not stats");
+                  "and hyphens, and is no kept layer's, not attention, stats, demo and small");
         log_count(&line, "folders", count);
         log_text(&line, "one_of_them", example);
         log_end(&line);
@@ -295,7 +295,7 @@ static int find_folders(struct models *models)
         snprintf(text, sizeof text, "%.*s", (int)name.length, name.at);
         if (name.length == 0 || find_folder(models, name) != NULL || model_files_stamp(path) == 0)
             continue;
-        if (!can_name_model(name) || (models->is_open && other_meaning(models, text) != NULL)) {
+        if (!can_name_model(name) || (models->is_open && (is_own_model(name) || other_meaning(models, text) != NULL))) {
             misnamed++;
             text_copy(example, sizeof example, found->d_name);
         } else if (!add_folder(models, name, path, (size_t)length, true))
@@ -360,15 +360,15 @@ static bool add_named(struct models *models, const char *text, char *message, si
     return true;
 }
 
-/* Adds a model of the program. No other has its name: documents use it, and pages of every origin may ask for demo. */
-static bool add_own(struct models *models, const char *own, char *message, size_t size)
+/* Adds a model of the program. No other has its name, served or not: pages of every origin may ask for it. */
+static bool add_own(struct models *models, const char *own, bool is_served, char *message, size_t size)
 {
     const struct text_span name = text_span_of(own);
     if (find_folder(models, name) != NULL) {
         snprintf(message, size, "models: %s is the name of the program's own model: call the folder otherwise", own);
         return false;
     }
-    if (add_folder(models, name, NULL, 0, false))
+    if (!is_served || add_folder(models, name, NULL, 0, false))
         return true;
     snprintf(message, size, "no memory for models");
     return false;
@@ -402,8 +402,8 @@ struct models *models_create(const struct models_settings *settings, const struc
         is_ok = add_named(models, settings->named->items[i], message, size);
     const int outcome = is_ok ? find_folders(models) : 0;
     const char *own;
-    for (size_t i = 0; is_ok && (own = own_model_name(i)) != NULL && (i == 0 || !settings->has_only_demo); i++)
-        is_ok = add_own(models, own, message, size);
+    for (size_t i = 0; is_ok && (own = own_model_name(i)) != NULL; i++)
+        is_ok = add_own(models, own, i == 0 || !settings->has_only_demo, message, size);
     if (outcome != 0)
         snprintf(message, size, "models: %s: %s", settings->parent, strerror_r(outcome, text, sizeof text));
     if (is_ok && outcome == 0 && are_free(models, message, size))
