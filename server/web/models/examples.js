@@ -28,6 +28,13 @@ const ROLES = {
 
 export const EXAMPLES = Object.keys(ROLES);
 
+/** Head 0 of these layers of the model "small" has a role that is measured (docs/small_model.md). By rising layer. */
+export const ROLES_OF_SMALL = [
+  { role: "demo.previous", layer: 0 },
+  { role: "small.induction", layer: 1 },
+  { role: "demo.referent", layer: 2 },
+];
+
 /** The head that the page opens on. */
 export const OPENING = { id: "demo.referent", ...ROLES["demo.referent"] };
 
@@ -50,6 +57,7 @@ export function exampleOf(given) {
 
 /** The role of a head, for any text. @returns {string} "" if it has none */
 export function roleOf({ source }, head) {
+  if (source?.model === "small") return (head === 0 && ROLES_OF_SMALL.find(({ layer }) => layer === source.layer)?.role) || "";
   if (source?.model !== "demo") return "";
   return EXAMPLES.find((id) => ROLES[id].layer === source.layer && ROLES[id].head === head) ?? "";
 }

@@ -2,11 +2,10 @@
  * opening.js: the first mode: a sentence, and where a head that has learned something looks in it.
  */
 import { bdi, h, sayOnce } from "../dom.js";
-import { Refusal } from "../exchange/server.js";
-import { exampleOn, OPENING, swapOf } from "../models/examples.js";
+import { exampleOn, OPENING, ROLES_OF_SMALL, swapOf } from "../models/examples.js";
 import { fixed } from "../request/tensor.js";
 import { createPicture } from "./picture.js";
-import { hasSameWords, nearWords, readSentence, tellingWord, withWords } from "./reading.js";
+import { hasSameWords, isMissing, nearWords, readSentence, tellingReading, tellingWord, withWords } from "./reading.js";
 
 /** Delay between the last key and the request. */
 const TYPED_MS = 350;
@@ -32,7 +31,8 @@ export function createOpening(app) {
   const { t, store } = app,
     example = exampleOn(OPENING.id, app.language);
   const button = (name, action, attributes = {}) => h("button", { type: "button", onclick: action, ...attributes }, name);
-  let reading = null,
+  let readings = [],
+    reading = null,
     chosen = 0,
     wanted = null,
     running = null;
@@ -42,16 +42,19 @@ export function createOpening(app) {
   const answer = h("p.answer", { role: "status" }),
     swap = createSwap(app, (text) => say(text)),
     own = createOwn(app, example, say),
-    unknown = createUnknown(app, (text) => say(text));
-  const title = h("h2", {}, t("opening.title", OPENING));
+    unknown = createUnknown(app, (text) => say(text)),
+    readers = createReaders(app, { read: () => ask(wanted), look: (role) => look(role) });
+  const title = h("h2", {}),
+    rest = h("span", {});
   const element = h(
     "section.opening",
     { "aria-label": t("mode.start") },
     h("div.says", {}, answer, title),
     picture.element,
     h("div.changes", {}, swap.element, own.form),
+    readers.element,
     unknown.element,
-    h("p.note", {}, t("opening.nowhere"), " ", t("opening.how")),
+    h("p.note", {}, rest, " ", t("opening.how")),
     h(
       "div.ways",
       {},
@@ -65,6 +68,20 @@ export function createOpening(app) {
     chosen = at;
     picture.show(reading, at);
     showAnswer();
+  }
+
+  function look(wantedRole) {
+    const found = readings.find(({ role }) => role === wantedRole);
+    show(found, tellingWord(found));
+  }
+
+  function show(found, at) {
+    reading = found;
+    const { model, role } = found;
+    title.textContent = t(`opening.title.${model}`, { ...found, role: t("role." + role) });
+    rest.textContent = t(`opening.nowhere.${model}`);
+    readers.update(found);
+    choose(at);
   }
 
   /** Says in a sentence what the thickest line shows. */
@@ -83,14 +100,13 @@ export function createOpening(app) {
     running?.abort();
     const { signal } = (running = new AbortController());
     try {
-      const found = await readSentence(text, signal);
+      readings = await readSentence(text, readers.isDemoWanted(), signal);
       if (signal.aborted) return;
-      const isSame = hasSameWords(reading, found);
-      reading = found;
       if (element.classList.contains("stale")) app.notify(""); // keeps a notice that was shown at start
       element.classList.remove("stale");
       app.retries.done("opening");
-      choose(isSame ? chosen : tellingWord(found));
+      const found = readings.find(({ role }) => readings.length > 1 && role === readers.role()) ?? tellingReading(readings);
+      show(found, hasSameWords(reading, found) ? chosen : tellingWord(found));
       await unknown.show(found, signal);
     } catch (problem) {
       if (!signal.aborted) failed(problem, text);
@@ -98,7 +114,7 @@ export function createOpening(app) {
   }
 
   function failed(problem, text) {
-    if (problem instanceof Refusal && problem.status === 404) {
+    if (isMissing(problem)) {
       const { given, view } = store.state; // a server without the model
       store.set({ given: { ...given, isUnused: false }, view: { ...view, mode: "lab" } });
       return;
@@ -116,24 +132,52 @@ export function createOpening(app) {
   return { element, update, focus: picture.focus };
 }
 
-/** The two words that send the head to one noun or to the other. @param {import("../main.js").App} app */
-function createSwap({ t }, say) {
-  const element = h("div.swap", {}),
-    name = h("span", {}, t("opening.swap")),
-    segments = h("span.segments", { role: "group", "aria-label": t("opening.swap") });
-  element.append(name, segments);
-  let shown = null;
-  function update(text) {
-    const found = swapOf({ source: { text } });
-    element.hidden = found === null;
-    if (!found || shown === text) return;
-    shown = text;
-    const { words, chosen, texts } = found;
-    if (segments.childElementCount === 0 || segments.textContent !== words.join(""))
-      segments.replaceChildren(...words.map((word, at) => h("button", { type: "button", onclick: () => say(texts[at]) }, bdi(word))));
-    for (let at = 0; at < 2; at++) segments.children[at].setAttribute("aria-pressed", String(at === chosen));
+/** Buttons side by side, of which one is pressed. @param {string} label @param {(at: number) => void} choose */
+function createSegments(label, choose) {
+  const segments = h("span.segments", { role: "group", "aria-label": label }),
+    element = h("div.choice", {}, h("span", {}, label), segments);
+  let shown = "";
+  function update(names, chosen) {
+    if (shown !== names.join("\n")) segments.replaceChildren(...names.map((name, at) => h("button", { type: "button", onclick: () => choose(at) }, bdi(name))));
+    shown = names.join("\n");
+    names.forEach((_, at) => segments.children[at].setAttribute("aria-pressed", String(at === chosen)));
   }
   return { element, update };
+}
+
+/** The two words that send the head to one noun or to the other. @param {import("../main.js").App} app */
+function createSwap({ t }, say) {
+  let found = null;
+  const { element, update: show } = createSegments(t("opening.swap"), (at) => say(found.texts[at]));
+  element.classList.add("swap");
+  function update(text) {
+    found = swapOf({ source: { text } });
+    element.hidden = found === null;
+    if (found) show(found.words, found.chosen);
+  }
+  return { element, update };
+}
+
+/** Which model reads a sentence with words that "demo" does not know, and which head of "small". @param {import("../main.js").App} app */
+function createReaders({ t }, { read, look }) {
+  let isDemoWanted = false,
+    wantedRole = "";
+  const readers = ["small", "demo"],
+    roles = ROLES_OF_SMALL.map(({ role }) => role);
+  const model = createSegments(t("opening.reader"), (at) => {
+    isDemoWanted = readers[at] === "demo";
+    read();
+  });
+  const head = createSegments(t("opening.head"), (at) => look((wantedRole = roles[at])));
+  const element = h("div.readers", { hidden: true }, model.element, head.element);
+  function update({ model: reader, role, words }) {
+    const isSmall = reader === "small";
+    element.hidden = !isSmall && (!isDemoWanted || words.every(({ isKnown }) => isKnown));
+    head.element.hidden = !isSmall;
+    model.update(readers, readers.indexOf(reader));
+    head.update(roles.map((one) => t("opening.head." + one)), roles.indexOf(role));
+  }
+  return { element, update, isDemoWanted: () => isDemoWanted, role: () => wantedRole };
 }
 
 /** A field for a sentence of the visitor's, behind a button. @param {import("../main.js").App} app */

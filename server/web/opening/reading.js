@@ -1,5 +1,5 @@
 /**
- * reading.js: one sentence as one head of the model "demo" reads it, in words as they are written.
+ * reading.js: one sentence as one head of a model reads it, in words as they are written.
  *
  * The model reads pieces of words. A weight on a word is the sum of the weights on its pieces. A weight from a word is
  * the mean of those from its pieces. So the weights from a word sum to 1, as those of a piece do (Clark et al., "What
@@ -14,23 +14,32 @@
  * @property {boolean} isSpecial a token that the model adds
  * @property {boolean} isKnown the model has it in its vocabulary, and does not spell it
  *
- * @typedef {{text: string, words: Word[], weights: number[][]}} Reading weights: of each word on each word
+ * @typedef {{text: string, words: Word[], weights: number[][], model: string, role: string, layer: number, head: number}} Reading
+ *          weights: of each word on each word
  */
-import { ask } from "../exchange/server.js";
+import { ask, Refusal } from "../exchange/server.js";
 import { pathOfModel } from "../models/case.js";
-import { OPENING } from "../models/examples.js";
+import { OPENING, ROLES_OF_SMALL } from "../models/examples.js";
+
+/** The token that stands before each text of "small", whose tokenizer cuts bytes. */
+const BEGINNING = "<|endoftext|>";
 
 /** Pieces of a spelled word: the vocabulary has every letter. "[UNK]" stands for other characters. */
 const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
 
+/** Whether a piece of a byte-level BPE goes on with the word before it: it has a letter in common with it, or follows a letter with one. */
+const goesOn = (characters, from, last) => from < last.to || (from === last.to && [from - 1, from].every((at) => /[\p{L}\p{M}\p{N}]/u.test(characters[at])));
+
 /** @returns {Word[]} */
 function wordsOf(text, { text: [pieces], offsets: [offsets] }) {
-  const characters = Array.from(text),
+  const isOfBytes = pieces[0] === BEGINNING,
+    characters = Array.from(text),
     words = [];
   pieces.forEach((piece, at) => {
-    const [from, to] = offsets[at],
+    const [begin, to] = offsets[at],
+      from = begin + /^\s*/u.exec(characters.slice(begin, to).join(""))[0].length, // pieces of bytes begin with the space before a word
       last = words.at(-1);
-    if (piece.startsWith("##") && from < to) {
+    if (from < to && (piece.startsWith("##") || (isOfBytes && last.from < last.to && goesOn(characters, from, last)))) {
       last.pieces.push(at);
       last.to = to;
       last.isKnown &&= !isSpelled(piece);
@@ -44,13 +53,56 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 const weightOf = (map, query, key) => sum(query.pieces.map((i) => sum(key.pieces.map((j) => map[i][j])))) / query.pieces.length;
 
-/** @param {string} text @param {AbortSignal} signal @returns {Promise<Reading>} */
-export async function readSentence(text, signal) {
-  const options = { return: ["attention"], layers: [OPENING.layer], heads: [OPENING.head] };
-  const { outputs, tokens } = await (await ask(pathOfModel("demo"), { body: { inputs: { text }, options }, signal })).json();
-  const words = wordsOf(text, tokens),
-    [[[map]]] = outputs.attention;
-  return { text, words, weights: words.map((query) => words.map((key) => weightOf(map, query, key))) };
+/** One reading for each of these layers of the model. @returns {Promise<Reading[]>} */
+async function readLayers(model, heads, text, signal) {
+  const options = { return: ["attention"], layers: heads.map(({ layer }) => layer), heads: [0] };
+  const { outputs, tokens } = await (await ask(pathOfModel(model), { body: { inputs: { text }, options }, signal })).json();
+  const words = wordsOf(text, tokens);
+  return heads.map(({ role, layer }, at) => {
+    const [[map]] = outputs.attention[at];
+    return { text, words, weights: words.map((query) => words.map((key) => weightOf(map, query, key))), model, role, layer, head: 0 };
+  });
+}
+
+export const isMissing = (problem) => problem instanceof Refusal && problem.status === 404;
+
+/** @returns what was promised, or the refusal by the server */
+const orRefusal = (promised) =>
+  promised.catch((problem) => {
+    if (problem instanceof Refusal) return problem;
+    throw problem;
+  });
+
+function orThrow(found) {
+  if (found instanceof Refusal) throw found;
+  return found;
+}
+
+const isKnownTo = ({ words }) => words.every(({ isKnown }) => isKnown);
+
+/**
+ * The head of "demo" reads a sentence of words that it knows, and the heads of "small" any other: one reading each, by
+ * rising layer. Without "small", or if it is wanted, "demo" reads what it can.
+ * @param {string} text @param {boolean} isDemoWanted @param {AbortSignal} signal @returns {Promise<Reading[]>}
+ */
+export async function readSentence(text, isDemoWanted, signal) {
+  const read = (model, heads) => orRefusal(readLayers(model, heads, text, signal));
+  const known = await read("demo", [{ role: OPENING.id, layer: OPENING.layer }]);
+  if (isMissing(known)) throw known;
+  const isRefused = known instanceof Refusal;
+  if (isDemoWanted || (!isRefused && isKnownTo(known[0]))) return orThrow(known);
+  const free = await read("small", ROLES_OF_SMALL);
+  return orThrow(isMissing(free) ? known : free);
+}
+
+/** Least weight on another word that makes a head worth to be shown first. */
+const LOOKING_FROM = 0.5;
+
+/** The reading to show first: the highest layer that looks at a word. @param {Reading[]} readings */
+export function tellingReading(readings) {
+  const isLooking = ({ words, weights }) =>
+    weights.some((row, i) => row.some((weight, j) => weight >= LOOKING_FROM && i !== j && !words[i].isSpecial && !words[j].isSpecial));
+  return readings.findLast(isLooking) ?? readings[0];
 }
 
 /** The word that points at another word most. @param {Reading} reading */

@@ -64,9 +64,9 @@ const endOfLine = (page) =>
     });
 
 /** The weights of the head, of the server. */
-async function headOf(stage, text, layer = 3, head = 0) {
-    const body = JSON.stringify({ inputs: { text }, options: { return: ["attention"], layers: [layer], heads: [head] } });
-    const response = await fetch(`${stage.url}/v1/models/demo/attention`, { method: "POST", headers: { "Content-Type": "application/json" }, body }),
+async function headOf(stage, text, layer = 3, model = "demo") {
+    const body = JSON.stringify({ inputs: { text }, options: { return: ["attention"], layers: [layer], heads: [0] } });
+    const response = await fetch(`${stage.url}/v1/models/${model}/attention`, { method: "POST", headers: { "Content-Type": "application/json" }, body }),
         { outputs, tokens } = await response.json();
     return { map: outputs.attention[0][0][0], pieces: tokens.text[0] };
 }
@@ -194,6 +194,8 @@ export const cases = {
         const page = await open(stage);
         assert.equal(await page.locator(".unknowns").isVisible(), false);
         await write(page, "The anmal did not cross the street because it was too exhausted");
+        await page.getByRole("button", { name: "demo", exact: true }).click();
+        await page.locator(".word.unknown").first().waitFor();
         const unknown = (await wordsOf(page)).filter(({ isUnknown }) => isUnknown).map(({ text }) => text);
         assert.deepEqual(unknown, ["anmal", "exhausted"]);
         assert.match(await page.locator(".unknowns").textContent(), /does not know the underlined words/);
@@ -210,8 +212,31 @@ export const cases = {
         await page.waitForFunction(() => document.querySelectorAll(".word.unknown").length === 1);
         assert.match(await page.locator(".own input").inputValue(), /^The animal did/);
         await page.getByRole("button", { name: "Back to the first sentence" }).click();
-        await page.locator(".swap").waitFor();
+        await page.getByRole("button", { name: "wide" }).waitFor();
         assert.equal(await page.locator(".unknowns").isVisible(), false);
+        await page.finish();
+    },
+    async "opening: a sentence with other words is read by the language model, by the head that one chooses"(stage) {
+        const page = await open(stage),
+            text = "Ağaçlar uyur, щётка спит; 小さな犬 sleeps. The oak sleeps; ağaçlar uyur",
+            written = [/^<\|endoftext\|>$/, "Ağaçlar", "uyur", ",", "щётка", "спит", ";", "小さな犬", "sleeps", ".", "The", "oak", "sleeps", ";", "ağaçlar", "uyur"];
+        assert.equal(await page.locator(".readers").isVisible(), false);
+        await write(page, text);
+        assert.equal(await page.locator(".unknowns").isVisible(), false);
+        for (const [layer, name] of [[0, "the word before"], [1, "what followed last time"], [2, "the noun of a pronoun"]]) {
+            await page.getByRole("button", { name }).click();
+            await page.locator(".says h2", { hasText: `Layer ${layer}, head 0 of the language model “small”` }).waitFor();
+            const { map, pieces } = await headOf(stage, text, layer, "small");
+            assert.deepEqual(pieces.slice(-2), ["Ġuy", "ur"]);
+            await page.locator(".sentence").press("End");
+            const words = await wordsOf(page);
+            words.forEach(({ text: word }, at) => (at === 0 ? assert.match(word, written[0]) : assert.equal(word, written[at])));
+            const of = (bars) => bars.reduce((sum, bar) => sum + bar, 0);
+            assert.ok(Math.abs(of(words.map(({ bar }) => bar)) - 1) < 1e-4);
+            assert.ok(Math.abs(words[0].bar - (map.at(-2)[0] + map.at(-1)[0]) / 2) < 1e-6);
+            await page.locator(".sentence").press("Home");
+            assert.deepEqual((await wordsOf(page)).map(({ bar }) => bar > 0), words.map((_, at) => at === 0));
+        }
         await page.finish();
     },
     async "opening: a sentence of one's own is in the address, comes back, and goes to the laboratory"(stage) {
@@ -235,7 +260,7 @@ export const cases = {
     async "opening: a sentence that is too long is refused in words, and the old picture is pale"(stage) {
         const page = await open(stage);
         await page.getByRole("button", { name: "Your sentence" }).click();
-        await page.locator(".own input").fill("word ".repeat(80));
+        await page.locator(".own input").fill("word ".repeat(300));
         await page.locator(".notice", { hasText: "too long for the model" }).waitFor();
         await page.locator(".opening.stale").waitFor();
         await write(page, "Anna likes tea");
