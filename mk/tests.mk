@@ -115,7 +115,7 @@ openapi-clients: $(BUILD)/attnd ## generate clients from the OpenAPI document, c
 	$(Q)tests/others/generators/run.sh $(BUILD)/attnd $(OR_SKIPPED)
 
 readme: $(BUILD)/attnd ## run the commands of README.md, docs/ and the tutorial, and compare what they print
-	$(Q)for page in README.md docs/requests.md docs/models.md; do python3 tests/api/readme/run.py --attnd $(BUILD)/attnd $$page || exit 1; done
+	$(Q)for page in README.md docs/requests.md docs/models.md docs/questions.md docs/small_model.md; do python3 tests/api/readme/run.py --attnd $(BUILD)/attnd $$page || exit 1; done
 	$(Q)python3 tests/api/readme/tutorial.py --attnd $(BUILD)/attnd
 	$(Q)tests/api/readme/links.py
 

@@ -498,7 +498,7 @@ static void draw_captions(struct pen *pen)
     const struct picture_sweep *sweep = pen->picture->sweep;
     char caption[80];
     if (sweep != NULL) {
-        snprintf(caption, sizeof caption, "each cell: %s there", sweep->act);
+        snprintf(caption, sizeof caption, "each cell: the metric with %s there", sweep->act);
         write_caption(pen, layout->captions - 1, caption);
     }
     if (layout->cell_rows == 1 && layout->cell_columns == 1)

@@ -322,14 +322,17 @@ static const char *name_metric(struct model_job *job)
     return label;
 }
 
+/* "hidden replaced" */
 static const char *name_act(struct model_job *job)
 {
     enum { ACT_BYTES = 48 };
+    static const char *const done[MODEL_ACT_COUNT] = {
+        [MODEL_DO_ZERO] = "set to 0", [MODEL_DO_MEAN] = "set to its mean", [MODEL_DO_SCALE] = "scaled",
+        [MODEL_DO_ADD] = "added to",  [MODEL_DO_REPLACE] = "replaced",     [MODEL_DO_MASK] = "hidden"};
     const struct model_intervention *given = job->sweep.edit->given;
     char *act = outcome_take(&job->outcome, ACT_BYTES, 1);
     if (act != NULL)
-        snprintf(act, ACT_BYTES, "%s %s", model_act_name((model_act)given->act),
-                 model_place_name((model_place)given->at));
+        snprintf(act, ACT_BYTES, "%s %s", model_place_name((model_place)given->at), done[given->act]);
     return act;
 }
 
