@@ -8,6 +8,7 @@ CPPFLAGS_server/http/pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS
 $(call obj,server/http/pages.c): $(addprefix $(BUILD)/server/,openapi.json.tag openapi.json.gz.tag web/page.html.gz web/files.inc docs/page.html.gz)
 $(call obj,server/codec/checkpoint/language/architecture.c): $(shell find server -name architectures.json 2>/dev/null)
 $(call obj,server/codec/gguf/model.c): $(shell find server -name kinds.json 2>/dev/null)
+$(call obj,server/codec/tokenizer/slow/convert.c): $(shell find server -name classes.json 2>/dev/null)
 $(call obj,server/service/registry/model/files.c): $(wildcard examples/train_demo/model/* examples/train_small/model/*)
 
 # The OpenAPI document: a text that people write, filled in by a program that runs the decoders of requests. RUN is what

@@ -70,12 +70,12 @@ const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role r
 /* Whether tokens of the role are added to texts. */
 static bool is_added(const struct slow *slow, enum slow_role role)
 {
-    if (slow->class->adds_by_settings && role == ROLE_BOS)
-        return slow_is_set(slow, "add_bos_token", slow->class->bos_by_default);
-    return !slow->class->adds_by_settings || role != ROLE_EOS || slow_is_set(slow, "add_eos_token", false);
+    if (!slow_class_is(slow, "adds_by_settings") || (role != ROLE_BOS && role != ROLE_EOS))
+        return true;
+    return slow_is_set(slow, role == ROLE_BOS ? "add_bos_token" : "add_eos_token");
 }
 
-void slow_write_post_processor(const struct slow *slow, struct chunks *out)
+void slow_write_template(const struct slow *slow, struct chunks *out)
 {
     static const struct {
         char letter;
@@ -88,12 +88,8 @@ void slow_write_post_processor(const struct slow *slow, struct chunks *out)
         if (token != NULL && is_added(slow, letters[i].role))
             specials[count++] = (struct compose_special){letters[i].letter, token->text, token->id};
     }
-    chunks_text(out, "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[");
-    if (slow->class->form == SLOW_BYTE_LEVEL)
-        chunks_format(out, "{\"type\":\"ByteLevel\",\"trim_offsets\":true,\"add_prefix_space\":%s},",
-                      slow_bool_text(slow_is_set(slow, "add_prefix_space", false)));
-    compose_template(slow->class->single, slow->class->pair, specials, count, out);
-    chunks_text(out, "]},");
+    compose_template(json_tree_word(json_object_get(slow->class, "single")),
+                     json_tree_word(json_object_get(slow->class, "pair")), specials, count, out);
 }
 
 /* ---- the vocabulary ---- */

@@ -2,8 +2,11 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/embedded_file.h"
 #include "codec/json/pieces.h"
 #include "codec/tokenizer/slow/parts.h"
+
+EMBEDDED_FILE(slow_classes, "server/codec/tokenizer/slow/classes.json");
 
 const struct slow_name slow_names[] = {
     {"tokenizer_config.json", SLOW_SETTINGS},
@@ -49,6 +52,23 @@ static bool read_settings(struct slow *slow)
     return true;
 }
 
+/* The row of a class whose list of that name has the word. NULL: there is none. */
+static json_t *find_row(const struct slow *slow, const char *list, struct text_span word)
+{
+    const json_t *one;
+    json_t *class;
+    size_t i, k;
+    json_array_foreach(json_object_get(slow->table, "classes"), i, class)
+    {
+        json_array_foreach(json_object_get(class, list), k, one)
+        {
+            if (text_equal(word, json_string_value(one)))
+                return class;
+        }
+    }
+    return NULL;
+}
+
 static bool find_class(struct slow *slow)
 {
     const json_t *given = slow_setting(slow, "tokenizer_class");
@@ -61,8 +81,12 @@ static bool find_class(struct slow *slow)
     json_t *config = json_tree_load(text.at, text.length, slow->outcome->arena, &error);
     const char *word = json_tree_word(json_object_get(config, "model_type"));
     const struct text_span type = text_span_of(word != NULL ? word : "");
-    slow->class = name.length > 0 ? slow_class_find(name) : slow_class_of_model(type);
-    if (slow->class == NULL)
+    slow->table = json_tree_load(slow_classes_begin, (size_t)(slow_classes_end - slow_classes_begin),
+                                 slow->outcome->arena, &error);
+    slow->class = name.length > 0 ? find_row(slow, "names", name) : find_row(slow, "models", type);
+    if (slow->table == NULL)
+        outcome_no_memory(slow->outcome);
+    else if (slow->class == NULL)
         outcome_fail(
             slow->outcome, ATTN_ERR_VALUE, NULL,
             "there is no tokenizer.json, and the slow files of %s%.*s are not read; write it in Python: from "
@@ -73,48 +97,70 @@ static bool find_class(struct slow *slow)
     return slow->class != NULL;
 }
 
-static bool check_files(const struct slow *slow)
-{
-    static const struct {
-        enum slow_form form;
+/* ---- the form ---- */
+
+static const struct form {
+    const char *name;
+    bool (*read)(struct slow *slow);
+    bool (*write)(const struct slow *slow, struct chunks *out);
+    struct {
         enum slow_file file;
         const char *name;
-    } needed[] = {
-        {SLOW_WORDPIECE, SLOW_LINES, "vocab.txt"},
-        {SLOW_BYTE_LEVEL, SLOW_VOCAB, "vocab.json"},
-        {SLOW_BYTE_LEVEL, SLOW_MERGES, "merges.txt"},
-        {SLOW_CLIP, SLOW_VOCAB, "vocab.json"},
-        {SLOW_CLIP, SLOW_MERGES, "merges.txt"},
-        {SLOW_SPM, SLOW_PIECES, "spiece.model, tokenizer.model, sentencepiece.bpe.model or spm.model"},
-        {SLOW_SPM_VOCAB, SLOW_VOCAB, "vocab.json"},
-        {SLOW_SPM_VOCAB, SLOW_PIECES, "source.spm or sentencepiece.bpe.model"},
-    };
-    for (size_t i = 0; i < ARRAY_LENGTH(needed); i++)
-        if (slow->class->form == needed[i].form && slow->files->files[needed[i].file].name == NULL) {
-            struct text_span rest = text_span_of(slow->class->names), first = rest;
-            (void)text_next(&rest, ' ', &first);
+    } needed[2];
+} forms[] = {
+    {"wordpiece", slow_read_lines, slow_write_wordpiece, {{SLOW_LINES, "vocab.txt"}}},
+    {"byte_level", slow_read_json, slow_write_byte_level, {{SLOW_VOCAB, "vocab.json"}, {SLOW_MERGES, "merges.txt"}}},
+    {"spm",
+     slow_read_pieces,
+     slow_write_pieces,
+     {{SLOW_PIECES, "spiece.model, tokenizer.model, sentencepiece.bpe.model or spm.model"}}},
+    {"spm_vocab",
+     slow_read_pieces_and_json,
+     slow_write_pieces,
+     {{SLOW_VOCAB, "vocab.json"}, {SLOW_PIECES, "source.spm or sentencepiece.bpe.model"}}},
+};
+
+static const struct form *find_form(struct slow *slow)
+{
+    const json_t *table = json_object_get(slow->table, "forms");
+    const char *name = json_tree_word(json_object_get(slow->class, "form"));
+    size_t i = 0;
+    while (strcmp(forms[i].name, name) != 0)
+        i++;
+    slow->form = json_object_get(table, name);
+    if (json_is_string(slow->form)) /* the steps are those of another form */
+        slow->form = json_object_get(table, json_tree_word(slow->form));
+    return &forms[i];
+}
+
+static bool check_files(const struct slow *slow, const struct form *form)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(form->needed) && form->needed[i].name != NULL; i++)
+        if (slow->files->files[form->needed[i].file].name == NULL)
             return outcome_fail(
                 slow->outcome, ATTN_ERR_FIELD, NULL,
-                "there is no tokenizer.json, and a %.*s without it needs %s, which is absent; download it",
-                (int)first.length, first.at, needed[i].name);
-        }
+                "there is no tokenizer.json, and a %s without it needs %s, which is absent; download it",
+                json_tree_word(json_array_get(json_object_get(slow->class, "names"), 0)), form->needed[i].name);
     return true;
 }
 
 /* ---- the file ---- */
 
-static bool write_all(const struct slow *slow, struct chunks *out)
+static bool write_all(const struct slow *slow, const struct form *form, struct chunks *out)
 {
-    static bool (*const writers[])(const struct slow *slow, struct chunks *out) = {
-        [SLOW_WORDPIECE] = slow_write_wordpiece, [SLOW_BYTE_LEVEL] = slow_write_byte_level,
-        [SLOW_CLIP] = slow_write_byte_level,     [SLOW_SPM] = slow_write_pieces,
-        [SLOW_SPM_VOCAB] = slow_write_pieces,
-    };
     chunks_text(out, "{\"version\":\"1.0\",");
     if (!slow_write_added(slow, out))
         return false;
-    slow_write_post_processor(slow, out);
-    return writers[slow->class->form](slow, out);
+    slow_write_steps(slow, out);
+    return form->write(slow, out);
+}
+
+static bool convert(struct slow *slow, struct chunks *out)
+{
+    if (!read_settings(slow) || !find_class(slow))
+        return false;
+    const struct form *form = find_form(slow);
+    return check_files(slow, form) && form->read(slow) && slow_find_tokens(slow) && write_all(slow, form, out);
 }
 
 attn_status slow_convert(const struct slow_files *files, attn_arena *arena, struct text_span *json, attn_error *err)
@@ -124,14 +170,14 @@ attn_status slow_convert(const struct slow_files *files, attn_arena *arena, stru
     struct chunks out = chunks_begin(arena);
     if (slow.scratch == NULL)
         return attn_fail_no_memory(err);
-    if (read_settings(&slow) && find_class(&slow) && check_files(&slow) && slow_read_vocabulary(&slow) &&
-        slow_find_tokens(&slow) && write_all(&slow, &out)) {
+    if (convert(&slow, &out)) {
         *json = (struct text_span){chunks_join(&out), out.total_bytes};
         if (json->at == NULL)
             outcome_no_memory(&outcome);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(slow.trees); i++)
         json_decref(slow.trees[i]);
+    json_decref(slow.table);
     attn_arena_destroy(slow.scratch);
     return outcome.status;
 }

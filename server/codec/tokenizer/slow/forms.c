@@ -2,38 +2,151 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/slow/parts.h"
 
-/* ---- WordPiece ---- */
+/* ---- steps ---- */
 
-/* The steps of BasicTokenizer. An accent goes when letters are lowered, unless the settings say otherwise. */
-static void write_bert_normalizer(struct chunks *out, bool lowers, bool strips, bool is_spaced)
+/* Whether a space is set before every text between added tokens, or before the first alone. */
+enum prefix { PREFIX_NONE, PREFIX_FIRST, PREFIX_EACH };
+
+static enum prefix prefix_of(const struct slow *slow)
 {
-    chunks_format(
-        out,
-        "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":%s,\"strip_accents\":false,"
-        "\"lowercase\":false},{\"type\":\"NFC\"}",
-        slow_bool_text(is_spaced));
-    if (lowers || strips)
-        chunks_format(out,
-                      ",{\"type\":\"BertNormalizer\",\"clean_text\":false,\"handle_chinese_chars\":false,"
-                      "\"strip_accents\":%s,\"lowercase\":%s}",
-                      slow_bool_text(strips), slow_bool_text(lowers));
+    const bool has_legacy = slow_class_is(slow, "has_legacy");
+    if (has_legacy && !slow_is_set(slow, "add_prefix_space"))
+        return PREFIX_NONE;
+    if (has_legacy && !slow_is_set(slow, "legacy"))
+        return PREFIX_FIRST;
+    return slow->model.add_dummy_prefix ? PREFIX_EACH : PREFIX_NONE;
 }
+
+/* An accent goes when letters are lowered, unless the settings say otherwise. */
+static bool strips_accents(const struct slow *slow)
+{
+    return slow_is_set(slow, json_is_boolean(slow_setting(slow, "strip_accents")) ? "strip_accents" : "do_lower_case");
+}
+
+/* A flag of classes.json. */
+static bool is_flag_set(const struct slow *slow, const char *name)
+{
+    const struct sentencepiece *model = &slow->model;
+    const struct {
+        const char *name;
+        bool is_set;
+    } flags[] = {
+        {"strips_accents", strips_accents(slow)},
+        {"drops_accents", slow_class_is(slow, "cleans_text") && !slow_is_set(slow, "keep_accents")},
+        {"has_charsmap", model->charsmap.length > 0},
+        {"removes_spaces", model->remove_extra_whitespaces},
+        {"has_prefix", prefix_of(slow) != PREFIX_NONE},
+        {"prefixes_first", prefix_of(slow) == PREFIX_FIRST},
+        {"prefixes_each", prefix_of(slow) == PREFIX_EACH},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
+        if (strcmp(flags[i].name, name) == 0)
+            return flags[i].is_set;
+    return slow_class_is(slow, name) || slow_is_set(slow, name);
+}
+
+static void write_charsmap(const struct slow *slow, struct chunks *out)
+{
+    const struct text_span map = slow->model.charsmap;
+    const size_t length = base64_encoded_length(map.length);
+    chunks_text(out, "\"");
+    char *to = chunks_reserve(out, length);
+    if (to != NULL) {
+        base64_encode(to, map.at, map.length);
+        chunks_commit(out, length);
+    }
+    chunks_text(out, "\"");
+}
+
+/* What "$name" stands for. */
+static void write_named(const struct slow *slow, const char *name, struct chunks *out)
+{
+    if (strcmp(name, "template") == 0)
+        slow_write_template(slow, out);
+    else if (strcmp(name, "charsmap") == 0)
+        write_charsmap(slow, out);
+    else
+        chunks_text(out, slow_bool_text(is_flag_set(slow, name)));
+}
+
+static void write_filled(const struct slow *slow, json_t *json, struct chunks *out);
+
+static void write_list(const struct slow *slow, const json_t *list, struct chunks *out)
+{
+    const char *separator = "";
+    json_t *item;
+    size_t i;
+    chunks_text(out, "[");
+    json_array_foreach(list, i, item)
+    {
+        const char *flag = json_tree_word(json_object_get(item, "if"));
+        if (flag != NULL && !is_flag_set(slow, flag))
+            continue;
+        chunks_text(out, separator);
+        write_filled(slow, item, out);
+        separator = ",";
+    }
+    chunks_text(out, "]");
+}
+
+static void write_object(const struct slow *slow, json_t *object, struct chunks *out)
+{
+    const char *separator = "", *name;
+    json_t *value;
+    chunks_text(out, "{");
+    json_object_foreach(object, name, value)
+    {
+        if (strcmp(name, "if") == 0)
+            continue;
+        chunks_format(out, "%s\"%s\":", separator, name);
+        write_filled(slow, value, out);
+        separator = ",";
+    }
+    chunks_text(out, "}");
+}
+
+/* Writes JSON of the table. */
+static void write_filled(const struct slow *slow, json_t *json, struct chunks *out)
+{
+    const char *word = json_tree_word(json);
+    if (word != NULL && word[0] == '$')
+        write_named(slow, word + 1, out);
+    else if (word != NULL)
+        chunks_json_string(out, word);
+    else if (json_is_array(json))
+        write_list(slow, json, out);
+    else if (json_is_object(json))
+        write_object(slow, json, out);
+    else if (json_is_integer(json))
+        chunks_count(out, (uint64_t)json_integer_value(json));
+    else
+        chunks_text(out, slow_bool_text(json_is_true(json)));
+}
+
+void slow_write_steps(const struct slow *slow, struct chunks *out)
+{
+    static const char *const names[] = {"post_processor", "normalizer", "pre_tokenizer", "decoder"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        json_t *own = json_object_get(json_object_get(slow->class, "steps"), names[i]);
+        json_t *steps = own != NULL ? own : json_object_get(json_object_get(slow->form, "steps"), names[i]);
+        if (steps == NULL)
+            continue;
+        chunks_format(out, "\"%s\":", names[i]);
+        write_filled(slow, steps, out);
+        chunks_text(out, ",");
+    }
+}
+
+/* ---- WordPiece ---- */
 
 bool slow_write_wordpiece(const struct slow *slow, struct chunks *out)
 {
-    const bool lowers = slow_is_set(slow, "do_lower_case", slow->class->lowers_by_default);
-    chunks_text(out, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
-    write_bert_normalizer(out, lowers, slow_is_set(slow, "strip_accents", lowers),
-                          slow_is_set(slow, "tokenize_chinese_chars", true));
-    chunks_format(out,
-                  "]},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
-                  "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":%s},"
-                  "\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\"",
-                  slow_bool_text(slow_is_set(slow, "clean_up_tokenization_spaces", true)));
+    chunks_text(out, "\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\"");
     slow_write_unknown(slow, out);
     chunks_text(out, ",");
     slow_write_ids(slow, out);
@@ -86,41 +199,11 @@ static bool write_merges(const struct slow *slow, struct chunks *out)
     return true;
 }
 
-/* The words that a class cuts a text into. */
-static const char *pattern_of(const struct slow *slow)
-{
-    if (slow->class->form == SLOW_CLIP)
-        return "(?i:<\\\\|startoftext\\\\|>|<\\\\|endoftext\\\\|>|'s|'t|'re|'ve|'m|'ll|'d|[\\\\p{L}]+|[\\\\p{N}]|[^\\\\s\\\\p{L}\\\\p{N}]+)";
-    if (slow->class->normalizers != NULL)
-        return "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|"
-               "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+";
-    return NULL;
-}
-
 bool slow_write_byte_level(const struct slow *slow, struct chunks *out)
 {
-    const bool is_clip = slow->class->form == SLOW_CLIP;
-    const char *pattern = pattern_of(slow);
-    if (is_clip) {
-        chunks_text(out, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
-        write_bert_normalizer(out, true, false, true);
-        chunks_text(out, "]},");
-    } else if (slow->class->normalizers != NULL)
-        chunks_text(out, "\"normalizer\":{\"type\":\"NFC\"},");
-    chunks_text(out, "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
-    if (pattern != NULL)
-        chunks_format(out, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s\"},\"behavior\":\"%s\",\"invert\":true},",
-                      pattern, is_clip ? "Removed" : "Isolated");
-    if (slow_is_set(slow, "add_prefix_space", false)) /* before the whole text alone */
-        chunks_text(out,
-                    "{\"type\":\"Metaspace\",\"replacement\":\" \",\"prepend_scheme\":\"first\",\"split\":false},");
-    chunks_format(out, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":%s}]},",
-                  slow_bool_text(pattern == NULL));
-    chunks_text(out, is_clip ? "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteLevel\"},{\"type\":"
-                               "\"Replace\",\"pattern\":{\"String\":\"</w>\"},\"content\":\" \"}]},"
-                             : "\"decoder\":{\"type\":\"ByteLevel\"},");
+    const char *suffix = json_tree_word(json_object_get(slow->class, "end_of_word_suffix"));
     chunks_format(out, "\"model\":{\"type\":\"BPE\",\"fuse_unk\":false,\"end_of_word_suffix\":\"%s\"",
-                  is_clip ? "</w>" : "");
+                  suffix != NULL ? suffix : "");
     slow_write_unknown(slow, out);
     chunks_text(out, ",");
     slow_write_ids(slow, out);
@@ -131,66 +214,10 @@ bool slow_write_byte_level(const struct slow *slow, struct chunks *out)
 
 enum { MERGE_WORK_MAX = 1 << 27 }; /* squares of the bytes of pieces: a bound for the steps that look for merges */
 
-#define SPACE "\xE2\x96\x81" /* U+2581, which SentencePiece writes for a space */
-
-static void write_charsmap(const struct slow *slow, struct chunks *out)
-{
-    const struct text_span map = slow->model.charsmap;
-    const size_t length = base64_encoded_length(map.length);
-    if (map.length == 0)
-        return;
-    chunks_text(out, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
-    char *to = chunks_reserve(out, length);
-    if (to != NULL) {
-        base64_encode(to, map.at, map.length);
-        chunks_commit(out, length);
-    }
-    chunks_text(out, "\"},");
-}
-
-/* Whether a space is set before every text between added tokens, or before the first alone. */
-enum prefix { PREFIX_NONE, PREFIX_FIRST, PREFIX_EACH };
-
-static enum prefix prefix_of(const struct slow *slow)
-{
-    const bool is_legacy = !slow->class->has_legacy || slow_is_set(slow, "legacy", true);
-    if (slow->class->has_legacy && !slow_is_set(slow, "add_prefix_space", true))
-        return PREFIX_NONE;
-    return !is_legacy ? PREFIX_FIRST : slow->model.add_dummy_prefix ? PREFIX_EACH : PREFIX_NONE;
-}
-
-static void write_spm_steps(const struct slow *slow, struct chunks *out)
-{
-    const struct slow_class *class = slow->class;
-    const bool is_cased = class->normalizers == NULL;
-    chunks_text(out, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
-    chunks_text(out, is_cased ? "" : class->normalizers);
-    if (!is_cased && !slow_is_set(slow, "keep_accents", false))
-        chunks_text(out, "{\"type\":\"NFKD\"},{\"type\":\"StripAccents\"},");
-    if (slow_is_set(slow, "do_lower_case", class->lowers_by_default))
-        chunks_text(out, "{\"type\":\"Lowercase\"},");
-    write_charsmap(slow, out);
-    if (slow->model.remove_extra_whitespaces)
-        chunks_text(out, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},\"content\":\"\"},"
-                         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"},");
-    if (prefix_of(slow) == PREFIX_EACH)
-        chunks_text(out, "{\"type\":\"Prepend\",\"prepend\":\"" SPACE "\"},");
-    chunks_text(out, "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" SPACE "\"}]},");
-    if (prefix_of(slow) == PREFIX_FIRST)
-        chunks_text(out, "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"" SPACE
-                         "\",\"prepend_scheme\":\"first\",\"split\":false},");
-    chunks_text(
-        out, "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" SPACE
-             "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}");
-    if (prefix_of(slow) != PREFIX_NONE)
-        chunks_text(out, ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}");
-    chunks_text(out, "]},");
-}
-
 /* Of ALBERT's pieces, those that end in a digit and a comma are cut again; so they are taken last. */
 static bool is_cut_again(const struct slow *slow, struct text_span text)
 {
-    return slow->class->normalizers != NULL && text.length > 1 && text.at[text.length - 1] == ',' &&
+    return slow_class_is(slow, "cleans_text") && text.length > 1 && text.at[text.length - 1] == ',' &&
            text.at[text.length - 2] >= '0' && text.at[text.length - 2] <= '9';
 }
 
@@ -291,6 +318,5 @@ static bool write_bpe(const struct slow *slow, struct chunks *out)
 
 bool slow_write_pieces(const struct slow *slow, struct chunks *out)
 {
-    write_spm_steps(slow, out);
     return slow->model.model_type == SENTENCEPIECE_BPE ? write_bpe(slow, out) : write_unigram(slow, out);
 }

@@ -9,42 +9,6 @@
 #include "codec/tokenizer/model/vocabulary.h"
 #include "codec/tokenizer/slow/slow.h"
 
-/* ---- classes.c: what each class of slow tokenizers does with its files ---- */
-
-enum slow_form {
-    SLOW_WORDPIECE,  /* vocab.txt */
-    SLOW_BYTE_LEVEL, /* vocab.json and merges.txt: bytes as visible characters */
-    SLOW_CLIP,       /* the same with </w> behind words */
-    SLOW_SPM,        /* SentencePiece with the ids of its pieces, behind the tokens of head */
-    SLOW_SPM_VOCAB   /* SentencePiece with the ids of vocab.json */
-};
-
-struct slow_class {
-    const char *names;  /* of the classes, without "Fast" */
-    const char *models; /* the types of config.json whose class it is; "" for none */
-    enum slow_form form;
-    const char *tokens; /* the special tokens by default: "unk=[UNK] …"; ~ behind one: it takes the space before it */
-    /*
-     * What is added to a text, and to a pair: A and B are the texts, other letters special tokens: b bos, e eos, s sep,
-     * c cls, l the language. A digit behind a letter is the type id.
-     */
-    const char *single, *pair;
-    const char *head;        /* SLOW_SPM: tokens before the pieces; "" for none */
-    unsigned skipped;        /* SLOW_SPM: pieces at the front that the head replaces */
-    const char *tail;        /* tokens behind the pieces, or behind those of vocab.json */
-    const char *normalizers; /* steps before those of the model, as JSON, each with a comma behind it; "" for none */
-    bool has_sentinels;      /* <extra_id_0> … behind the vocabulary, backwards */
-    bool lowers_by_default;  /* do_lower_case, when tokenizer_config.json does not say it */
-    bool has_legacy;         /* "legacy": false adds a space before the text alone, not behind special tokens */
-    bool adds_by_settings;   /* add_bos_token and add_eos_token say what is added; single and pair have both */
-    bool bos_by_default;     /* add_bos_token, when tokenizer_config.json does not say it */
-};
-
-/* NULL: no class has the name. */
-const struct slow_class *slow_class_find(struct text_span name);
-/* NULL: there is no rule for that type of model. */
-const struct slow_class *slow_class_of_model(struct text_span model_type);
-
 /* ---- sentencepiece.c: a model of SentencePiece, a message of protocol buffers (sentencepiece_model.proto) ---- */
 
 enum { SENTENCEPIECE_UNIGRAM = 1, SENTENCEPIECE_BPE = 2 };
@@ -69,7 +33,7 @@ ATTN_MUST_CHECK bool sentencepiece_read(struct text_span file, struct sentencepi
 
 /* ---- all that is known ---- */
 
-/* The letters of slow_class.single, in the order of slow_role_names. */
+/* The order of role_names (tokens.c). */
 enum slow_role { ROLE_BOS, ROLE_EOS, ROLE_UNK, ROLE_SEP, ROLE_PAD, ROLE_CLS, ROLE_MASK, ROLE_LANG, ROLES };
 
 /* A token that is found in the text before everything else. */
@@ -81,7 +45,7 @@ struct slow_token {
 
 struct slow {
     const struct slow_files *files;
-    const struct slow_class *class;
+    json_t *table, *class, *form; /* classes.json, and the rows of the class and of its form */
     struct outcome *outcome;      /* its arena has what is kept, and remembers the first failure */
     attn_arena *scratch;          /* for what is given back at once */
     json_t *trees[SLOW_VOCAB];    /* of the settings, the special and the added tokens; NULL: no such file */
@@ -99,10 +63,12 @@ struct slow {
 /* The score of tokens that are never found in a text (unigram.c). */
 #define SLOW_NEVER (-1e30)
 
-/* ---- vocabulary.c ---- */
+/* ---- vocabulary.c: each reads the files of a form into vocabulary, scores and model ---- */
 
-/* Reads the file of the class's form into vocabulary, scores and model. */
-bool slow_read_vocabulary(struct slow *slow);
+bool slow_read_lines(struct slow *slow);
+bool slow_read_json(struct slow *slow);
+bool slow_read_pieces(struct slow *slow); /* which have the ids of their places, behind the head of the class */
+bool slow_read_pieces_and_json(struct slow *slow); /* which have the ids of vocab.json */
 /* Takes the next line off the front, without its end. */
 bool slow_take_line(struct text_span *rest, struct text_span *line);
 /* Records a failure whose message begins with the file's name. Returns false. */
@@ -111,9 +77,14 @@ bool slow_fail(const struct slow *slow, enum slow_file file, attn_status status,
 
 /* ---- tokens.c ---- */
 
-/* The setting of tokenizer_config.json, else of special_tokens_map.json. NULL: there is none, or it is null. */
+/*
+ * The setting of tokenizer_config.json, else of special_tokens_map.json, else the default of the class or of its form.
+ * NULL: there is none.
+ */
 const json_t *slow_setting(const struct slow *slow, const char *name);
-bool slow_is_set(const struct slow *slow, const char *name, bool otherwise);
+bool slow_is_set(const struct slow *slow, const char *name);
+/* Whether the class has the property, which no setting changes. */
+bool slow_class_is(const struct slow *slow, const char *property);
 /* NULL: no added token has the text. */
 const struct slow_token *slow_token_find(const struct slow *slow, struct text_span text);
 /* Finds the roles and the tokens that are found in texts. */
@@ -124,15 +95,19 @@ bool slow_find_tokens(struct slow *slow);
 const char *slow_bool_text(bool value);
 /* The token of the role. NULL: there is none. */
 const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role);
-/* Each writes members of the file, or of its model, with a comma behind them. */
+/* The member "added_tokens", with a comma behind it. */
 bool slow_write_added(const struct slow *slow, struct chunks *out);
-void slow_write_post_processor(const struct slow *slow, struct chunks *out);
+/* The post-processor that adds the special tokens of the class around texts. */
+void slow_write_template(const struct slow *slow, struct chunks *out);
 /* The members "unk_token", with a comma before it, and "vocab". */
 void slow_write_unknown(const struct slow *slow, struct chunks *out);
 void slow_write_ids(const struct slow *slow, struct chunks *out);
 
-/* ---- forms.c: each writes all that is behind the post-processor ---- */
+/* ---- forms.c ---- */
 
+/* The steps of the class or of its form, with a comma behind them. */
+void slow_write_steps(const struct slow *slow, struct chunks *out);
+/* Each writes the model, and the end of the file. */
 bool slow_write_wordpiece(const struct slow *slow, struct chunks *out);
 bool slow_write_byte_level(const struct slow *slow, struct chunks *out);
 bool slow_write_pieces(const struct slow *slow, struct chunks *out);

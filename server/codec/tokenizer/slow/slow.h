@@ -6,8 +6,25 @@
  *   spiece.model, tokenizer.model, ...      SentencePiece, Unigram or BPE: T5, ALBERT, XLM-RoBERTa, Llama, Gemma
  *   vocab.json, source.spm or another .model  SentencePiece with ids of its own: Marian, M2M100
  *
- * classes.c says what each class does with its files. The class is that of tokenizer_config.json, else that of the
+ * classes.json says what each class does with its files. The class is that of tokenizer_config.json, else that of the
  * model_type of config.json. docs/models.md lists what differs from the slow tokenizers.
+ *
+ * "classes" has a row per class:
+ *
+ *   names, models     of the classes, without "Fast"; the types of config.json whose class it is
+ *   form              the files, and the name in "forms" of steps, which the class's own steps replace one by one
+ *   defaults          settings that apply when tokenizer_config.json does not have them; a form has some, too
+ *   single, pair      what is added to a text, and to a pair: A and B are the texts, other letters special tokens: b bos,
+ *                     e eos, s sep, c cls, l the language. A digit behind a letter is the type id
+ *   head, skipped     tokens before the pieces of SentencePiece, and how many pieces at the front they replace
+ *   tail, languages   tokens behind the pieces; added tokens behind those of vocab.json
+ *   has_sentinels     <extra_id_0> … behind the vocabulary, backwards
+ *   has_legacy        "legacy": false adds a space before the text alone, not behind special tokens
+ *   adds_by_settings  add_bos_token and add_eos_token say what is added; single and pair have both
+ *   cleans_text       quotes, spaces and accents are replaced before all else
+ *
+ * A step with "if" is left out unless the flag is set. "$flag" is true or false. A flag is a property of the class, a
+ * setting, or one of those in forms.c.
  */
 #ifndef CODEC_TOKENIZER_SLOW_SLOW_H
 #define CODEC_TOKENIZER_SLOW_SLOW_H

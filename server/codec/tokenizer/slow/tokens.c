@@ -12,6 +12,12 @@ enum { SENTINELS = 100, SENTINELS_MAX = 1000, TOKENS_MAX = 1 << 16, OTHERS_MAX =
 static const char *const role_names[ROLES] = {"bos_token", "eos_token", "unk_token",  "sep_token",
                                               "pad_token", "cls_token", "mask_token", "lang_token"};
 
+static const json_t *default_of(const struct slow *slow, const char *name)
+{
+    const json_t *of_class = json_object_get(json_object_get(slow->class, "defaults"), name);
+    return of_class != NULL ? of_class : json_object_get(json_object_get(slow->form, "defaults"), name);
+}
+
 const json_t *slow_setting(const struct slow *slow, const char *name)
 {
     static const enum slow_file files[] = {SLOW_SETTINGS, SLOW_SPECIAL};
@@ -20,13 +26,18 @@ const json_t *slow_setting(const struct slow *slow, const char *name)
         if (value != NULL && !json_is_null(value))
             return value;
     }
-    return NULL;
+    return default_of(slow, name);
 }
 
-bool slow_is_set(const struct slow *slow, const char *name, bool otherwise)
+bool slow_is_set(const struct slow *slow, const char *name)
 {
     const json_t *value = slow_setting(slow, name);
-    return json_is_boolean(value) ? json_is_true(value) : otherwise;
+    return json_is_true(json_is_boolean(value) ? value : default_of(slow, name));
+}
+
+bool slow_class_is(const struct slow *slow, const char *property)
+{
+    return json_is_true(json_object_get(slow->class, property));
 }
 
 /* ---- tokens ---- */
@@ -170,24 +181,13 @@ static bool copy(struct slow *slow, const char *text, size_t length, struct text
     return copied->at != NULL;
 }
 
-/* The tokens of the class's list, whose texts are copied; those of the settings take their place. */
-static bool find_roles(struct slow *slow, bool strips[ROLES])
+static void find_roles(struct slow *slow)
 {
-    struct text_span rest = text_span_of(slow->class->tokens), one;
-    while (text_next(&rest, ' ', &one))
-        for (size_t i = 0; i < ROLES; i++) {
-            const size_t skipped = strlen(role_names[i]) - strlen("_token") + 1;
-            if (one.length <= skipped || memcmp(one.at, role_names[i], skipped - 1) != 0 || one.at[skipped - 1] != '=')
-                continue;
-            strips[i] = one.at[one.length - 1] == '~';
-            if (!copy(slow, one.at + skipped, one.length - skipped - strips[i], &slow->roles[i]))
-                return false;
-        }
-    for (size_t i = 0; i < ROLE_LANG; i++) {
-        const struct text_span given = text_of(slow_setting(slow, role_names[i]));
-        slow->roles[i] = given.length > 0 ? given : slow->roles[i];
+    for (size_t i = 0; i < ROLES; i++) {
+        const json_t *otherwise = default_of(slow, role_names[i]);
+        const struct text_span given = text_of(i != ROLE_LANG ? slow_setting(slow, role_names[i]) : otherwise);
+        slow->roles[i] = given.length > 0 ? given : text_of(otherwise);
     }
-    return true;
 }
 
 /* The language of the source, in the spelling of its token: "en" is "__en__" for a class whose default has that form. */
@@ -203,14 +203,15 @@ static bool find_language(struct slow *slow)
     return copy(slow, text, (size_t)length, role);
 }
 
-static bool add_roles(struct slow *slow, const bool strips[ROLES])
+static bool add_roles(struct slow *slow)
 {
     const json_t *others = slow_setting(slow, "additional_special_tokens"), *other;
     bool is_well = true;
     size_t i;
     for (i = 0; i < ROLES && is_well; i++) {
-        struct slow_token token = token_of(slow_setting(slow, role_names[i]), true);
-        token.lstrip |= strips[i] && !json_is_object(slow_setting(slow, role_names[i]));
+        const json_t *given = slow_setting(slow, role_names[i]);
+        struct slow_token token = token_of(given, true);
+        token.lstrip |= !json_is_object(given) && token_of(default_of(slow, role_names[i]), true).lstrip;
         token.text = slow->roles[i];
         const bool is_there =
             token.text.length > 0 &&
@@ -239,13 +240,15 @@ static bool add_sentinels(struct slow *slow)
 }
 
 /* The languages of a class whose vocabulary does not have them. */
-static bool add_tail(struct slow *slow)
+static bool add_languages(struct slow *slow)
 {
-    struct text_span rest = text_span_of(slow->class->tail != NULL ? slow->class->tail : ""), one;
-    uint32_t count = 0;
-    while (slow->class->form == SLOW_SPM_VOCAB && text_next(&rest, ' ', &one)) {
-        struct slow_token token = {.id = slow->vocabulary.size + count++, .special = true};
-        if (!copy(slow, one.at, one.length, &token.text) || !add(slow, token))
+    const json_t *language;
+    size_t i;
+    json_array_foreach(json_object_get(slow->class, "languages"), i, language)
+    {
+        const struct slow_token token = {
+            .text = text_of(language), .id = slow->vocabulary.size + (uint32_t)i, .special = true};
+        if (!add(slow, token))
             return false;
     }
     return true;
@@ -254,8 +257,9 @@ static bool add_tail(struct slow *slow)
 bool slow_find_tokens(struct slow *slow)
 {
     const bool has_ids = slow_setting(slow, "added_tokens_decoder") != NULL;
-    bool strips[ROLES] = {false};
-    return make_room(slow) && find_roles(slow, strips) && find_language(slow) && add_by_id(slow) && add_tail(slow) &&
-           (has_ids || add_by_text(slow)) && (has_ids || !slow->class->has_sentinels || add_sentinels(slow)) &&
-           add_roles(slow, strips);
+    if (!make_room(slow))
+        return false;
+    find_roles(slow);
+    return find_language(slow) && add_by_id(slow) && add_languages(slow) && (has_ids || add_by_text(slow)) &&
+           (has_ids || !slow_class_is(slow, "has_sentinels") || add_sentinels(slow)) && add_roles(slow);
 }

@@ -56,7 +56,7 @@ bool slow_take_line(struct text_span *rest, struct text_span *line)
     return true;
 }
 
-static bool read_lines(struct slow *slow)
+bool slow_read_lines(struct slow *slow)
 {
     const struct text_span text = slow->files->files[SLOW_LINES].text;
     struct text_span rest = text, line;
@@ -76,7 +76,7 @@ static bool read_lines(struct slow *slow)
 
 /* ---- vocab.json ---- */
 
-static bool read_json(struct slow *slow)
+bool slow_read_json(struct slow *slow)
 {
     static const struct member_table *const no_sections[] = {NULL};
     static const struct node root;
@@ -97,21 +97,15 @@ static bool read_json(struct slow *slow)
 
 /* ---- SentencePiece ---- */
 
-static size_t count_words(const char *list)
+static bool add_words(struct slow *slow, const json_t *list, size_t id)
 {
-    struct text_span rest = text_span_of(list != NULL ? list : ""), one;
-    size_t count = 0;
-    while (text_next(&rest, ' ', &one))
-        count++;
-    return count;
-}
-
-static bool add_words(struct slow *slow, const char *list, size_t id)
-{
-    struct text_span rest = text_span_of(list != NULL ? list : ""), one;
-    while (text_next(&rest, ' ', &one))
-        if (!add(slow, SLOW_PIECES, one.at, one.length, id++))
+    const json_t *word;
+    size_t i;
+    json_array_foreach(list, i, word)
+    {
+        if (!add(slow, SLOW_PIECES, json_string_value(word), json_string_length(word), id + i))
             return false;
+    }
     return true;
 }
 
@@ -135,18 +129,19 @@ static double highest_score(const struct sentencepiece *model)
 /* The ids of the pieces, which follow those of the head. */
 static bool add_pieces(struct slow *slow)
 {
-    const struct slow_class *class = slow->class;
     const struct sentencepiece *model = &slow->model;
-    const size_t head = count_words(class->head), skipped = class->skipped, size = head + count_words(class->tail);
+    const json_t *before = json_object_get(slow->class, "head"), *behind = json_object_get(slow->class, "tail");
+    const size_t skipped = (size_t)json_integer_value(json_object_get(slow->class, "skipped"));
+    const size_t head = json_array_size(before), size = head + json_array_size(behind);
     if (model->count < skipped)
-        return slow_fail(slow, SLOW_PIECES, ATTN_ERR_VALUE,
-                         "has %zu pieces, and its class %.40s needs %zu at the front", model->count, class->names,
+        return slow_fail(slow, SLOW_PIECES, ATTN_ERR_VALUE, "has %zu pieces, and its class %s needs %zu at the front",
+                         model->count, json_tree_word(json_array_get(json_object_get(slow->class, "names"), 0)),
                          skipped);
-    bool is_well = create(slow, SLOW_PIECES, size + model->count, size + model->count - skipped) &&
-                   add_words(slow, class->head, 0);
+    bool is_well =
+        create(slow, SLOW_PIECES, size + model->count, size + model->count - skipped) && add_words(slow, before, 0);
     for (size_t i = skipped; i < model->count && is_well; i++)
         is_well = add(slow, SLOW_PIECES, model->pieces[i].text.at, model->pieces[i].text.length, head + i - skipped);
-    return is_well && add_words(slow, class->tail, head + model->count - skipped);
+    return is_well && add_words(slow, behind, head + model->count - skipped);
 }
 
 /* Tokens that are no pieces are never found in a text. */
@@ -173,15 +168,15 @@ static bool read_sentencepiece(struct slow *slow)
     struct outcome file = {.arena = slow->outcome->arena, .err = &why};
     if (!sentencepiece_read(slow->files->files[SLOW_PIECES].text, &slow->model, &file))
         return slow_fail(slow, SLOW_PIECES, why.status, "%.200s", why.message);
-    return (slow->class->form == SLOW_SPM ? add_pieces(slow) : read_json(slow)) && set_scores(slow);
+    return true;
 }
 
-bool slow_read_vocabulary(struct slow *slow)
+bool slow_read_pieces(struct slow *slow)
 {
-    static bool (*const readers[])(struct slow * slow) = {[SLOW_WORDPIECE] = read_lines,
-                                                          [SLOW_BYTE_LEVEL] = read_json,
-                                                          [SLOW_CLIP] = read_json,
-                                                          [SLOW_SPM] = read_sentencepiece,
-                                                          [SLOW_SPM_VOCAB] = read_sentencepiece};
-    return readers[slow->class->form](slow);
+    return read_sentencepiece(slow) && add_pieces(slow) && set_scores(slow);
+}
+
+bool slow_read_pieces_and_json(struct slow *slow)
+{
+    return read_sentencepiece(slow) && slow_read_json(slow) && set_scores(slow);
 }
