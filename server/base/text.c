@@ -90,6 +90,17 @@ bool text_equal(struct text_span span, const char *word)
     return strlen(word) == span.length && memcmp(span.at, word, span.length) == 0;
 }
 
+bool text_begins(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+bool text_ends(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), own = strlen(ending);
+    return length >= own && memcmp(text + length - own, ending, own) == 0;
+}
+
 bool text_equal_fold(struct text_span span, const char *word)
 {
     return strlen(word) == span.length && strncasecmp(span.at, word, span.length) == 0;

@@ -40,6 +40,8 @@ void text_copy(char *to, size_t size, const char *text);
 /* Replaces the first from in text[0 .. size) by to. The text stays as it is when the result does not fit. */
 void text_replace(char *text, size_t size, const char *from, const char *to);
 bool text_equal(struct text_span span, const char *word);
+bool text_begins(const char *text, const char *beginning);
+bool text_ends(const char *text, const char *ending);
 /* Both functions ignore the case of ASCII letters. */
 bool text_equal_fold(struct text_span span, const char *word);
 bool text_starts_fold(const char *text, const char *prefix);

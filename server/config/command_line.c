@@ -165,7 +165,7 @@ static bool set_by_environment(struct config *config, char *const *environment, 
 {
     static const char prefix[] = SETTING_VARIABLE_PREFIX;
     for (; *environment != NULL; environment++)
-        if (strncmp(*environment, prefix, sizeof prefix - 1) == 0 && !set_by_variable(config, *environment, refusal))
+        if (text_begins(*environment, prefix) && !set_by_variable(config, *environment, refusal))
             return false;
     return true;
 }
@@ -210,7 +210,7 @@ static bool set_by_flag(struct config *config, const struct command *command, st
     const size_t length = strcspn(argument, "=");
     const struct setting *setting = NULL;
     drop_word(words);
-    if (strncmp(argument, "--", 2) == 0)
+    if (text_begins(argument, "--"))
         setting = setting_of(command, (struct text_span){argument + 2, length - 2});
     if (setting == NULL)
         return refuse_flag(argument, length, refusal);

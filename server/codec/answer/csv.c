@@ -73,7 +73,7 @@ static bool is_wanted(const struct answer *answer, int step)
 static size_t length_of_first(const char *text, const char *const words[], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(text, words[i], strlen(words[i])) == 0)
+        if (text_begins(text, words[i]))
             return strlen(words[i]);
     }
     return 0;

@@ -56,8 +56,7 @@ static bool try_tensor(struct module *module, const char *path, const char *suff
 /* Whether the part is a norm, whose weight is a gain: "norm", "query_norm", "feed_forward.branch_norm". */
 static bool is_norm(const char *part)
 {
-    const size_t length = strlen(part), end = strlen("norm");
-    return length >= end && strcmp(part + length - end, "norm") == 0;
+    return text_ends(part, "norm");
 }
 
 /*
@@ -340,7 +339,7 @@ void module_write_path(const char *pattern, size_t number, char *path, size_t si
 {
     size_t length = strlen(path);
     while (*pattern != '\0' && length + 1 < size) {
-        const bool is_number = strncmp(pattern, "{n}", 3) == 0;
+        const bool is_number = text_begins(pattern, "{n}");
         const size_t plain = is_number ? 0 : 1 + strcspn(pattern + 1, "{");
         const int added = is_number ? snprintf(path + length, size - length, "%zu", number)
                                     : snprintf(path + length, size - length, "%.*s", (int)plain, pattern);

@@ -377,12 +377,6 @@ static bool check_left_over(struct model_builder *builder, const json_t *table)
 
 /* ---- the head ---- */
 
-static bool ends_in(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), ending_length = strlen(ending);
-    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
-}
-
 /* The template for the ending of the architecture's name. NULL: there is none. */
 static const json_t *find_ending(const json_t *templates, const char *architecture)
 {
@@ -390,7 +384,7 @@ static const json_t *find_ending(const json_t *templates, const char *architectu
     json_t *template;
     json_object_foreach((json_t *)(uintptr_t)templates, ending, template)
     {
-        if (ends_in(architecture, ending))
+        if (text_ends(architecture, ending))
             return template;
     }
     return NULL;

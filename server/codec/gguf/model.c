@@ -300,7 +300,7 @@ static bool add_tensor(struct describer *describer, const struct gguf_tensor *fr
     char name[NAME_BYTES_MAX];
     const bool is_known = translate(describer, from->name, name);
     const char *const known = is_known ? name : from->name;
-    if (!is_known && strncmp(from->name, "blk.", 4) == 0)
+    if (!is_known && text_begins(from->name, "blk."))
         return outcome_fail(
             outcome, ATTN_ERR_VALUE, NULL,
             "the tensor %s has no place in a model of this kind: attnd would compute something else than "

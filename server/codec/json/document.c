@@ -2,7 +2,6 @@
 #include "codec/json/document.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "codec/bytes/pace.h"
@@ -79,7 +78,7 @@ static const char *pass(struct path *path, const char *at, const char *end)
     return at + 1;
 }
 
-/* Each function returns how many bytes of to are used afterwards. Text that does not fit is dropped. */
+/* Returns how many bytes of to are used afterwards. Text that does not fit is dropped. */
 static size_t put(char *to, size_t size, size_t used, const char *text, size_t length)
 {
     for (size_t i = 0; i < length && used + 1 < size; i++)
@@ -88,14 +87,14 @@ static size_t put(char *to, size_t size, size_t used, const char *text, size_t l
     return used;
 }
 
-static size_t put_level(char *to, size_t size, size_t used, const struct level *level)
+size_t json_pointer_add(char *to, size_t size, size_t used, struct text_span name, size_t index)
 {
-    char number[24];
+    char number[TEXT_COUNT_MAX];
     used = put(to, size, used, "/", 1);
-    if (level->is_array)
-        return put(to, size, used, number, (size_t)snprintf(number, sizeof number, "%zu", level->index));
-    for (size_t i = 0; i < level->name_length; i++) {
-        const char c = level->name[i];
+    if (name.at == NULL)
+        return put(to, size, used, number, (size_t)(text_write_count(number, index) - number));
+    for (size_t i = 0; i < name.length; i++) {
+        const char c = name.at[i];
         used = c == '~'   ? put(to, size, used, "~0", 2)
                : c == '/' ? put(to, size, used, "~1", 2)
                           : put(to, size, used, &c, 1);
@@ -111,8 +110,11 @@ void json_path_at(const char *text, size_t offset, char *to, size_t size)
         text = pass(&path, text, end);
     to[0] = '\0';
     size_t used = 0;
-    for (size_t level = 0; level < path.depth && path.depth <= DEPTH_MAX; level++)
-        used = put_level(to, size, used, &path.levels[level]);
+    for (size_t i = 0; i < path.depth && path.depth <= DEPTH_MAX; i++) {
+        const struct level *level = &path.levels[i];
+        const struct text_span name = {level->is_array ? NULL : level->name, level->name_length};
+        used = json_pointer_add(to, size, used, name, level->index);
+    }
 }
 
 /* ---- the body ---- */
@@ -237,20 +239,15 @@ static attn_status fail_end(const struct skim *skim, attn_error *err)
                      missing);
 }
 
-static bool text_starts(const char *text, const char *word)
-{
-    return strncmp(text, word, strlen(word)) == 0;
-}
-
 static attn_status fail_syntax(const struct skim *skim, size_t at, const json_error_t *error, attn_error *err)
 {
     if (json_error_code(error) == json_error_premature_end_of_input)
         return fail_end(skim, err);
-    if (text_starts(error->text, "':'"))
+    if (text_begins(error->text, "':'"))
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
                          "the request is not JSON: a : stands between a name and its value");
     const char next = at < skim->body_length ? skim->body[at] : '\0';
-    if (text_starts(error->text, "end of file") && skim->text[0] == '{' && next != '/' && next != '#')
+    if (text_begins(error->text, "end of file") && skim->text[0] == '{' && next != '/' && next != '#')
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: something follows its last }");
     const char *habit = habit_find(skim->body, skim->body + at, skim->body + skim->body_length);
     if (habit != NULL)

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "base/text.h"
 #include "codec/json/skim.h"
 
 struct document {
@@ -32,5 +33,12 @@ void document_close(struct document *document);
  * empty when the value is the root or lies too deep.
  */
 void json_path_at(const char *text, size_t offset, char *to, size_t size);
+
+/*
+ * Appends a part of a pointer to to[0 .. size), of which used bytes are taken: "/" with the name, or with the index if
+ * name.at is NULL. Returns how many bytes are used then. Text that does not fit is dropped. It is made without printf,
+ * because every tensor that is read makes its pointer.
+ */
+size_t json_pointer_add(char *to, size_t size, size_t used, struct text_span name, size_t index);
 
 #endif

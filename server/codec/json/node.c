@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "codec/json/document.h"
 #include "codec/json/tree.h"
 #include "codec/number/number.h"
 
@@ -27,26 +28,6 @@ __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, 
         *used = (size_t)written < size - *used ? *used + (size_t)written : size - 1;
 }
 
-/* By hand, because every tensor that is read makes its pointer, and printf is slow. */
-static void append_character(char *to, size_t *used, char character)
-{
-    if (*used + 1 >= JSON_POINTER_MAX)
-        return;
-    to[(*used)++] = character;
-    to[*used] = '\0';
-}
-
-static void append_escaped(char *to, size_t *used, const char *name)
-{
-    append_character(to, used, '/');
-    for (; *name; name++) {
-        const bool is_escaped = *name == '~' || *name == '/';
-        append_character(to, used, is_escaped ? '~' : *name);
-        if (is_escaped)
-            append_character(to, used, *name == '~' ? '0' : '1');
-    }
-}
-
 void node_pointer(const struct node *node, char to[JSON_POINTER_MAX])
 {
     const struct node *path[JSON_DEPTH_MAX + 1];
@@ -57,10 +38,9 @@ void node_pointer(const struct node *node, char to[JSON_POINTER_MAX])
     while (length-- > 0) {
         if (path[length]->parent->is_spelt)
             continue;
-        if (path[length]->name)
-            append_escaped(to, &used, path[length]->name);
-        else
-            append(to, JSON_POINTER_MAX, &used, "/%zu", path[length]->index);
+        const char *name = path[length]->name;
+        const struct text_span span = {name, name != NULL ? strlen(name) : 0};
+        used = json_pointer_add(to, JSON_POINTER_MAX, used, span, path[length]->index);
     }
 }
 

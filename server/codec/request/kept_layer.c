@@ -60,7 +60,7 @@ static attn_status explain_tables(attn_error *err)
 {
     static const char *const tables[] = {"/options/rope/positions", "/options/rope/cos", "/options/rope/sin"};
     for (size_t i = 0; err != NULL && i < ARRAY_LENGTH(tables); i++)
-        if (strncmp(err->field, tables[i], strlen(tables[i])) == 0)
+        if (text_begins(err->field, tables[i]))
             return attn_fail(err, ATTN_ERR_SHAPE, tables[i],
                              "%s has a row for each token of one request, and a kept layer takes requests of any "
                              "length: send options.rope with the request",

@@ -137,7 +137,7 @@ attn_status caches_reserve(struct call *call, struct cache_step *step, attn_plan
 {
     if (step->loan.entry == NULL)
         return status;
-    if (status == ATTN_ERR_SHAPE && strncmp(call->err->field, "/inputs/past_", strlen("/inputs/past_")) == 0) {
+    if (status == ATTN_ERR_SHAPE && text_begins(call->err->field, "/inputs/past_")) {
         const size_t *shape = step->key.shape;
         return attn_fail(call->err, status, "/options/cache",
                          "the cache \"%s\" is of %zu batch items, %zu key heads of %zu features, in %s: the request is "

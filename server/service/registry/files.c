@@ -130,7 +130,7 @@ DIR *file_list(int directory)
 static bool names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
 {
     const size_t length = strlen(file), end = sizeof SUFFIX - 1;
-    if (length <= end || strcmp(file + length - end, SUFFIX) != 0 || !layer_name_is_valid(file, length - end))
+    if (!text_ends(file, SUFFIX) || !layer_name_is_valid(file, length - end))
         return false;
     snprintf(name, LAYER_NAME_MAX + 1, "%.*s", (int)(length - end), file);
     return true;
@@ -462,7 +462,7 @@ int layer_files_remove(const struct layer_files *files, const char *name)
 /* Whether the entry was a temporary file of a writer that is gone, and is removed. */
 static bool sweep_entry(int directory, const char *entry)
 {
-    if (strncmp(entry, TEMPORARY, sizeof TEMPORARY - 1) != 0)
+    if (!text_begins(entry, TEMPORARY))
         return false;
     const int fd = openat(directory, entry, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)

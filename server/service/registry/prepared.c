@@ -74,21 +74,15 @@ struct preparing {
 static bool is_narrow(const struct envelope_attachment *attachment)
 {
     const attn_dtype dtype = attachment->tensor.dtype;
-    return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
-}
-
-static bool ends_in(const char *path, const char *end)
-{
-    const size_t length = strlen(path), own = strlen(end);
-    return length >= own && strcmp(path + length - own, end) == 0;
+    return (dtype == ATTN_F16 || dtype == ATTN_BF16) && text_begins(attachment->path, "weights.");
 }
 
 /* Whether the tensor is the blocks of a weight of 4 bits (mxfp4.h), whose scales are the next tensor. */
 static bool is_packed(const struct envelope_source *base, size_t i)
 {
     const struct envelope_attachment *attachment = &base->attachments[i];
-    return ends_in(attachment->path, ".blocks") && attachment->tensor.rank == 3 && i + 1 < base->count &&
-           ends_in(attachment[1].path, ".scales");
+    return text_ends(attachment->path, ".blocks") && attachment->tensor.rank == 3 && i + 1 < base->count &&
+           text_ends(attachment[1].path, ".scales");
 }
 
 /* The numbers of a weight of 4 bits. Its layer was checked, so the blocks are whole. */
@@ -109,14 +103,13 @@ static bool is_any_converted(const struct envelope_source *base)
 /* The matrices of the weights: not the gain of a norm, which may have two dimensions, too. */
 static bool is_matrix(const char *path)
 {
-    return strncmp(path, "weights.", strlen("weights.")) == 0 && ends_in(path, ".weight") &&
-           strstr(path, "norm.weight") == NULL;
+    return text_begins(path, "weights.") && text_ends(path, ".weight") && strstr(path, "norm.weight") == NULL;
 }
 
 static attn_layout layout_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
     static const char experts[] = "weights.feed_forward.experts.each.";
-    return strncmp(attachment->path, experts, strlen(experts)) == 0 ? preparing->expert_layout : preparing->layout;
+    return text_begins(attachment->path, experts) ? preparing->expert_layout : preparing->layout;
 }
 
 static size_t aligned(size_t bytes)
@@ -153,7 +146,7 @@ static size_t twin_of(const struct envelope_source *base, size_t i)
 {
     static const char may_share[] = "weights.relative_";
     const struct envelope_attachment *own = &base->attachments[i];
-    for (size_t k = 0; k < i && strncmp(own->path, may_share, strlen(may_share)) == 0; k++)
+    for (size_t k = 0; k < i && text_begins(own->path, may_share); k++)
         if (base->attachments[k].tensor.data == own->tensor.data && is_matrix(base->attachments[k].path) &&
             is_matrix(own->path))
             return k;

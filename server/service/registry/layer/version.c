@@ -226,11 +226,11 @@ const char *layer_digest(struct layer_version *version, struct call *call)
     return digest;
 }
 
-/* Whether the tag belongs to the version: "DIGEST", or "DIGEST-…" with a representation after the hyphen. */
+/* Whether the tag belongs to the version: "DIGEST", or "DIGEST-…" with a representation after the hyphen. "" has no tag. */
 static bool is_tag_of(struct text_span tag, const char *digest)
 {
     enum { END = DIGEST_TEXT }; /* offset of the character after quote and digest */
-    if (tag.length <= END || tag.at[0] != '"' || memcmp(tag.at + 1, digest, END - 1) != 0)
+    if (digest[0] == '\0' || tag.length <= END || tag.at[0] != '"' || memcmp(tag.at + 1, digest, END - 1) != 0)
         return false;
     return tag.at[END] == '-' ? tag.at[tag.length - 1] == '"' : tag.at[END] == '"' && tag.length == END + 1;
 }
@@ -249,12 +249,7 @@ static bool list_names(const char *list, const char *digest, bool weak_is_fine)
 /* Whether the list has "*". It matches every version, so no digest is needed. */
 static bool names_any(const char *list)
 {
-    struct text_span rest = text_span_of(list), tag;
-    bool is_weak;
-    while (text_next_tag(&rest, &tag, &is_weak))
-        if (!is_weak && text_equal(tag, "*"))
-            return true;
-    return false;
+    return list_names(list, "", false);
 }
 
 /* The digest to compare with a list. "" when it is unknown and not needed. NULL: cancelled. */

@@ -438,14 +438,13 @@ static uint64_t stamp_file(const char *name, const struct file_identity *identit
 static bool is_of_model(const char *name)
 {
     static const char *const names[] = {CONFIG, INDEX, TOKENIZER, MODULES, GENERATION};
-    const size_t length = strlen(name), end = sizeof SUFFIX - 1;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
     for (size_t i = 0; i < slow_name_count; i++)
         if (strcmp(name, slow_names[i].name) == 0)
             return true;
-    return length > end && strcmp(name + length - end, SUFFIX) == 0;
+    return text_ends(name, SUFFIX);
 }
 
 uint64_t model_files_stamp(const char *path)
@@ -475,5 +474,5 @@ size_t model_files_name_length(const char *parent_and_name, const char *name)
     struct file_identity ignored;
     if (file_look(AT_FDCWD, parent_and_name, &ignored) != 0)
         return length;
-    return length > end && strcmp(name + length - end, GGUF) == 0 ? length - end : 0;
+    return length > end && text_ends(name, GGUF) ? length - end : 0;
 }

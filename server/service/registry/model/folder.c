@@ -130,11 +130,10 @@ static const struct form {
 
 static bool fits(const struct form *form, const char *name)
 {
-    const size_t length = strlen(name), begin = strlen(form->begin), end = strlen(form->end);
-    if (length < begin + end || memcmp(name, form->begin, begin) != 0)
+    const size_t begin = strlen(form->begin), end = strlen(form->end);
+    if (strlen(name) < begin + end || !text_begins(name, form->begin) || !text_ends(name, form->end))
         return false;
-    return end == 0 ? strcmp(name, form->begin) == 0 || form->begin[begin - 1] == '.'
-                    : memcmp(name + length - end, form->end, end) == 0;
+    return end > 0 || strcmp(name, form->begin) == 0 || form->begin[begin - 1] == '.';
 }
 
 /* The first row that fits, with the first name in the alphabet. NULL: none does. */

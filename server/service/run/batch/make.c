@@ -151,7 +151,7 @@ static bool fail_encode(const struct making *making, attn_status status, const c
     char field[FIELD_MAX];
     if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
         return outcome_note(making->outcome, status);
-    name_item(making, strncmp(message, of_pair, sizeof of_pair - 1) == 0 ? "pair" : member, item, field);
+    name_item(making, text_begins(message, of_pair) ? "pair" : member, item, field);
     return outcome_fail(making->outcome, ATTN_ERR_VALUE, field, "%s: %s", field, message);
 }
 
