@@ -67,8 +67,8 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile $(addprefix mk/,tests.mk lint.mk install.mk bench.mk release.mk)
 
-# This file changes with the command, so that another compiler or another flag rebuilds everything.
-command := $(strip $(COMPILE) $(LINK) $(LDFLAGS) $(SOVERSION))
+# This file changes with the command, so that another compiler or another flag, also of some sources alone, rebuilds everything.
+command := $(strip $(COMPILE) $(LINK) $(LDFLAGS) $(SOVERSION) $(flags_of_sources))
 same = $(if $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x),,same)
 $(BUILD)/command: $(if $(call same,$(command),$(file <$(BUILD)/command)),,FORCE)
 	$(Q)mkdir -p $(@D)

@@ -104,3 +104,7 @@ cflags_of = $(CFLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) 
             $(if $(filter core/src/kernel/units/%,$(1)),$(FLAGS_OF_$(basename $(notdir $(1)))) $(KERNEL_FLAGS_in_$(MODE))) \
             $(if $(filter $(STARTING),$(1)),$(STARTING_FLAGS_in_$(MODE))) \
             $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))
+
+# All that the two above give to one source or another; but the list of kernels rebuilds kernels.c alone.
+flags_of_sources := $(value cppflags_of) $(value cflags_of) $(foreach name,$(filter-out %/kernels.c,$(sort \
+    $(filter FLAGS_OF_% CFLAGS_% CPPFLAGS_% STARTING% %_FLAGS_in_$(MODE),$(.VARIABLES)))),$(name)=$($(name)))

@@ -101,7 +101,9 @@ def find_calls(paths, build):
         if path.suffix != ".c":
             continue
         # avx2.c, which is compiled in parts, gives avx2.f32.rest.o and others.
-        objects = (build / path.parent).glob(f"{path.stem}.*o")
+        objects = list((build / path.parent).glob(f"{path.stem}.*o"))
+        if not objects:
+            continue  # a kernel that KERNELS leaves out
         printed = subprocess.run(["nm", "-gP", *objects], check=True, capture_output=True, text=True)
         for name, kind in re.findall(r"^(\S+) ([A-Za-z])\b", printed.stdout, re.MULTILINE):
             if kind == "U":
