@@ -127,24 +127,12 @@ static attn_status write_layers(struct importing *importing, size_t *count, attn
     return status;
 }
 
-/* Makes the directory. An existing one stays as it is. False: message says why there is no such directory. */
-static bool make_directory(const char *path, char *message, size_t size)
+static bool import_into(struct importing *importing, const char *into, const struct log *log, char *message,
+                        size_t size)
 {
-    if (mkdir(path, 0755) == 0 || errno == EEXIST)
-        return true;
-    char text[128];
-    snprintf(message, size, "import: %s: %s", path, strerror_r(errno, text, sizeof text));
-    return false;
-}
-
-static bool import(struct importing *importing, const struct log *log, char *message, size_t size)
-{
-    const char *into = importing->config->layers_directory;
     const struct layer_settings settings = {.directory = into, .max_count = SIZE_MAX, .max_bytes = SIZE_MAX};
     attn_error error = {.status = ATTN_OK};
     size_t count;
-    if (!make_directory(into, message, size))
-        return false;
     importing->keeper = layer_keeper_open(&settings, log, message, size);
     if (importing->keeper == NULL)
         return false;
@@ -155,6 +143,22 @@ static bool import(struct importing *importing, const struct log *log, char *mes
         snprintf(message, size, "import: %.503s", error.message);
     layer_keeper_close(importing->keeper);
     return status == ATTN_OK;
+}
+
+/* Makes the directory, unless it exists. A new one goes again if nothing was written into it. */
+static bool import(struct importing *importing, const struct log *log, char *message, size_t size)
+{
+    const char *into = importing->config->layers_directory;
+    const bool is_new = mkdir(into, 0755) == 0;
+    char text[128];
+    if (!is_new && errno != EEXIST) {
+        snprintf(message, size, "import: %s: %s", into, strerror_r(errno, text, sizeof text));
+        return false;
+    }
+    const bool is_done = import_into(importing, into, log, message, size);
+    if (!is_done && is_new)
+        (void)rmdir(into); /* which fails when it is not empty */
+    return is_done;
 }
 
 int command_import(const struct config *config)

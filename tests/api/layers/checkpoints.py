@@ -426,6 +426,10 @@ def what_is_wrong_with_a_checkpoint_is_told(stage):
         expect("--model NAME=DIR" in str(error), str(error)[:200])
     done = subprocess.run([stage.program, "import", str(checkpoint.folder)], check=False, capture_output=True, text=True)
     expect(done.returncode == 2 and "--into" in done.stderr, done.stderr)
+    expect(into.is_dir(), "a refused import removed a folder that was there")
+    into = stage.folder / "new"
+    told("config.json")
+    expect(not into.exists(), "a refused import left its empty folder")
     into = stage.folder / "no" / "folder"
     told(f"import: {into}: No such file or directory")
     into = stage.folder / "file"
