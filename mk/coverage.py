@@ -3,9 +3,7 @@
 coverage.py REPORT.json: lines and branches that the tests executed, from gcovr's JSON.
 
 Prints a line for each folder; writes beside the report by_file.md, a table, and uncovered.txt: each line that nothing
-executed, and each line of which a branch was not taken, with its text. --document FILE puts the table of folders into
-FILE, between its two marks, and behind it one of the parts that are held to all of their lines, with each file of them
-that has a line or more than one branch in twenty not executed.
+executed, and each line of which a branch was not taken, with its text.
 
 Branches that nothing can take are not counted: where a switch over an enumeration names all its values, the way past
 them all; where jansson's macros ask whether there is a value at all before they ask for its type, that there is none.
@@ -18,11 +16,6 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MARKS = ("<!-- make coverage writes from here -->\n", "<!-- to here -->\n")
-HELD = {"codec": "server/codec/", "guard": ("server/http/wire/guard.c", "server/http/wire/framing.c"),
-        "layer store": ("server/service/registry/layer/", "server/service/registry/files.c",
-                        "server/service/registry/prepared.c", "server/service/registry/store.c")}
-BRANCHES_WANTED = 0.95
 JSON_MACRO = re.compile(r"\bjson_(?:is_[a-z]+|(?:array|object)_foreach)\(")
 SWITCH = re.compile(r"^(\s*)switch \(")
 
@@ -103,21 +96,9 @@ def table(first, tallies):
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def held(files):
-    """The parts that are held to all of their lines, and below each what of it falls short."""
-    rows = {}
-    for part, prefix in HELD.items():
-        own = {name: tally for name, tally in files.items() if name.startswith(prefix)}
-        rows[f"**{part}**: {len(own)} files"] = sum(own.values(), Tally())
-        rows.update({name: tally for name, tally in own.items()
-                     if tally.executed < tally.lines or tally.taken < BRANCHES_WANTED * tally.branches})
-    return table("part, and its files with less than 100 % of lines or 95 % of branches", rows)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("report", type=pathlib.Path)
-    parser.add_argument("--document", type=pathlib.Path)
     options = parser.parse_args()
     files, folders, uncovered = {}, collections.defaultdict(Tally), []
     for file in sorted(json.loads(options.report.read_text())["files"], key=lambda file: file["file"]):
@@ -131,10 +112,6 @@ def main():
     for name, tally in folders.items():
         lines, lines_percent, branches, branches_percent = tally.cells()
         print(f"coverage: {name:18} {lines:>14} lines {lines_percent:>8} {branches:>15} branches {branches_percent:>8}")
-    if options.document:
-        text = options.document.read_text()
-        begin, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
-        options.document.write_text(text[:begin] + table("folder", folders) + "\n" + held(files) + text[end:])
 
 
 if __name__ == "__main__":

@@ -51,4 +51,4 @@ coverage: ## lines and branches that the tests execute, by file and folder, and 
 	+$(Q)$(MAKE) --no-print-directory -k MODE=coverage TORTURE_SECONDS=$(or $(TORTURE_SECONDS),100) $(COVERED_TESTS)
 	$(Q)gcovr --root . --filter core/ --filter server/ --exclude-unreachable-branches --json $(COVERAGE) \
 	    --exclude-branches-by-pattern '.*\bassert\(.*' build/coverage
-	$(Q)mk/coverage.py $(COVERAGE) --document docs/coverage.md
+	$(Q)mk/coverage.py $(COVERAGE)
