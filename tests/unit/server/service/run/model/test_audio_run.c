@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "codec/tensor/safetensors.h"
-#include "failing_take.h"
 #include "model_stage.h"
 #include "random.h"
-#include "shared.h"
 
 enum { WIDTH = 16, INNER = 24, LAYERS = 2, WORDS = 30, PLACES = 12, FRAMES = 40, MELS = 9, TENSORS_MAX = 128 };
 static struct model_version *whisper;
@@ -129,31 +127,9 @@ static void release(void)
 
 /* ---- runs ---- */
 
-/* A request while it runs. It refers to itself, and so is not moved. */
-struct run {
-    struct model_request request;
-    struct model_batch batch;
-    struct model_answer answer;
-    struct model_job job;
-};
-
 static attn_status plan(struct run *run, const char *body, const attn_runtime *runtime, attn_arena *in)
 {
-    err = (attn_error){.status = ATTN_OK};
-    attn_status status = model_request_decode(body, strlen(body), MODEL_REQUEST_ATTENTION, in, &run->request, &err);
-    if (status == ATTN_OK)
-        status = model_batch_make(&run->batch, whisper, &run->request, MODEL_REQUEST_ATTENTION, in, &err);
-    if (status != ATTN_OK)
-        return status;
-    run->answer = (struct model_answer){.output_count = 0};
-    run->job = (struct model_job){.version = whisper,
-                                  .request = &run->request,
-                                  .prepared = none,
-                                  .runtime = runtime,
-                                  .outcome = {.arena = in, .err = &err},
-                                  .items = run->batch.items,
-                                  .answer = &run->answer};
-    return model_job_plan(&run->job);
+    return plan_run(run, whisper, body, none, runtime, in);
 }
 
 static const struct model_output *find(const struct run *run, const char *name)
@@ -242,46 +218,20 @@ START_TEST(a_run_takes_no_more_memory_than_planned)
 }
 END_TEST
 
+static attn_status run_body(struct run *run, size_t i, const attn_runtime *runtime, attn_arena *in)
+{
+    return plan_and_run(run, whisper, bodies[i], none, runtime, in);
+}
+
 START_TEST(cancellation_is_noticed_at_every_look)
 {
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    runtime.is_cancelled = is_cancelled;
-    attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(13)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        looks = 0;
-        attn_arena_watch(own, is_cancelled, NULL);
-        status = plan(&run, bodies[_i], &runtime, own);
-        if (status == ATTN_OK)
-            status = model_job_run(&run.job);
-        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
-        ck_assert_int_eq(err.status, status);
-        attn_arena_destroy(own);
-    }
-    ck_assert_int_eq(status, ATTN_OK);
+    cancel_at_every_look(run_body, (size_t)_i, 13, 0);
 }
 END_TEST
 
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
-    const attn_runtime runtime = attn_runtime_serial(NULL);
-    bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(13)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        fail_take(take);
-        attn_status status = plan(&run, bodies[_i], &runtime, own);
-        if (status == ATTN_OK)
-            status = model_job_run(&run.job);
-        was_refused = take_has_failed();
-        if (was_refused)
-            ck_assert_msg(status == ATTN_ERR_NO_MEMORY && err.status == status && err.message[0] != '\0',
-                          "block %zu: %s: %s", take, attn_status_name(status), err.message);
-        else
-            ck_assert_int_eq(status, ATTN_OK);
-        attn_arena_destroy(own);
-    }
+    refuse_every_block(run_body, (size_t)_i, 13);
 }
 END_TEST
 

@@ -5,21 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failing_take.h"
 #include "model_stage.h"
 
 static struct prepared_store *roomy;
 static struct model_version *gpt2, *t5;
-
-/* A request while it runs. It refers to itself, and so is not moved. */
-struct run {
-    struct model_request request;
-    struct model_batch batch;
-    struct model_generation generation;
-    struct model_answer answer;
-    struct model_job job;
-    double planned_bytes;
-};
 
 static void prepare(void)
 {
@@ -40,15 +29,8 @@ static void release(void)
 static attn_status plan_job(struct run *run, const struct model_version *version, bool generates,
                             struct prepared_store *prepared, const attn_runtime *runtime, attn_arena *in)
 {
-    run->answer = (struct model_answer){.output_count = 0};
-    run->job = (struct model_job){.version = version,
-                                  .request = &run->request,
-                                  .prepared = prepared,
-                                  .runtime = runtime,
-                                  .outcome = {.arena = in, .err = &err},
-                                  .items = run->batch.items,
-                                  .generation = generates ? &run->generation : NULL,
-                                  .answer = &run->answer};
+    fill_job(run, version, prepared, runtime, in);
+    run->job.generation = generates ? &run->generation : NULL;
     return model_job_plan(&run->job);
 }
 
@@ -202,25 +184,15 @@ START_TEST(generating_takes_no_more_memory_than_planned)
 }
 END_TEST
 
+static attn_status run_body(struct run *run, size_t i, const attn_runtime *runtime, attn_arena *in)
+{
+    const attn_status status = plan(run, version_of(i), bodies[i], none, runtime, in);
+    return status == ATTN_OK ? generate_and_run(run) : status;
+}
+
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
-    const attn_runtime runtime = attn_runtime_serial(NULL);
-    bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(61)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        fail_take(take);
-        attn_status status = plan(&run, version_of((size_t)_i), bodies[_i], none, &runtime, own);
-        if (status == ATTN_OK)
-            status = generate_and_run(&run);
-        was_refused = take_has_failed();
-        if (was_refused)
-            ck_assert_msg(status == ATTN_ERR_NO_MEMORY && err.status == status && err.message[0] != '\0',
-                          "block %zu: %s: %s", take, attn_status_name(status), err.message);
-        else
-            ck_assert_int_eq(status, ATTN_OK);
-        attn_arena_destroy(own);
-    }
+    refuse_every_block(run_body, (size_t)_i, 61);
 }
 END_TEST
 
@@ -228,23 +200,7 @@ END_TEST
 
 START_TEST(cancellation_is_noticed_at_every_look)
 {
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    runtime.is_cancelled = is_cancelled;
-    attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(41)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        looks = 0;
-        attn_arena_watch(own, is_cancelled, NULL);
-        status = plan(&run, version_of((size_t)_i), bodies[_i], none, &runtime, own);
-        if (status == ATTN_OK)
-            status = generate_and_run(&run);
-        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
-        ck_assert_int_eq(err.status, status);
-        attn_arena_destroy(own);
-    }
-    ck_assert_int_eq(status, ATTN_OK);
-    ck_assert_uint_gt(looks, 3 * 3 * 3); /* each block of each step of each item */
+    cancel_at_every_look(run_body, (size_t)_i, 41, 3 * 3 * 3); /* each block of each step of each item */
 }
 END_TEST
 

@@ -2,24 +2,12 @@
  * test_gradients_run.c: tests of server/service/run/model/gradients: a run takes no more memory than its plan says, gives
  * the same bytes by every thread and whatever else is asked for, stops at every look, and fails cleanly.
  */
-#include "service/run/model/gradients/gradients.h"
-
+#include <stdio.h>
 #include <string.h>
 
-#include "failing_take.h"
 #include "model_stage.h"
-#include "shared.h"
 
 static struct model_version *bert, *gpt2, *t5;
-
-/* A request while it runs. It refers to itself, and so is not moved. */
-struct run {
-    struct model_request request;
-    struct model_batch batch;
-    struct model_answer answer;
-    struct model_job job;
-    struct model_gradients gradients;
-};
 
 static void prepare(void)
 {
@@ -40,27 +28,16 @@ static void release(void)
 static attn_status plan(struct run *run, const struct model_version *version, const char *body,
                         const attn_runtime *runtime, attn_arena *in)
 {
-    err = (attn_error){.status = ATTN_OK};
-    attn_status status = model_request_decode(body, strlen(body), MODEL_REQUEST_GRADIENTS, in, &run->request, &err);
-    if (status == ATTN_OK)
-        status = model_batch_make(&run->batch, version, &run->request, MODEL_REQUEST_ATTENTION, in, &err);
+    const attn_status status = read_run(run, version, body, MODEL_REQUEST_GRADIENTS, none, runtime, in);
     if (status != ATTN_OK)
         return status;
-    run->answer = (struct model_answer){.output_count = 0};
-    run->job = (struct model_job){.version = version,
-                                  .request = &run->request,
-                                  .prepared = none,
-                                  .runtime = runtime,
-                                  .outcome = {.arena = in, .err = &err},
-                                  .items = run->batch.items,
-                                  .answer = &run->answer};
     run->gradients = (struct model_gradients){.job = &run->job};
     model_gradients_plan(&run->gradients);
     return run->job.outcome.status;
 }
 
-static attn_status plan_and_run(struct run *run, const struct model_version *version, const char *body,
-                                const attn_runtime *runtime, attn_arena *in)
+static attn_status run_gradients(struct run *run, const struct model_version *version, const char *body,
+                                 const attn_runtime *runtime, attn_arena *in)
 {
     const attn_status status = plan(run, version, body, runtime, in);
     if (status == ATTN_OK)
@@ -155,8 +132,8 @@ START_TEST(every_thread_gives_the_same_bytes_whatever_else_is_asked_for)
     struct run *whole = attn_arena_take_zeroed(arena, 1, sizeof *whole),
                *other = attn_arena_take_zeroed(arena, 1, sizeof *other);
     char less[512];
-    ck_assert_int_eq(plan_and_run(whole, version_of(_i), asked[_i].body, &serial, arena), ATTN_OK);
-    ck_assert_int_eq(plan_and_run(other, version_of(_i), asked[_i].body, &parallel, arena), ATTN_OK);
+    ck_assert_int_eq(run_gradients(whole, version_of(_i), asked[_i].body, &serial, arena), ATTN_OK);
+    ck_assert_int_eq(run_gradients(other, version_of(_i), asked[_i].body, &parallel, arena), ATTN_OK);
     ck_assert_uint_eq(whole->answer.output_count, other->answer.output_count);
     expect_same(whole, other);
     const char *names = strstr(asked[_i].body, ALL);
@@ -167,47 +144,28 @@ START_TEST(every_thread_gives_the_same_bytes_whatever_else_is_asked_for)
     if (baseline != NULL)
         memmove(baseline, baseline + strlen(",\"baseline\":\"pad\""),
                 strlen(baseline + strlen(",\"baseline\":\"pad\"")) + 1);
-    const attn_status status = plan_and_run(other, version_of(_i), less, &serial, arena);
+    const attn_status status = run_gradients(other, version_of(_i), less, &serial, arena);
     ck_assert_msg(status == ATTN_OK, "%s: %s", less, err.message);
     expect_same(other, whole);
     attn_pool_destroy(pool);
 }
 END_TEST
 
+static attn_status run_asked(struct run *run, size_t i, const attn_runtime *runtime, attn_arena *in)
+{
+    return run_gradients(run, version_of((int)i), asked[i].body, runtime, in);
+}
+
 START_TEST(cancellation_is_noticed_at_every_look)
 {
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    runtime.is_cancelled = is_cancelled;
-    attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(397)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        looks = 0;
-        attn_arena_watch(own, is_cancelled, NULL);
-        status = plan_and_run(&run, version_of(_i), asked[_i].body, &runtime, own);
-        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
-        ck_assert_int_eq(err.status, status);
-        attn_arena_destroy(own);
-    }
-    ck_assert_int_eq(status, ATTN_OK);
-    ck_assert_uint_gt(looks, 3 * 4 * 2 * 2); /* forward and back through each block of each item, in each pass */
+    /* forward and back through each block of each item, in each pass */
+    cancel_at_every_look(run_asked, (size_t)_i, 397, 3 * 4 * 2 * 2);
 }
 END_TEST
 
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
-    const attn_runtime runtime = attn_runtime_serial(NULL);
-    bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(211)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        fail_take(take);
-        const attn_status status = plan_and_run(&run, version_of(_i), asked[_i].body, &runtime, own);
-        was_refused = take_has_failed();
-        ck_assert_msg(status == (was_refused ? ATTN_ERR_NO_MEMORY : ATTN_OK), "block %zu: %s: %s", take,
-                      attn_status_name(status), err.message);
-        attn_arena_destroy(own);
-    }
+    refuse_every_block(run_asked, (size_t)_i, 211);
 }
 END_TEST
 

@@ -2,23 +2,14 @@
  * test_model_run.c: tests of server/service/run/model: plans and runs of small models. Every request must give the
  * bytes of one run that asks for everything, and a run must take no more memory than its plan says.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "failing_take.h"
 #include "model_stage.h"
 #include "shared.h"
 
 static struct prepared_store *roomy;
 static struct model_version *bert, *gpt2, *t5;
-
-/* A request while it runs. It refers to itself, and so is not moved. */
-struct run {
-    const char *body;
-    struct model_request request;
-    struct model_batch batch;
-    struct model_answer answer;
-    struct model_job job;
-};
 
 /* Versions of one model; the weights of only one are prepared, because a version serves one store. */
 struct pair {
@@ -43,34 +34,11 @@ static void release(void)
     stage_end();
 }
 
-static attn_status plan(struct run *run, const struct model_version *version, const char *body,
-                        struct prepared_store *prepared, const attn_runtime *runtime, attn_arena *in)
-{
-    err = (attn_error){.status = ATTN_OK};
-    attn_status status = model_request_decode(body, strlen(body), MODEL_REQUEST_ATTENTION, in, &run->request, &err);
-    if (status == ATTN_OK)
-        status = model_batch_make(&run->batch, version, &run->request, MODEL_REQUEST_ATTENTION, in, &err);
-    if (status != ATTN_OK)
-        return status;
-    run->body = body;
-    run->answer = (struct model_answer){.output_count = 0};
-    run->job = (struct model_job){.version = version,
-                                  .request = &run->request,
-                                  .prepared = prepared,
-                                  .runtime = runtime,
-                                  .outcome = {.arena = in, .err = &err},
-                                  .items = run->batch.items,
-                                  .answer = &run->answer};
-    return model_job_plan(&run->job);
-}
-
 static struct run *run_by(const struct model_version *version, const char *body, struct prepared_store *prepared,
                           const attn_runtime *runtime)
 {
     struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
-    attn_status status = plan(run, version, body, prepared, runtime, arena);
-    if (status == ATTN_OK)
-        status = model_job_run(&run->job);
+    const attn_status status = plan_and_run(run, version, body, prepared, runtime, arena);
     ck_assert_msg(status == ATTN_OK, "%s: %s: %s", body, err.field, err.message);
     return run;
 }
@@ -417,7 +385,7 @@ static void check_memory(const struct model_version *version, const char *body, 
 {
     static struct run run;
     attn_arena *own = attn_arena_create(ROOMY_BYTES);
-    attn_status status = plan(&run, version, body, none, runtime, own);
+    attn_status status = plan_run(&run, version, body, none, runtime, own);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
     const size_t before = attn_arena_bytes(own);
     status = model_job_run(&run.job);
@@ -527,38 +495,27 @@ START_TEST(a_sweep_is_planned_for_less_than_six_tenths_of_its_runs)
     const size_t tokens = 40, levels = gpt2->model.stacks[0].layers + 1;
     const char *inputs = long_inputs(tokens, 0);
     ck_assert_int_eq(
-        plan(&once, gpt2, body_of(inputs, "{\"return\":[\"word_scores\"],\"words\":[3]}"), none, &runtime, arena),
+        plan_run(&once, gpt2, body_of(inputs, "{\"return\":[\"word_scores\"],\"words\":[3]}"), none, &runtime, arena),
         ATTN_OK);
     ck_assert_int_eq(
-        plan(&sweep, gpt2,
-             body_of(inputs, "{\"return\":[\"sweep\"],\"metric\":{\"words\":[3]},\"sweep\":{\"at\":\"hidden\","
-                             "\"over\":[\"layer\",\"query\"],\"do\":\"zero\"}}"),
-             none, &runtime, arena),
+        plan_run(&sweep, gpt2,
+                 body_of(inputs, "{\"return\":[\"sweep\"],\"metric\":{\"words\":[3]},\"sweep\":{\"at\":\"hidden\","
+                                 "\"over\":[\"layer\",\"query\"],\"do\":\"zero\"}}"),
+                 none, &runtime, arena),
         ATTN_OK);
     ck_assert_double_gt(sweep.job.time_flops, 0.3 * (double)(levels * tokens) * once.job.time_flops);
     ck_assert_double_lt(sweep.job.time_flops, 0.6 * (double)(levels * tokens) * once.job.time_flops);
 }
 END_TEST
 
+static attn_status run_watched(struct run *run, size_t i, const attn_runtime *runtime, attn_arena *in)
+{
+    return plan_and_run(run, i == 3 ? gpt2 : t5, watched_bodies[i], none, runtime, in);
+}
+
 START_TEST(cancellation_is_noticed_at_every_look)
 {
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    runtime.is_cancelled = is_cancelled;
-    attn_status status = ATTN_ERR_CANCELLED;
-    for (looks_allowed = 0; status == ATTN_ERR_CANCELLED; looks_allowed += one_in(41)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        looks = 0;
-        attn_arena_watch(own, is_cancelled, NULL);
-        status = plan(&run, _i == 3 ? gpt2 : t5, watched_bodies[_i], none, &runtime, own);
-        if (status == ATTN_OK)
-            status = model_job_run(&run.job);
-        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_CANCELLED, "%s", err.message);
-        ck_assert_int_eq(err.status, status);
-        attn_arena_destroy(own);
-    }
-    ck_assert_int_eq(status, ATTN_OK);
-    ck_assert_uint_gt(looks, 3 * (2 + 2 * 3)); /* each block of each item */
+    cancel_at_every_look(run_watched, (size_t)_i, 41, 3 * (2 + 2 * 3)); /* each block of each item */
 }
 END_TEST
 
@@ -580,7 +537,7 @@ START_TEST(large_outputs_are_filled_with_looks_between)
     static struct run run;
     const attn_runtime serial = attn_runtime_serial(NULL);
     attn_arena *own = attn_arena_create(ROOMY_BYTES);
-    attn_status status = plan(&run, t5, body_of(long_inputs(700, 100), filled[_i].options), none, &serial, own);
+    attn_status status = plan_run(&run, t5, body_of(long_inputs(700, 100), filled[_i].options), none, &serial, own);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
     size_t bytes = 0;
     for (size_t i = 0; i < run.answer.output_count; i++)
@@ -596,29 +553,18 @@ START_TEST(large_outputs_are_filled_with_looks_between)
 }
 END_TEST
 
-START_TEST(a_refused_block_of_memory_is_a_clean_failure)
+static attn_status run_refused(struct run *run, size_t i, const attn_runtime *runtime, attn_arena *in)
 {
     static const char asking[] = "{" PAIRED ",\"options\":{\"return\":[" STEPS "," STATES "," WORDS "," MAPS
                                  ",\"word_scores\",\"attribution\"],\"words\":[\"the\",7],"
                                  "\"heads\":[2,0],\"queries\":\"0-2\",\"keys\":[2,0]}}";
-    const char *body = _i == 0 ? asking : _i == 1 ? edited_paired : swept;
-    const attn_runtime runtime = attn_runtime_serial(NULL);
-    bool was_refused = true;
-    for (size_t take = 0; was_refused; take += one_in(61)) {
-        static struct run run;
-        attn_arena *own = attn_arena_create(ROOMY_BYTES);
-        fail_take(take);
-        attn_status status = plan(&run, _i == 2 ? gpt2 : t5, body, none, &runtime, own);
-        if (status == ATTN_OK)
-            status = model_job_run(&run.job);
-        was_refused = take_has_failed();
-        if (was_refused)
-            ck_assert_msg(status == ATTN_ERR_NO_MEMORY && err.status == status && err.message[0] != '\0',
-                          "block %zu: %s: %s", take, attn_status_name(status), err.message);
-        else
-            ck_assert_int_eq(status, ATTN_OK);
-        attn_arena_destroy(own);
-    }
+    const char *const bodies[] = {asking, edited_paired, swept};
+    return plan_and_run(run, i == 2 ? gpt2 : t5, bodies[i], none, runtime, in);
+}
+
+START_TEST(a_refused_block_of_memory_is_a_clean_failure)
+{
+    refuse_every_block(run_refused, (size_t)_i, 61);
 }
 END_TEST
 
@@ -664,7 +610,7 @@ START_TEST(what_the_model_does_not_have_is_refused)
     struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
     const attn_runtime runtime = attn_runtime_serial(NULL);
     const char *body = body_of(refusals[_i].inputs, refusals[_i].options);
-    const attn_status status = plan(run, bert, body, none, &runtime, arena);
+    const attn_status status = plan_run(run, bert, body, none, &runtime, arena);
     ck_assert_msg(status == refusals[_i].status, "%s: %s", body, err.message);
     ck_assert_str_eq(err.field, refusals[_i].field);
     ck_assert_msg(strstr(err.message, refusals[_i].part) != NULL, "%s", err.message);
@@ -675,7 +621,7 @@ START_TEST(words_of_two_stacks_need_a_target)
 {
     struct run *run = attn_arena_take_zeroed(arena, 1, sizeof *run);
     const attn_runtime runtime = attn_runtime_serial(NULL);
-    ck_assert_int_eq(plan(run, t5, body_of(TEXTS, "{\"return\":[\"predictions\"]}"), none, &runtime, arena),
+    ck_assert_int_eq(plan_run(run, t5, body_of(TEXTS, "{\"return\":[\"predictions\"]}"), none, &runtime, arena),
                      ATTN_ERR_FIELD);
     ck_assert_msg(strstr(err.message, "give inputs.target") != NULL, "%s", err.message);
 }
