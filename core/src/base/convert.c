@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -324,8 +325,23 @@ static bool narrow_block(uint16_t *to, const uint32_t *from)
     return is_beyond != 0;
 }
 
+/* clang 14 does not know the name of F16C, so CPUID is asked, once: that takes a virtual machine microseconds. */
+static bool has_f16c;
+
+bool attn_has_f16c(void)
+{
+    return has_f16c;
+}
+
 /* The same in a quarter of the time. False: a number is NaN, infinite or too large, and the block is not converted. */
 #if defined(__x86_64__)
+__attribute__((constructor)) static void ask_for_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    __builtin_cpu_init(); /* other constructors may not have run */
+    has_f16c = __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 __attribute__((target("avx,f16c"))) static bool narrow_block_by_f16c(uint16_t *to, const uint32_t *from)
 {
     const __m256 sign = _mm256_set1_ps(-0.0F), limit = _mm256_set1_ps(65520);
@@ -348,7 +364,6 @@ static bool narrow_block_by_f16c(uint16_t *to, const uint32_t *from)
 /* False: a finite value would become infinite. */
 static bool narrow_to_half(char *to, const char *from, size_t count)
 {
-    const bool has_f16c = attn_has_f16c();
     uint32_t singles[BLOCK] = {0};
     uint16_t halves[BLOCK];
     for (size_t done = 0; done < count; done += BLOCK) {

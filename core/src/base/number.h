@@ -10,7 +10,7 @@
 
 #include "attn/tensor.h"
 
-/* f16c.c: whether this CPU converts float16 by instructions of x86-64, F16C. */
+/* convert.c: whether this CPU converts float16 by instructions of x86-64, F16C. */
 bool attn_has_f16c(void);
 
 /*

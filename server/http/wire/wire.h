@@ -10,7 +10,7 @@
 #include "base/network.h"
 #include "base/text.h"
 
-/* ---- client.c: the address that a request comes from, as the log has it ---- */
+/* ---- peer.c: the address that a request comes from, as the log has it ---- */
 
 enum { CLIENT_TEXT = INET6_ADDRSTRLEN };
 
@@ -20,8 +20,7 @@ enum { CLIENT_TEXT = INET6_ADDRSTRLEN };
  */
 bool client_address(struct MHD_Connection *mhd, const char *trusted, char text[CLIENT_TEXT]);
 
-/* ---- peer.c: asks the system about the other end of a TCP connection ---- */
-
+/* What the system says about the other end of a TCP connection. */
 enum peer_presence { PEER_PRESENT, PEER_HALF_CLOSED, PEER_GONE };
 
 struct peer {

@@ -15,10 +15,10 @@ TESTS = []
 test = registry(TESTS)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-WORDS = ROOT / "server" / "codec" / "words"
+WORDS = ROOT / "server" / "codec" / "words" / "words.c"
 ROW = re.compile(r'\{("[^{}]*?)\},\n    (?=\{)', re.DOTALL)
 BEGIN, END = "<!-- words: tests/api/words/run.py --update -->\n", "<!-- end of words -->\n"
-DOCUMENTS = {ROOT / "docs" / "semantics.md": "request_words.c", ROOT / "docs" / "models.md": "model_words.c"}
+DOCUMENTS = {ROOT / "docs" / "semantics.md": "request_words", ROOT / "docs" / "models.md": "model_words"}
 
 ATTENTION, LAYER, KEPT, MODEL = "/v1/attention", "/v1/multi-head-attention", "/v1/layers/words.kept", "/v1/models/demo/attention"
 INFER = "/v2/models/attention/infer"
@@ -44,8 +44,8 @@ class Row:
 
 def rows_of(name):
     """The rows of a table in C: four fields, each NULL or a text in one or more pieces."""
-    text = re.sub(r"/\*.*?\*/", "", (WORDS / name).read_text(), flags=re.DOTALL)
-    table = text[text.index("[] = {") + 6:text.index("{0},")]
+    text = re.sub(r"/\*.*?\*/", "", WORDS.read_text(), flags=re.DOTALL)
+    table = text.split(f"{name}[] = {{")[1].split("{0},")[0]
     rows = [Row(*ast.literal_eval("(" + re.sub(r"\bNULL\b", "None", row) + ")"))
             for row in re.findall(r'\{((?:"(?:[^"\\]|\\.)*"|[^"{}])*)\},', table)]
     assert len(rows) == len(re.findall(r"^    \{", table, re.MULTILINE)) > 10, f"{name} has a form that is not understood here"
@@ -121,7 +121,7 @@ def bodies_of(row, word):
 
 @test
 def every_word_is_explained(client):
-    for row in rows_of("request_words.c"):
+    for row in rows_of("request_words"):
         for word in row.words:
             for body in bodies_of(row, word):
                 told = refusal(client, LAYER, body)
@@ -132,7 +132,7 @@ def every_word_is_explained(client):
 
 @test
 def every_word_is_explained_to_models(client):
-    for row in rows_of("model_words.c"):
+    for row in rows_of("model_words"):
         for word in row.words:
             whole = {"inputs": {"text": "a"}, "options": {}}
             bodies = [{**whole, "options": {"return": [word]}}] if row.within else [
@@ -173,7 +173,7 @@ def a_word_names_what_the_endpoint_has(client):
     kept = client.send("PUT", KEPT, json.dumps({"weights": WEIGHTS}), {"Content-Type": "application/json"})
     assert kept.status == 201, kept.body
     for path, method, whole in ENDPOINTS:
-        for row in rows_of("request_words.c"):
+        for row in rows_of("request_words"):
             if row.within or not row.here:
                 continue
             told = refusal(client, path, {**whole, row.words[0]: 1}, method)["error"]
@@ -191,7 +191,7 @@ def a_parameter_names_what_the_protocol_has(client):
         tensor = {"name": "QUERY", "shape": [2, 2], "datatype": "FP32", "data": [1, 0, 0, 1]}
         return refusal(client, INFER, {"inputs": [tensor], "parameters": parameters})
 
-    for row in rows_of("request_words.c"):
+    for row in rows_of("request_words"):
         if row.within or not row.here or "." not in row.here:
             continue
         told = ask({row.words[0]: 1})

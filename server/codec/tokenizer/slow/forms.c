@@ -1,4 +1,7 @@
-/* forms.c: the forms of a tokenizer.json: WordPiece, BPE over bytes, and the pieces of SentencePiece. */
+/*
+ * forms.c: the parts of a tokenizer.json: added tokens, the steps, and the model, which is WordPiece, BPE over bytes, or the
+ * pieces of SentencePiece.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +9,130 @@
 #include "codec/bytes/base64.h"
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/slow/parts.h"
+
+static const char *bool_text(bool value)
+{
+    return value ? "true" : "false";
+}
+
+/* ---- added tokens ---- */
+
+static void write_token(struct chunks *out, const struct slow_token *token, bool is_first)
+{
+    chunks_format(out, "%s{\"id\":%u,\"content\":", is_first ? "" : ",", (unsigned)token->id);
+    chunks_json_span(out, token->text);
+    chunks_format(out, ",\"single_word\":%s,\"lstrip\":%s,\"rstrip\":%s,\"normalized\":%s,\"special\":%s}",
+                  bool_text(token->single_word), bool_text(token->lstrip), bool_text(token->rstrip),
+                  bool_text(token->normalized), bool_text(token->special));
+}
+
+/* In BPE, pieces that the user of SentencePiece defined are found before all merges. */
+static bool is_found_first(const struct slow *slow, size_t i)
+{
+    return slow->model.model_type == SENTENCEPIECE_BPE && slow->model.pieces[i].kind == COMPOSE_USER_DEFINED;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct slow_token *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* In the order of ids, as the loader wants tokens that the vocabulary does not have. */
+bool slow_write_added(const struct slow *slow, struct chunks *out)
+{
+    size_t count = slow->token_count;
+    for (size_t i = 0; i < slow->model.count; i++)
+        count += is_found_first(slow, i);
+    struct slow_token *tokens = outcome_take(slow->outcome, count, sizeof *tokens);
+    if (tokens == NULL)
+        return false;
+    count = slow->token_count;
+    memcpy(tokens, slow->tokens, count * sizeof *tokens);
+    for (size_t i = 0; i < slow->model.count; i++) {
+        const struct text_span text = slow->model.pieces[i].text;
+        const uint32_t id =
+            is_found_first(slow, i) ? vocabulary_find(&slow->vocabulary, text.at, text.length) : VOCABULARY_NONE;
+        if (id != VOCABULARY_NONE && slow_token_find(slow, text) == NULL)
+            tokens[count++] = (struct slow_token){.text = vocabulary_text(&slow->vocabulary, id), .id = id};
+    }
+    qsort(tokens, count, sizeof *tokens, compare_ids);
+    chunks_text(out, "\"added_tokens\":[");
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || tokens[i].id != tokens[i - 1].id)
+            write_token(out, &tokens[i], i == 0);
+    chunks_text(out, "],");
+    return true;
+}
+
+/* The token of the role. NULL: there is none. */
+static const struct slow_token *token_of(const struct slow *slow, enum slow_role role)
+{
+    return slow_token_find(slow, slow->roles[role]);
+}
+
+/* ---- what is added around a text ---- */
+
+/* Whether tokens of the role are added to texts. */
+static bool is_added(const struct slow *slow, enum slow_role role)
+{
+    if (!slow_class_is(slow, "adds_by_settings") || (role != ROLE_BOS && role != ROLE_EOS))
+        return true;
+    return slow_is_set(slow, role == ROLE_BOS ? "add_bos_token" : "add_eos_token");
+}
+
+/* The post-processor that adds the special tokens of the class around texts. */
+static void write_template(const struct slow *slow, struct chunks *out)
+{
+    static const struct {
+        char letter;
+        enum slow_role role;
+    } letters[] = {{'b', ROLE_BOS}, {'e', ROLE_EOS}, {'s', ROLE_SEP}, {'c', ROLE_CLS}, {'l', ROLE_LANG}};
+    struct compose_special specials[ARRAY_LENGTH(letters)];
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(letters); i++) {
+        const struct slow_token *token = token_of(slow, letters[i].role);
+        if (token != NULL && is_added(slow, letters[i].role))
+            specials[count++] = (struct compose_special){letters[i].letter, token->text, token->id};
+    }
+    compose_template(json_tree_word(json_object_get(slow->class, "single")),
+                     json_tree_word(json_object_get(slow->class, "pair")), specials, count, out);
+}
+
+/* ---- the vocabulary ---- */
+
+static void write_id(struct chunks *out, const char **separator, struct text_span text, uint32_t id)
+{
+    chunks_text(out, *separator);
+    chunks_json_span(out, text);
+    chunks_format(out, ":%u", (unsigned)id);
+    *separator = ",";
+}
+
+/* The members "unk_token" and "vocab", with a comma before them. */
+static void write_vocabulary(const struct slow *slow, struct chunks *out)
+{
+    const struct vocabulary *vocabulary = &slow->vocabulary;
+    const char *separator = "";
+    chunks_text(out, ",\"unk_token\":");
+    if (token_of(slow, ROLE_UNK) != NULL)
+        chunks_json_span(out, slow->roles[ROLE_UNK]);
+    else
+        chunks_text(out, "null");
+    chunks_text(out, ",\"vocab\":{");
+    for (uint32_t id = 0; id < vocabulary->size; id++) {
+        const struct text_span text = vocabulary_text(vocabulary, id);
+        if (text.at != NULL && vocabulary_find(vocabulary, text.at, text.length) == id)
+            write_id(out, &separator, text, id); /* else the same token stands further down, and that id counts */
+    }
+    for (size_t i = 0; i < slow->token_count; i++) {
+        const struct slow_token *token = &slow->tokens[i];
+        if (token->id >= vocabulary->size &&
+            vocabulary_find(vocabulary, token->text.at, token->text.length) == VOCABULARY_NONE)
+            write_id(out, &separator, token->text, token->id); /* the loader takes gaps before an id here alone */
+    }
+    chunks_text(out, "}");
+}
 
 /* ---- steps ---- */
 
@@ -67,11 +194,11 @@ static void write_charsmap(const struct slow *slow, struct chunks *out)
 static void write_named(const struct slow *slow, const char *name, struct chunks *out)
 {
     if (strcmp(name, "template") == 0)
-        slow_write_template(slow, out);
+        write_template(slow, out);
     else if (strcmp(name, "charsmap") == 0)
         write_charsmap(slow, out);
     else
-        chunks_text(out, slow_bool_text(is_flag_set(slow, name)));
+        chunks_text(out, bool_text(is_flag_set(slow, name)));
 }
 
 static void write_filled(const struct slow *slow, json_t *json, struct chunks *out);
@@ -125,7 +252,7 @@ static void write_filled(const struct slow *slow, json_t *json, struct chunks *o
     else if (json_is_integer(json))
         chunks_count(out, (uint64_t)json_integer_value(json));
     else
-        chunks_text(out, slow_bool_text(json_is_true(json)));
+        chunks_text(out, bool_text(json_is_true(json)));
 }
 
 void slow_write_steps(const struct slow *slow, struct chunks *out)
@@ -147,9 +274,7 @@ void slow_write_steps(const struct slow *slow, struct chunks *out)
 bool slow_write_wordpiece(const struct slow *slow, struct chunks *out)
 {
     chunks_text(out, "\"model\":{\"type\":\"WordPiece\",\"continuing_subword_prefix\":\"##\"");
-    slow_write_unknown(slow, out);
-    chunks_text(out, ",");
-    slow_write_ids(slow, out);
+    write_vocabulary(slow, out);
     chunks_text(out, "}}");
     return true;
 }
@@ -204,9 +329,7 @@ bool slow_write_byte_level(const struct slow *slow, struct chunks *out)
     const char *suffix = json_tree_word(json_object_get(slow->class, "end_of_word_suffix"));
     chunks_format(out, "\"model\":{\"type\":\"BPE\",\"fuse_unk\":false,\"end_of_word_suffix\":\"%s\"",
                   suffix != NULL ? suffix : "");
-    slow_write_unknown(slow, out);
-    chunks_text(out, ",");
-    slow_write_ids(slow, out);
+    write_vocabulary(slow, out);
     return write_merges(slow, out);
 }
 
@@ -224,9 +347,9 @@ static bool is_cut_again(const struct slow *slow, struct text_span text)
 static bool write_unigram(const struct slow *slow, struct chunks *out)
 {
     const struct vocabulary *vocabulary = &slow->vocabulary;
-    const struct slow_token *unknown = slow_token_of(slow, ROLE_UNK);
+    const struct slow_token *unknown = token_of(slow, ROLE_UNK);
     chunks_format(out, "\"model\":{\"type\":\"Unigram\",\"single_precision\":true,\"byte_fallback\":%s",
-                  slow_bool_text(slow->model.byte_fallback));
+                  bool_text(slow->model.byte_fallback));
     if (unknown != NULL && unknown->id < vocabulary->size)
         chunks_format(out, ",\"unk_id\":%u", (unsigned)unknown->id);
     chunks_text(out, ",\"vocab\":[");
@@ -305,10 +428,8 @@ static bool write_bpe(const struct slow *slow, struct chunks *out)
     }
     qsort(order, count, sizeof *order, compare);
     chunks_format(out, "\"model\":{\"type\":\"BPE\",\"fuse_unk\":true,\"byte_fallback\":%s",
-                  slow_bool_text(slow->model.byte_fallback));
-    slow_write_unknown(slow, out);
-    chunks_text(out, ",");
-    slow_write_ids(slow, out);
+                  bool_text(slow->model.byte_fallback));
+    write_vocabulary(slow, out);
     chunks_text(out, ",\"merges\":[");
     for (size_t i = 0; i < count && !attn_arena_is_cancelled(slow->outcome->arena); i++)
         write_pairs(slow, out, vocabulary_text(vocabulary, order[i].id), &comma);

@@ -90,21 +90,10 @@ const struct slow_token *slow_token_find(const struct slow *slow, struct text_sp
 /* Finds the roles and the tokens that are found in texts. */
 bool slow_find_tokens(struct slow *slow);
 
-/* ---- common.c ---- */
-
-const char *slow_bool_text(bool value);
-/* The token of the role. NULL: there is none. */
-const struct slow_token *slow_token_of(const struct slow *slow, enum slow_role role);
-/* The member "added_tokens", with a comma behind it. */
-bool slow_write_added(const struct slow *slow, struct chunks *out);
-/* The post-processor that adds the special tokens of the class around texts. */
-void slow_write_template(const struct slow *slow, struct chunks *out);
-/* The members "unk_token", with a comma before it, and "vocab". */
-void slow_write_unknown(const struct slow *slow, struct chunks *out);
-void slow_write_ids(const struct slow *slow, struct chunks *out);
-
 /* ---- forms.c ---- */
 
+/* The member "added_tokens", with a comma behind it. */
+bool slow_write_added(const struct slow *slow, struct chunks *out);
 /* The steps of the class or of its form, with a comma behind them. */
 void slow_write_steps(const struct slow *slow, struct chunks *out);
 /* Each writes the model, and the end of the file. */
