@@ -395,24 +395,13 @@ static struct marks read_marks(const char *block)
                           equal_bits(part, ',')};
 }
 #else
-/* Loads eight bytes as a word. Byte 0 is the lowest. */
-static uint64_t load_word(const char *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
 static uint64_t equal_bits(const char *block, char byte)
 {
     const uint64_t low_bits = 0x7f7f7f7f7f7f7f7fU;
     const uint64_t wanted = 0x0101010101010101U * (unsigned char)byte;
     uint64_t bits = 0;
     for (int i = 0; i < BLOCK / 8; i++) {
-        uint64_t differs = load_word(block + 8 * i) ^ wanted;
+        uint64_t differs = number_load_word(block + 8 * i) ^ wanted;
         /* The high bit of each byte becomes 1 where the byte is 0; no carry crosses bytes. */
         uint64_t zero = ~(((differs & low_bits) + low_bits) | differs | low_bits);
         bits |= ((zero >> 7) * 0x0102040810204080U >> 56) << (8 * i);

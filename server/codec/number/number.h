@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * ---- read.c ----
@@ -46,6 +47,17 @@ const char *number_word_read_bare(const char *text, const char *end, double *val
 bool number_word_is_number(const char *text, size_t length);
 /* Whether the text begins with such a word without quotes, in letters of any case: "-inf", "NaN". */
 bool number_word_is_bare(const char *text, const char *end);
+
+/* Loads eight bytes as a word. The first byte is the lowest. */
+static inline uint64_t number_load_word(const char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
 
 /*
  * ---- write.c ----

@@ -42,17 +42,6 @@ static bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Loads eight bytes as a word. The first byte is the lowest. */
-static uint64_t load_bytes(const char *text)
-{
-    uint64_t word;
-    memcpy(&word, text, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
 /*
  * The value of eight digits, the first one in the lowest byte. Digits are joined to pairs, pairs to fours, fours to
  * eight.
@@ -77,7 +66,7 @@ struct eight_bytes {
 
 static inline struct eight_bytes read_eight(const char *text)
 {
-    uint64_t digits = load_bytes(text) ^ UINT64_C(0x3030303030303030);
+    uint64_t digits = number_load_word(text) ^ UINT64_C(0x3030303030303030);
     /* The high bit of a byte is set when the byte is above 9. No carry reaches the bytes below the first such byte. */
     return (struct eight_bytes){digits,
                                 (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080)};
