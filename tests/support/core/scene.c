@@ -15,6 +15,15 @@ struct scene_block {
     void *memory;
 };
 
+const scene_size scene_paths[SCENE_PATHS] = {
+    {1, 2, 2, 1, 1100, 64, 64},  /* decoding of one query */
+    {2, 4, 2, 3, 37, 16, 24},    /* fewer keys than a tile */
+    {1, 4, 1, 2, 2070, 7, 5},    /* heads narrower than a vector, two splits */
+    {1, 2, 1, 8, 90, 130, 150},  /* wide heads */
+    {1, 2, 1, 60, 1040, 20, 33}, /* packed */
+    {2, 1, 1, 9, 33, 5, 3},
+};
+
 /* ---- memory and tensors ---- */
 
 test_scene scene_create(attn_dtype type, uint64_t seed)
@@ -375,6 +384,21 @@ void run_release(test_run *run)
 {
     attn_arena_destroy(run->arena);
     run->arena = NULL;
+}
+
+static void run_backwards(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    (void)context;
+    for (size_t t = tasks; t-- > 0;)
+        task(argument, t, t % 5);
+}
+
+attn_runtime backward_runtime(void)
+{
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.threads = 5;
+    runtime.run = run_backwards;
+    return runtime;
 }
 
 void expect_refusal(const attn_request *request, attn_status status, const char *field, const char *fragment)

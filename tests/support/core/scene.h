@@ -66,6 +66,10 @@ void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 /* Makes a layer of that width a block, with every weight of the network and a pre-norm. */
 void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_activation activation, bool is_gated);
 
+/* Sizes that take each path of the kernels. */
+enum { SCENE_PATHS = 6 };
+extern const scene_size scene_paths[SCENE_PATHS];
+
 /* Moves the first past_len keys and values of a scene of that size from the request into a cache. */
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
 /* A factor for each head; 0 for the last of several. */
@@ -91,6 +95,8 @@ test_run run_request(const attn_request *request, const attn_runtime *runtime);
 /* The same for one kernel, in this thread, wanting these steps. */
 test_run run_kernel(const attn_request *request, const attn_kernel *kernel, attn_steps want);
 void run_release(test_run *run);
+/* Five threads whose tasks run in reverse order, with workers in turn: a legal order that a pool seldom takes. */
+attn_runtime backward_runtime(void);
 /* Plans a request that must be refused. Fails the test unless code, field and a fragment of the message match. */
 void expect_refusal(const attn_request *request, attn_status status, const char *field, const char *fragment);
 

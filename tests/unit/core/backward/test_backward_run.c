@@ -35,19 +35,9 @@ START_TEST(threads_do_not_change_a_byte)
 }
 END_TEST
 
-/* Runs tasks in reverse order, with workers in turn: a legal order that a pool seldom takes. */
-static void run_backwards(void *context, size_t tasks, attn_task *task, void *argument)
-{
-    (void)context;
-    for (size_t t = tasks; t-- > 0;)
-        task(argument, t, t % 5);
-}
-
 START_TEST(the_order_of_tasks_does_not_change_a_byte)
 {
-    attn_runtime runtime = attn_runtime_serial(NULL);
-    runtime.threads = 5;
-    runtime.run = run_backwards;
+    const attn_runtime runtime = backward_runtime();
     gradient_case made;
     for (size_t number = 0; gradient_case_at(&made, number % 2 ? ATTN_F32 : ATTN_F64, number); number++) {
         made.wanted.of = gradient_all_of(&made.wanted);

@@ -80,23 +80,14 @@ static void expect_same_when_narrow(test_scene *scene, const attn_kernel *kernel
     scene->request.inputs = given;
 }
 
-static const scene_size sizes[] = {
-    {1, 2, 2, 1, 1100, 64, 64},  /* decoding of one query */
-    {2, 4, 2, 3, 37, 16, 24},    /* fewer keys than a tile */
-    {1, 4, 1, 2, 2070, 7, 5},    /* heads narrower than a vector, two splits */
-    {1, 2, 1, 8, 90, 130, 150},  /* wide heads */
-    {1, 2, 1, 60, 1040, 20, 33}, /* packed */
-    {2, 1, 1, 9, 33, 5, 3},
-};
-
 START_TEST(halves_give_the_bytes_of_float32)
 {
     const attn_kernel *kernel;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t s = 0; s < SCENE_PATHS; s++)
         for (size_t which = 1 + s % one_in(2); which < 8; which += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
-                scene_attention(&scene, &sizes[s]);
+                scene_attention(&scene, &scene_paths[s]);
                 expect_same_when_narrow(&scene, kernel, (unsigned)which, which / 2 % 2 ? ATTN_F16 : ATTN_BF16,
                                         "halves");
                 scene_destroy(&scene);
@@ -107,12 +98,12 @@ END_TEST
 START_TEST(caches_of_halves_give_the_bytes_of_float32)
 {
     const attn_kernel *kernel;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t s = 0; s < SCENE_PATHS; s++)
         for (size_t type = ATTN_F16 + s % one_in(2); type <= ATTN_BF16; type += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
-                scene_attention(&scene, &sizes[s]);
-                scene_past(&scene, &sizes[s], sizes[s].kv_len - 5);
+                scene_attention(&scene, &scene_paths[s]);
+                scene_past(&scene, &scene_paths[s], scene_paths[s].kv_len - 5);
                 expect_same_when_narrow(&scene, kernel, 24, (attn_dtype)type, "a cache of halves");
                 expect_same_when_narrow(&scene, kernel, 31, (attn_dtype)type, "all halves");
                 scene_destroy(&scene);
@@ -124,14 +115,14 @@ END_TEST
 START_TEST(halves_go_with_products_in_bfloat16)
 {
     const attn_kernel *kernel;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t s = 0; s < SCENE_PATHS; s++)
         for (size_t type = ATTN_F16 + s % one_in(2); type <= ATTN_BF16; type += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create(ATTN_F32, s);
-                scene_attention(&scene, &sizes[s]);
+                scene_attention(&scene, &scene_paths[s]);
                 scene.request.options.bf16_products = true;
                 expect_same_when_narrow(&scene, kernel, 7, (attn_dtype)type, "halves");
-                scene_past(&scene, &sizes[s], sizes[s].kv_len - 5);
+                scene_past(&scene, &scene_paths[s], scene_paths[s].kv_len - 5);
                 expect_same_when_narrow(&scene, kernel, 24, (attn_dtype)type, "a cache of halves");
                 expect_same_when_narrow(&scene, kernel, 31, (attn_dtype)type, "all halves");
                 scene_destroy(&scene);
@@ -145,7 +136,7 @@ START_TEST(masks_norms_rotations_and_biases_go_with_halves)
     while (mask_case_at(masks) != NULL)
         masks++;
     for (size_t variant = 0; variant < 48; variant += one_in(3)) {
-        const scene_size *n = &sizes[variant % 5];
+        const scene_size *n = &scene_paths[variant % 5];
         test_scene scene = scene_create(ATTN_F32, variant);
         scene_attention(&scene, n);
         if (variant % 2)
@@ -161,8 +152,8 @@ START_TEST(a_layer_reads_a_cache_of_halves)
 {
     for (int type = ATTN_F16; type <= ATTN_BF16; type++) {
         test_scene scene = scene_create(ATTN_F32, 4);
-        scene_layer(&scene, &sizes[1], 12);
-        scene_past(&scene, &sizes[1], 20);
+        scene_layer(&scene, &scene_paths[1], 12);
+        scene_past(&scene, &scene_paths[1], 20);
         expect_same_when_narrow(&scene, NULL, 24, (attn_dtype)type, "a layer");
         scene_destroy(&scene);
     }
@@ -175,7 +166,7 @@ START_TEST(linear_and_performer_read_halves)
     const attn_kernel *kernel;
     for (size_t variant = 0; variant < 32; variant += one_in(3))
         for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-            const scene_size *n = &sizes[1 + variant % 4];
+            const scene_size *n = &scene_paths[1 + variant % 4];
             test_scene scene = scene_create(ATTN_F32, variant);
             scene_attention(&scene, n);
             scene.request.options.mechanism.type = variant / 4 % 2 ? ATTN_PERFORMER : ATTN_LINEAR;
@@ -241,7 +232,7 @@ END_TEST
 START_TEST(a_finding_counts_halves_that_are_not_finite)
 {
     test_scene scene = scene_create(ATTN_F32, 2);
-    scene_attention(&scene, &sizes[1]);
+    scene_attention(&scene, &scene_paths[1]);
     const struct pair pair = round_to(&scene, scene.request.inputs.value, ATTN_BF16);
     ((uint16_t *)pair.narrow->data)[1] = 0x7F80;
     scene.request.inputs.value = pair.narrow;
@@ -259,17 +250,17 @@ END_TEST
 START_TEST(float64_layers_and_gradients_refuse_halves)
 {
     test_scene scene = scene_create(ATTN_F64, 2);
-    scene_attention(&scene, &sizes[1]);
+    scene_attention(&scene, &scene_paths[1]);
     scene.request.inputs.key = round_to(&scene, scene.request.inputs.key, ATTN_F16).narrow;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "inputs.key", "key must be float64, got float16");
     scene_destroy(&scene);
     scene = scene_create(ATTN_F32, 2);
-    scene_layer(&scene, &sizes[1], 12);
+    scene_layer(&scene, &scene_paths[1], 12);
     scene.request.inputs.query = round_to(&scene, scene.request.inputs.query, ATTN_F16).narrow;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "inputs.query", "query must be float32, got float16");
     scene_destroy(&scene);
     scene = scene_create(ATTN_F32, 2);
-    scene_attention(&scene, &sizes[1]);
+    scene_attention(&scene, &scene_paths[1]);
     scene.request.inputs.value = round_to(&scene, scene.request.inputs.value, ATTN_BF16).narrow;
     attn_gradient_plan plan;
     attn_error err;

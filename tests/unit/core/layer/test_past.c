@@ -73,25 +73,16 @@ static void expect_same_when_cut(test_scene *scene, const attn_kernel *kernel, s
     scene->request.inputs = whole;
 }
 
-static const scene_size sizes[] = {
-    {1, 2, 2, 1, 1100, 64, 64},  /* decoding of one query */
-    {2, 4, 2, 3, 37, 16, 24},    /* fewer keys than a tile */
-    {1, 4, 1, 2, 2070, 7, 5},    /* heads narrower than a vector, two splits */
-    {1, 2, 1, 8, 90, 130, 150},  /* wide heads */
-    {1, 2, 1, 60, 1040, 20, 33}, /* packed */
-    {2, 1, 1, 9, 33, 5, 3},
-};
-
 START_TEST(a_cache_gives_the_bytes_of_the_keys_it_stands_for)
 {
     const attn_kernel *kernel;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        const size_t kv_len = sizes[s].kv_len;
+    for (size_t s = 0; s < SCENE_PATHS; s++) {
+        const size_t kv_len = scene_paths[s].kv_len;
         const size_t borders[] = {1, 3, 16, 23, kv_len / 2, kv_len - 17, kv_len - 3, kv_len - 1, kv_len};
         for (size_t border = s % one_in(2); border < sizeof borders / sizeof *borders; border += one_in(2))
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
                 test_scene scene = scene_create((s + border) % 2 ? ATTN_F64 : ATTN_F32, s);
-                scene_attention(&scene, &sizes[s]);
+                scene_attention(&scene, &scene_paths[s]);
                 expect_same_when_cut(&scene, kernel, borders[border], "a cache");
                 scene_destroy(&scene);
             }
@@ -113,12 +104,12 @@ END_TEST
 
 START_TEST(masks_see_a_cache_as_the_keys_it_stands_for)
 {
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t s = 0; s < SCENE_PATHS; s++)
         for (size_t c = s % one_in(5); mask_case_at(c) != NULL; c += one_in(5)) {
             test_scene scene = scene_create(c % 2 ? ATTN_F64 : ATTN_F32, c);
-            scene_attention(&scene, &sizes[s]);
-            mask_case_at(c)->apply(&scene, &sizes[s]);
-            expect_same_when_cut(&scene, NULL, sizes[s].kv_len * 2 / 3, mask_case_at(c)->name);
+            scene_attention(&scene, &scene_paths[s]);
+            mask_case_at(c)->apply(&scene, &scene_paths[s]);
+            expect_same_when_cut(&scene, NULL, scene_paths[s].kv_len * 2 / 3, mask_case_at(c)->name);
             scene_destroy(&scene);
         }
 }
@@ -128,7 +119,7 @@ START_TEST(other_mechanisms_read_a_cache)
 {
     for (int type = ATTN_LINEAR; type <= ATTN_PERFORMER; type++) {
         test_scene scene = scene_create(type == ATTN_LINEAR ? ATTN_F64 : ATTN_F32, 3);
-        scene_attention(&scene, &sizes[1]);
+        scene_attention(&scene, &scene_paths[1]);
         scene.request.options.mechanism.type = (attn_mechanism_type)type;
         scene.request.options.mechanism.features = type == ATTN_PERFORMER ? 8 : 0;
         expect_same_when_cut(&scene, NULL, 20, "a mechanism");
