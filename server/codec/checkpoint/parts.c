@@ -46,19 +46,16 @@ static bool is_true(const struct model_reader *reader, const json_t *template, c
 
 /* ---- tensors ---- */
 
-/* Takes the tensor of that name behind the prefix, or behind a shorter one. */
-static bool try_name(struct model_reader *reader, const char *name, const char *suffix, attn_tensor *tensor,
-                     bool *found)
+/* Takes the tensor of that name behind the prefix, or behind a shorter one. False: there is none. */
+static bool try_name(struct model_reader *reader, const char *name, const char *suffix, attn_tensor *tensor)
 {
-    size_t length = strlen(reader->prefix);
-    bool ok = true;
-    *found = false;
-    for (;;) {
+    for (size_t length = strlen(reader->prefix);;) {
         char path[NAME_MAX_BYTES];
-        if (snprintf(path, sizeof path, "%.*s%s%s", (int)length, reader->prefix, name, suffix) < (int)sizeof path)
-            ok = tensor_table_take(&reader->table, path, tensor, found, reader->outcome);
-        if (!ok || *found || length == 0)
-            return ok;
+        if (snprintf(path, sizeof path, "%.*s%s%s", (int)length, reader->prefix, name, suffix) < (int)sizeof path &&
+            tensor_table_take(&reader->table, path, tensor, reader->outcome))
+            return true;
+        if (length == 0)
+            return false;
         do
             length--;
         while (length > 0 && reader->prefix[length - 1] != '.');
@@ -67,22 +64,20 @@ static bool try_name(struct model_reader *reader, const char *name, const char *
 
 /*
  * Takes the first tensor that the file has of the names: a text, or a list. suffix and other (or NULL) are tried behind
- * each. A name stands behind the prefix, or behind a shorter one. *tensor without data: the file has none of them.
+ * each. A name stands behind the prefix, or behind a shorter one. *tensor without data: the file has none of them, or
+ * something has failed.
  */
-static bool take(struct model_reader *reader, json_t *names, const char *suffix, const char *other, attn_tensor *tensor)
+static void take(struct model_reader *reader, json_t *names, const char *suffix, const char *other, attn_tensor *tensor)
 {
-    bool ok = true, found = false;
+    bool found = false;
     const size_t count = json_is_array(names) ? json_array_size(names) : 1;
     *tensor = (attn_tensor){.data = NULL};
-    for (size_t i = 0; i < count && !found && ok; i++) {
+    for (size_t i = 0; i < count && !found; i++) {
         const char *name = json_string_value(json_is_array(names) ? json_array_get(names, i) : names);
-        if (name == NULL || name[0] == '\0')
-            continue;
-        ok = try_name(reader, name, suffix, tensor, &found);
-        if (ok && !found && other != NULL)
-            ok = try_name(reader, name, other, tensor, &found);
+        if (name != NULL && name[0] != '\0')
+            found = try_name(reader, name, suffix, tensor) || (other != NULL && try_name(reader, name, other, tensor));
     }
-    return ok && (!found || tensor_align(&reader->table, tensor, reader->outcome));
+    tensor_align(&reader->table, tensor, reader->outcome);
 }
 
 static bool fail_absent(const struct model_reader *reader, json_t *names, const char *suffix)
@@ -103,8 +98,7 @@ static bool fail_shape(const struct model_reader *reader, json_t *names, const a
 /* Takes a table of rows, which must exist. Leading axes of length 1 are dropped. columns 0: of any width. */
 static bool take_table(struct model_reader *reader, json_t *names, size_t columns, attn_tensor *table)
 {
-    if (!take(reader, names, "", NULL, table))
-        return false;
+    take(reader, names, "", NULL, table);
     if (table->data == NULL)
         return fail_absent(reader, names, "");
     size_t shape[2] = {1, 1};
@@ -120,10 +114,11 @@ static bool take_table(struct model_reader *reader, json_t *names, size_t column
 }
 
 /* Takes name.weight and name.bias, or name.gamma and name.beta. *weight without data: the file has none. */
-static bool take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
+static void take_pair(struct model_reader *reader, json_t *names, attn_tensor *weight, attn_tensor *bias)
 {
-    return take(reader, names, ".weight", ".gamma", weight) &&
-           (weight->data == NULL || take(reader, names, ".bias", ".beta", bias));
+    take(reader, names, ".weight", ".gamma", weight);
+    if (weight->data != NULL)
+        take(reader, names, ".bias", ".beta", bias);
 }
 
 /* ---- norms ---- */
@@ -144,14 +139,15 @@ bool model_read_norm(struct model_reader *reader, const json_t *template, struct
     const float offset = (float)number_of(reader, template, "gain_offset", 0);
     norm->type = type != NULL && strcmp(type, "rms") == 0 ? ATTN_NORM_RMS : ATTN_NORM_LAYER;
     norm->eps = number_of(reader, template, "eps", 1e-5);
-    bool ok = names != NULL ? take_pair(reader, names, &norm->weight, &norm->bias) : true;
-    if (ok && names != NULL && norm->weight.data == NULL)
+    if (names != NULL)
+        take_pair(reader, names, &norm->weight, &norm->bias);
+    if (names != NULL && norm->weight.data == NULL)
         return fail_absent(reader, names, ".weight");
-    if (ok && !(is_vector(&norm->weight) && is_vector(&norm->bias)))
+    if (!(is_vector(&norm->weight) && is_vector(&norm->bias)))
         return fail_shape(reader, names, is_vector(&norm->weight) ? &norm->bias : &norm->weight);
-    if (ok && offset != 0)
-        ok = tensor_shift(&reader->table, &norm->weight, offset, reader->outcome);
-    return ok;
+    if (offset != 0)
+        tensor_shift(&reader->table, &norm->weight, offset, reader->outcome);
+    return !outcome_has_failed(reader->outcome);
 }
 
 bool model_check_norm(const struct model_reader *reader, const struct model_norm *norm, size_t width)
@@ -239,8 +235,7 @@ static float *widen_table(struct model_reader *reader, const attn_tensor *table,
 /* Takes a table of rows, or a vector, which is one row. */
 static bool take_rows(struct model_reader *reader, json_t *name, size_t width, attn_tensor *rows)
 {
-    if (!take(reader, name, "", NULL, rows))
-        return false;
+    take(reader, name, "", NULL, rows);
     if (rows->data == NULL || rows->rank != 1)
         return take_table(reader, name, width, rows);
     if (rows->shape[0] != width || rows->dtype > ATTN_BF16)
@@ -303,8 +298,7 @@ static bool read_patches(struct model_reader *reader, const json_t *template, st
 {
     json_t *names = json_object_get(template, "kernel");
     const attn_tensor *kernel = &embedding->kernel;
-    if (!take_pair(reader, names, &embedding->kernel, &embedding->kernel_bias))
-        return false;
+    take_pair(reader, names, &embedding->kernel, &embedding->kernel_bias);
     if (kernel->data == NULL)
         return fail_absent(reader, names, ".weight");
     if (!model_count(reader, template, "image", WIDTH_MAX, 0, &embedding->image))
@@ -332,10 +326,10 @@ static bool read_audio(struct model_reader *reader, const json_t *template, stru
            *second = json_array_get(names, 1);
     const attn_tensor *kernel = &embedding->kernel;
     size_t mels;
-    if (!model_count(reader, template, "mels", WIDTH_MAX, 0, &mels) ||
-        !take_pair(reader, first, &embedding->kernel, &embedding->kernel_bias) ||
-        !take_pair(reader, second, &embedding->second_kernel, &embedding->second_bias))
+    if (!model_count(reader, template, "mels", WIDTH_MAX, 0, &mels))
         return false;
+    take_pair(reader, first, &embedding->kernel, &embedding->kernel_bias);
+    take_pair(reader, second, &embedding->second_kernel, &embedding->second_bias);
     if (kernel->data == NULL || embedding->second_kernel.data == NULL)
         return fail_absent(reader, kernel->data == NULL ? first : second, ".weight");
     if (!is_convolution(kernel, &embedding->kernel_bias, kernel->shape[0], mels))
@@ -372,10 +366,10 @@ static bool read_projection(struct model_reader *reader, json_t *names, size_t *
                             struct model_embedding *embedding)
 {
     attn_tensor *weight = &embedding->projection;
-    if (names != NULL && !take_pair(reader, names, weight, &embedding->projection_bias))
-        return false;
+    if (names != NULL)
+        take_pair(reader, names, weight, &embedding->projection_bias);
     if (weight->data == NULL) /* as when both widths are the same */
-        return true;
+        return !outcome_has_failed(reader->outcome);
     if (weight->rank != 2 || weight->shape[1] != *width || !is_vector(&embedding->projection_bias))
         return fail_shape(reader, names, weight);
     *width = weight->shape[0];
@@ -410,24 +404,23 @@ bool model_read_embedding(struct model_reader *reader, const json_t *template, s
 
 /* ---- the head ---- */
 
-static bool add(struct model_reader *reader, struct envelope_attachment *attachments, size_t *count, const char *path,
+static void add(struct model_reader *reader, struct envelope_attachment *attachments, size_t *count, const char *path,
                 const attn_tensor *tensor)
 {
     if (tensor->data == NULL)
-        return true;
+        return;
     attachments[(*count)++] = (struct envelope_attachment){path, *tensor};
-    return tensor_align(&reader->table, &attachments[*count - 1].tensor, reader->outcome);
+    tensor_align(&reader->table, &attachments[*count - 1].tensor, reader->outcome);
 }
 
 /* The matrix to the words: the embedding's when both are tied, else its own. Without data: there is no head. */
-static bool take_output(struct model_reader *reader, const json_t *template, const attn_tensor *words,
+static void take_output(struct model_reader *reader, const json_t *template, const attn_tensor *words,
                         attn_tensor *output)
 {
-    if (is_true(reader, template, "tied")) {
+    if (is_true(reader, template, "tied"))
         *output = *words;
-        return true;
-    }
-    return take(reader, json_object_get(template, "output"), "", NULL, output);
+    else
+        take(reader, json_object_get(template, "output"), "", NULL, output);
 }
 
 /* Whether the names say that there may be no such part. */
@@ -447,13 +440,15 @@ static bool take_head(struct model_reader *reader, const json_t *template, const
 {
     json_t *dense = json_object_get(template, "dense"), *bias = json_object_get(template, "bias");
     *head = (struct tensors){.norm.type = ATTN_NORM_NONE};
-    bool ok = dense != NULL ? take_pair(reader, dense, &head->dense, &head->dense_bias) : true;
-    if (!ok || (dense != NULL && head->dense.data == NULL && !may_lack(dense)))
-        return ok;
-    ok = take_output(reader, template, words, &head->output);
-    if (ok && head->output.data != NULL)
-        ok = model_read_norm(reader, json_object_get(template, "norm"), &head->norm);
-    return ok && (bias == NULL || take(reader, bias, "", NULL, &head->output_bias));
+    if (dense != NULL)
+        take_pair(reader, dense, &head->dense, &head->dense_bias);
+    if (dense != NULL && head->dense.data == NULL && !may_lack(dense))
+        return !outcome_has_failed(reader->outcome);
+    take_output(reader, template, words, &head->output);
+    if (bias != NULL)
+        take(reader, bias, "", NULL, &head->output_bias);
+    return head->output.data != NULL ? model_read_norm(reader, json_object_get(template, "norm"), &head->norm)
+                                     : !outcome_has_failed(reader->outcome);
 }
 
 /* Whether the tensors lead from tokens of that width to words. */
@@ -486,9 +481,10 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     *has_head = false;
     if (template == NULL)
         return true;
-    bool ok = parts != NULL ? take_head(reader, template, words, &tensors) : outcome_no_memory(reader->outcome);
-    if (!ok || tensors.output.data == NULL)
-        return ok;
+    if (parts == NULL)
+        return outcome_no_memory(reader->outcome);
+    if (!take_head(reader, template, words, &tensors) || tensors.output.data == NULL)
+        return !outcome_has_failed(reader->outcome);
     const attn_tensor *output = &tensors.output;
     if (!fits(&tensors, width))
         return fail_shape(reader, json_object_get(template, "output"), output);
@@ -499,8 +495,8 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
         {"weights.dense.weight", tensors.dense},      {"weights.dense.bias", tensors.dense_bias},
         {"weights.norm.weight", tensors.norm.weight}, {"weights.norm.bias", tensors.norm.bias},
         {"weights.output.weight", *output},           {"weights.output.bias", tensors.output_bias}};
-    for (size_t i = 0; i < PARTS && ok; i++)
-        ok = add(reader, parts, &count, all[i].path, &all[i].tensor);
+    for (size_t i = 0; i < PARTS; i++)
+        add(reader, parts, &count, all[i].path, &all[i].tensor);
     *head = (struct model_head){
         .source = {.text = "", .attachments = parts, .count = count},
         .facts = {.layout = ATTN_LAYOUT_OUT_IN, .compute = ATTN_F32, .dtype = output->dtype},
@@ -514,7 +510,7 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
         .words = output->shape[0],
     };
     *has_head = true;
-    return ok;
+    return !outcome_has_failed(reader->outcome);
 }
 
 /* ---- a head of classes ---- */

@@ -53,36 +53,40 @@ static const struct safetensors_tensor *find(const struct tensor_table *table, c
     return bsearch(&wanted, table->tensors, table->count, sizeof wanted, compare_names);
 }
 
-bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor *view, bool *found,
-                       struct outcome *outcome)
+bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor *view, struct outcome *outcome)
 {
-    const struct safetensors_tensor *tensor = find(table, name);
-    *found = tensor != NULL;
+    const struct safetensors_tensor *tensor = outcome_has_failed(outcome) ? NULL : find(table, name);
     if (tensor == NULL)
-        return true;
+        return false;
     table->is_used[tensor - table->tensors] = true;
-    return outcome_note(outcome, safetensors_view(tensor, view, outcome->err));
+    if (outcome_note(outcome, safetensors_view(tensor, view, outcome->err)))
+        return true;
+    *view = (attn_tensor){.data = NULL};
+    return false;
 }
 
 /* ---- other forms ---- */
 
-bool tensor_cut(attn_tensor *tensor, const char *name, size_t index, size_t count, struct outcome *outcome)
+void tensor_cut(attn_tensor *tensor, const char *name, size_t index, size_t count, struct outcome *outcome)
 {
-    if (tensor->rank == 0 || count == 0 || index >= count || tensor->shape[0] % count != 0)
-        return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "the first axis of %.120s cannot be cut into %zu parts",
-                            name, count);
+    if (tensor->rank == 0 || count == 0 || index >= count || tensor->shape[0] % count != 0) {
+        outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "the first axis of %.120s cannot be cut into %zu parts", name,
+                     count);
+        return;
+    }
     size_t shape[ATTN_MAX_RANK];
     memcpy(shape, tensor->shape, sizeof shape);
     shape[0] /= count;
     const size_t bytes = attn_tensor_count(tensor) / count * attn_dtype_bytes(tensor->dtype);
     *tensor = attn_tensor_view((char *)tensor->data + index * bytes, tensor->dtype, tensor->rank, shape);
-    return true;
 }
 
-/* A copy of the tensor in the arena, of that type. NULL: err says why. */
+/* A copy of the tensor in the arena, of that type. NULL: something has failed, now or before. */
 static void *copy(struct tensor_table *table, const attn_tensor *tensor, attn_dtype dtype, struct outcome *outcome)
 {
     const size_t count = attn_tensor_count(tensor);
+    if (outcome_has_failed(outcome))
+        return NULL;
     void *data = attn_arena_take(table->arena, count, attn_dtype_bytes(dtype));
     table->copied_bytes += count * attn_dtype_bytes(dtype);
     if (data == NULL)
@@ -92,73 +96,72 @@ static void *copy(struct tensor_table *table, const attn_tensor *tensor, attn_dt
     return outcome_has_failed(outcome) ? NULL : data;
 }
 
-bool tensor_shift(struct tensor_table *table, attn_tensor *tensor, float offset, struct outcome *outcome)
+void tensor_shift(struct tensor_table *table, attn_tensor *tensor, float offset, struct outcome *outcome)
 {
     float *data = copy(table, tensor, ATTN_F32, outcome);
     for (size_t i = 0; data != NULL && i < attn_tensor_count(tensor); i++)
         data[i] += offset;
     *tensor = attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape);
-    return data != NULL;
 }
 
-bool tensor_scale_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *factors, const char *name,
+void tensor_scale_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *factors, const char *name,
                        struct outcome *outcome)
 {
-    if (tensor->rank == 0 || attn_tensor_count(factors) != tensor->shape[0] || tensor->shape[0] == 0)
-        return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "%.120s has another number of rows than its factors", name);
+    if (tensor->rank == 0 || attn_tensor_count(factors) != tensor->shape[0] || tensor->shape[0] == 0) {
+        outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "%.120s has another number of rows than its factors", name);
+        return;
+    }
     const float *by = copy(table, factors, ATTN_F32, outcome);
-    float *data = by != NULL ? copy(table, tensor, ATTN_F32, outcome) : NULL;
+    float *data = copy(table, tensor, ATTN_F32, outcome);
     const size_t columns = attn_tensor_count(tensor) / tensor->shape[0];
     for (size_t i = 0; data != NULL && i < attn_tensor_count(tensor); i++)
         data[i] *= by[i / columns];
     *tensor = attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape);
-    return data != NULL;
 }
 
 /* A float32 copy of a vector of that many numbers. *vector without data stays as it is. */
-static bool copy_vector(struct tensor_table *table, attn_tensor *vector, size_t count, const char *name,
+static void copy_vector(struct tensor_table *table, attn_tensor *vector, size_t count, const char *name,
                         struct outcome *outcome)
 {
     if (vector->data == NULL)
-        return true;
+        return;
     if (vector->rank != 1 || vector->shape[0] != count)
-        return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "the norm of %.120s has not one number for each column",
-                            name);
+        outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "the norm of %.120s has not one number for each column", name);
     *vector = attn_tensor_view(copy(table, vector, ATTN_F32, outcome), ATTN_F32, 1, &count);
-    return vector->data != NULL;
 }
 
-bool tensor_norm_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *gain,
+/* Normalises a copy of the table, which is kept. */
+static void norm_rows(struct tensor_table *table, const attn_tensor *tensor, attn_tensor gain, attn_tensor shift,
+                      double eps, const char *name, struct outcome *outcome)
+{
+    const attn_runtime serial = attn_runtime_serial(NULL);
+    if (tensor->rank != 2)
+        outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "%.120s is no table of rows", name);
+    const attn_tensor rows = attn_tensor_view(copy(table, tensor, ATTN_F32, outcome), ATTN_F32, 2, tensor->shape);
+    copy_vector(table, &gain, tensor->shape[1], name, outcome);
+    copy_vector(table, &shift, tensor->shape[1], name, outcome);
+    const attn_token_norm norm = {
+        .type = ATTN_NORM_LAYER,
+        .eps = eps,
+        .weights = {.weight = gain.data != NULL ? &gain : NULL, .bias = shift.data != NULL ? &shift : NULL}};
+    if (outcome_has_failed(outcome) ||
+        !outcome_note(outcome, attn_norm_tokens(&norm, &rows, &serial, table->arena, &table->normed, outcome->err)))
+        return;
+    table->copied_bytes += attn_tensor_count(&rows) * sizeof(float);
+    table->table = *tensor;
+}
+
+void tensor_norm_rows(struct tensor_table *table, attn_tensor *tensor, const attn_tensor *gain,
                       const attn_tensor *shift, double eps, const char *name, struct outcome *outcome)
 {
-    attn_tensor rows = *tensor, own_gain = *gain, own_shift = *shift;
-    if (table->table.data == NULL || table->table.data != tensor->data) {
-        if (tensor->rank != 2)
-            return outcome_fail(outcome, ATTN_ERR_SHAPE, NULL, "%.120s is no table of rows", name);
-        rows.data = copy(table, tensor, ATTN_F32, outcome);
-        if (rows.data == NULL || !copy_vector(table, &own_gain, tensor->shape[1], name, outcome) ||
-            !copy_vector(table, &own_shift, tensor->shape[1], name, outcome))
-            return false;
-        rows = attn_tensor_view(rows.data, ATTN_F32, 2, tensor->shape);
-        const attn_runtime serial = attn_runtime_serial(NULL);
-        const attn_token_norm norm = {.type = ATTN_NORM_LAYER,
-                                      .eps = eps,
-                                      .weights = {.weight = own_gain.data != NULL ? &own_gain : NULL,
-                                                  .bias = own_shift.data != NULL ? &own_shift : NULL}};
-        if (!outcome_note(outcome, attn_norm_tokens(&norm, &rows, &serial, table->arena, &table->normed, outcome->err)))
-            return false;
-        table->copied_bytes += attn_tensor_count(&rows) * sizeof(float);
-        table->table = *tensor;
-    }
+    if (table->table.data == NULL || table->table.data != tensor->data)
+        norm_rows(table, tensor, *gain, *shift, eps, name, outcome);
     *tensor = table->normed;
-    return true;
 }
 
-bool tensor_align(struct tensor_table *table, attn_tensor *tensor, struct outcome *outcome)
+void tensor_align(struct tensor_table *table, attn_tensor *tensor, struct outcome *outcome)
 {
-    if (tensor->data == NULL || (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0)
-        return true;
-    void *data = copy(table, tensor, tensor->dtype, outcome);
-    *tensor = attn_tensor_view(data, tensor->dtype, tensor->rank, tensor->shape);
-    return data != NULL;
+    if (tensor->data != NULL && (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) != 0)
+        *tensor =
+            attn_tensor_view(copy(table, tensor, tensor->dtype, outcome), tensor->dtype, tensor->rank, tensor->shape);
 }
