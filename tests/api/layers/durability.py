@@ -368,33 +368,39 @@ def limits_are_told(stage):
         answered(put(client, "c", as_file(layer())), 201)
 
 
-@check
-def a_full_disk_is_told_and_loses_nothing(stage):
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """The folder is a disk of that size; nothing that it had is seen meanwhile."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         raise Skipped("needs root to mount a small disk")
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(stage.folder)], check=False,
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=False,
                           capture_output=True)
     if done.returncode != 0:
         raise Skipped("mount refused")
     try:
-        with stage.server() as server:
-            client, kept = server.client(), {}
-            for i in range(40):
-                reply = put(client, f"l{i}", as_file(layer(i, width=32)))
-                if reply.status == 201:
-                    kept[f"l{i}"] = reply.json()["digest"]
-                else:
-                    refused(reply, 507, "room")
-            expect(0 < len(kept) < 40, f"{len(kept)} were kept")
-            refused(put(client, "l0", as_file(layer(99, width=64))), 507)
-            for name, wanted in kept.items():
-                expect(digest(stage.file(name).read_bytes()) == wanted, name)
-            expect(stage.temporaries() == [], stage.temporaries())
-            expect(len(os.listdir(stage.folder)) == len(kept), "files that were not acknowledged")
-            send(client, "DELETE", "/v1/layers/l0")
-            answered(put(client, "l0", as_file(layer())), 201)
+        yield
     finally:
-        subprocess.run(["umount", "-l", str(stage.folder)], check=True)
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@check
+def a_full_disk_is_told_and_loses_nothing(stage):
+    with small_disk(stage.folder, "256k"), stage.server() as server:
+        client, kept = server.client(), {}
+        for i in range(40):
+            reply = put(client, f"l{i}", as_file(layer(i, width=32)))
+            if reply.status == 201:
+                kept[f"l{i}"] = reply.json()["digest"]
+            else:
+                refused(reply, 507, "room")
+        expect(0 < len(kept) < 40, f"{len(kept)} were kept")
+        refused(put(client, "l0", as_file(layer(99, width=64))), 507)
+        for name, wanted in kept.items():
+            expect(digest(stage.file(name).read_bytes()) == wanted, name)
+        expect(stage.temporaries() == [], stage.temporaries())
+        expect(len(os.listdir(stage.folder)) == len(kept), "files that were not acknowledged")
+        send(client, "DELETE", "/v1/layers/l0")
+        answered(put(client, "l0", as_file(layer())), 201)
 
 
 # ---- kills and power cuts ----

@@ -4,16 +4,14 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
 import socket
-import subprocess
 import threading
 import urllib.parse
 
-from durability import until
+from durability import small_disk, until
 from layer import TENSORS, answered, as_file, expect, layer, refused
 import tensor_file
-from suite import Skipped, registry
+from suite import registry
 
 WIDTH = 1280  # four weights of 6.5 MB: some pieces, and a rest
 PATH = "/v1/layers/large"
@@ -148,21 +146,12 @@ def refused_uploads_leave_nothing(stage):
 
 @check
 def a_disk_that_fills_up_midway_is_told(stage):
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        raise Skipped("needs root to mount a small disk")
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m", "tmpfs", str(stage.folder)], check=False,
-                          capture_output=True)
-    if done.returncode != 0:
-        raise Skipped("mount refused")
-    try:
-        with stage.server() as server:
-            client = server.client()
-            for _ in range(3):
-                refused(put(client, large(5)), 507, "room")
-                expect(os.listdir(stage.folder) == [], os.listdir(stage.folder))
-            answered(put(client, as_file(layer())), 201)
-    finally:
-        subprocess.run(["umount", "-l", str(stage.folder)], check=True)
+    with small_disk(stage.folder, "14m"), stage.server() as server:
+        client = server.client()
+        for _ in range(3):
+            refused(put(client, large(5)), 507, "room")
+            expect(os.listdir(stage.folder) == [], os.listdir(stage.folder))
+        answered(put(client, as_file(layer())), 201)
 
 
 @check
