@@ -14,8 +14,8 @@ from tensors import Tensor
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
-STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys",
-         "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
+STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped",
+         "difference", "lse", "lse_keys", "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
          "attention_output", "feed_forward", "output", "present_key", "present_value", "present_state",
          "attention_mean", "mask")
 
@@ -36,12 +36,16 @@ class Spec:
         self.output_width, self.norm, self.residual, self.dropout, self.training = None, None, False, None, False
         self.window, self.sliding, self.layout, self.past_len, self.mechanism = None, None, "in_out", 0, None
         self.has_gate = self.has_network = self.has_sinks = self.turns = self.is_recurrent = False
+        self.is_differential = False
         self.start, self.has_value = "query", True
 
     def lacks(self, step):
         """Whether a start in the middle does not have the step."""
         return self.start != "query" and (step in WITHOUT_KEYS or self.start == "attention" and step in BEFORE_WEIGHTS or
                                           not self.has_value and step in OF_VALUES)
+
+    def v_heads(self):
+        return self.kv_heads // 2 if self.is_differential else self.kv_heads
 
     def drops_weights(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
@@ -163,7 +167,7 @@ class Builder:
             self.build_attention()
         if spec.start == "query" and self.chance(0.15):
             self.build_past()
-        if spec.start == "query" and self.chance(0.15):
+        if spec.start == "query" and not spec.is_differential and self.chance(0.15):
             self.choose_mechanism()
         if spec.start != "attention":
             self.choose_masks()
@@ -285,16 +289,19 @@ class Builder:
 
     def build_attention(self):
         spec = self.spec
+        spec.is_differential = (self.form == "own" or spec.rank < 4) and self.chance(0.15)
+        if spec.is_differential and spec.kv_heads % 2:
+            spec.heads, spec.kv_heads = 2 * spec.heads, 2 * spec.kv_heads
         if self.form == "self":
-            spec.d_v, spec.kv_heads = spec.d_k, spec.heads
-        if self.form == "key":
-            spec.d_v = spec.d_k
+            spec.kv_heads = spec.heads
+        if self.form != "own":
+            spec.d_v = spec.d_k * (1 + spec.is_differential)
         spec.query = self.give("query", self.shape_of(spec.heads, spec.q_len, spec.d_k))
         spec.key = spec.value = spec.query
         if self.form != "self":
             spec.key = spec.value = self.give("key", self.shape_of(spec.kv_heads, spec.new_len, spec.d_k))
         if self.form == "own":
-            spec.value = self.give("value", self.shape_of(spec.kv_heads, spec.new_len, spec.d_v))
+            spec.value = self.give("value", self.shape_of(spec.v_heads(), spec.new_len, spec.d_v))
         if spec.rank < 4 and spec.heads > 1 or self.chance(0.2):
             self.options["num_heads"] = spec.heads
         if spec.heads != spec.kv_heads and spec.rank < 4 or self.chance(0.2):
@@ -331,8 +338,8 @@ class Builder:
         spec = self.spec
         spec.past_len = self.size(4)
         spec.kv_len += spec.past_len
-        for name, d in (("past_key", spec.d_k), ("past_value", spec.d_v)):
-            shape = (spec.batch, spec.kv_heads, spec.past_len, d)
+        for name, heads, d in (("past_key", spec.kv_heads, spec.d_k), ("past_value", spec.v_heads(), spec.d_v)):
+            shape = (spec.batch, heads, spec.past_len, d)
             self.body["inputs"][name], _ = self.tensor(shape[1:] if spec.rank == 2 and self.chance(0.5) else shape)
 
     def choose_turn(self):
@@ -660,6 +667,8 @@ class Builder:
             self.choose_biases()
         if not spec.mechanism and spec.has_value and self.chance(0.15):
             options["head_scale"], _ = self.tensor((spec.heads,), 2.0)
+        if spec.is_differential:
+            options["differential"], _ = self.tensor((spec.heads // 2,))
         if spec.is_layer:
             self.choose_layer_options()
         if self.chance(0.2) and (spec.is_layer or not spec.mechanism):
@@ -787,7 +796,7 @@ class Builder:
                     (step != "contribution" or spec.output_width and not spec.has_gate) and
                     (step not in PRESENT if spec.is_recurrent else step != "present_state") and
                     (step not in ("attention_output", "feed_forward") or spec.has_network) and
-                    (step != "sink" or spec.has_sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
+                    (step != "sink" or spec.has_sinks) and (step != "difference" or spec.is_differential) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.possible = possible
         self.wanted = possible if self.chance(0.5) else some

@@ -44,6 +44,7 @@ AXES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask"), MAP),
     **dict.fromkeys(("lse", "entropy"), MAP[:3]),
     **dict.fromkeys(("attention_mean", "rollout"), ("batch", "query", "key")),
+    "difference": ("batch", "pair", "query", "key"),
     "hidden": ("batch", "query", "feature"),
 }
 SELECTIONS = {"head": "heads", "query": "queries", "key": "keys"}

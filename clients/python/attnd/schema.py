@@ -26,7 +26,7 @@ AttentionOptions = TypedDict(
         "dropout": Union[float, Mapping[str, Any]],
         "training": bool,
         "mechanism": Union[Literal['softmax', 'linear', 'performer'], Mapping[str, Any]],
-        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
+        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'difference', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
@@ -40,6 +40,7 @@ AttentionOptions = TypedDict(
         "cache": Union[str, Mapping[str, Any]],
         "sinks": Union[Array, Mapping[str, Any]],
         "head_scale": Union[Array, Mapping[str, Any]],
+        "differential": Union[Array, Mapping[str, Any]],
     },
     total=False,
 )
@@ -61,7 +62,7 @@ LayerOptions = TypedDict(
         "dropout": Union[float, Mapping[str, Any]],
         "training": bool,
         "mechanism": Union[Literal['softmax', 'linear', 'performer'], Mapping[str, Any]],
-        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
+        "return": Union[Literal['q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'difference', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'output', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
@@ -75,6 +76,7 @@ LayerOptions = TypedDict(
         "cache": Union[str, Mapping[str, Any]],
         "sinks": Union[Array, Mapping[str, Any]],
         "head_scale": Union[Array, Mapping[str, Any]],
+        "differential": Union[Array, Mapping[str, Any]],
     },
     total=False,
 )
@@ -83,7 +85,7 @@ ModelOptions = TypedDict(
     "ModelOptions",
     {
         "compute": Literal['float32', 'float64', 'bfloat16'],
-        "return": Union[Literal['hidden', 'output', 'features', 'logits', 'rollout', 'head_scores', 'experts', 'predictions', 'logit_lens', 'word_scores', 'attribution', 'sweep', 'classes', 'embedding', 'word_times', 'generated', 'q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
+        "return": Union[Literal['hidden', 'output', 'features', 'logits', 'rollout', 'head_scores', 'experts', 'predictions', 'logit_lens', 'word_scores', 'attribution', 'sweep', 'classes', 'embedding', 'word_times', 'generated', 'q', 'k', 'v', 'q_rotated', 'k_rotated', 'scores', 'scaled', 'masked', 'attention', 'dropped', 'difference', 'lse', 'lse_keys', 'entropy', 'sink', 'context', 'concat', 'gated', 'projected', 'contribution', 'residual', 'attention_output', 'feed_forward', 'present_key', 'present_value', 'present_state', 'attention_mean', 'mask'], Array],
         "layers": Union[Array, str, Mapping[str, Any]],
         "heads": Union[Array, str, Mapping[str, Any]],
         "queries": Union[Array, str, Mapping[str, Any]],

@@ -22,17 +22,18 @@ ATTN_BEGIN_C
 typedef enum {
     ATTN_AXES_Q,       /* (batch, heads, q_len, d_k) */
     ATTN_AXES_NEW_K,   /* (batch, kv_heads, kv_len - past_len, d_k) */
-    ATTN_AXES_NEW_V,   /* (batch, kv_heads, kv_len - past_len, d_v) */
+    ATTN_AXES_NEW_V,   /* (batch, v_heads, kv_len - past_len, d_v) */
     ATTN_AXES_K,       /* (batch, kv_heads, kv_len, d_k) */
-    ATTN_AXES_V,       /* (batch, kv_heads, kv_len, d_v) */
+    ATTN_AXES_V,       /* (batch, v_heads, kv_len, d_v) */
     ATTN_AXES_MAP,     /* (batch, heads, q_len, kv_len), of the heads, queries and keys that options select */
     ATTN_AXES_MEAN,    /* (batch, q_len, kv_len), selected likewise */
+    ATTN_AXES_PAIRS,   /* (batch, heads / 2, q_len, kv_len): all pairs of heads, of the selected queries and keys */
     ATTN_AXES_ROWS,    /* (batch, heads, q_len) */
     ATTN_AXES_STATE,   /* (batch, kv_heads, d_k, d_v) */
     ATTN_AXES_CONTEXT, /* (batch, heads, q_len, d_v) */
-    ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, heads * d_v) */
+    ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, out_heads * d_v) */
     ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_attended) */
-    ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, otherwise tokens: (batch, q_len, d_out) */
+    ATTN_AXES_OUTPUT, /* (batch, out_heads, q_len, d_v) for a query of rank 4, otherwise tokens: (batch, q_len, d_out) */
 } attn_axes;
 
 /* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
@@ -43,13 +44,14 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_Q, "q", ATTN_AXES_Q, ATTN_VALUES_NUMBERS) /* after projection */                                       \
     X(ATTN_STEP_K, "k", ATTN_AXES_NEW_K, ATTN_VALUES_NUMBERS)                                                          \
     X(ATTN_STEP_V, "v", ATTN_AXES_NEW_V, ATTN_VALUES_NUMBERS)                                                          \
-    X(ATTN_STEP_Q_ROTATED, "q_rotated", ATTN_AXES_Q, ATTN_VALUES_NUMBERS)   /* after qk_norm and rope */               \
-    X(ATTN_STEP_K_ROTATED, "k_rotated", ATTN_AXES_K, ATTN_VALUES_NUMBERS)   /* likewise, behind the past keys */       \
-    X(ATTN_STEP_SCORES, "scores", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* q k^T, unscaled */                      \
-    X(ATTN_STEP_SCALED, "scaled", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* after scale and softcap */              \
-    X(ATTN_STEP_MASKED, "masked", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* after bias and mask */                  \
-    X(ATTN_STEP_ATTENTION, "attention", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS) /* after softmax, before dropout */        \
-    X(ATTN_STEP_DROPPED, "dropped", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS)     /* after dropout */                        \
+    X(ATTN_STEP_Q_ROTATED, "q_rotated", ATTN_AXES_Q, ATTN_VALUES_NUMBERS)       /* after qk_norm and rope */           \
+    X(ATTN_STEP_K_ROTATED, "k_rotated", ATTN_AXES_K, ATTN_VALUES_NUMBERS)       /* likewise, behind the past keys */   \
+    X(ATTN_STEP_SCORES, "scores", ATTN_AXES_MAP, ATTN_VALUES_SCORES)            /* q k^T, unscaled */                  \
+    X(ATTN_STEP_SCALED, "scaled", ATTN_AXES_MAP, ATTN_VALUES_SCORES)            /* after scale and softcap */          \
+    X(ATTN_STEP_MASKED, "masked", ATTN_AXES_MAP, ATTN_VALUES_SCORES)            /* after bias and mask */              \
+    X(ATTN_STEP_ATTENTION, "attention", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS)     /* after softmax, before dropout */    \
+    X(ATTN_STEP_DROPPED, "dropped", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS)         /* after dropout */                    \
+    X(ATTN_STEP_DIFFERENCE, "difference", ATTN_AXES_PAIRS, ATTN_VALUES_NUMBERS) /* of the weights of pairs of heads */ \
     X(ATTN_STEP_LSE, "lse", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* log of the sum of exp of masked and sink */        \
     X(ATTN_STEP_LSE_KEYS, "lse_keys", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* the same over the keys alone */          \
     X(ATTN_STEP_ENTROPY, "entropy", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* -sum p ln p in nats, the sink included */  \
@@ -365,6 +367,18 @@ typedef struct {
      * Michel, Levy, Neubig, "Are Sixteen Heads Really Better than One?" (2019), section 2.1.
      */
     const attn_tensor *head_scale;
+    /*
+     * Differential attention, of attention without weights (not of a layer): the factor of each pair of neighbouring
+     * heads, (heads / 2), finite, of the compute type. With A_h the weights of head h, head p of the output is
+     *
+     *     (A_2p - differential[p] A_2p+1) v_p
+     *
+     * Ye et al., "Differential Transformer" (2024), arXiv:2410.05258, equation 1. q and k have an even number of heads,
+     * grouped as usual, and v has half as many as k, because both heads of a pair read the same values. So out_heads is
+     * heads / 2. Steps of heads show both; "difference" is A_2p - differential[p] A_2p+1, before dropout. head_scale
+     * multiplies what each of the two gives. NULL: none.
+     */
+    const attn_tensor *differential;
     bool residual; /* output = query + projected (the query before any pre-norm) */
     attn_norm_type norm;
     attn_norm_position
@@ -490,6 +504,7 @@ typedef struct {
     CONSTANT(options.relative_position.embedding)                                                                      \
     DIFFERS(ATTN_GRADIENT_SINKS, options.sinks, "options.sinks")                                                       \
     DIFFERS(ATTN_GRADIENT_HEAD_SCALE, options.head_scale, "options.head_scale")                                        \
+    DIFFERS(ATTN_GRADIENT_DIFFERENTIAL, options.differential, "options.differential")                                  \
     CONSTANT(options.rope.scaling.short_factor)                                                                        \
     CONSTANT(options.rope.scaling.long_factor)                                                                         \
     CONSTANT(options.rope.query.positions)                                                                             \
@@ -508,8 +523,10 @@ typedef struct {
 
 typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v; /* a start in the middle has d_k 0; without value, d_v 0 */
-    size_t past_len;                                        /* of kv_len, how many came as past_key */
-    size_t d_query, d_key, d_value;                         /* features of one token of each input */
+    size_t v_heads;                 /* heads of values: kv_heads, or half of them with options.differential */
+    size_t out_heads;               /* heads of concat: heads, or half of them likewise */
+    size_t past_len;                /* of kv_len, how many came as past_key */
+    size_t d_query, d_key, d_value; /* features of one token of each input */
     size_t d_attended; /* features of a row of attention_output: those of output without a feed-forward network */
     size_t d_out;      /* of one row of output */
     size_t d_gate;     /* gates of a head: d_v, 1, or 0 without a gate */
@@ -573,7 +590,7 @@ typedef struct {
 
 /*
  * Checks the whole request and fills *plan. Allocates nothing. Reads the numbers of masks, lengths, positions, slopes,
- * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). The data of an input may
+ * sinks, factors of heads and of pairs and the table of relative_bias, but no others; the time is O(masks). The data of an input may
  * be NULL if every run binds it. Errors name the member of the request ("inputs.key", "weights.query.weight",
  * "options.num_heads"):
  *

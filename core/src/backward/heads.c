@@ -125,8 +125,8 @@ static bool bias_is_owned(const struct attn_gradient_heads *heads)
 
 /* Cached keys and new keys have their gradients in different tensors. from has rows with the stride of rows. */
 static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to_past,
-                       const struct attn_operand *to_new, const char *from, const struct attn_backward_rows *rows,
-                       double factor)
+                       const struct attn_operand *to_new, size_t head, const char *from,
+                       const struct attn_backward_rows *rows, double factor)
 {
     const attn_dtype compute = tile->heads->job.compute;
     const size_t past_len = tile->heads->past_len;
@@ -137,8 +137,7 @@ static void store_keys(const struct gradient_tile *tile, const struct attn_opera
             continue;
         const struct attn_backward_sum one = {
             .from = from + c * rows->stride * attn_dtype_bytes(compute),
-            .to = (void *)(uintptr_t)attn_operand_row(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len)
-                      .data,
+            .to = (void *)(uintptr_t)attn_operand_row(to, tile->b, head, key < past_len ? key : key - past_len).data,
             .parts = 1,
             .n = rows->features,
             .factor = factor};
@@ -171,7 +170,6 @@ static bool attend_keys(const struct head_gradients *run, struct gradient_tile *
     const struct attn_heads_job *job = &run->heads->job;
     const size_t group = job->heads / job->kv_heads, element = attn_dtype_bytes(job->compute);
     memset(tile->grad_k, 0, tile->keys * tile->k.stride * element);
-    memset(tile->grad_v, 0, tile->keys * tile->v.stride * element);
     for (size_t h = tile->kv_head * group; h < (tile->kv_head + 1) * group; h++)
         for (size_t row0 = 0; row0 < job->q_len; row0 += GRADIENT_ROWS) {
             if (attn_is_cancelled(run->runtime))
@@ -192,9 +190,14 @@ static bool attend_keys(const struct head_gradients *run, struct gradient_tile *
             if (run->heads->grad_distance != NULL)
                 add_distance(tile, distance_part_of(run->heads, split, tile->b, h));
         }
-    store_keys(tile, &run->heads->grad_past_k, &run->heads->grad_k, tile->grad_k, &tile->k, job->scale);
-    store_keys(tile, &run->heads->grad_past_v, &run->heads->grad_v, tile->grad_v, &tile->v, 1);
+    store_keys(tile, &run->heads->grad_past_k, &run->heads->grad_k, tile->kv_head, tile->grad_k, &tile->k, job->scale);
     return true;
+}
+
+/* The key heads that read one head of values, whose gradients are one sum. */
+static size_t key_heads_of_values(const struct attn_heads_job *job)
+{
+    return job->v.is_shared ? 2 : 1;
 }
 
 static void keys_task(void *argument, size_t index, size_t worker)
@@ -203,17 +206,24 @@ static void keys_task(void *argument, size_t index, size_t worker)
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
     const size_t split = index % heads->splits, owner = index / heads->splits, group = job->heads / job->kv_heads;
-    const size_t b = owner / job->kv_heads, kv_head = owner % job->kv_heads;
+    const size_t sharing = key_heads_of_values(job), v_heads = job->kv_heads / sharing;
+    const size_t b = owner / v_heads, v_head = owner % v_heads, kv_head = v_head * sharing;
     const size_t end = attn_min((split + 1) * heads->split_keys, job->kv_len);
     const bool keeps_bias = heads->grad_bias != NULL && bias_is_owned(heads);
     struct gradient_tile tile;
     gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
     if (heads->grad_distance != NULL)
-        memset(distance_part_of(heads, split, b, kv_head * group), 0, group * diagonals(job) * sizeof(double));
+        memset(distance_part_of(heads, split, b, kv_head * group), 0,
+               sharing * group * diagonals(job) * sizeof(double));
     for (size_t key0 = split * heads->split_keys; key0 < end; key0 += GRADIENT_KEYS) {
-        gradient_tile_set_keys(&tile, b, kv_head, key0);
-        if (!attend_keys(run, &tile, split, keeps_bias))
-            return;
+        for (size_t k = kv_head; k < kv_head + sharing; k++) {
+            gradient_tile_set_keys(&tile, b, k, key0);
+            if (k == kv_head)
+                memset(tile.grad_v, 0, tile.keys * tile.v.stride * attn_dtype_bytes(job->compute));
+            if (!attend_keys(run, &tile, split, keeps_bias))
+                return;
+        }
+        store_keys(&tile, &heads->grad_past_v, &heads->grad_v, v_head, tile.grad_v, &tile.v, 1);
     }
 }
 
@@ -425,7 +435,7 @@ attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const att
         return attn_fail_no_memory(err);
     clear_maps(heads);
     attn_spread(run.runtime, row_tasks(job), prepare_task, &run);
-    attn_spread(run.runtime, job->batch * job->kv_heads * heads->splits, keys_task, &run);
+    attn_spread(run.runtime, job->batch * job->kv_heads / key_heads_of_values(job) * heads->splits, keys_task, &run);
     if (heads->grad_bias != NULL && !bias_is_owned(heads))
         attn_spread(run.runtime, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task, &run);
     if (needs_parts(heads))

@@ -54,7 +54,7 @@ static size_t numbers_of_role(const attn_dims *d, int role)
 {
     if (role == PROJECT_Q)
         return d->batch * d->q_len * d->heads * d->d_k;
-    return d->batch * attn_new_len(d) * d->kv_heads * (role == PROJECT_K ? d->d_k : d->d_v);
+    return d->batch * attn_new_len(d) * (role == PROJECT_K ? d->kv_heads * d->d_k : d->v_heads * d->d_v);
 }
 
 static size_t numbers_of_input(const attn_dims *d, int input)
@@ -154,9 +154,9 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     const bool through_gate =
         d->d_gate > 0 && (needs.input[PROJECT_Q] || wants_affine(plan, ATTN_GRADIENT_GATE_WEIGHT));
     needs.grad_gate = through_gate ? tokens * d->heads * d->d_gate : 0;
-    needs.concat = needs.heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_HEAD_SCALE);
+    needs.concat = needs.heads || (plan->of & (GRADIENT(HEAD_SCALE) | GRADIENT(DIFFERENTIAL))) != 0;
     const bool from_output = request->weights.output.weight != NULL && (needs.concat || through_gate);
-    const bool from_gate = d->d_gate > 0 && needs.concat, from_scale = options->head_scale != NULL && needs.heads;
+    const bool from_gate = d->d_gate > 0 && needs.concat, from_scale = attn_combines_heads(options) && needs.heads;
     needs.grad_context = from_output || from_gate || from_scale ? tokens * d->heads * d->d_v : 0;
     needs.distance_bias = attn_distance_bias_count(options, attn_mask_of(&plan->forward));
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;

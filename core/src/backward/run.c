@@ -283,13 +283,15 @@ static void go_through_head_scale(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     run->grad_context = run->grad_concat;
-    if (run->request->options.head_scale == NULL || !run->needs.concat)
+    if (!attn_combines_heads(&run->request->options) || !run->needs.concat)
         return;
     const struct attn_operand context = operand_of(run, ATTN_STEP_CONTEXT);
-    const struct attn_operand grad = lay_out(run, run->grad_concat, d->heads, d->q_len, d->d_v);
-    void *grad_context = run->needs.heads ? run->context_memory : NULL;
-    attn_head_scale_back(&run->plan->forward, &context, &grad, grad_context,
-                         run->result->gradient[ATTN_GRADIENT_HEAD_SCALE].data, run->runtime);
+    const struct attn_operand grad = lay_out(run, run->grad_concat, d->out_heads, d->q_len, d->d_v);
+    const struct attn_operand grad_context =
+        lay_out(run, run->needs.heads ? run->context_memory : NULL, d->heads, d->q_len, d->d_v);
+    attn_head_scale_back(&run->plan->forward, &context, &grad, &grad_context,
+                         backward_gradient(run, ATTN_GRADIENT_HEAD_SCALE),
+                         backward_gradient(run, ATTN_GRADIENT_DIFFERENTIAL), run->runtime);
     if (run->needs.heads)
         run->grad_context = run->context_memory;
 }
@@ -309,12 +311,12 @@ static void describe_heads(struct backward_run *run, struct attn_gradient_heads 
     heads->grad_context = lay_out(run, run->grad_context, d->heads, d->q_len, d->d_v);
     heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
     heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, attn_new_len(d), d->d_k);
-    heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, attn_new_len(d), d->d_v);
+    heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->v_heads, attn_new_len(d), d->d_v);
     const attn_dtype compute = run->compute;
     heads->grad_past_k =
         attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_KEY].data, compute, d->kv_heads, d->past_len, d->d_k);
     heads->grad_past_v =
-        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, compute, d->kv_heads, d->past_len, d->d_v);
+        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, compute, d->v_heads, d->past_len, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_attention = gradient[ATTN_GRADIENT_ATTENTION].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;

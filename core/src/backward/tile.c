@@ -83,7 +83,7 @@ void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head
     tile->key0 = key0;
     tile->keys = attn_min(job->kv_len - key0, GRADIENT_KEYS);
     take_rows(tile, &job->k.added, kv_head, key0, tile->keys, &tile->k);
-    take_rows(tile, &job->v.added, kv_head, key0, tile->keys, &tile->v);
+    take_rows(tile, &job->v.added, attn_keys_head(&job->v, kv_head), key0, tile->keys, &tile->v);
     tile->kernel->backward.transpose(&tile->k, tile->k_transposed, GRADIENT_STRIDE);
     tile->kernel->backward.transpose(&tile->v, tile->v_transposed, GRADIENT_STRIDE);
 }

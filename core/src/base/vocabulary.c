@@ -96,7 +96,8 @@ bool attn_step_is_map(attn_step step)
 
 bool attn_step_has_keys(attn_step step)
 {
-    return steps[step].axes == ATTN_AXES_MAP || steps[step].axes == ATTN_AXES_MEAN;
+    const attn_axes axes = steps[step].axes;
+    return axes == ATTN_AXES_MAP || axes == ATTN_AXES_MEAN || axes == ATTN_AXES_PAIRS;
 }
 
 /* ---- activations ---- */

@@ -107,11 +107,19 @@ static inline void attn_vector_read(struct attn_vector from, attn_dtype compute,
 struct attn_keys {
     size_t past_len; /* 0: there is no cache */
     struct attn_operand past, added;
+    bool is_shared; /* two neighbouring key heads read one head of these: values of differential attention */
 };
 
-/* Row j of all, which begin with the cache. */
-static inline struct attn_vector attn_keys_row(const struct attn_keys *keys, size_t b, size_t h, size_t j)
+/* The head of keys or values that a key head reads. */
+static inline size_t attn_keys_head(const struct attn_keys *keys, size_t kv_head)
 {
+    return keys->is_shared ? kv_head / 2 : kv_head;
+}
+
+/* Row j of all, which begin with the cache. */
+static inline struct attn_vector attn_keys_row(const struct attn_keys *keys, size_t b, size_t kv_head, size_t j)
+{
+    const size_t h = attn_keys_head(keys, kv_head);
     return j < keys->past_len ? attn_operand_row(&keys->past, b, h, j)
                               : attn_operand_row(&keys->added, b, h, j - keys->past_len);
 }

@@ -59,9 +59,10 @@ static struct rows rows_of_operand(const struct attn_operand *operand, size_t b,
 
 static struct head_rows rows_of_head(const struct attn_keys *keys, size_t b, size_t kv_head)
 {
+    const size_t h = attn_keys_head(keys, kv_head);
     return (struct head_rows){.past_len = keys->past_len,
-                              .past = rows_of_operand(&keys->past, b, kv_head),
-                              .added = rows_of_operand(&keys->added, b, kv_head)};
+                              .past = rows_of_operand(&keys->past, b, h),
+                              .added = rows_of_operand(&keys->added, b, h)};
 }
 
 /* The rows that lie in one segment with row j. */

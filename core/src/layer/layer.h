@@ -125,26 +125,25 @@ ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_
 size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
 
 /*
- * ---- head_scale.c: a factor for each head, between the heads and the gate ----
+ * ---- head_scale.c: a factor for each head, and the difference of each pair of heads, between the heads and the gate ----
  *
- *     concat = head_scale[h] * context of head h
+ *     concat = s_h * context of head h                                                 s: head_scale, or 1
+ *     concat = s_2p * context of head 2p - differential[p] s_2p+1 * context of head 2p+1      for each pair p
  *
  * Michel, Levy, Neubig, "Are Sixteen Heads Really Better than One?" (2019), section 2.1, where the factors are 0 or 1.
  */
 
-/*
- * Writes the scaled context to data with the strides of context; data may be that of context. A factor 0 gives 0, even
- * for NaN. request has options.head_scale.
- */
-void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *context, void *data,
+/* Without pairs, concat may be the context. A factor 0 gives 0, even for NaN. The request has one of the two options. */
+void attn_head_scale_run(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *concat,
                          const attn_runtime *runtime);
 /*
- * The backward pass: grad_factors[h] = sum of grad * context over the head h, and grad_context = head_scale[h] * grad.
- * Where grad is 0 nothing is added, even if context is NaN. grad_context has the strides of grad and may be its memory.
- * Either may be NULL: not wanted.
+ * The backward pass. With c_h the factor of head h in concat, grad_context = c_h * grad, and the gradient of c_h is the sum
+ * of grad * context over the head h; grad_factors is that of head_scale. Where grad is 0 nothing is added, even if context
+ * is NaN. Without pairs, grad_context may be grad. Memory that is NULL is not wanted.
  */
 void attn_head_scale_back(const attn_plan *plan, const struct attn_operand *context, const struct attn_operand *grad,
-                          void *grad_context, void *grad_factors, const attn_runtime *runtime);
+                          const struct attn_operand *grad_context, void *grad_factors, void *grad_differential,
+                          const attn_runtime *runtime);
 
 /* ---- branches.c: norms by tasks, activations (activation.c), and the feed-forward network without its surroundings ---- */
 

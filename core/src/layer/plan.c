@@ -41,11 +41,11 @@ size_t attn_layer_products_scratch_bytes(const attn_kernel *kernel, const attn_r
     return attn_products_scratch_bytes(kernel, compute, attn_projection_narrow_inner(&request->weights, compute));
 }
 
-/* The mean is over all heads, so the kept attention map is enough, unless it has a selection of heads. */
+/* The mean and differences are of all heads, so the kept attention map is enough, unless it has a selection of heads. */
 bool attn_needs_mean_source(const attn_request *request)
 {
     const attn_options *options = &request->options;
-    return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
+    return (attn_wants(options, ATTN_STEP_ATTENTION_MEAN) || attn_wants(options, ATTN_STEP_DIFFERENCE)) &&
            (!attn_wants(options, ATTN_STEP_ATTENTION) || !attn_selects_all(&options->heads));
 }
 
@@ -85,6 +85,7 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan)
         .d_v = d->d_v,
         .k.past_len = d->past_len,
         .v.past_len = d->past_len,
+        .v.is_shared = d->v_heads != d->kv_heads,
         .gathers = gathers(&plan->request),
         .compute = plan->compute,
         .bf16_products = options->bf16_products,
@@ -119,15 +120,17 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     case ATTN_AXES_NEW_K:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, new_len, d->d_k});
     case ATTN_AXES_NEW_V:
-        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, new_len, d->d_v});
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->v_heads, new_len, d->d_v});
     case ATTN_AXES_K:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
     case ATTN_AXES_V:
-        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->v_heads, d->kv_len, d->d_v});
     case ATTN_AXES_MAP:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, plan->selected_heads, queries, keys});
     case ATTN_AXES_MEAN:
         return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, queries, keys});
+    case ATTN_AXES_PAIRS:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads / 2, queries, keys});
     case ATTN_AXES_ROWS:
         return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, d->heads, d->q_len});
     case ATTN_AXES_STATE:
@@ -135,13 +138,15 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     case ATTN_AXES_CONTEXT:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_v});
     case ATTN_AXES_CONCAT:
-        return shape_tokens(plan, d->heads * d->d_v);
+        return shape_tokens(plan, d->out_heads * d->d_v);
     case ATTN_AXES_TOKENS:
         return shape_tokens(plan, d->d_attended);
     case ATTN_AXES_OUTPUT:
         break;
     }
-    return d->query_rank == 4 ? shape_of(plan, ATTN_AXES_CONTEXT) : shape_tokens(plan, d->d_out);
+    if (d->query_rank != 4)
+        return shape_tokens(plan, d->d_out);
+    return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->out_heads, d->q_len, d->d_v});
 }
 
 /* Sizes are products in double, because a size_t could overflow. */
@@ -248,7 +253,9 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest += attn_contribution_flops(plan);
     if (attn_is_edited(request, ATTN_EDIT_ATTENTION))
         f->rest += queries * heads * (double)d->kv_len * d_v * 8; /* plain loops */
-    f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
+    f->rest += attn_combines_heads(&request->options) ? queries * heads * d_v : 0;
+    if (attn_wants(&request->options, ATTN_STEP_DIFFERENCE))
+        f->rest += 2 * mean_source_numbers(plan);
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
     const bool by_pairs = request->options.mechanism.type == ATTN_SOFTMAX;
     const double of_pairs = by_pairs ? plan->pairs * flops_of_a_pair(request, attn_mask_of(plan)) : 0;
@@ -274,7 +281,7 @@ static size_t token_numbers(const attn_plan *plan)
     stages += attn_changes_sum(options);
     stages += attn_is_post_normed(options);
     size_t numbers = context + stages * out;
-    if (options->head_scale != NULL)
+    if (attn_combines_heads(options))
         numbers += context;
     if (d->d_gate > 0) /* the gate, and its product with concat */
         numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);

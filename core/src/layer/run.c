@@ -160,6 +160,14 @@ static bool context_is_by_heads(const attn_plan *plan)
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
 }
 
+/* The layout of the context, and of concat. */
+static struct attn_operand lay_out(const struct layer_run *run, const char *data, size_t heads)
+{
+    const attn_dims *d = &run->plan->dims;
+    return (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(data, run->plan->compute,
+                                                                                             heads, d->q_len, d->d_v);
+}
+
 static void make_distance_bias(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
@@ -189,7 +197,7 @@ static bool heads_write_output(const struct layer_run *run)
     const bool scales = run->request->options.head_scale != NULL;
     return layer_wants(run, ATTN_STEP_OUTPUT) && run->plan->step[ATTN_STEP_OUTPUT].data != NULL &&
            !run->request->is_layer && !layer_wants(run, ATTN_STEP_CONCAT) &&
-           !(scales && layer_wants(run, ATTN_STEP_CONTEXT));
+           run->request->options.differential == NULL && !(scales && layer_wants(run, ATTN_STEP_CONTEXT));
 }
 
 static void prepare_job(struct layer_run *run)
@@ -200,8 +208,7 @@ static void prepare_job(struct layer_run *run)
         run->context = run->plan->step[ATTN_STEP_OUTPUT].data;
     } else {
         run->context = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
-        run->job.context = (context_is_by_heads(run->plan) ? attn_operand_by_heads : attn_operand_by_tokens)(
-            run->context, run->plan->compute, d->heads, d->q_len, d->d_v);
+        run->job.context = lay_out(run, run->context, d->heads);
     }
 }
 
@@ -219,17 +226,20 @@ static void run_heads(struct layer_run *run)
 
 /* ---- after the heads ---- */
 
-/* In place unless the context was asked for. */
-static void scale_heads(struct layer_run *run)
+/* In place unless the context was asked for, or pairs of heads become one. */
+static void combine_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     run->scaled = run->context;
-    if (run->request->options.head_scale == NULL)
+    run->concat = run->job.context;
+    if (!attn_combines_heads(&run->request->options))
         return;
-    if (layer_wants(run, ATTN_STEP_CONTEXT))
-        run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (layer_wants(run, ATTN_STEP_CONTEXT) || d->out_heads != d->heads) {
+        run->scaled = layer_take(run, d->batch * d->q_len * d->out_heads * d->d_v);
+        run->concat = lay_out(run, run->scaled, d->out_heads);
+    }
     if (run->scaled != NULL)
-        attn_head_scale_run(run->plan, &run->job.context, run->scaled, run->runtime);
+        attn_head_scale_run(run->plan, &run->job.context, &run->concat, run->runtime);
 }
 
 static void gate_task(void *argument, size_t index, size_t worker)
@@ -285,7 +295,7 @@ static void (*const stages[])(struct layer_run *run) = {
     make_relative,
     run_heads,
     attn_layer_edit_heads,
-    scale_heads,
+    combine_heads,
     gate_heads,
     project_output,
     attn_layer_contribution,

@@ -22,7 +22,8 @@ struct layer_run {
     struct attn_operand present_k, present_v;
     char *relative_key, *relative_query; /* tables of relative positions, from the first row in use; NULL: none */
     char *context;                       /* of the heads, in the layout of job.context */
-    char *scaled;                        /* context times head_scale, in the same layout; context without head_scale */
+    struct attn_operand concat;          /* (batch, out_heads, q_len, d_v), behind head_scale and differential */
+    char *scaled;                        /* its numbers: the context without these two */
     char *gate, *gated;                  /* gated is scaled without a gate */
     char *projected, *summed, *output;
     char *attended;       /* with a feed-forward network: the output before it */
@@ -111,7 +112,7 @@ void attn_layer_edit_heads(struct layer_run *run);
 
 /* Takes memory for the maps and rows that the heads fill, and turns the selections into slots. */
 void attn_layer_take_maps(struct layer_run *run);
-/* Computes attention_mean and mask, after the heads. */
+/* Computes attention_mean, difference and mask, after the heads. */
 void attn_layer_reduce_maps(struct layer_run *run);
 /*
  * The cache of the next request. Sets run->present_k and run->present_v, if a wanted step shows them: the new rows where

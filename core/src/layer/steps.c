@@ -1,6 +1,6 @@
 /*
- * steps.c: what a run keeps: memory for the maps and rows that the heads fill; the mean over heads, and the mask as a map;
- * the cache of the next request; the steps of the result.
+ * steps.c: what a run keeps: memory for the maps and rows that the heads fill; the mean over heads, the difference of
+ * pairs, and the mask as a map; the cache of the next request; the steps of the result.
  */
 #include "layer/stages.h"
 
@@ -36,7 +36,7 @@ static void take_maps(struct layer_run *run)
         take_map(run, attn_step_of_map(which), which);
     if (layer_wants(run, ATTN_STEP_CONTRIBUTION))
         take_contribution(run);
-    if (!layer_wants(run, ATTN_STEP_ATTENTION_MEAN))
+    if (!layer_wants(run, ATTN_STEP_ATTENTION_MEAN) && !layer_wants(run, ATTN_STEP_DIFFERENCE))
         return;
     if (!attn_needs_mean_source(run->request)) {
         run->mean_source = run->job.map[MAP_ATTENTION].data;
@@ -122,6 +122,24 @@ static void mean_task(void *argument, size_t index, size_t worker)
                             mean + index * keys * run->element);
 }
 
+/* One row of the map of a pair. */
+static void difference_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const attn_plan *plan = run->plan;
+    const attn_tensor *factors = run->request->options.differential;
+    const size_t keys = plan->selected_keys, queries = plan->selected_queries;
+    const size_t pair = index / queries, of_item = pair % (plan->dims.heads / 2); /* pair: of all batch items */
+    const char *first = run->mean_source + (2 * pair * queries + index % queries) * keys * run->element;
+    const struct attn_branch_sum sum = {
+        .x = first + queries * keys * run->element,
+        .residual = first,
+        .scale = -attn_number_at(factors->data, plan->compute, (ptrdiff_t)of_item * factors->stride[0]),
+        .y = (char *)run->result->step[ATTN_STEP_DIFFERENCE].data + index * keys * run->element};
+    layer_kernel(run)->add_branch(&sum, keys);
+}
+
 static void mask_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -150,6 +168,13 @@ void attn_layer_reduce_maps(struct layer_run *run)
         if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
             return;
         attn_spread(run->runtime, run->plan->dims.batch * run->plan->selected_queries, mean_task, run);
+    }
+    if (layer_wants(run, ATTN_STEP_DIFFERENCE)) {
+        const attn_dims *d = &run->plan->dims;
+        step[ATTN_STEP_DIFFERENCE].data = layer_take(run, attn_tensor_count(&step[ATTN_STEP_DIFFERENCE]));
+        if (step[ATTN_STEP_DIFFERENCE].data == NULL)
+            return;
+        attn_spread(run->runtime, d->batch * d->heads / 2 * run->plan->selected_queries, difference_task, run);
     }
     if (layer_wants(run, ATTN_STEP_MASK)) {
         size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
@@ -291,7 +316,7 @@ static void show_steps(struct layer_run *run)
     step[ATTN_STEP_ATTENTION_OUTPUT].data = run->attended;
     step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
     if (run->plan->dims.query_rank == 4)
-        step[ATTN_STEP_OUTPUT] = attn_operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
+        step[ATTN_STEP_OUTPUT] = attn_operand_view(&run->concat, &step[ATTN_STEP_OUTPUT]);
     step[ATTN_STEP_OUTPUT].data = run->output;
 }
 

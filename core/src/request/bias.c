@@ -1,6 +1,6 @@
 /*
- * bias.c: alibi, relative_bias, relative_position, sinks and head_scale against the heads and the mask. dims.c has read
- * the weights of relative_position.
+ * bias.c: alibi, relative_bias, relative_position, sinks, head_scale and differential against the heads and the mask.
+ * dims.c has read the weights of relative_position.
  */
 #include <float.h>
 #include <math.h>
@@ -34,17 +34,18 @@ static bool check_finite(const attn_tensor *tensor, const char *field, const att
     return true;
 }
 
-static bool check_per_head(const attn_tensor *tensor, const char *field, const attn_request *request, size_t heads,
-                           struct attn_check *check)
+/* One number for each unit of the request, of which there are count. */
+static bool check_each(const attn_tensor *tensor, const char *field, const attn_request *request, size_t count,
+                       const char *unit, struct attn_check *check)
 {
     if (tensor == NULL)
         return true;
     char expected[32], received[64];
-    attn_shape_text(expected, sizeof expected, 1, &heads);
-    if (tensor->rank != 1 || tensor->shape[0] != heads)
-        return attn_refuse_shape(check, field, tensor, expected,
-                                 "@ has shape %s, expected %s: one number for each head",
-                                 attn_shape_text(received, sizeof received, tensor->rank, tensor->shape), expected);
+    attn_shape_text(expected, sizeof expected, 1, &count);
+    if (tensor->rank != 1 || tensor->shape[0] != count)
+        return attn_refuse_shape(check, field, tensor, expected, "@ has shape %s, expected %s: one number for each %s",
+                                 attn_shape_text(received, sizeof received, tensor->rank, tensor->shape), expected,
+                                 unit);
     return check_finite(tensor, field, request, check);
 }
 
@@ -61,7 +62,7 @@ static bool check_slopes(const attn_request *request, size_t heads, const attn_m
     const attn_options *options = &request->options;
     struct attn_pace pace = attn_pace_begin(request->watch);
     double farthest = 0, steepest = 0;
-    if (!check_per_head(options->alibi_slopes, "options.alibi_slopes", request, heads, check))
+    if (!check_each(options->alibi_slopes, "options.alibi_slopes", request, heads, "head", check))
         return false;
     if (!attn_has_alibi(options))
         return true;
@@ -111,8 +112,10 @@ bool attn_score_bias_check(const attn_request *request, const attn_plan *plan, s
 {
     const size_t heads = plan->dims.heads;
     return check_slopes(request, heads, attn_mask_of(plan), check) && check_relative(request, heads, check) &&
-           check_per_head(request->options.sinks, "options.sinks", request, heads, check) &&
-           check_per_head(request->options.head_scale, "options.head_scale", request, heads, check);
+           check_each(request->options.sinks, "options.sinks", request, heads, "head", check) &&
+           check_each(request->options.head_scale, "options.head_scale", request, heads, "head", check) &&
+           check_each(request->options.differential, "options.differential", request, plan->dims.out_heads,
+                      "pair of heads", check);
 }
 
 /* ---- relative_position ---- */

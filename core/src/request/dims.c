@@ -70,13 +70,44 @@ static bool read_lengths(const attn_request *request, attn_dims *dims, struct at
 
 /* ---- heads: attention on q, k, v as given ---- */
 
+/* Both heads of a pair of differential attention read the same values, and give one head of the output. */
+static void share_values(const attn_request *request, attn_dims *dims)
+{
+    const size_t sharing = request->options.differential != NULL && dims->kv_heads % 2 == 0 ? 2 : 1;
+    dims->v_heads = dims->kv_heads / sharing;
+    dims->out_heads = dims->heads / sharing;
+}
+
+static bool check_pairs(const attn_request *request, const attn_dims *dims, struct attn_check *check)
+{
+    return request->options.differential == NULL || dims->kv_heads % 2 == 0 ||
+           attn_refuse(check, ATTN_ERR_SHAPE, "options.differential",
+                       "~ subtracts neighbouring heads, and %zu key heads are not pairs", dims->kv_heads);
+}
+
+static bool check_value_heads(const attn_request *request, const attn_dims *dims, struct attn_check *check)
+{
+    const attn_tensor *value = value_of(request);
+    char expected[64];
+    if (dims->v_heads == dims->kv_heads)
+        return attn_check_same(value, "inputs.value", 1, dims->kv_heads, key_field(request), "heads", check);
+    if (value->shape[1] == dims->v_heads)
+        return true;
+    attn_shape_text(expected, sizeof expected, 4,
+                    (const size_t[]){value->shape[0], dims->v_heads, value->shape[2], value->shape[3]});
+    return attn_refuse_shape(check, "inputs.value", value, expected,
+                             "~ has %zu heads, expected %zu: options.differential pairs the %zu key heads",
+                             value->shape[1], dims->v_heads, dims->kv_heads);
+}
+
 static bool heads_of_rank_4(const attn_request *request, attn_dims *dims, struct attn_check *check)
 {
     dims->heads = request->inputs.query->shape[1];
     dims->kv_heads = key_of(request)->shape[1];
     dims->d_k = dims->d_query;
     dims->d_v = dims->d_value;
-    return attn_check_same(value_of(request), "inputs.value", 1, dims->kv_heads, key_field(request), "heads", check) &&
+    share_values(request, dims);
+    return check_value_heads(request, dims, check) &&
            attn_check_heads(request->options.num_heads, dims->heads, "options.num_heads", check) &&
            attn_check_heads(request->options.kv_num_heads, dims->kv_heads, "options.kv_num_heads", check);
 }
@@ -86,8 +117,10 @@ static bool heads_by_splitting(const attn_request *request, attn_dims *dims, str
     dims->heads = request->options.num_heads == 0 ? 1 : request->options.num_heads;
     dims->kv_heads = request->options.kv_num_heads == 0 ? dims->heads : request->options.kv_num_heads;
     const char *kv_option = request->options.kv_num_heads == 0 ? "num_heads" : "kv_num_heads";
+    share_values(request, dims);
     return attn_split_features(dims->d_query, dims->heads, "inputs.query", "num_heads", &dims->d_k, check) &&
-           attn_split_features(dims->d_value, dims->kv_heads, "inputs.value", kv_option, &dims->d_v, check);
+           attn_split_features(dims->d_value, dims->v_heads, "inputs.value",
+                               dims->v_heads == dims->kv_heads ? kv_option : "the number of pairs", &dims->d_v, check);
 }
 
 static bool fail_d_key(const attn_request *request, const attn_dims *dims, size_t key_heads, size_t d_key,
@@ -109,12 +142,13 @@ static bool fail_d_key(const attn_request *request, const attn_dims *dims, size_
 static bool read_attention_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
 {
     const bool has_heads = dims->query_rank == 4;
-    if (!(has_heads ? heads_of_rank_4 : heads_by_splitting)(request, dims, check) || !attn_check_groups(dims, check))
+    if (!(has_heads ? heads_of_rank_4 : heads_by_splitting)(request, dims, check) || !attn_check_groups(dims, check) ||
+        !check_pairs(request, dims, check))
         return false;
     size_t key_heads = has_heads ? 1 : dims->kv_heads, d_key = 0;
     if (!attn_split_features(dims->d_key, key_heads, "inputs.key", "the number of key heads", &d_key, check))
         return false;
-    dims->d_attended = dims->d_out = dims->heads * dims->d_v;
+    dims->d_attended = dims->d_out = dims->out_heads * dims->d_v;
     return d_key == dims->d_k || fail_d_key(request, dims, key_heads, d_key, check);
 }
 
@@ -428,11 +462,11 @@ static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims,
 
 /* (batch, kv_heads, past_len, d), or without the batch for a query of rank 2. */
 static bool check_past(const attn_tensor *past, const char *field, const attn_request *request, const attn_dims *dims,
-                       size_t past_len, size_t d, struct attn_check *check)
+                       size_t heads, size_t past_len, size_t d, struct attn_check *check)
 {
     if (!attn_check_tokens(past, field, request->options.compute, check))
         return false;
-    const size_t wanted[4] = {dims->batch, dims->kv_heads, past_len, d};
+    const size_t wanted[4] = {dims->batch, heads, past_len, d};
     const int skip = past->rank == 3 && dims->query_rank == 2 ? 1 : 0;
     bool fits = past->rank == 4 - skip;
     for (int axis = 0; fits && axis < past->rank; axis++)
@@ -461,8 +495,8 @@ static bool read_past(const attn_request *request, attn_dims *dims, struct attn_
             "past_key must be (batch, kv_heads, past_len, d); without tokens, each head has an empty "
             "list: [[[]]], or \"shape\" says 0 for past_len");
     const size_t past_len = key->shape[key->rank - 2];
-    if (!check_past(key, "inputs.past_key", request, dims, past_len, dims->d_k, check) ||
-        !check_past(value, "inputs.past_value", request, dims, past_len, dims->d_v, check))
+    if (!check_past(key, "inputs.past_key", request, dims, dims->kv_heads, past_len, dims->d_k, check) ||
+        !check_past(value, "inputs.past_value", request, dims, dims->v_heads, past_len, dims->d_v, check))
         return false;
     if (past_len > DIMENSION_MAX || dims->kv_len > DIMENSION_MAX - past_len)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs.past_key", "%zu past keys and %zu new ones are too many",
@@ -479,6 +513,8 @@ static bool read_layer_dims(const attn_request *request, attn_dims *dims, struct
     size_t own = heads_of(&weights->query), own_kv = heads_of(&weights->key);
     dims->heads = options->num_heads != 0 ? options->num_heads : own != 0 ? own : 1;
     dims->kv_heads = options->kv_num_heads != 0 ? options->kv_num_heads : own_kv != 0 ? own_kv : dims->heads;
+    dims->v_heads = dims->kv_heads;
+    dims->out_heads = dims->heads;
     return attn_check_groups(dims, check) &&
            (weights->qkv.weight != NULL ? read_fused_dims(request, dims, check)
                                         : read_separate_dims(request, dims, check)) &&

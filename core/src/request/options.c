@@ -132,6 +132,8 @@ static bool check_norm_vector(const attn_tensor *vector, const char *field, cons
 static bool check_layer_options(const attn_request *request, const attn_dims *dims, struct attn_check *check)
 {
     const attn_options *options = &request->options;
+    if (options->differential != NULL)
+        return attn_refuse(check, ATTN_ERR_FIELD, "options.differential", "~ belongs to attention without weights");
     if (options->residual && dims->d_attended != dims->d_query)
         return attn_refuse(check, ATTN_ERR_SHAPE, "options.residual",
                            "the residual adds query (%zu features) to the output (%zu features): they must be equal",
@@ -185,6 +187,7 @@ static bool check_wanted(const attn_request *request, struct attn_check *check)
          "\"attention_output\" and \"feed_forward\" need weights.feed_forward"},
         {STEP(DROPPED), options->dropout > 0 && options->dropout_attention,
          "\"dropped\" needs options.dropout above 0 and options.dropout_attention"},
+        {STEP(DIFFERENCE), options->differential != NULL, "\"difference\" needs options.differential"},
         {STEP(SINK), options->sinks != NULL, "\"sink\" needs options.sinks"},
         {STEP(PRESENT_STATE), attn_is_recurrent(options),
          "\"present_state\" needs an update_rule in options.mechanism"},
@@ -289,6 +292,7 @@ static bool check_companions(const attn_request *request, struct attn_check *che
         {options->dropout > 0 && options->dropout_attention, "options.dropout_attention",
          "dropout of weights belongs to mechanism softmax; dropout on the residual is possible"},
         {options->sinks != NULL, "options.sinks", "~ belong to mechanism softmax"},
+        {options->differential != NULL, "options.differential", NULL},
         {options->alibi, "options.alibi", "alibi belongs to mechanism softmax"},
         {options->alibi_slopes != NULL, "options.alibi_slopes", "alibi belongs to mechanism softmax"},
         {options->relative_bias.table != NULL, "options.relative_bias", NULL},
@@ -369,6 +373,7 @@ static bool refuse_for_both(const attn_request *request, struct attn_check *chec
         {options->qk_norm != ATTN_NORM_NONE, "options.qk_norm", NULL},
         {attn_relative_table(request) != NULL, "options.relative_position", NULL},
         {options->mechanism.type != ATTN_SOFTMAX, "options.mechanism", NULL},
+        {options->differential != NULL, "options.differential", NULL},
     };
     return refuse_given(refused, sizeof refused / sizeof *refused,
                         request->inputs.scores != NULL

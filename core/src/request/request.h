@@ -49,6 +49,12 @@ static inline bool attn_drops_residual(const attn_options *options)
     return options->dropout > 0 && options->dropout_residual;
 }
 
+/* Whether a stage stands between the heads and concat: factors of heads, or differences of pairs. */
+static inline bool attn_combines_heads(const attn_options *options)
+{
+    return options->head_scale != NULL || options->differential != NULL;
+}
+
 /* Whether the result of a branch changes before it is added to the residual. */
 static inline bool attn_changes_branch(const attn_options *options)
 {
@@ -161,7 +167,7 @@ ATTN_MUST_CHECK bool attn_recurrence_check(const attn_request *request, const at
 ATTN_MUST_CHECK bool attn_relative_check(const attn_request *request, const attn_dims *dims, struct attn_check *check);
 /* rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
 ATTN_MUST_CHECK bool attn_rope_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
-/* bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
+/* bias.c: alibi, relative_bias, sinks, head_scale and differential against the heads and the mask. */
 ATTN_MUST_CHECK bool attn_score_bias_check(const attn_request *request, const attn_plan *plan,
                                            struct attn_check *check);
 

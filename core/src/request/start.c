@@ -43,7 +43,7 @@ static bool read_map(const attn_request *request, attn_dims *dims, struct attn_c
     dims->heads = map->rank > 2 ? map->shape[map->rank - 3] : 1;
     dims->q_len = map->shape[map->rank - 2];
     dims->kv_len = map->shape[map->rank - 1];
-    dims->kv_heads = dims->heads;
+    dims->kv_heads = dims->v_heads = dims->out_heads = dims->heads;
     if (dims->heads == 0)
         return attn_refuse_shape(check, field, map, NULL, "~ has no heads");
     return attn_check_heads(request->options.num_heads, dims->heads, "options.num_heads", check);
@@ -69,6 +69,7 @@ static bool read_value_heads(const attn_request *request, attn_dims *dims, struc
     dims->kv_heads = value->rank == 4 ? value->shape[1] : asked == 0 ? dims->heads : asked;
     if (!attn_check_heads(asked, dims->kv_heads, "options.kv_num_heads", check))
         return false;
+    dims->v_heads = dims->kv_heads;
     if (dims->kv_heads == 0)
         return attn_refuse_shape(check, "inputs.value", value, NULL, "value has no heads");
     return attn_check_groups(dims, check) && attn_split_features(dims->d_value, value->rank == 4 ? 1 : dims->kv_heads,

@@ -35,6 +35,7 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_REQUES
     int skip = 0;
     switch (attn_step_axes(step)) {
     case ATTN_AXES_MAP:
+    case ATTN_AXES_PAIRS: /* numbered in the place of heads */
     case ATTN_AXES_ROWS:
         found = maps;
         break;

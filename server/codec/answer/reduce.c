@@ -68,15 +68,18 @@ static attn_tensor with_heads(const attn_tensor *map)
     return tensor;
 }
 
-/* Whether the mask allows a key within the span. attn_plan_span has decided all other keys. */
+/* Whether the mask of a head allows a key within the span. attn_plan_span has decided all other keys. */
 static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j, struct pace *pace)
 {
     const attn_plan *plan = pooling->map->plan;
+    const attn_axes axes = attn_step_axes((attn_step)pooling->map->step);
     if (!pooling->has_lookup)
         return true;
-    if (pooling->map->step != ATTN_STEP_ATTENTION_MEAN)
+    if (axes == ATTN_AXES_MAP)
         return attn_plan_allows(plan, b, h, i, j);
-    for (h = 0; h < plan->dims.heads && !pace_stops(pace, 1); h++) {
+    const size_t first = axes == ATTN_AXES_MEAN ? 0 : 2 * h,
+                 end = axes == ATTN_AXES_MEAN ? plan->dims.heads : first + 2;
+    for (h = first; h < end && !pace_stops(pace, 1); h++) {
         if (attn_plan_allows(plan, b, h, i, j))
             return true;
     }
@@ -549,7 +552,7 @@ attn_status reduce_result(struct envelope *envelope, const attn_plan *plan, cons
         if (!is_wanted_map(shown, step))
             continue;
         struct reduce_map map = {.plan = plan,
-                                 .heads = options->heads,
+                                 .heads = attn_step_is_map((attn_step)step) ? options->heads : (attn_selection){0},
                                  .queries = options->queries,
                                  .keys = options->keys,
                                  .step = (attn_step)step,

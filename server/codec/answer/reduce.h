@@ -4,7 +4,8 @@
  *   pool   Merges the n selected rows into R rows, and columns likewise. Row r is made from the rows from
  *          floor(r n / R) to before floor((r + 1) n / R). A cell is the maximum, or the mean, of its source cells that
  *          the mask allows. A cell whose source cells are all hidden is 0, -infinity in a map of scores, and false in
- *          the mask. When R is larger than n, the n rows stay. attention_mean counts a cell that some head allows.
+ *          the mask. When R is larger than n, the n rows stay. attention_mean and difference count a
+ *          cell that some head of theirs allows.
  *   top_k  Replaces the attention map by the k largest weights of every row, in falling order; among equals, the lower
  *          key comes first. The weights take the map's place. The positions of their keys (in the whole sequence, also
  *          with a selection) are an int64 tensor beside it. Hidden keys are left out. Where a row has fewer than k

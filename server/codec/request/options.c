@@ -387,6 +387,7 @@ static const struct member options_members[] = {
     {"cache", decode_cache, offsetof(struct envelope, cache), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
     {"head_scale", decode_tensor, OPTION(head_scale), MEMBER_ALWAYS},
+    {"differential", decode_tensor, OPTION(differential), MEMBER_ALWAYS},
 };
 
 const struct member_table options_table = {"options", options_members, ARRAY_LENGTH(options_members)};

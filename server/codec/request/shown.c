@@ -77,8 +77,8 @@ static attn_status check_view(struct reading *reading, const struct node *option
 static attn_status check_weights(struct reading *reading, const struct node *node, attn_steps want)
 {
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
-        bool is_weights = step == ATTN_STEP_ATTENTION || step == ATTN_STEP_MASK;
-        if (want >> step & 1 && attn_step_is_map((attn_step)step) && !is_weights)
+        bool is_weights = step == ATTN_STEP_ATTENTION || step == ATTN_STEP_MASK || step == ATTN_STEP_ATTENTION_MEAN;
+        if (want >> step & 1 && attn_step_has_keys((attn_step)step) && !is_weights)
             return node_fail(reading, node, ATTN_ERR_VALUE,
                              "is uint8, which holds what lies from 0 to 1, and \"%s\" need not: leave it out of "
                              "options.return, or ask for float16 or bfloat16",

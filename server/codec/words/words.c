@@ -143,6 +143,7 @@ const struct foreign_word request_words[] = {
     {"s_aux attention_sinks sink_logits", NULL, "options.sinks", NULL},
     {"add_zero_attn", NULL, "options.sinks", "a 0 for each head; its column is the step \"sink\""},
     {"head_mask layer_head_mask", NULL, "options.head_scale", "a number for each head; 0 switches it off"},
+    {"lambda lambda_full diff_lambda", NULL, "options.differential", "a number for each pair of heads"},
     {"norm_first pre_norm normalize_before", NULL, "options.norm.position", "true is \"pre\", false is \"post\""},
     {"layer_norm layernorm use_layernorm rms_norm", NULL, "options.norm",
      "\"layer\" or \"rms\"; gain and shift are weights.norm"},

@@ -125,6 +125,7 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     case ATTN_STEP_RESIDUAL:
     case ATTN_STEP_ATTENTION_OUTPUT:
     case ATTN_STEP_FEED_FORWARD:
+    case ATTN_STEP_DIFFERENCE:    /* test_differential.c */
     case ATTN_STEP_PRESENT_STATE: /* test_recurrence.c */
     case ATTN_STEP_COUNT:
         break;

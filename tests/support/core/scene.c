@@ -301,6 +301,8 @@ attn_steps scene_every_step(const attn_request *request)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_DROPPED);
     if (request->options.sinks == NULL)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_SINK);
+    if (request->options.differential == NULL)
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_DIFFERENCE);
     return all & ~steps_that_starts_lack(&request->inputs);
 }
 

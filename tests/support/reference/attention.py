@@ -136,7 +136,8 @@ def heads_as_given(x, options):
         return {"q": x.query, "k": x.key, "v": x.value}
     heads = options.get("num_heads", 1)
     kv_heads = options.get("kv_num_heads", heads)
-    return {"q": split(x.query, heads), "k": split(x.key, kv_heads), "v": split(x.value, kv_heads)}
+    v_heads = kv_heads // 2 if "differential" in options else kv_heads
+    return {"q": split(x.query, heads), "k": split(x.key, kv_heads), "v": split(x.value, v_heads)}
 
 
 class Layer:
@@ -568,10 +569,21 @@ def scale_heads(context, options):
     return Tensor(context.shape, [factor * item if factor else near(0.0, 0.0, item) for factor, item in zip(each, context.data)])
 
 
+def differences(x, options):
+    """Of each pair of heads the first less its factor times the second, after Ye et al. (2024), equation 1."""
+    batch, heads, rows, columns = x.shape
+    factors, parts_of = Tensor.from_json(options["differential"]).data, x.rows(rows * columns)
+    pairs = zip(parts_of[::2], parts_of[1::2])
+    data = [a - factors[at % len(factors)] * b for at, (first, second) in enumerate(pairs) for a, b in zip(first, second)]
+    return Tensor((batch, heads // 2, rows, columns), data)
+
+
 def finish(steps, x, weights, options, is_layer):
     batch, heads, q_len, d_v = steps["context"].shape
     scaled = scale_heads(steps["context"], options)
-    steps["concat"] = scaled.transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
+    if "differential" in options:
+        scaled, steps["difference"] = differences(scaled, options), differences(steps["attention"], options)
+    steps["concat"] = scaled.transpose(0, 2, 1, 3).reshape(batch, q_len, scaled.shape[1] * d_v)
     is_by_heads = x.start == "query" and len(x.query.shape) == 4 or x.start != "query" and x.rank == 4
     kv_len = steps["attention"].shape[3]
     across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
@@ -626,11 +638,11 @@ def finish_layer(steps, x, weights, options):
 
 def select(name, tensor, options):
     """The selected heads, queries and keys of a map; the other steps as they are."""
-    if name not in (*SELECTED, "attention_mean"):
+    if name not in (*SELECTED, "attention_mean", "difference"):
         return tensor
-    parts_of = ("queries", "keys") if name == "attention_mean" else ("heads", "queries", "keys")
-    picks = [range(tensor.shape[0])] + [expanded(options.get(part), size)
-                                        for part, size in zip(parts_of, tensor.shape[1:])]
+    parts_of = {"attention_mean": ("queries", "keys"), "difference": ("pairs", "queries", "keys")}
+    picks = [range(tensor.shape[0])] + [expanded(options.get(part), size) for part, size in
+                                        zip(parts_of.get(name, ("heads", "queries", "keys")), tensor.shape[1:])]
     data = [tensor.data[sum(map(int.__mul__, index, tensor.strides()))] for index in itertools.product(*picks)]
     return Tensor([len(part) for part in picks], data)
 

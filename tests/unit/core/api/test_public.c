@@ -81,6 +81,7 @@ static const struct {
     MEMBER(options.relative_bias.table),
     MEMBER(options.sinks),
     MEMBER(options.head_scale),
+    MEMBER(options.differential),
     MEMBER(options.rope.scaling.short_factor),
     MEMBER(options.rope.scaling.long_factor),
     MEMBER(options.rope.query.positions),
