@@ -14,7 +14,7 @@ from tensors import Tensor
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
-STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped",
+STEPS = ("query_latent", "key_latent", "q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped",
          "difference", "lse", "lse_keys", "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
          "attention_output", "feed_forward", "output", "present_key", "present_value", "present_state",
          "attention_mean", "mask")
@@ -36,13 +36,17 @@ class Spec:
         self.output_width, self.norm, self.residual, self.dropout, self.training = None, None, False, None, False
         self.window, self.sliding, self.layout, self.past_len, self.mechanism = None, None, "in_out", 0, None
         self.has_gate = self.has_network = self.has_sinks = self.turns = self.is_recurrent = False
-        self.is_differential = False
+        self.is_differential, self.d_shared = False, 0
         self.start, self.has_value = "query", True
 
     def lacks(self, step):
         """Whether a start in the middle does not have the step."""
         return self.start != "query" and (step in WITHOUT_KEYS or self.start == "attention" and step in BEFORE_WEIGHTS or
                                           not self.has_value and step in OF_VALUES)
+
+    def turnable(self):
+        """The features of a head that rope may turn."""
+        return self.d_shared or self.d_k
 
     def v_heads(self):
         return self.kv_heads // 2 if self.is_differential else self.kv_heads
@@ -345,7 +349,7 @@ class Builder:
     def choose_turn(self):
         if self.chance(0.2):
             self.choose_qk_norm()
-        if self.spec.d_k >= 2 and self.chance(0.35):
+        if self.spec.turnable() >= 2 and self.chance(0.35):
             self.choose_rope()
 
     def choose_qk_norm(self):
@@ -364,7 +368,7 @@ class Builder:
     def choose_rope(self):
         spec = self.spec
         lengths = {"query": spec.q_len, "key": spec.new_len}
-        dim, theta = 2 * self.random.randint(1, spec.d_k // 2), self.pick(10000.0, 500.0, 1e6)
+        dim, theta = 2 * self.random.randint(1, spec.turnable() // 2), self.pick(10000.0, 500.0, 1e6)
         sent = {"layout": self.pick("half", "interleaved", "interleaved_to_half"), "theta": theta, "dim": dim}
         sent = {name: value for name, value in sent.items() if name == "dim" or self.chance(0.7)}
         spec.turns = True
@@ -412,10 +416,10 @@ class Builder:
             scaling["rope_theta"] = sent["theta"]
             if self.chance(0.7):
                 del sent["theta"]
-        share = dim / spec.d_k
+        share = dim / spec.turnable()
         if kind == "proportional" and self.chance(0.8):
             scaling["partial_rotary_factor"] = self.pick(0.25, 0.5, 1)
-        elif kind != "proportional" and int(spec.d_k * share) == dim and self.chance(0.3):
+        elif kind != "proportional" and int(spec.turnable() * share) == dim and self.chance(0.3):
             scaling["partial_rotary_factor"] = share
             del sent["dim"]
         trained, factor = self.pick(2, 7, 20, 4096), self.pick(2.0, 4, 7.3)
@@ -461,7 +465,8 @@ class Builder:
         if fused:
             self.build_fused(width)
         else:
-            self.build_separate(width, key_width, value_width)
+            widths = (width, key_width, value_width)
+            self.build_separate(*(self.build_latents(*widths) if self.chance(0.3) else widths))
         if self.chance(0.6):
             self.build_output()
         if self.chance(0.2):
@@ -495,11 +500,34 @@ class Builder:
             text["bias"], _ = self.tensor((heads, out // heads) if by_heads else (out,))
         return text
 
+    def build_latents(self, width, key_width, value_width):
+        """Latents and shared features of keys. Returns the widths that the weights of queries, keys and values take."""
+        spec, names, key_input = self.spec, [], key_width
+        if self.chance(0.6):
+            names.append("query_latent")
+            latent = self.size(self.largest)
+            self.weights["query_latent"], width = self.draw_layer(width, latent, 0), latent
+        if self.form != "own" and self.chance(0.7):
+            names.append("key_latent")
+            latent = self.size(self.largest)
+            self.weights["key_latent"], key_width, value_width = self.draw_layer(key_width, latent, 0), latent, latent
+        if spec.d_k > 1 and self.chance(0.6):
+            spec.d_shared = self.random.randint(1, spec.d_k - 1)
+            self.weights["key_shared"] = self.draw_layer(key_input, spec.d_shared, 0)
+        if names and self.chance(0.6):
+            choices = (("type", self.pick("rms", "layer", "l2")), ("eps", self.pick(1e-5, 1e-3, 1)))
+            self.options["latent_norm"] = {name: value for name, value in choices if self.chance(0.8)}
+            for name, r in (("query_latent", width), ("key_latent", key_width)):
+                given = {part: self.tensor((r,))[0] for part in ("weight", "bias") if self.chance(0.6)}
+                if name in names and given:
+                    self.weights[name + "_norm"] = given
+        return width, key_width, value_width
+
     def build_separate(self, *widths):
         spec = self.spec
         all_by_heads = self.chance(0.3)
         for name, width, heads, d in zip(("query", "key", "value"), widths, (spec.heads, spec.kv_heads, spec.kv_heads),
-                                         (spec.d_k, spec.d_k, spec.d_v)):
+                                         (spec.d_k, spec.d_k - spec.d_shared, spec.d_v)):
             by_heads = heads if all_by_heads or self.chance(0.1) else 0
             self.weights[name] = self.draw_layer(width, heads * d, by_heads)
         if not all_by_heads or self.chance(0.3):
@@ -796,7 +824,8 @@ class Builder:
                     (step != "contribution" or spec.output_width and not spec.has_gate) and
                     (step not in PRESENT if spec.is_recurrent else step != "present_state") and
                     (step not in ("attention_output", "feed_forward") or spec.has_network) and
-                    (step != "sink" or spec.has_sinks) and (step != "difference" or spec.is_differential) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
+                    (step != "sink" or spec.has_sinks) and (step != "difference" or spec.is_differential) and
+                    (step not in ("query_latent", "key_latent") or step in getattr(self, "weights", ())) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.possible = possible
         self.wanted = possible if self.chance(0.5) else some
@@ -849,7 +878,7 @@ class Builder:
                     else:
                         batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
         if self.has_nan:
-            unread = ("k", "v", "k_rotated", "present_key", "present_value")
+            unread = ("key_latent", "k", "v", "k_rotated", "present_key", "present_value")
             self.possible = [step for step in self.possible if step not in unread]
             self.wanted = [step for step in self.wanted if step not in unread] or ["attention"]
             self.options["return"] = self.wanted

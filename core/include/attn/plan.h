@@ -20,13 +20,15 @@ ATTN_BEGIN_C
 
 /* What the axes of a step count. Steps of tokens have no batch axis if query has none. */
 typedef enum {
-    ATTN_AXES_Q,       /* (batch, heads, q_len, d_k) */
-    ATTN_AXES_NEW_K,   /* (batch, kv_heads, kv_len - past_len, d_k) */
-    ATTN_AXES_NEW_V,   /* (batch, v_heads, kv_len - past_len, d_v) */
-    ATTN_AXES_K,       /* (batch, kv_heads, kv_len, d_k) */
-    ATTN_AXES_V,       /* (batch, v_heads, kv_len, d_v) */
-    ATTN_AXES_MAP,     /* (batch, heads, q_len, kv_len), of the heads, queries and keys that options select */
-    ATTN_AXES_MEAN,    /* (batch, q_len, kv_len), selected likewise */
+    ATTN_AXES_QUERY_LATENT, /* tokens: (batch, q_len, d_query_latent) */
+    ATTN_AXES_KEY_LATENT,   /* tokens: (batch, kv_len - past_len, d_key_latent) */
+    ATTN_AXES_Q,            /* (batch, heads, q_len, d_k) */
+    ATTN_AXES_NEW_K,        /* (batch, kv_heads, kv_len - past_len, d_k) */
+    ATTN_AXES_NEW_V,        /* (batch, v_heads, kv_len - past_len, d_v) */
+    ATTN_AXES_K,            /* (batch, kv_heads, kv_len, d_k) */
+    ATTN_AXES_V,            /* (batch, v_heads, kv_len, d_v) */
+    ATTN_AXES_MAP,          /* (batch, heads, q_len, kv_len), of the heads, queries and keys that options select */
+    ATTN_AXES_MEAN,         /* (batch, q_len, kv_len), selected likewise */
     ATTN_AXES_PAIRS,   /* (batch, heads / 2, q_len, kv_len): all pairs of heads, of the selected queries and keys */
     ATTN_AXES_ROWS,    /* (batch, heads, q_len) */
     ATTN_AXES_STATE,   /* (batch, kv_heads, d_k, d_v) */
@@ -41,7 +43,9 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
 
 /* Every step that a request can ask for, in the order of computation: code, name, axes, values. */
 #define ATTN_STEP_LIST(X)                                                                                              \
-    X(ATTN_STEP_Q, "q", ATTN_AXES_Q, ATTN_VALUES_NUMBERS) /* after projection */                                       \
+    X(ATTN_STEP_QUERY_LATENT, "query_latent", ATTN_AXES_QUERY_LATENT, ATTN_VALUES_NUMBERS) /* after its norm */        \
+    X(ATTN_STEP_KEY_LATENT, "key_latent", ATTN_AXES_KEY_LATENT, ATTN_VALUES_NUMBERS)       /* likewise */              \
+    X(ATTN_STEP_Q, "q", ATTN_AXES_Q, ATTN_VALUES_NUMBERS)                                  /* after projection */      \
     X(ATTN_STEP_K, "k", ATTN_AXES_NEW_K, ATTN_VALUES_NUMBERS)                                                          \
     X(ATTN_STEP_V, "v", ATTN_AXES_NEW_V, ATTN_VALUES_NUMBERS)                                                          \
     X(ATTN_STEP_Q_ROTATED, "q_rotated", ATTN_AXES_Q, ATTN_VALUES_NUMBERS)       /* after qk_norm and rope */           \
@@ -219,14 +223,26 @@ typedef struct {
  *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
  *   branch_norm  weight (d_attended), bias (d_attended): of the result of the output projection; see attn_options
+ *   query_latent       (d_query, r_q)        bias (r_q)
+ *   key_latent         (d_key, r_k)          bias (r_k)
+ *   key_shared         (d_key, d_shared)     bias (d_shared)
+ *   query_latent_norm, key_latent_norm       weight, bias: the gain and shift of options.latent_norm, each optional
+ *     Latent attention: with c_q = norm(x_q W_query_latent) and c = norm(x_k W_key_latent), for every head h
+ *
+ *         q_h = c_q W_query,h      k_h = [c W_key,h, x_k W_key_shared]      v_h = c W_value,h
+ *
+ *     each optional, where c_q or c is x without its weight. query takes r_q features, key and value r_k, and key gives
+ *     d_k - d_shared features a head. With key_shared, rope turns only features behind those of key. DeepSeek-V2, 2024,
+ *     arXiv:2405.04434, equations 37 to 47: nothing is absorbed, so keys and values of all heads are there. There are no
+ *     gradients.
  * Every weight is row-major without gaps, and so are the inputs of a layer. With compute ATTN_F32, the weights of query,
- * key, value, qkv, output, gate, relative_key, relative_query and the feed-forward network may each be ATTN_F16 or
- * ATTN_BF16, too. They are widened while they are read, which is exact, so results have the bits of the same numbers in
+ * key, value, qkv, output, gate, relative_key, relative_query, latents, key_shared and the feed-forward network may each be
+ * ATTN_F16 or ATTN_BF16, too. They are widened while they are read, which is exact, so results have the bits of the same numbers in
  * float32. Biases and norms are of the compute type, and gradients need weights of it.
  */
 typedef struct {
     attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm, relative_key,
-        relative_query;
+        relative_query, query_latent, key_latent, key_shared, query_latent_norm, key_latent_norm;
     attn_feed_forward_weights feed_forward;
     attn_qkv_order qkv_order;
     attn_layout layout;
@@ -386,6 +402,8 @@ typedef struct {
     double norm_eps;
     attn_norm_type qk_norm; /* of queries and keys, head by head, before rope */
     double qk_norm_eps;
+    attn_norm_type latent_norm; /* of rows of the latents of queries and keys */
+    double latent_norm_eps;
     attn_feed_forward_options feed_forward;
     /*
      * A norm of what each branch (the attention, the feed-forward network) adds to the residual, and then a factor:
@@ -477,6 +495,16 @@ typedef struct {
     CONSTANT(weights.relative_key.bias)                                                                                \
     CONSTANT(weights.relative_query.weight)                                                                            \
     CONSTANT(weights.relative_query.bias)                                                                              \
+    CONSTANT(weights.query_latent.weight)                                                                              \
+    CONSTANT(weights.query_latent.bias)                                                                                \
+    CONSTANT(weights.key_latent.weight)                                                                                \
+    CONSTANT(weights.key_latent.bias)                                                                                  \
+    CONSTANT(weights.key_shared.weight)                                                                                \
+    CONSTANT(weights.key_shared.bias)                                                                                  \
+    CONSTANT(weights.query_latent_norm.weight)                                                                         \
+    CONSTANT(weights.query_latent_norm.bias)                                                                           \
+    CONSTANT(weights.key_latent_norm.weight)                                                                           \
+    CONSTANT(weights.key_latent_norm.bias)                                                                             \
     CONSTANT(weights.branch_norm.weight)                                                                               \
     CONSTANT(weights.branch_norm.bias)                                                                                 \
     CONSTANT(weights.feed_forward.branch_norm.weight)                                                                  \
@@ -523,10 +551,12 @@ typedef struct {
 
 typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v; /* a start in the middle has d_k 0; without value, d_v 0 */
-    size_t v_heads;                 /* heads of values: kv_heads, or half of them with options.differential */
-    size_t out_heads;               /* heads of concat: heads, or half of them likewise */
-    size_t past_len;                /* of kv_len, how many came as past_key */
-    size_t d_query, d_key, d_value; /* features of one token of each input */
+    size_t v_heads;                      /* heads of values: kv_heads, or half of them with options.differential */
+    size_t out_heads;                    /* heads of concat: heads, or half of them likewise */
+    size_t past_len;                     /* of kv_len, how many came as past_key */
+    size_t d_query, d_key, d_value;      /* features of one token of each input */
+    size_t d_query_latent, d_key_latent; /* features of a token's latents, or 0 without them */
+    size_t d_shared;                     /* of the d_k features of a key, how many all heads share */
     size_t d_attended; /* features of a row of attention_output: those of output without a feed-forward network */
     size_t d_out;      /* of one row of output */
     size_t d_gate;     /* gates of a head: d_v, 1, or 0 without a gate */

@@ -302,6 +302,16 @@ static bool check_branches(const attn_request *request, struct attn_check *check
                            "there are no gradients through relative_position");
     if (request->edits != NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, "edits", "there are no gradients of edited numbers");
+    const attn_weights *w = &request->weights;
+    const struct {
+        const attn_affine *affine;
+        const char *field;
+    } latents[] = {{&w->query_latent, "weights.query_latent"},
+                   {&w->key_latent, "weights.key_latent"},
+                   {&w->key_shared, "weights.key_shared"}};
+    for (size_t n = 0; n < sizeof latents / sizeof *latents; n++)
+        if (attn_affine_is_given(latents[n].affine))
+            return attn_refuse(check, ATTN_ERR_FIELD, latents[n].field, "there are no gradients through ~");
     if (request->weights.feed_forward.experts.count > 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.feed_forward.experts",
                            "there are no gradients through a mixture of experts");

@@ -102,11 +102,11 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan)
 /* ---- the steps to keep, and their size ---- */
 
 /* Removes the first axis if tokens have no batch. */
-static attn_tensor shape_tokens(const attn_plan *plan, size_t features)
+static attn_tensor shape_tokens(const attn_plan *plan, size_t len, size_t features)
 {
     const attn_dims *d = &plan->dims;
     const int skip = d->query_rank == 2 ? 1 : 0;
-    const size_t shape[3] = {d->batch, d->q_len, features};
+    const size_t shape[3] = {d->batch, len, features};
     return attn_tensor_view(NULL, plan->compute, 3 - skip, shape + skip);
 }
 
@@ -115,6 +115,10 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     const attn_dims *d = &plan->dims;
     const size_t new_len = attn_new_len(d), queries = plan->selected_queries, keys = plan->selected_keys;
     switch (axes) {
+    case ATTN_AXES_QUERY_LATENT:
+        return shape_tokens(plan, d->q_len, d->d_query_latent);
+    case ATTN_AXES_KEY_LATENT:
+        return shape_tokens(plan, new_len, d->d_key_latent);
     case ATTN_AXES_Q:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
     case ATTN_AXES_NEW_K:
@@ -138,14 +142,14 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     case ATTN_AXES_CONTEXT:
         return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_v});
     case ATTN_AXES_CONCAT:
-        return shape_tokens(plan, d->out_heads * d->d_v);
+        return shape_tokens(plan, d->q_len, d->out_heads * d->d_v);
     case ATTN_AXES_TOKENS:
-        return shape_tokens(plan, d->d_attended);
+        return shape_tokens(plan, d->q_len, d->d_attended);
     case ATTN_AXES_OUTPUT:
         break;
     }
     if (d->query_rank != 4)
-        return shape_tokens(plan, d->d_out);
+        return shape_tokens(plan, d->q_len, d->d_out);
     return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->out_heads, d->q_len, d->d_v});
 }
 
@@ -222,10 +226,12 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     const double heads = (double)d->heads, kv_heads = (double)d->kv_heads, d_k = (double)d->d_k, d_v = (double)d->d_v;
     attn_flops *f = &plan->flops;
     if (request->is_layer)
-        f->projections = product_flops(queries, (double)d->d_query, heads * d_k) +
-                         product_flops(keys, (double)d->d_key, kv_heads * d_k) +
-                         product_flops(keys, (double)d->d_value, kv_heads * d_v) +
-                         product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
+        f->projections =
+            product_flops(queries, (double)attn_query_inner(d), heads * d_k) +
+            product_flops(keys, (double)attn_key_inner(d), kv_heads * (d_k - (double)d->d_shared)) +
+            product_flops(keys, (double)attn_value_inner(d), kv_heads * d_v) +
+            product_flops(queries, (double)d->d_query, heads * (double)d->d_gate + (double)d->d_query_latent) +
+            product_flops(keys, (double)d->d_key, (double)(d->d_key_latent + d->d_shared));
     plan->pairs = attn_mask_pairs(attn_mask_of(plan), request->watch);
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     if (has_feature_maps)
@@ -289,6 +295,13 @@ static size_t token_numbers(const attn_plan *plan)
     return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
 }
 
+/* The latents, the features that key heads share, and those of keys before they are side by side. */
+static size_t latent_numbers(const attn_dims *d)
+{
+    const size_t own = d->d_shared > 0 ? d->kv_heads * (d->d_k - d->d_shared) : 0;
+    return d->batch * (d->q_len * d->d_query_latent + attn_new_len(d) * (d->d_key_latent + d->d_shared + own));
+}
+
 static void weigh_memory(attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
@@ -296,7 +309,8 @@ static void weigh_memory(attn_plan *plan)
     const size_t element = attn_dtype_bytes(plan->compute);
     size_t numbers = token_numbers(plan);
     if (request->is_layer)
-        numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
+        numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v)) +
+                   latent_numbers(d);
     if (attn_is_pre_normed(&request->options))
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
@@ -340,7 +354,8 @@ static bool check_sizes(const attn_plan *plan, struct attn_check *check)
         if (sizes[s] > DIMENSION_MAX)
             return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "a dimension is %zu; at most %zu can be counted",
                                sizes[s], DIMENSION_MAX);
-    const size_t widest = attn_max(d->d_attended, d->d_out);
+    const size_t latents = d->d_query_latent + d->d_key_latent + d->d_shared;
+    const size_t widest = attn_max(attn_max(d->d_attended, d->d_out), latents);
     size_t count;
     if (d->batch > HEADS_MAX / d->heads)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs", "%zu batch items of %zu heads; at most %d heads in all",

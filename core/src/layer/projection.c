@@ -2,6 +2,7 @@
 #include "layer/layer.h"
 
 #include "base/size.h"
+#include "request/request.h"
 
 /* Rank 2: one matrix with the columns of all heads. Rank 3: one matrix per head. */
 static attn_projection separate(const attn_affine *affine, attn_layout layout, size_t heads, size_t inner, size_t d)
@@ -62,9 +63,10 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
                                                       : fused_grouped(weights, dims, role);
     switch (role) {
     case PROJECT_Q:
-        return separate(&weights->query, weights->layout, dims->heads, dims->d_query, dims->d_k);
+        return separate(&weights->query, weights->layout, dims->heads, attn_query_inner(dims), dims->d_k);
     case PROJECT_K:
-        return separate(&weights->key, weights->layout, dims->kv_heads, dims->d_key, dims->d_k);
+        return separate(&weights->key, weights->layout, dims->kv_heads, attn_key_inner(dims),
+                        dims->d_k - dims->d_shared);
     case PROJECT_GATE:
         return separate(&weights->gate, weights->layout, dims->heads, dims->d_query, dims->d_gate);
     case PROJECT_RELATIVE_KEY:
@@ -76,7 +78,7 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
     case PROJECT_V:
         break;
     }
-    return separate(&weights->value, weights->layout, dims->kv_heads, dims->d_value, dims->d_v);
+    return separate(&weights->value, weights->layout, dims->kv_heads, attn_value_inner(dims), dims->d_v);
 }
 
 attn_projection attn_projection_of_fused(const attn_weights *weights, const attn_dims *dims)
@@ -103,10 +105,20 @@ attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout
 size_t attn_projection_narrow_inner(const attn_weights *weights, attn_dtype compute)
 {
     const attn_feed_forward_weights *network = &weights->feed_forward;
-    const attn_affine *const all[] = {&weights->query,        &weights->key,           &weights->value,
-                                      &weights->qkv,          &weights->output,        &weights->gate,
-                                      &network->up,           &network->gate,          &network->down,
-                                      &weights->relative_key, &weights->relative_query};
+    const attn_affine *const all[] = {&weights->query,
+                                      &weights->key,
+                                      &weights->value,
+                                      &weights->qkv,
+                                      &weights->output,
+                                      &weights->gate,
+                                      &network->up,
+                                      &network->gate,
+                                      &network->down,
+                                      &weights->relative_key,
+                                      &weights->relative_query,
+                                      &weights->query_latent,
+                                      &weights->key_latent,
+                                      &weights->key_shared};
     size_t inner = 0;
     for (size_t n = 0; n < sizeof all / sizeof *all; n++)
         inner = attn_max(inner, attn_narrow_inner(compute, weights->layout, all[n]->weight));

@@ -196,9 +196,13 @@ static void turn(const struct qk_run *run, const struct part *part, size_t b, si
 {
     const struct table *t = part->table;
     const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
-    const struct attn_rotation rotation = {
-        .layout = run->plan->request.options.rope.layout, .d = part->d, .dim = run->plan->rope_dim, .inverse = is_back};
-    run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x, y);
+    const size_t shared = run->plan->dims.d_shared, first = shared > 0 ? part->d - shared : 0;
+    const struct attn_rotation rotation = {.layout = run->plan->request.options.rope.layout,
+                                           .d = part->d - first,
+                                           .dim = run->plan->rope_dim,
+                                           .inverse = is_back};
+    memcpy(y, x, first * run->element);
+    run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x + first * run->element, y + first * run->element);
 }
 
 static void change(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to, char *row)

@@ -1,4 +1,4 @@
-/* run.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm, feed-forward. */
+/* run.c: runs a plan: norm, latents, projections, heads, gate, output projection, residual, norm, feed-forward. */
 #include "layer/stages.h"
 
 #include <string.h>
@@ -53,19 +53,98 @@ static void take_products(struct layer_run *run)
                                              attn_layer_products_scratch_bytes(run->runtime->kernel, run->request));
 }
 
-/* Queries, keys and values, each in an array of its own. */
+/* ---- latents ---- */
+
+/* Adds the product by the weight of rank 2 that gives width features, unless there is none. Returns its result. */
+static char *add_latent(struct layer_run *run, const attn_affine *affine, const char *x, size_t len, size_t inner,
+                        size_t width)
+{
+    const attn_projection projection = attn_projection_of_matrix(affine, run->request->weights.layout, inner, width);
+    char *y = width > 0 ? layer_take(run, run->plan->dims.batch * len * width) : NULL;
+    if (y != NULL)
+        add_projection(run, &projection, x, len, y);
+    return y;
+}
+
+/* In place. */
+static void norm_latent(const struct layer_run *run, const attn_affine *norm, size_t len, size_t width, char *latent)
+{
+    const attn_options *options = &run->request->options;
+    const struct attn_row_norm row = attn_row_norm_of(options->latent_norm, norm, options->latent_norm_eps, width);
+    if (latent != NULL && options->latent_norm != ATTN_NORM_NONE)
+        attn_rows_norm(&row, run->plan->compute, run->plan->dims.batch * len, latent, latent, run->runtime);
+}
+
+static void make_latents(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_weights *w = &run->request->weights;
+    const size_t new_len = attn_new_len(d);
+    if (!attn_has_latents(d))
+        return;
+    run->product_count = 0;
+    run->query_latent = add_latent(run, &w->query_latent, run->x_q, d->q_len, d->d_query, d->d_query_latent);
+    run->key_latent = add_latent(run, &w->key_latent, run->x_k, new_len, d->d_key, d->d_key_latent);
+    run->key_shared = add_latent(run, &w->key_shared, run->x_k, new_len, d->d_key, d->d_shared);
+    if (!layer_goes_on(run))
+        return;
+    run_products(run);
+    norm_latent(run, &w->query_latent_norm, d->q_len, d->d_query_latent, run->query_latent);
+    norm_latent(run, &w->key_latent_norm, new_len, d->d_key_latent, run->key_latent);
+}
+
+struct shared_keys {
+    const struct layer_run *run;
+    const char *own;
+    char *keys;
+};
+
+/* Some tokens: for each head its own features, and behind them those that all heads share. */
+static void share_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct shared_keys *shared = argument;
+    const struct layer_run *run = shared->run;
+    const attn_dims *d = &run->plan->dims;
+    const size_t own = (d->d_k - d->d_shared) * run->element, all = d->d_k * run->element;
+    const size_t end = attn_min((index + 1) * TOKEN_ROWS, d->batch * attn_new_len(d));
+    for (size_t row = index * TOKEN_ROWS; row < end; row++)
+        for (size_t head = row * d->kv_heads; head < (row + 1) * d->kv_heads; head++) {
+            memcpy(shared->keys + head * all, shared->own + head * own, own);
+            memcpy(shared->keys + head * all + own, run->key_shared + row * (all - own), all - own);
+        }
+}
+
+/* Puts the shared features behind those of every key head. */
+static void share_keys(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const size_t tokens = d->batch * attn_new_len(d);
+    if (d->d_shared == 0)
+        return;
+    struct shared_keys shared = {
+        .run = run, .own = run->k.data, .keys = layer_take(run, tokens * d->kv_heads * d->d_k)};
+    if (shared.keys == NULL)
+        return;
+    attn_spread(run->runtime, attn_ceil_div(tokens, TOKEN_ROWS), share_task, &shared);
+    run->k = attn_operand_by_tokens(shared.keys, run->plan->compute, d->kv_heads, attn_new_len(d), d->d_k);
+}
+
+/* ---- queries, keys and values ---- */
+
+/* Each in an array of its own. */
 static void add_roles(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
     const size_t new_len = attn_new_len(d);
     char *q = layer_take(run, d->batch * d->q_len * d->heads * d->d_k);
-    char *k = layer_take(run, d->batch * new_len * d->kv_heads * d->d_k);
+    char *k = layer_take(run, d->batch * new_len * d->kv_heads * (d->d_k - d->d_shared));
     char *v = layer_take(run, d->batch * new_len * d->kv_heads * d->d_v);
     if (q == NULL || k == NULL || v == NULL)
         return;
-    add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
-    add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
-    add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
+    add_projection(run, &to[PROJECT_Q], run->query_latent != NULL ? run->query_latent : run->x_q, d->q_len, q);
+    add_projection(run, &to[PROJECT_K], run->key_latent != NULL ? run->key_latent : run->x_k, new_len, k);
+    add_projection(run, &to[PROJECT_V], run->key_latent != NULL ? run->key_latent : run->x_v, new_len, v);
     run->q = attn_operand_by_tokens(q, run->plan->compute, d->heads, d->q_len, d->d_k);
     run->k = attn_operand_by_tokens(k, run->plan->compute, d->kv_heads, new_len, d->d_k);
     run->v = attn_operand_by_tokens(v, run->plan->compute, d->kv_heads, new_len, d->d_v);
@@ -120,6 +199,8 @@ static void project(struct layer_run *run)
     add_relative(run, PROJECT_RELATIVE_QUERY, &weights->relative_query, &run->relative_query);
     if (layer_goes_on(run))
         run_products(run);
+    if (layer_goes_on(run))
+        share_keys(run);
 }
 
 /* Attention on queries, keys and values as given: where the tensors say. */
@@ -288,6 +369,7 @@ static void project_output(struct layer_run *run)
 static void (*const stages[])(struct layer_run *run) = {
     take_products,
     prepare_inputs,
+    make_latents,
     set_operands,
     prepare_job,
     attn_layer_take_maps,

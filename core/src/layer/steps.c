@@ -301,6 +301,8 @@ void attn_layer_present(struct layer_run *run)
 static void show_steps(struct layer_run *run)
 {
     attn_tensor *step = run->result->step;
+    step[ATTN_STEP_QUERY_LATENT].data = run->query_latent;
+    step[ATTN_STEP_KEY_LATENT].data = run->key_latent;
     step[ATTN_STEP_Q] = attn_operand_view(&run->q, &step[ATTN_STEP_Q]);
     step[ATTN_STEP_K] = attn_operand_view(&run->k, &step[ATTN_STEP_K]);
     step[ATTN_STEP_V] = attn_operand_view(&run->v, &step[ATTN_STEP_V]);

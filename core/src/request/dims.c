@@ -274,21 +274,50 @@ static bool read_projection(const attn_affine *affine, const char *name, const a
     return check_bias(affine->bias, bias_field, request->options.compute, heads, *d_head * heads, check);
 }
 
+/* A weight in front of those of queries, or of keys and values. */
+static bool read_latent(const attn_affine *affine, const char *name, const attn_request *request, const char *input,
+                        size_t d_in, size_t *d_out, struct attn_check *check)
+{
+    return !attn_affine_is_given(affine) || read_projection(affine, name, request, input, d_in, 1, d_out, check);
+}
+
+static bool read_latents(const attn_request *request, attn_dims *dims, struct attn_check *check)
+{
+    const attn_weights *w = &request->weights;
+    if (!read_latent(&w->query_latent, "query_latent", request, "inputs.query", dims->d_query, &dims->d_query_latent,
+                     check) ||
+        !read_latent(&w->key_latent, "key_latent", request, "inputs.key", dims->d_key, &dims->d_key_latent, check) ||
+        !read_latent(&w->key_shared, "key_shared", request, "inputs.key", dims->d_key, &dims->d_shared, check))
+        return false;
+    if (dims->d_key_latent > 0 && request->inputs.value != NULL)
+        return attn_refuse(check, ATTN_ERR_FIELD, "inputs.value",
+                           "~ does not go with weights.key_latent, which values are made of, too");
+    if (attn_has_latents(dims) && attn_affine_is_given(&w->qkv))
+        return attn_refuse(check, ATTN_ERR_FIELD, "weights.qkv",
+                           "latents and key_shared need weights.query, key and value, and not qkv");
+    return true;
+}
+
 static bool read_separate_dims(const attn_request *request, attn_dims *dims, struct attn_check *check)
 {
     const attn_weights *weights = &request->weights;
     size_t d_key = 0;
     if (attn_affine_is_given(&weights->qkv))
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.qkv.weight", "weights.qkv has a bias but no weight");
-    if (!read_projection(&weights->query, "query", request, "inputs.query", dims->d_query, dims->heads, &dims->d_k,
-                         check) ||
-        !read_projection(&weights->key, "key", request, "inputs.key", dims->d_key, dims->kv_heads, &d_key, check) ||
-        !read_projection(&weights->value, "value", request, "inputs.value", dims->d_value, dims->kv_heads, &dims->d_v,
-                         check))
+    const bool has_latent = dims->d_key_latent > 0;
+    if (!read_projection(&weights->query, "query", request,
+                         dims->d_query_latent > 0 ? "weights.query_latent" : "inputs.query", attn_query_inner(dims),
+                         dims->heads, &dims->d_k, check) ||
+        !read_projection(&weights->key, "key", request, has_latent ? "weights.key_latent" : "inputs.key",
+                         attn_key_inner(dims), dims->kv_heads, &d_key, check) ||
+        !read_projection(&weights->value, "value", request, has_latent ? "weights.key_latent" : "inputs.value",
+                         attn_value_inner(dims), dims->kv_heads, &dims->d_v, check))
         return false;
-    if (d_key != dims->d_k)
+    if (d_key + dims->d_shared != dims->d_k)
         return attn_refuse_shape(check, "weights.key.weight", weights->key.weight, NULL,
-                                 "the weights of query and key give different features per head");
+                                 dims->d_shared > 0 ? "the weight of query gives other features per head than those of "
+                                                      "key and key_shared together"
+                                                    : "the weights of query and key give different features per head");
     return true;
 }
 
@@ -515,7 +544,7 @@ static bool read_layer_dims(const attn_request *request, attn_dims *dims, struct
     dims->kv_heads = options->kv_num_heads != 0 ? options->kv_num_heads : own_kv != 0 ? own_kv : dims->heads;
     dims->v_heads = dims->kv_heads;
     dims->out_heads = dims->heads;
-    return attn_check_groups(dims, check) &&
+    return attn_check_groups(dims, check) && read_latents(request, dims, check) &&
            (weights->qkv.weight != NULL ? read_fused_dims(request, dims, check)
                                         : read_separate_dims(request, dims, check)) &&
            read_output_dims(request, dims, check) && read_gate_dims(request, dims, check) &&

@@ -89,7 +89,9 @@ bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
                        "weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias", width, check);
 }
 
-/* ---- queries and keys ---- */
+/* ---- queries, keys and their latents ---- */
+
+#define LATENT_NORM "options.latent_norm"
 
 /* Gain or shift of a norm: (d_k), (heads, d_k) or (heads * d_k). */
 static bool check_head_gain(const attn_request *request, const attn_tensor *vector, const char *field, size_t heads,
@@ -129,6 +131,17 @@ bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct at
     const attn_options *options = &request->options;
     if (options->qk_norm != ATTN_NORM_NONE && !attn_check_eps(options->qk_norm_eps, "options.qk_norm_eps", check))
         return false;
+    if (options->latent_norm != ATTN_NORM_NONE &&
+        !attn_check_eps(options->latent_norm_eps, "options.latent_norm_eps", check))
+        return false;
+    if (!check_gains(request, &request->weights.query_latent_norm, options->latent_norm, LATENT_NORM,
+                     "weights.query_latent_norm.weight", "weights.query_latent_norm.bias", dims->d_query_latent,
+                     check) ||
+        !check_gains(request, &request->weights.key_latent_norm, options->latent_norm, LATENT_NORM,
+                     "weights.key_latent_norm.weight", "weights.key_latent_norm.bias", dims->d_key_latent, check))
+        return false;
+    if (options->latent_norm != ATTN_NORM_NONE && dims->d_query_latent + dims->d_key_latent == 0)
+        return attn_refuse(check, ATTN_ERR_FIELD, LATENT_NORM, "~ needs weights.query_latent or weights.key_latent");
     return check_head_gains(request, &request->weights.query_norm, "weights.query_norm.weight",
                             "weights.query_norm.bias", dims->heads, dims->d_k, check) &&
            check_head_gains(request, &request->weights.key_norm, "weights.key_norm.weight", "weights.key_norm.bias",

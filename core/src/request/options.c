@@ -29,6 +29,7 @@ static const struct {
     WORD(options.norm, ATTN_NORM_L2),
     WORD(options.norm_position, ATTN_NORM_PRE),
     WORD(options.qk_norm, ATTN_NORM_L2),
+    WORD(options.latent_norm, ATTN_NORM_L2),
     WORD(options.feed_forward.norm, ATTN_NORM_L2),
     WORD(options.feed_forward.position, ATTN_NORM_PRE),
     WORD(options.branch_norm, ATTN_NORM_L2),
@@ -147,16 +148,20 @@ static bool check_attention_options(const attn_request *request, struct attn_che
 {
     const attn_options *options = &request->options;
     const attn_weights *w = &request->weights;
-    const bool has_weights =
-        attn_affine_is_given(&w->query) || attn_affine_is_given(&w->key) || attn_affine_is_given(&w->value) ||
-        attn_affine_is_given(&w->qkv) || attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
-        attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate) ||
-        attn_affine_is_given(&w->relative_key) || attn_affine_is_given(&w->relative_query) ||
-        attn_affine_is_given(&w->branch_norm) || attn_feed_forward_is_given(&w->feed_forward);
+    const bool has_weights = attn_affine_is_given(&w->query) || attn_affine_is_given(&w->key) ||
+                             attn_affine_is_given(&w->value) || attn_affine_is_given(&w->qkv) ||
+                             attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
+                             attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) ||
+                             attn_affine_is_given(&w->gate) || attn_affine_is_given(&w->relative_key) ||
+                             attn_affine_is_given(&w->relative_query) || attn_affine_is_given(&w->branch_norm) ||
+                             attn_affine_is_given(&w->query_latent) || attn_affine_is_given(&w->key_latent) ||
+                             attn_affine_is_given(&w->key_shared) || attn_affine_is_given(&w->query_latent_norm) ||
+                             attn_affine_is_given(&w->key_latent_norm) || attn_feed_forward_is_given(&w->feed_forward);
     const struct refused refused[] = {
         {has_weights, "weights", "~ belong to multi-head attention"},
         {options->residual, "options.residual", NULL},
         {options->norm != ATTN_NORM_NONE, "options.norm", NULL},
+        {options->latent_norm != ATTN_NORM_NONE, "options.latent_norm", NULL},
         {options->branch_norm != ATTN_NORM_NONE || options->residual_scale != 0, "options.branch_norm",
          "~ and residual_scale belong to multi-head attention"},
         {attn_drops_residual(options), "options.dropout_residual",
@@ -174,6 +179,8 @@ static bool check_wanted(const attn_request *request, struct attn_check *check)
         bool is_possible;
         const char *message;
     } needs[] = {
+        {STEP(QUERY_LATENT), w->query_latent.weight != NULL, "\"query_latent\" needs weights.query_latent"},
+        {STEP(KEY_LATENT), w->key_latent.weight != NULL, "\"key_latent\" needs weights.key_latent"},
         {STEP(PROJECTED), w->output.weight != NULL, "\"projected\" needs weights.output"},
         {STEP(Q_ROTATED) | STEP(K_ROTATED), attn_qk_is_changed(options),
          "\"q_rotated\" and \"k_rotated\" need options.rope or qk_norm"},

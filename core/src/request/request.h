@@ -84,6 +84,28 @@ static inline bool attn_has_relative_query(const attn_request *request)
     return request->options.relative_position.query != NULL || request->weights.relative_query.weight != NULL;
 }
 
+/* Whether a layer has latents of queries or keys, or features that key heads share. */
+static inline bool attn_has_latents(const attn_dims *dims)
+{
+    return dims->d_query_latent + dims->d_key_latent + dims->d_shared > 0;
+}
+
+/* The features of a token that the weights of queries take, and those of keys and values. */
+static inline size_t attn_query_inner(const attn_dims *dims)
+{
+    return dims->d_query_latent > 0 ? dims->d_query_latent : dims->d_query;
+}
+
+static inline size_t attn_key_inner(const attn_dims *dims)
+{
+    return dims->d_key_latent > 0 ? dims->d_key_latent : dims->d_key;
+}
+
+static inline size_t attn_value_inner(const attn_dims *dims)
+{
+    return dims->d_key_latent > 0 ? dims->d_key_latent : dims->d_value;
+}
+
 /* A tensor with the rows of the tables. NULL: no score has such a term. */
 static inline const attn_tensor *attn_relative_table(const attn_request *request)
 {
@@ -153,7 +175,7 @@ ATTN_MUST_CHECK bool attn_options_check_alone(const attn_request *request, struc
  * heads, queries and keys the selections of maps keep.
  */
 ATTN_MUST_CHECK bool attn_options_check(const attn_request *request, attn_plan *plan, struct attn_check *check);
-/* norms.c: the feed-forward network of a block, the norms and the factor of branches; and qk_norm. */
+/* norms.c: the feed-forward network of a block, the norms and the factor of branches; qk_norm and latent_norm. */
 ATTN_MUST_CHECK bool attn_feed_forward_check(const attn_request *request, const attn_dims *dims,
                                              struct attn_check *check);
 /* experts.c: the options of a mixture of experts. */

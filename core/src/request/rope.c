@@ -255,29 +255,31 @@ static bool check_side(const struct side *side, const attn_plan *plan, struct at
 
 /* ---- all of it ---- */
 
-/* The number of features to rotate: the first that is given of dim, cos, partial_rotary_factor and d_k. */
-static size_t find_dim(const attn_rope *rope, size_t d_k)
+/* The number of features to rotate: the first that is given of dim, cos, partial_rotary_factor and all. */
+static size_t find_dim(const attn_rope *rope, size_t all)
 {
     const attn_tensor *cos = rope->query.cos != NULL ? rope->query.cos : rope->key.cos;
     const attn_rope_scaling *s = &rope->scaling;
     if (rope->dim != 0)
         return rope->dim;
-    if (cos != NULL && cos->rank > 0 && cos->shape[cos->rank - 1] <= d_k)
+    if (cos != NULL && cos->rank > 0 && cos->shape[cos->rank - 1] <= all)
         return 2 * cos->shape[cos->rank - 1];
     if (s->partial_rotary_factor > 0 && s->partial_rotary_factor <= 1 && s->type != ATTN_ROPE_PROPORTIONAL)
-        return (size_t)((double)d_k * s->partial_rotary_factor);
-    return d_k;
+        return (size_t)((double)all * s->partial_rotary_factor);
+    return all;
 }
 
-static bool check_dim(const attn_rope *rope, size_t dim, size_t d_k, struct attn_check *check)
+static bool check_dim(const attn_rope *rope, size_t dim, size_t most, bool is_shared, struct attn_check *check)
 {
     if (dim == 0 || dim % 2 != 0)
         return attn_refuse(check, ATTN_ERR_VALUE, "options.rope.dim",
                            "~ is %zu; features are turned in pairs, so it must be even and at least 2%s", dim,
-                           rope->dim == 0 ? " (by default it is d_k)" : "");
-    if (dim > d_k)
-        return attn_refuse(check, ATTN_ERR_VALUE, "options.rope.dim", "~ is %zu, but a head has %zu features", dim,
-                           d_k);
+                           rope->dim != 0 ? ""
+                           : is_shared    ? " (by default it is that of key_shared)"
+                                          : " (by default it is d_k)");
+    if (dim > most)
+        return attn_refuse(check, ATTN_ERR_VALUE, "options.rope.dim", "~ is %zu, but %s %zu features", dim,
+                           is_shared ? "weights.key_shared gives" : "a head has", most);
     return true;
 }
 
@@ -292,8 +294,9 @@ bool attn_rope_check(const attn_request *request, attn_plan *plan, struct attn_c
                                   "options.rope.query.sin", d->q_len, &pace},
                                  {&rope->key, "key", "options.rope.key.positions", "options.rope.key.cos",
                                   "options.rope.key.sin", attn_new_len(d), &pace}};
-    plan->rope_dim = find_dim(rope, d->d_k);
-    if (!check_dim(rope, plan->rope_dim, d->d_k, check))
+    const size_t turnable = d->d_shared > 0 ? d->d_shared : d->d_k;
+    plan->rope_dim = find_dim(rope, turnable);
+    if (!check_dim(rope, plan->rope_dim, turnable, d->d_shared > 0, check))
         return false;
     for (int side = 0; side < 2; side++) {
         if (sides[side].given->positions == NULL && plan->rope_length < (double)(d->past_len + sides[side].len))

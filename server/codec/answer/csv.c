@@ -30,7 +30,8 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_REQUES
                              means[ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
                              keys[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_KEY, COLUMN_FEATURE},
                              queries[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
-                             tokens[1 + ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
+                             tokens[1 + ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE},
+                             key_tokens[1 + ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_KEY, COLUMN_FEATURE};
     const enum column *found = queries;
     int skip = 0;
     switch (attn_step_axes(step)) {
@@ -52,6 +53,11 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_REQUES
     case ATTN_AXES_Q:
     case ATTN_AXES_CONTEXT:
         break;
+    case ATTN_AXES_KEY_LATENT:
+        found = key_tokens;
+        skip = rank == 2 ? 1 : 0;
+        break;
+    case ATTN_AXES_QUERY_LATENT:
     case ATTN_AXES_CONCAT:
     case ATTN_AXES_TOKENS:
     case ATTN_AXES_OUTPUT:

@@ -230,16 +230,22 @@ static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *pl
     chunks_text(out, "}");
 }
 
+static void write_norm_of_rows(const char *name, attn_norm_type type, double eps, bool *is_first, struct chunks *out)
+{
+    answer_begin_member(out, is_first, name);
+    chunks_format(out, "{\"type\":\"%s\",\"eps\":", envelope_word(envelope_norms, type));
+    answer_write_number(out, eps);
+    chunks_text(out, "}");
+}
+
 /* Writes the options that change queries and keys before their product. */
 static void write_queries_and_keys(const attn_options *options, const attn_plan *plan, bool *is_first,
                                    struct chunks *out)
 {
-    if (options->qk_norm != ATTN_NORM_NONE) {
-        answer_begin_member(out, is_first, "qk_norm");
-        chunks_format(out, "{\"type\":\"%s\",\"eps\":", envelope_word(envelope_norms, options->qk_norm));
-        answer_write_number(out, options->qk_norm_eps);
-        chunks_text(out, "}");
-    }
+    if (options->qk_norm != ATTN_NORM_NONE)
+        write_norm_of_rows("qk_norm", options->qk_norm, options->qk_norm_eps, is_first, out);
+    if (options->latent_norm != ATTN_NORM_NONE)
+        write_norm_of_rows("latent_norm", options->latent_norm, options->latent_norm_eps, is_first, out);
     if (options->rope.layout != ATTN_ROPE_NONE) {
         answer_begin_member(out, is_first, "rope");
         write_rope(&options->rope, plan, out);

@@ -2,6 +2,7 @@
  * block_decode.c: decodes the parts that the attention and the feed-forward network of a block share: linear maps and
  * norms; and the network, "weights.feed_forward" and "options.feed_forward".
  */
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -101,15 +102,17 @@ static attn_status decode_qk_norm_type(struct reading *reading, const struct nod
     return decode_choice(reading, node, envelope_norms, to);
 }
 
+#define EPS_BEHIND(norm) (offsetof(attn_options, norm##_eps) - offsetof(attn_options, norm))
+
 attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
-        {"eps", node_decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
+        {"type", decode_qk_norm_type, 0, MEMBER_ALWAYS},
+        {"eps", node_decode_positive, EPS_BEHIND(qk_norm), MEMBER_ALWAYS},
     };
-    attn_options *options = to;
-    options->qk_norm = json_is_false(node->json) ? ATTN_NORM_NONE : ATTN_NORM_RMS;
-    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), options);
+    static_assert(EPS_BEHIND(latent_norm) == EPS_BEHIND(qk_norm), "both are read by these members");
+    *(attn_norm_type *)to = json_is_false(node->json) ? ATTN_NORM_NONE : ATTN_NORM_RMS;
+    return decode_norm_members(reading, node, members, ARRAY_LENGTH(members), to);
 }
 
 /* ---- a mixture of experts ---- */

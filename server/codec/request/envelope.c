@@ -92,6 +92,7 @@ static const struct {
     {"options.dropout_attention", "/options/dropout/where"},
     {"options.dropout_residual", "/options/dropout/where"},
     {"options.feed_forward.norm_eps", "/options/feed_forward/norm/eps"},
+    {"options.latent_norm_eps", "/options/latent_norm/eps"},
     {"options.norm_eps", "/options/norm/eps"},
     {"options.norm_position", "/options/norm/position"},
     {"options.qk_norm_eps", "/options/qk_norm/eps"},

@@ -80,6 +80,11 @@ static const struct member weights_members[] = {
     {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
     {"relative_key", decode_linear, offsetof(attn_weights, relative_key), MEMBER_ALWAYS},
     {"relative_query", decode_linear, offsetof(attn_weights, relative_query), MEMBER_ALWAYS},
+    {"query_latent", decode_linear, offsetof(attn_weights, query_latent), MEMBER_ALWAYS},
+    {"key_latent", decode_linear, offsetof(attn_weights, key_latent), MEMBER_ALWAYS},
+    {"key_shared", decode_linear, offsetof(attn_weights, key_shared), MEMBER_ALWAYS},
+    {"query_latent_norm", decode_affine, offsetof(attn_weights, query_latent_norm), MEMBER_ALWAYS},
+    {"key_latent_norm", decode_affine, offsetof(attn_weights, key_latent_norm), MEMBER_ALWAYS},
     {"feed_forward", decode_feed_forward_weights, offsetof(attn_weights, feed_forward), MEMBER_ALWAYS},
     {"branch_norm", decode_affine, offsetof(attn_weights, branch_norm), MEMBER_OF_MODELS},
 };

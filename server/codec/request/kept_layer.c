@@ -9,34 +9,20 @@
 #include "codec/request/decoder.h"
 #include "codec/tensor/safetensors.h"
 
-#define NETWORK(name)                                                                                                  \
-    {                                                                                                                  \
-        "feed_forward", #name, "weights.feed_forward." #name ".weight", "weights.feed_forward." #name ".bias",         \
-            offsetof(attn_weights, feed_forward.name)                                                                  \
-    }
 /* The linear maps of a layer and where their tensors are in a request. owner is the member of weights that has name. */
+#define LINEAR(owner, name, member)                                                                                    \
+    {owner, #name, "weights." #member ".weight", "weights." #member ".bias", offsetof(attn_weights, member)},
+#define OWN(name)     LINEAR(NULL, name, name)
+#define NETWORK(name) LINEAR("feed_forward", name, feed_forward.name)
 static const struct {
     const char *owner, *name, *weight, *bias; /* the last two are paths */
     size_t at;
-} linears[] = {
-    {NULL, "query", "weights.query.weight", "weights.query.bias", offsetof(attn_weights, query)},
-    {NULL, "key", "weights.key.weight", "weights.key.bias", offsetof(attn_weights, key)},
-    {NULL, "value", "weights.value.weight", "weights.value.bias", offsetof(attn_weights, value)},
-    {NULL, "qkv", "weights.qkv.weight", "weights.qkv.bias", offsetof(attn_weights, qkv)},
-    {NULL, "output", "weights.output.weight", "weights.output.bias", offsetof(attn_weights, output)},
-    {NULL, "norm", "weights.norm.weight", "weights.norm.bias", offsetof(attn_weights, norm)},
-    {NULL, "query_norm", "weights.query_norm.weight", "weights.query_norm.bias", offsetof(attn_weights, query_norm)},
-    {NULL, "key_norm", "weights.key_norm.weight", "weights.key_norm.bias", offsetof(attn_weights, key_norm)},
-    {NULL, "gate", "weights.gate.weight", "weights.gate.bias", offsetof(attn_weights, gate)},
-    {NULL, "relative_key", "weights.relative_key.weight", "weights.relative_key.bias",
-     offsetof(attn_weights, relative_key)},
-    {NULL, "relative_query", "weights.relative_query.weight", "weights.relative_query.bias",
-     offsetof(attn_weights, relative_query)},
-    NETWORK(up),
-    NETWORK(gate),
-    NETWORK(down),
-    NETWORK(norm),
-};
+} linears[] = {OWN(query) OWN(key) OWN(value) OWN(qkv) OWN(output) OWN(norm) OWN(query_norm) OWN(key_norm) OWN(gate)
+                   OWN(relative_key) OWN(relative_query) OWN(query_latent) OWN(key_latent) OWN(key_shared)
+                       OWN(query_latent_norm) OWN(key_latent_norm) NETWORK(up) NETWORK(gate) NETWORK(down)
+                           NETWORK(norm)};
+#undef LINEAR
+#undef OWN
 #undef NETWORK
 
 static const attn_affine *linear_at(const attn_weights *weights, size_t i)
@@ -75,10 +61,14 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
         return attn_fail(err, ATTN_ERR_FIELD, "/options/cache", "options.cache belongs into requests to a kept layer");
     attn_request *request = &envelope->request;
     const attn_weights *weights = &request->weights;
-    const bool is_fused = weights->qkv.weight != NULL;
-    const size_t query[2] = {1, input_width(is_fused ? &weights->qkv : &weights->query, weights->layout)};
-    const size_t key[2] = {1, is_fused ? query[1] : input_width(&weights->key, weights->layout)};
-    const size_t value[2] = {1, is_fused ? query[1] : input_width(&weights->value, weights->layout)};
+    const bool is_fused = weights->qkv.weight != NULL, has_latent = weights->key_latent.weight != NULL;
+    const attn_affine *of_query = is_fused                               ? &weights->qkv
+                                  : weights->query_latent.weight != NULL ? &weights->query_latent
+                                                                         : &weights->query;
+    const attn_affine *of_key = has_latent ? &weights->key_latent : &weights->key;
+    const size_t query[2] = {1, input_width(of_query, weights->layout)};
+    const size_t key[2] = {1, is_fused ? query[1] : input_width(of_key, weights->layout)};
+    const size_t value[2] = {1, is_fused || has_latent ? key[1] : input_width(&weights->value, weights->layout)};
     const attn_dtype compute = request->options.compute;
     const attn_tensor q = attn_tensor_view(NULL, compute, 2, query), k = attn_tensor_view(NULL, compute, 2, key),
                       v = attn_tensor_view(NULL, compute, 2, value);

@@ -363,7 +363,8 @@ static const struct member options_members[] = {
     {"softcap", node_decode_positive, OPTION(softcap), MEMBER_ALWAYS},
     {"residual", node_decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
     {"rope", decode_rope, OPTION(rope), MEMBER_ALWAYS},
-    {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
+    {"qk_norm", decode_qk_norm, OPTION(qk_norm), MEMBER_ALWAYS},
+    {"latent_norm", decode_qk_norm, OPTION(latent_norm), MEMBER_OF_LAYERS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"feed_forward", decode_feed_forward_options, 0, MEMBER_OF_LAYERS},
     {"branch_norm", decode_branch_norm, offsetof(struct envelope, request.options), MEMBER_OF_MODELS},
@@ -399,9 +400,10 @@ attn_status decode_options(struct reading *reading, const struct node *node, voi
     attn_options *options = &envelope->request.options;
     if (envelope->training)
         options->dropout = envelope->dropout_p;
-    if (options->norm_eps == 0)
-        options->norm_eps = envelope_default_eps(envelope->profile, options->norm, options->compute);
-    if (options->qk_norm_eps == 0)
-        options->qk_norm_eps = envelope_default_eps(envelope->profile, options->qk_norm, options->compute);
+    const attn_norm_type norms[] = {options->norm, options->qk_norm, options->latent_norm};
+    double *const eps[] = {&options->norm_eps, &options->qk_norm_eps, &options->latent_norm_eps};
+    for (size_t n = 0; n < ARRAY_LENGTH(norms); n++)
+        if (*eps[n] == 0)
+            *eps[n] = envelope_default_eps(envelope->profile, norms[n], options->compute);
     return node_has_failed(reading) ? reading->status : check_shown(reading, node, envelope);
 }

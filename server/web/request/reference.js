@@ -66,7 +66,8 @@ function unknownMembers(request) {
   if (options.dropout?.where?.includes("residual") && options.training) names.push("dropout.where");
   if (request.masks?.blocks?.pattern === "bigbird") names.push("blocks.pattern");
   for (const name of Object.keys(request.inputs)) if (name.startsWith("past_")) names.push(name);
-  for (const name of ["query_norm", "key_norm"]) if (request.weights?.[name]) names.push(name);
+  for (const name of ["query_norm", "key_norm", "query_latent", "key_latent", "key_shared"])
+    if (request.weights?.[name]) names.push(name);
   return names;
 }
 

@@ -96,6 +96,21 @@ def an_update_rule_takes_what_comes_with_a_request(client, durable):
     refused(put(client, "rule-in-a-window", {**body, "masks": {"window": [1, 0]}}), 400, "window", "update_rule")
 
 
+@check
+def latents_are_kept_like_other_weights(client, durable):
+    body = layer()
+    body["weights"].update({"query_latent": {"weight": matrix(4, 4, 5)}, "query_latent_norm": {"weight": [1, 0.5, 2, 1]},
+                            "key_latent": {"weight": matrix(4, 3, 6)}, "key_shared": {"weight": matrix(4, 1, 7)},
+                            "key": {"weight": matrix(3, 2, 8)}, "value": {"weight": matrix(3, 4, 9)}})
+    body["options"]["latent_norm"] = "rms"
+    inputs = {"query": QUERY}
+    answered(put(client, "latents", body), 201)
+    wanted = whole(client, body, inputs)["outputs"]
+    expect(run(client, "latents", inputs)["outputs"] == wanted, "latents compute something else")
+    answered(put(client, "latents-file", send(client, "GET", "/v1/layers/latents", Accept=TENSORS).body), 201)
+    expect(run(client, "latents-file", inputs)["outputs"] == wanted, "latents of a file compute something else")
+
+
 def rounded(body, file):
     """The layer with the numbers that its file has."""
     tensors, _ = tensor_file.read(file)

@@ -117,7 +117,9 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
                context_bound(run, naive, run->plan.dims.query_rank == 4 ? at : context_index(naive, at));
     case ATTN_STEP_CONCAT:
         return naive->largest_factor * context_bound(run, naive, context_index(naive, at));
-    case ATTN_STEP_Q_ROTATED: /* of requests that test_vectors.c has */
+    case ATTN_STEP_QUERY_LATENT: /* of requests that test_vectors.c has */
+    case ATTN_STEP_KEY_LATENT:
+    case ATTN_STEP_Q_ROTATED:
     case ATTN_STEP_K_ROTATED:
     case ATTN_STEP_GATED:
     case ATTN_STEP_PROJECTED:

@@ -281,6 +281,10 @@ attn_steps scene_every_step(const attn_request *request)
     attn_steps all = ATTN_STEP_BIT(ATTN_STEP_COUNT) - 1;
     if (request->options.rope.layout == ATTN_ROPE_NONE && request->options.qk_norm == ATTN_NORM_NONE)
         all &= ~(ATTN_STEP_BIT(ATTN_STEP_Q_ROTATED) | ATTN_STEP_BIT(ATTN_STEP_K_ROTATED));
+    if (request->weights.query_latent.weight == NULL)
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_QUERY_LATENT);
+    if (request->weights.key_latent.weight == NULL)
+        all &= ~ATTN_STEP_BIT(ATTN_STEP_KEY_LATENT);
     if (request->weights.gate.weight == NULL)
         all &= ~ATTN_STEP_BIT(ATTN_STEP_GATED);
     if (request->options.mechanism.type != ATTN_SOFTMAX)

@@ -79,7 +79,7 @@ def with_profile(request):
     _, layout, layer_eps, rms_eps = PROFILES[options["profile"]]
     epsilon = 2.0 ** -23 if options.get("compute", "float32") == "float32" else 2.0 ** -52
     eps = {"layer": layer_eps, "rms": rms_eps or epsilon, "l2": 1e-12}
-    for name, kind in (("norm", "layer"), ("qk_norm", "rms")):
+    for name, kind in (("norm", "layer"), ("qk_norm", "rms"), ("latent_norm", "rms")):
         if name in options:
             options[name] = {"eps": eps[options[name].get("type", kind)], "type": kind, **options[name]}
     if "feed_forward" in options:
@@ -144,7 +144,7 @@ class Layer:
     """The projections of a layer."""
 
     def __init__(self, x, weights, options):
-        self.x, self.weights = x, weights
+        self.x, self.weights, self.latent_norm = x, weights, options.get("latent_norm")
         self.is_out_in = weights.get("layout") == "out_in"
         self.heads = options.get("num_heads", 0) or self._heads_of("query") or 1
         self.kv_heads = options.get("kv_num_heads", 0) or self._heads_of("key") or self.heads
@@ -175,9 +175,29 @@ class Layer:
             query = normed
         if "qkv" in self.weights:
             return self._fused(query, key, value)
-        return {"q": split(project(query, self.weights["query"], self.is_out_in), self.heads),
-                "k": split(project(key, self.weights["key"], self.is_out_in), self.kv_heads),
-                "v": split(project(value, self.weights["value"], self.is_out_in), self.kv_heads)}
+        steps = {}
+        for name, x in (("query_latent", query), ("key_latent", key)):
+            if name in self.weights:
+                steps[name] = self._latent(name, x)
+        from_keys = steps.get("key_latent")
+        steps.update(q=split(project(steps.get("query_latent", query), self.weights["query"], self.is_out_in), self.heads),
+                     k=split(project(from_keys or key, self.weights["key"], self.is_out_in), self.kv_heads),
+                     v=split(project(from_keys or value, self.weights["value"], self.is_out_in), self.kv_heads))
+        if "key_shared" in self.weights:
+            steps["own"] = steps["k"].shape[3]
+            steps["k"] = with_shared(steps["k"], project(key, self.weights["key_shared"], self.is_out_in))
+        return steps
+
+    def _latent(self, name, x):
+        """Of queries or keys, after its norm."""
+        latent = project(x, self.weights[name], self.is_out_in)
+        if self.latent_norm is None:
+            return latent
+        linear = self.weights.get(name + "_norm", {})
+        gain, shift = (Tensor.from_json(linear[part]) if part in linear else None for part in ("weight", "bias"))
+        rows = latent.rows(latent.shape[-1])
+        return Tensor(latent.shape, [item for row in rows
+                                     for item in turning.normed_row(row, self.latent_norm, gain, shift, 0)])
 
     def _fused(self, query, key, value):
         """Each of q, k and v is a choice of columns, head by head."""
@@ -203,6 +223,15 @@ class Layer:
         for at, name in enumerate(names):
             columns[name].append(range(at * d, (at + 1) * d))
         return columns
+
+
+def with_shared(k, shared):
+    """(batch, heads, len, own), with the shared features (batch, len, d) of its token behind each row."""
+    batch, heads, length, own = k.shape
+    rows, behind = k.rows(own), shared.rows(shared.shape[2])
+    data = [item for at, row in enumerate(rows)
+            for item in row + behind[at // length // heads * length + at % length]]
+    return Tensor((batch, heads, length, own + shared.shape[2]), data)
 
 
 def pick(x, columns):
@@ -593,7 +622,7 @@ def finish(steps, x, weights, options, is_layer):
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
-        for name in ("concat", "gated", "projected", "residual", "attention_output", "feed_forward", "output"):
+        for name in ("query_latent", "key_latent", "concat", "gated", "projected", "residual", "attention_output", "feed_forward", "output"):
             if name in steps:
                 steps[name] = steps[name].reshape(*steps[name].shape[1:])
 

@@ -13,7 +13,7 @@ def turn(steps, past, weights, options):
         q = normed(q, options["qk_norm"], weights.get("query_norm", {}))
         k = normed(k, options["qk_norm"], weights.get("key_norm", {}))
     if "rope" in options:
-        rope = Rope(options["rope"], q.shape, k.shape, past[0].shape[2] if past[0] else 0)
+        rope = Rope(options["rope"], q.shape, k.shape, past[0].shape[2] if past[0] else 0, steps.get("own", 0))
         q, k = rope.turned(q, "query"), rope.turned(k, "key")
     k, v = (before.concat(x, 2) if before else x for before, x in zip(past, (k, v)))
     steps.update(q_rotated=q, k_rotated=k, present_key=k, present_value=v)
@@ -49,10 +49,10 @@ def normed_row(row, norm, gain, shift, first):
 class Rope:
     """Cosines and sines of every token, and the turn."""
 
-    def __init__(self, given, q_shape, k_shape, past_len):
-        self.given, self.past_len = given, past_len
+    def __init__(self, given, q_shape, k_shape, past_len, first):
+        self.given, self.past_len, self.first = given, past_len, first  # first: how many features come before those that turn
         self.lengths = {"query": q_shape[2], "key": k_shape[2]}
-        self.batch, self.d_k = q_shape[0], q_shape[3]
+        self.batch, self.d_k = q_shape[0], q_shape[3] - first
         self.scaling = given.get("scaling", {})
         self.kind = self.scaling.get("rope_type", self.scaling.get("type", "default"))
         self.theta = given.get("theta", self.scaling.get("rope_theta", 10000.0))
@@ -156,7 +156,8 @@ class Rope:
         batch, heads, length, d = x.shape
         layout, half = self.given.get("layout", "half"), self.dim // 2
         flat = []
-        for at, row in enumerate(x.rows(d)):
+        for at, whole in enumerate(x.rows(d)):
+            row = whole[self.first:]
             cos, sin = self._cos_sin(side, at // length // heads, at % length)
             errors = [self._error(side, at // length // heads, at % length, pair) for pair in range(half)]
             cos, sin = ([near(item, error, row[0]) for item, error in zip(items, errors)] for items in (cos, sin))
@@ -165,7 +166,7 @@ class Rope:
             first = [a * c - b * s for a, b, c, s in zip(one, two, cos, sin)]
             second = [b * c + a * s for a, b, c, s in zip(one, two, cos, sin)]
             pairs = [item for pair in zip(first, second) for item in pair]
-            flat += (pairs if layout == "interleaved" else first + second) + row[self.dim:]
+            flat += whole[:self.first] + (pairs if layout == "interleaved" else first + second) + row[self.dim:]
         return Tensor((batch, heads, length, d), flat)
 
 

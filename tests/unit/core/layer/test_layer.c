@@ -347,6 +347,121 @@ START_TEST(decoder_layer_of_the_paper)
 }
 END_TEST
 
+/* ---- latents ---- */
+
+static attn_tensor *flat(test_scene *scene, size_t in, size_t out)
+{
+    return scene_normal(scene, 1 / sqrt((double)in), SHAPE(in, out));
+}
+
+/* By bits of parts: 1 latents of queries, 2 latents of keys, 4 features that keys share. */
+static test_scene scene_of_latents(attn_dtype type, const scene_size *n, size_t parts)
+{
+    enum { D_MODEL = 6, QUERY_LATENT = 5, KEY_LATENT = 3 };
+    test_scene scene = scene_create(type, 40 + parts);
+    scene_layer(&scene, n, D_MODEL);
+    attn_weights *w = &scene.request.weights;
+    attn_options *options = &scene.request.options;
+    const size_t shared = parts & 4 ? n->d_k - 1 : 0, inner = parts & 2 ? KEY_LATENT : D_MODEL;
+    if (parts & 1) {
+        w->query_latent.weight = flat(&scene, D_MODEL, QUERY_LATENT);
+        w->query = (attn_affine){.weight = flat(&scene, QUERY_LATENT, n->heads * n->d_k)};
+        w->query_latent_norm.weight = scene_normal(&scene, 1, SHAPE(QUERY_LATENT));
+    }
+    if (parts & 2) {
+        w->key_latent = (attn_affine){.weight = flat(&scene, D_MODEL, KEY_LATENT),
+                                      .bias = scene_normal(&scene, 1, SHAPE(KEY_LATENT))};
+        w->value = (attn_affine){.weight = flat(&scene, KEY_LATENT, n->kv_heads * n->d_v)};
+    }
+    if (parts & 4) {
+        w->key_shared.weight = flat(&scene, D_MODEL, shared);
+        options->rope = (attn_rope){.layout = ATTN_ROPE_INTERLEAVED, .dim = 2};
+    }
+    if (parts & 6)
+        w->key = (attn_affine){.weight = flat(&scene, inner, n->kv_heads * (n->d_k - shared))};
+    options->num_heads = n->heads;
+    options->kv_num_heads = n->kv_heads;
+    options->latent_norm = parts & 3 ? ATTN_NORM_RMS : ATTN_NORM_NONE;
+    options->latent_norm_eps = 1e-6;
+    return scene;
+}
+
+/* Many tokens and few, so that tasks of tokens end within an item and behind it. */
+START_TEST(latents_have_the_same_bytes_on_threads_and_alone)
+{
+    static const scene_size sizes[] = {{2, 4, 2, 5, 7, 4, 2}, {3, 2, 2, 70, 71, 3, 5}};
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 3}, NULL);
+    ck_assert_ptr_nonnull(pool);
+    attn_runtime shared = attn_pool_runtime(pool, NULL);
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        test_scene scene = scene_of_latents(s == 0 ? ATTN_F64 : ATTN_F32, &sizes[s], (size_t)_i);
+        const attn_steps every = scene_every_step(&scene.request), alone = WANT(OUTPUT) | (every & WANT(KEY_LATENT));
+        test_run serial = run_kernel(&scene.request, NULL, every), less = run_kernel(&scene.request, NULL, alone);
+        scene.request.options.want = every;
+        test_run spread = run_request(&scene.request, &shared);
+        expect_same_steps(&serial, &spread, every, "threads");
+        expect_same_steps(&serial, &less, alone, "fewer steps");
+        run_release(&spread);
+        run_release(&less);
+        run_release(&serial);
+        scene_destroy(&scene);
+    }
+    attn_pool_destroy(pool);
+}
+END_TEST
+
+/* Every head has the same last features, those of the token, which alone are turned. */
+START_TEST(shared_features_stand_behind_those_of_each_head)
+{
+    const scene_size n = {1, 2, 2, 3, 3, 4, 2};
+    test_scene scene = scene_of_latents(ATTN_F64, &n, 7);
+    test_run run = run_kernel(&scene.request, NULL, WANT(K) | WANT(K_ROTATED));
+    const attn_tensor *k = &run.result.step[ATTN_STEP_K], *turned = &run.result.step[ATTN_STEP_K_ROTATED];
+    for (size_t at = 0; at < 12; at++) {
+        const bool is_own = at % 4 == 0, is_turned = (at % 4 == 1 || at % 4 == 2) && at >= 4; /* position 0 stays */
+        ck_assert((tensor_get(k, at) == tensor_get(k, 12 + at)) == !is_own);
+        ck_assert((tensor_get(k, at) == tensor_get(turned, at)) == !is_turned);
+    }
+    run_release(&run);
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(latents_that_do_not_fit_are_refused)
+{
+    const scene_size n = {1, 2, 2, 3, 3, 4, 2};
+    test_scene scene = scene_of_latents(ATTN_F64, &n, 7);
+    attn_request *request = &scene.request, whole = scene.request;
+    request->weights.query_latent.weight = flat(&scene, 5, 5);
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.query_latent.weight", "inputs.query has 6 features");
+    *request = whole;
+    request->weights.query.weight = flat(&scene, 6, 8);
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.query.weight", "weights.query_latent has 5 features");
+    *request = whole;
+    request->weights.key_latent_norm.weight = scene_normal(&scene, 1, SHAPE(2));
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.key_latent_norm.weight", "3");
+    *request = whole;
+    request->options.latent_norm = ATTN_NORM_NONE;
+    expect_refusal(request, ATTN_ERR_FIELD, "weights.query_latent_norm.weight", "options.latent_norm");
+    *request = whole;
+    request->options.latent_norm_eps = -1;
+    expect_refusal(request, ATTN_ERR_VALUE, "options.latent_norm_eps", "0 or more");
+    *request = whole;
+    request->weights.key_shared.weight = flat(&scene, 6, 2);
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.key.weight", "key and key_shared together");
+    *request = whole;
+    request->options.rope.dim = 4;
+    expect_refusal(request, ATTN_ERR_VALUE, "options.rope.dim", "weights.key_shared gives 3 features");
+    *request = whole;
+    request->options.want = WANT(KEY_LATENT);
+    request->weights.key_latent = (attn_affine){NULL, NULL};
+    request->weights.key.weight = flat(&scene, 6, 2);
+    request->weights.value.weight = flat(&scene, 6, 4);
+    expect_refusal(request, ATTN_ERR_FIELD, "options.want", "needs weights.key_latent");
+    scene_destroy(&scene);
+}
+END_TEST
+
 CHECK_MAIN("multihead")
 {
     tcase_add_test(tests, every_shape_meets_equation_1);
@@ -367,4 +482,7 @@ CHECK_MAIN("multihead")
     tcase_add_test(tests, a_missing_key_is_the_query_and_a_missing_value_the_key);
     tcase_add_test(tests, padded_batch_of_two_sentences);
     tcase_add_test(tests, decoder_layer_of_the_paper);
+    tcase_add_loop_test(tests, latents_have_the_same_bytes_on_threads_and_alone, 1, 8);
+    tcase_add_test(tests, shared_features_stand_behind_those_of_each_head);
+    tcase_add_test(tests, latents_that_do_not_fit_are_refused);
 }
