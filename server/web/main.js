@@ -25,6 +25,7 @@ import { hiddenIn, seenIn } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { Store, DEFAULT_VIEW } from "./store.js";
 import { useDecimalMark } from "./request/tensor.js";
+import { createProgress } from "./progress.js";
 import { createRetries } from "./retries.js";
 import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
@@ -76,6 +77,7 @@ function createApp(store, language) {
     modes = {};
 
   app.retries = createRetries(app);
+  const progress = createProgress(app);
   app.t = (key, values) => textsOf(app.language)(key, values);
   let unsaid = {},
     saying = 0;
@@ -231,7 +233,8 @@ function createApp(store, language) {
       return;
     }
     app.retries.done(what);
-    if (problem.status === 401) app.askForKey(problem.message, again);
+    if (problem.key === "stopped") app.notify(app.t("stopped"), " ", h("button", { type: "button", onclick: again }, app.t("again")));
+    else if (problem.status === 401) app.askForKey(problem.message, again);
     else if (problem instanceof Refusal && !problem.tokens) refused(problem);
     else app.cannotUse(problem);
   };
@@ -353,7 +356,7 @@ function createApp(store, language) {
     modes = Object.fromEntries(Object.entries(MODES).map(([id, create]) => [id, create(app)]));
     for (const old of document.querySelectorAll("header, .skip")) old.remove();
     foot.replaceChildren(...createFoot(app));
-    document.body.prepend(h("a.skip", { href: "#main", onclick: skip }, app.t("skip")), header.element, main, foot, toast, spoken);
+    document.body.prepend(h("a.skip", { href: "#main", onclick: skip }, app.t("skip")), header.element, main, foot, progress, toast, spoken);
     app.setAsking(app.isAsking);
     app.update(store.state);
   };

@@ -43,6 +43,7 @@ const LANES = [
         "shown/compare",
         "network/addresses",
         "network/safety",
+        "network/progress",
         "network/examples",
         "network/origins",
         "network/embedding",

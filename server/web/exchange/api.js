@@ -81,28 +81,44 @@ export function requestToSend(given, head = 0, leftOut = []) {
   return { ...request, options };
 }
 
-/** Requests all heads, pooled to the size of thumbnails. */
+/** Requests all heads, pooled to the size of thumbnails. Such an answer is small, so that it may be a text. */
 function thumbsRequest(given, wanted = ["attention"]) {
-  const request = ownRequest(given);
-  return { ...request, options: { ...request.options, return: wanted, pool: { rows: THUMB, cols: THUMB, op: "max" } } };
+  const request = ownRequest(given),
+    pool = { rows: THUMB, cols: THUMB, op: "max" };
+  return { ...request, options: { ...request.options, return: wanted, pool, format: "base64" } };
 }
 
-async function readAnswer(response) {
+/** Asks for an answer that may be a text, with the progress of its computation. */
+export const askForSmall = async (path, body, signal) => readAnswer(await ask(path, { accept: SAFETENSORS, body, signal, hasEvents: true }));
+
+/**
+ * Reads tensors of an answer, in safetensors or in JSON: "head_scores.entropy" is one of a group.
+ * @returns {Promise<any>} outputs, effective, diagnostics, and of models tokens and generated
+ */
+export async function readAnswer(response) {
   if ((response.headers.get("Content-Type") ?? "").startsWith(SAFETENSORS)) {
     const { tensors, metadata } = safetensorsFrom(await reached(response.arrayBuffer()));
     const read = (name) => (metadata[name] ? JSON.parse(metadata[name]) : {});
     const outputs = {};
     for (const [name, tensor] of Object.entries(tensors)) outputs[name.replace(/^outputs\./, "")] = tensor;
-    return { outputs, effective: read("effective"), diagnostics: read("diagnostics") };
+    const [effective, diagnostics, words, generated] = ["effective", "diagnostics", "tokens", "generated"].map(read);
+    return { outputs, effective, diagnostics, tokens: words, generated };
   }
   const json = JSON.parse(await reached(response.text()));
   return { ...json, outputs: tensorsOf(json.outputs, json.shapes) };
 }
 
+const isGroup = (json) => json !== null && typeof json === "object" && !Array.isArray(json) && !json.shape;
+
 /** Nested JSON loses the inner lengths of empty arrays, so the shapes come from the member "shapes". */
-function tensorsOf(outputs, shapes = {}) {
+function tensorsOf(outputs, shapes = {}, group = "") {
   const tensors = {};
-  for (const [name, json] of Object.entries(outputs)) {
+  for (const [last, json] of Object.entries(outputs)) {
+    const name = group + last;
+    if (isGroup(json)) {
+      Object.assign(tensors, tensorsOf(json, shapes, name + "."));
+      continue;
+    }
     const tensor = tensorFrom(json);
     tensors[name] = { shape: shapes[name] ?? tensor.shape, data: tensor.data };
   }
@@ -186,17 +202,16 @@ export async function firstPicture(given, head, signal) {
   if (!hasServer() || mapCells(given) / heads < FIRST_FROM || options?.heads || fetchedHeads.get(given)?.has(head)) return null;
   const request = ownRequest(given);
   const pool = { rows: FIRST_SIDE, cols: FIRST_SIDE, op: "max" },
-    wanted = { ...request.options, return: ["attention"], heads: [Math.min(head, heads - 1)], pool, dtype: "uint8" };
-  const { outputs } = await readAnswer(await ask(pathOf(given), { accept: SAFETENSORS, body: { ...request, options: wanted }, signal }));
+    wanted = { ...request.options, return: ["attention"], heads: [Math.min(head, heads - 1)], pool, dtype: "uint8", format: "base64" };
+  const { outputs } = await askForSmall(pathOf(given), { ...request, options: wanted }, signal);
   return matrixOf(outputs.attention, 0, 0);
 }
 
-const thumbsOf = async (given, signal) =>
-  (await readAnswer(await post(given, thumbsRequest(given), signal))).outputs.attention;
+const thumbsOf = async (given, signal) => (await askForSmall(pathOf(given), thumbsRequest(given), signal)).outputs.attention;
 
 /** Thumbnails of the same inputs in another kept layer. */
 export async function thumbsOfLayer(name, given, signal) {
   const path = pathOf({ ...given, layer: { name } }),
     body = thumbsRequest(given, ["attention", "mask"]);
-  return readAnswer(await ask(path, { accept: SAFETENSORS, body, signal }));
+  return askForSmall(path, body, signal);
 }

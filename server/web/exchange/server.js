@@ -3,6 +3,9 @@
  */
 
 import { Problem } from "../texts.js";
+import { inSight } from "./waiting.js";
+
+const EVENTS = "text/event-stream";
 
 function tokensOf({ expected, received }) {
   const [n, most] = [received, expected].map((text) => /(\d+) tokens$/.exec(text)?.[1]);
@@ -37,20 +40,52 @@ export const useKey = (key) => {
 };
 
 /**
- * @param {string} path relative to the page
- * @param {{accept?: string, body?: object, signal?: AbortSignal}} [options] with a body, the method is POST
- * @returns {Promise<Response>} or throws a Refusal
+ * Tells of each progress in a stream of events. @param {(progress: import("./waiting.js").Progress) => void} tell
+ * @returns {Promise<{name: string, data: string}>} the last event
  */
-export async function ask(path, { accept = "application/json", body, signal } = {}) {
+async function followed(response, tell) {
+  const reader = response.body?.getReader(),
+    decoder = new TextDecoder();
+  for (let text = reader ? "" : await response.text(), end; ; ) {
+    while ((end = text.indexOf("\n\n")) >= 0) {
+      const [name, ...lines] = text.slice("event: ".length, end).split("\ndata: "),
+        data = lines.join("\n");
+      text = text.slice(end + 2);
+      if (name !== "progress") return { name, data };
+      tell(JSON.parse(data));
+    }
+    const { done, value } = (await reader?.read()) ?? { done: true };
+    if (done) throw new Problem("gone");
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+/** The answer of a stream of events, as the server would have sent it without one. */
+async function answerOfEvents(response, tell) {
+  const { name, data } = await reached(followed(response, tell));
+  if (name === "error") throw new Refusal(JSON.parse(data));
+  return new Response(data, { headers: { "Content-Type": "application/json" } });
+}
+
+/**
+ * @param {string} path relative to the page
+ * @param {{accept?: string, body?: object, signal?: AbortSignal, hasEvents?: boolean}} [options] with a body, the method is
+ *        POST; hasEvents: the server may say how far it is, and then answers in JSON
+ * @returns {Promise<Response>} or throws a Refusal, or the Problem "stopped"
+ */
+export async function ask(path, { accept = "application/json", body, signal, hasEvents = false } = {}) {
   const sent = body && { method: "POST", body: JSON.stringify(body) };
   const headers = {
-    Accept: accept,
+    Accept: hasEvents ? `${EVENTS}, ${accept};q=0.9` : accept,
     ...(body ? { "Content-Type": "application/json" } : {}),
     ...(apiKey ? { Authorization: "Bearer " + apiKey } : {}),
   };
-  // A URL has several representations, and kept layers may change, so the browser's cache is not used.
-  const response = await reached(fetch(path, { signal, headers, cache: "no-store", ...sent }));
-  if (response.ok) return response;
-  const problem = await response.json().catch(() => ({ error: response.statusText }));
-  throw new Refusal({ status: response.status, ...problem });
+  const send = async (ownSignal, tell) => {
+    // A URL has several representations, and kept layers may change, so the browser's cache is not used.
+    const response = await reached(fetch(path, { signal: ownSignal, headers, cache: "no-store", ...sent }));
+    if (response.ok) return response.headers.get("Content-Type") === EVENTS ? answerOfEvents(response, tell) : response;
+    const problem = await response.json().catch(() => ({ error: response.statusText }));
+    throw new Refusal({ status: response.status, ...problem });
+  };
+  return body ? inSight(signal, send, () => new Problem("stopped")) : send(signal);
 }

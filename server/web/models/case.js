@@ -7,9 +7,9 @@
  *
  * @typedef {{model: string, module: string, layer: number, text: string}} Source
  */
+import { askForSmall } from "../exchange/api.js";
 import { caseOver, fetchLayer } from "../exchange/layers.js";
 import { ask } from "../exchange/server.js";
-import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
 import { Problem } from "../texts.js";
 
 /** @param {string} name of a model */
@@ -20,9 +20,8 @@ const POOLED = 64;
 
 /** Fetches the model's own maps of the text, for all layers. @param {Source} source @returns {Promise<import("../request/tensor.js").Tensor>} */
 export async function mapsOfSource({ model, text }, signal) {
-  const body = { inputs: { text }, options: { return: ["attention"], pool: { rows: POOLED, cols: POOLED, op: "max" } } };
-  const response = await ask(pathOfModel(model), { accept: SAFETENSORS, body, signal }),
-    { shape, data } = safetensorsFrom(await response.arrayBuffer()).tensors.attention;
+  const body = { inputs: { text }, options: { return: ["attention"], pool: { rows: POOLED, cols: POOLED, op: "max" }, format: "base64" } };
+  const { shape, data } = (await askForSmall(pathOfModel(model), body, signal)).outputs.attention;
   return { shape: [shape[0], ...shape.slice(2)], data };
 }
 
@@ -33,7 +32,7 @@ export const moduleAt = ({ module, layer }, at) => module.replace(new RegExp(`\\
 async function runModel({ model, layer, text }) {
   const layers = layer === 0 ? [0] : [layer - 1, layer];
   const body = { inputs: { text }, options: { return: ["hidden", "attention"], layers } };
-  const { outputs, tokens } = await (await ask(pathOfModel(model), { body })).json();
+  const { outputs, tokens } = await (await ask(pathOfModel(model), { body, hasEvents: true })).json();
   return { spelled: tokens.text[0], tokens: tokens.shown[0], before: outputs.hidden[layer === 0 ? 0 : 1][0], maps: outputs.attention.at(-1)[0] };
 }
 

@@ -38,8 +38,9 @@
  *
  * @typedef {{full: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
  */
+import { askForSmall, readAnswer } from "../exchange/api.js";
 import { ask } from "../exchange/server.js";
-import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
+import { SAFETENSORS } from "../request/safetensors.js";
 import { matrixOf } from "../request/tensor.js";
 import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
@@ -79,13 +80,16 @@ function inputsOf(facts, text, target, other) {
 const bodyOf = ({ inputs, changes }, options) => ({ inputs, options: { ...options, ...optionsOfChanges(changes) } });
 
 /** @returns {Promise<any>} */
-const askForJson = async (run, body) => (await ask(pathOfModel(run.facts.name), { body })).json();
+const askForJson = async (run, body) => (await ask(pathOfModel(run.facts.name), { body, hasEvents: true })).json();
 
-/** @returns {Promise<{tensors: Record<string, any>, metadata: any}>} */
+/** Pooled maps are small, so that they may come as a text, with the progress. @returns {Promise<{tensors: Record<string, any>, tokens: any}>} */
 export async function askForTensors(run, options, signal) {
-  const response = await ask(pathOfModel(run.facts.name), { accept: SAFETENSORS, body: bodyOf(run, options), signal });
-  const { tensors, metadata } = safetensorsFrom(await response.arrayBuffer());
-  return { tensors: Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, ofFirstItem(tensor)])), metadata };
+  const path = pathOfModel(run.facts.name),
+    body = bodyOf(run, options);
+  const { outputs, tokens } = options.pool
+    ? await askForSmall(path, { ...body, options: { ...body.options, format: "base64" } }, signal)
+    : await readAnswer(await ask(path, { accept: SAFETENSORS, body, signal }));
+  return { tensors: Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, ofFirstItem(tensor)])), tokens };
 }
 
 /** The first item of a tensor (layers, batch, …). A second one is what heads are patched from, and as long. */
@@ -118,7 +122,7 @@ export async function runText(facts, { text, target, part, changes, other }, sig
   const run = { facts, text, changes, inputs: inputsOf(facts, text, target, changes.patched.length > 0 ? other : undefined), cache: new Map() };
   const side = Math.min(POOLED_SIDE, text.length / 3),
     isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
-  const { tensors, metadata } = await askForTensors(
+  const { tensors, tokens } = await askForTensors(
     run,
     {
       return: ["attention", ...ALSO.filter((name) => !isTwoSided(facts) && facts.returns.includes(name))],
@@ -128,7 +132,7 @@ export async function runText(facts, { text, target, part, changes, other }, sig
     signal,
   );
   const found = tensors.attention ? "attention" : tensors[part] ? part : "encoder_attention";
-  const { queries, keys } = sidesOf(JSON.parse(metadata.tokens), found),
+  const { queries, keys } = sidesOf(tokens, found),
     maps = ofOneText(tensors[found]),
     [layers, heads, rows, cols] = maps.shape;
   const [queryWords, keyWords] = [wordsOf(queries), wordsOf(keys)];
