@@ -22,6 +22,7 @@ const LANES = [
         "expected/diagnosis",
         "expected/shown",
         "models/changed",
+        "models/asked",
         "input/touch",
         "network/offline",
         "input/keyboard",

@@ -52,14 +52,18 @@ export function withHead(changes, layer, head, state) {
   return Object.fromEntries(Object.entries(LISTS).map(([one, name]) => [name, inList(changes[name], one === state)]));
 }
 
-/** Options of a request. @param {Changes} changes */
-export function optionsOfChanges({ ablate, averaged, patched, edges }) {
+/** Options of a request. @param {Changes} changes @param {string} part whose heads they are: "attention", of models of one stack, or "cross_attention" … */
+export function optionsOfChanges({ ablate, averaged, patched, edges }, part) {
+  const isOneStack = part === "attention",
+    place = isOneStack ? {} : { part: part.split("_")[0] },
+    context = ([layer, head]) => ({ at: "context", ...place, layers: [layer], heads: [head] });
   const interventions = [
-    ...averaged.map(([layer, head]) => ({ at: "context", layers: [layer], heads: [head], do: "mean" })),
-    ...patched.map(([layer, head]) => ({ at: "context", layers: [layer], heads: [head], items: [0], do: "replace", from: 1 })),
-    ...edges.map(([layer, head, query, key]) => ({ at: "attention", layers: [layer], heads: [head], queries: [query], keys: [key], do: "mask" })),
+    ...(isOneStack ? [] : ablate.map((head) => ({ ...context(head), do: "zero" }))),
+    ...averaged.map((head) => ({ ...context(head), do: "mean" })),
+    ...patched.map((head) => ({ ...context(head), items: [0], do: "replace", from: 1 })),
+    ...edges.map(([layer, head, query, key]) => ({ at: "attention", ...place, layers: [layer], heads: [head], queries: [query], keys: [key], do: "mask" })),
   ];
-  return { ...(ablate.length > 0 ? { ablate } : {}), ...(interventions.length > 0 ? { interventions } : {}) };
+  return { ...(isOneStack && ablate.length > 0 ? { ablate } : {}), ...(interventions.length > 0 ? { interventions } : {}) };
 }
 
 /** Each change in words, and the changes without it. @returns {{short: string, long: string, undo: Partial<Changes>}[]} */

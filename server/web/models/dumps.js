@@ -105,6 +105,8 @@ function dumpFrom(name, tensor, queryWords, keyWords = queryWords) {
     facts: null,
     text: name,
     inputs: {},
+    given: {},
+    generated: null,
     changes: NO_CHANGES,
     part: rows === cols ? "attention" : "cross_attention",
     queries,

@@ -67,11 +67,11 @@ export function createModels(app) {
     element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
 
   /** Each text runs once per set of changes. */
-  function runOf(model, text, { target, part }, changes, other, signal) {
-    const key = JSON.stringify([model.name, text, target, part, changes, changes.patched.length > 0 && other]);
+  function runOf(model, { text, target, part, newTokens }, changes, base, other, signal) {
+    const key = JSON.stringify([model.name, text, target, part, newTokens, changes, changes.patched.length > 0 && other.text]);
     if (!runs.has(key)) {
       if (runs.size >= RUNS_KEPT) runs.delete(runs.keys().next().value);
-      runs.set(key, runText(model, { text, target, part, changes, other }, signal));
+      runs.set(key, runText(model, { text, target, part, newTokens, changes }, base, other, signal));
       runs.get(key).catch(() => runs.delete(key));
     }
     return runs.get(key);
@@ -84,12 +84,12 @@ export function createModels(app) {
     const { signal } = (running = new AbortController());
     texts.setAttribute("aria-busy", "true");
     try {
-      const bases = await Promise.all(now.texts.map((text) => runOf(model, text, now, NO_CHANGES, "", signal)));
+      const bases = await Promise.all(now.texts.map((text) => runOf(model, { ...now, text }, NO_CHANGES, undefined, undefined, signal)));
       shown = await Promise.all(
         bases.map(async (base, at) => {
           const other = bases[1 - at],
             changes = changesFor(base, now, other);
-          return { base, other, run: isChanged(changes) ? await runOf(model, base.text, now, changes, other?.text, signal) : base };
+          return { base, other, run: isChanged(changes) ? await runOf(model, { ...now, text: base.text }, changes, base, other, signal) : base };
         }),
       );
       if (signal.aborted) return;
@@ -194,7 +194,7 @@ export function createModels(app) {
   }
 
   function askIfNew(now) {
-    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.ablate, now.averaged, now.patched, now.edges]);
+    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.newTokens, now.ablate, now.averaged, now.patched, now.edges]);
     if (!factsOf(now.model) || key === asked) return;
     if (asked === "" || JSON.parse(asked)[0] !== now.model) shown = [];
     asked = key;

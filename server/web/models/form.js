@@ -9,22 +9,23 @@ import { MEASURES, PARTS, SENTENCES } from "./view_state.js";
 export function createForm(app, { change, viewState }) {
   const { t } = app;
   const model = choice([], "", (value) => {
-    change({ model: value, ...NO_CHANGES, linked: [], row: -1 });
+    change({ model: value, ...NO_CHANGES, linked: [], row: -1, newTokens: 0 });
   });
   const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
   const [text, second, target] = [inputOf(), inputOf(), inputOf()];
   const part = choice(
     PARTS.map((id) => [id, t("models." + id)]),
     PARTS[0],
-    (value) => change({ part: value, row: -1 }),
+    (value) => change({ part: value, row: -1, ...NO_CHANGES }),
   );
   const samples = h("select", { "aria-label": t("models.samples"), onchange: () => useSample(samples.value) });
   const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
   const send = (event) => {
     event?.preventDefault();
-    const before = viewState().texts,
-      texts = [text.value, ...(before.length > 1 ? [second.value] : [])];
-    change({ texts, target: target.value, row: -1, ...(texts.every((one, at) => one === before[at]) ? {} : { edges: [] }) });
+    const before = viewState(),
+      texts = [text.value, ...(before.texts.length > 1 ? [second.value] : [])],
+      isSame = String([...texts, target.value]) === String([...before.texts, before.target]);
+    change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], newTokens: 0 }) });
   };
   const useSample = (sentence) => {
     text.value = sentence;

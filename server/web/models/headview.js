@@ -11,7 +11,7 @@ import { pathOfModel } from "./case.js";
 import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, withHead } from "./changes.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
-import { bodyAt, expertsAt, hasSteps, headOf } from "./textrun.js";
+import { bodyAt, canChange, expertsAt, hasSteps, headOf } from "./textrun.js";
 import { HEAD_TABS } from "./view_state.js";
 
 /** Weights below this draw no line. */
@@ -222,14 +222,15 @@ export function createHeadView(app, { change, open }) {
     note.textContent = tab === "links" && viewState.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
     openIt.disabled = link.disabled = Boolean(extra);
-    openIt.hidden = stateOf.hidden = !hasSteps(run);
+    openIt.hidden = !hasSteps(run);
+    stateOf.hidden = !canChange(run);
     link.setAttribute("aria-pressed", String(isIn(viewState.linked, layer, head)));
     HEAD_STATES.forEach((id, at) => {
       states[at].hidden = id === "patched" && !other;
       states[at].disabled = Boolean(extra) || (id === "patched" && !canPatch(run, other));
       states[at].setAttribute("aria-pressed", String(!extra && id === stateOfHead(viewState, layer, head)));
     });
-    edge.hidden = Boolean(extra) || tab !== "map" || !hasSteps(run);
+    edge.hidden = Boolean(extra) || tab !== "map" || !canChange(run);
     map.element.hidden = readout.hidden = tab !== "map";
     links.element.hidden = legend.hidden = tab !== "links";
     if (tab === "map") drawMap(run, viewState);

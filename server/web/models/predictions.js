@@ -3,11 +3,13 @@
  * changed.
  */
 import { bdi, h } from "../dom.js";
+import { curlOf } from "../panels/export_formats.js";
 import { fixed } from "../request/tensor.js";
+import { pathOfModel } from "./case.js";
 import { wordsOfChanges } from "./changes.js";
 import { createScores } from "./scores.js";
 import { tableOf, wordCell } from "./table.js";
-import { bestOf, canClassify, canPredict, classesAt, movesOf, PASSED_MS, predictionsAt } from "./textrun.js";
+import { bestOf, bodyAt, canClassify, canPredict, classesAt, movesOf, PASSED_MS, predictionsAt } from "./textrun.js";
 
 /** Heads that are listed as moving a label. */
 const MOVES_SHOWN = 6;
@@ -30,8 +32,9 @@ export function createPredictions(app, { change, told }) {
   const { t } = app,
     words = h("div.words", { role: "group", "aria-label": t("models.at") }),
     body = h("div.guesses", {}),
+    copy = h("button.link", { type: "button", onclick: () => app.copyText(curlOf(pathOfModel(drawn[0].facts.name), bodyAt(drawn[0], drawn[2]))) }, t("models.copy")),
     scores = createScores(app, change),
-    element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body, scores.element);
+    element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body, copy, scores.element);
   let drawn = [],
     wanted = null;
 
@@ -157,6 +160,7 @@ export function createPredictions(app, { change, told }) {
     makeWords(run, row);
     body.setAttribute("aria-busy", "false");
     if (run === base) told("");
+    copy.hidden = !canPredict(run) && !canClassify(run);
     if (canPredict(run) || canClassify(run)) {
       fill(run, base, row);
       return;

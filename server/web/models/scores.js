@@ -3,8 +3,10 @@
  */
 import { field, h } from "../dom.js";
 import { short } from "../request/tensor.js";
+import { curlOf } from "../panels/export_formats.js";
+import { pathOfModel } from "./case.js";
 import { tableOf, wordCell } from "./table.js";
-import { canScore, PASSED_MS, scoresAt } from "./textrun.js";
+import { bodyOfScores, canScore, PASSED_MS, scoresAt } from "./textrun.js";
 
 /** Words between commas. One in quotes keeps its spaces and commas, for vocabularies that have " Mary". */
 export const wordsIn = (text) =>
@@ -19,7 +21,8 @@ export function createScores(app, change) {
   const input = h("input", { type: "text", spellcheck: "false", autocomplete: "off", onchange: () => change({ words: input.value }) }),
     ofText = h("input", { type: "checkbox", onchange: () => change({ scoresText: ofText.checked }) }),
     refusal = h("p.refusal", { role: "status", hidden: true }),
-    body = h("div.guesses", {});
+    body = h("div.guesses", {}),
+    copy = h("button.link", { type: "button", hidden: true, onclick: () => copyRequest() }, t("models.copy"));
   const send = (event) => {
     event.preventDefault();
     change({ words: input.value });
@@ -31,6 +34,7 @@ export function createScores(app, change) {
     h("label.check", {}, ofText, t("models.scoreText")),
     refusal,
     body,
+    copy,
   );
   let drawn = [],
     wanted = null;
@@ -58,10 +62,17 @@ export function createScores(app, change) {
     input.setAttribute("aria-invalid", String(Boolean(problem)));
   }
 
+  function copyRequest() {
+    const [run, , row, words] = drawn,
+      list = wordsIn(words);
+    app.copyText(curlOf(pathOfModel(run.facts.name), bodyOfScores(run, row, list.length > 0 ? list : "next")));
+  }
+
   async function fill(run, base, row, words, isOfText) {
     const mine = (wanted = [run, row]),
       list = wordsIn(words),
       asked = [...(list.length > 0 ? [list] : []), ...(isOfText ? [/** @type {"next"} */ ("next")] : [])];
+    copy.hidden = asked.length === 0;
     if (asked.length === 0) {
       refuse(null);
       body.replaceChildren();

@@ -8,7 +8,8 @@ import { createPredictions } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
-import { hasSteps, mapsWithoutFirst } from "./textrun.js";
+import { createQuestions } from "./questions.js";
+import { canChange, canGenerate, hasSteps, mapsWithoutFirst } from "./textrun.js";
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./view_state.js").ViewState} ViewState */
 
@@ -26,13 +27,15 @@ export function createTextPanel(app, hooks) {
     onkey: (key) => {
       const { run, viewState } = seen,
         name = keys[key];
-      if (!name || viewState.head >= run.heads || (name === "ablate" && !hasSteps(run))) return false;
+      if (key === "n") return questions.addToken();
+      if (!name || viewState.head >= run.heads || (name === "ablate" && !canChange(run))) return false;
       if (name === "ablate") view.switchOff();
       else hooks.change({ linked: toggled(viewState.linked, viewState.layer, viewState.head) });
       return true;
     },
   });
   const view = createHeadView(app, hooks),
+    questions = createQuestions(app, hooks.change),
     predictions = createPredictions(app, { change: hooks.change, told: view.tell }),
     legend = createLegend(t, (range) => hooks.change({ range })),
     title = h("h2", {}),
@@ -45,6 +48,7 @@ export function createTextPanel(app, hooks) {
     h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, legend.element, how),
     view.element,
     predictions.element,
+    questions.element,
   );
 
   /** Index of the chosen query; by default the masked word, else the last word. */
@@ -88,10 +92,11 @@ export function createTextPanel(app, hooks) {
     title.hidden = !other;
     facts.textContent = t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length });
     const isSorted = own.isSorted && own.measure !== "none";
-    const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks"];
+    const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks", run.facts && canGenerate(run.facts) ? "models.keyOfNew" : ""];
     how.textContent = hints.filter(Boolean).map((key) => t(key)).join(" ");
     showMaps(run, own);
     predictions.update(run, base, own);
+    questions.update({ run, viewState: own, other });
   }
   return { element, update, focus: () => grid.pictures.cell.focus() };
 }

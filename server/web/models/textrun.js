@@ -20,7 +20,10 @@
  * @typedef {object} TextRun
  * @property {Facts | null} facts null: a dump
  * @property {string} text
- * @property {object} inputs
+ * @property {any} inputs of requests about the run
+ * @property {any} given inputs without the new tokens
+ * @property {any} [other] inputs of the other text, that heads are patched from
+ * @property {Generated | null} generated the new tokens
  * @property {import("./changes.js").Changes} changes
  * @property {string} part
  * @property {string[]} queries
@@ -36,6 +39,7 @@
  * @property {{indices: Tensor, weights: Tensor} | null} [experts] of a mixture of experts: (layers, tokens, k)
  * @property {Map<string, any>} cache what has been fetched later, by key
  *
+ * @typedef {{ids: number[][], text?: string[], ended_by: string[]}} Generated
  * @typedef {{full: Tensor, withoutFirst: Tensor}} Thumbs (layers, heads and their mean and maximum, rows, cols)
  */
 import { askForSmall, readAnswer } from "../exchange/api.js";
@@ -62,12 +66,7 @@ export async function listModels() {
 
 const isTwoSided = ({ kind }) => kind === "encoder-decoder";
 
-/** @param {string} [other] a second item, that heads are patched from */
-function inputsOf(facts, text, target, other) {
-  if (other !== undefined) {
-    const [[name, one], [, second]] = [text, other].map((given) => Object.entries(inputsOf(facts, given, target))[0]);
-    return { [name]: [one, second] };
-  }
+function inputsOf(facts, text, target) {
   if (!facts.tokenizer) {
     const ids = text.split(/[\s,]+/).filter(Boolean).map(Number);
     if (ids.length === 0 || !ids.every(Number.isSafeInteger)) throw new Problem("models.ids");
@@ -76,20 +75,37 @@ function inputsOf(facts, text, target, other) {
   return { text, ...(isTwoSided(facts) && target !== "" ? { target } : {}) };
 }
 
-/** A request about the run, with its changes. */
-const bodyOf = ({ inputs, changes }, options) => ({ inputs, options: { ...options, ...optionsOfChanges(changes) } });
+/** The inputs of a run with its new tokens. */
+const grownInputs = (given, tokens) => (tokens.decoder ? { text: given.text, target_ids: tokens.decoder.ids[0] } : { ids: tokens.ids[0] });
 
-/** @returns {Promise<any>} */
-const askForJson = async (run, body) => (await ask(pathOfModel(run.facts.name), { body, hasEvents: true })).json();
+/** Inputs of two items: the second is what the first has numbers from. */
+const pairOf = (inputs, others) => Object.fromEntries(Object.keys(inputs).map((name) => [name, [inputs[name], others[name]]]));
 
-/** Pooled maps are small, so that they may come as a text, with the progress. @returns {Promise<{tensors: Record<string, any>, tokens: any}>} */
+/**
+ * A request about the run, with its changes.
+ * @param {{inputs: any, other?: any, changes: import("./changes.js").Changes, part: string}} run
+ * @param {object} options
+ * @param {boolean} [isPaired] the other text is a second item
+ */
+export const bodyOf = ({ inputs, other, changes, part }, options, isPaired = changes.patched.length > 0) => ({
+  inputs: isPaired ? pairOf(inputs, other) : inputs,
+  options: { ...options, ...optionsOfChanges(changes, part) },
+});
+
+/** @param {AbortSignal} [signal] @returns {Promise<any>} */
+const askForJson = async (run, body, signal) => (await ask(pathOfModel(run.facts.name), { body, signal, hasEvents: true })).json();
+
+/** The answer to a question about a run, which is asked once. */
+export const answerAbout = (run, body, signal) => cachedIn(run, JSON.stringify(body), () => askForJson(run, body, signal));
+
+/** Pooled maps are small, so that they may come as a text, with the progress. @returns {Promise<{tensors: Record<string, any>, tokens: any, generated: any}>} */
 export async function askForTensors(run, options, signal) {
   const path = pathOfModel(run.facts.name),
     body = bodyOf(run, options);
-  const { outputs, tokens } = options.pool
+  const { outputs, tokens, generated } = options.pool
     ? await askForSmall(path, { ...body, options: { ...body.options, format: "base64" } }, signal)
     : await readAnswer(await ask(path, { accept: SAFETENSORS, body, signal }));
-  return { tensors: Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, ofFirstItem(tensor)])), tokens };
+  return { tensors: Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, ofFirstItem(tensor)])), tokens, generated };
 }
 
 /** The first item of a tensor (layers, batch, …). A second one is what heads are patched from, and as long. */
@@ -115,19 +131,25 @@ const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(
 
 /**
  * @param {Facts} facts
- * @param {{text: string, target: string, part: string, changes: import("./changes.js").Changes, other?: string}} wanted
+ * @param {{text: string, target: string, part: string, newTokens: number, changes: import("./changes.js").Changes}} wanted
+ * @param {TextRun} [base] the run without changes, if the wanted one has some
+ * @param {TextRun} [other] of the other text
+ * @param {AbortSignal} [signal]
  * @returns {Promise<TextRun>} or throws a Refusal
  */
-export async function runText(facts, { text, target, part, changes, other }, signal) {
-  const run = { facts, text, changes, inputs: inputsOf(facts, text, target, changes.patched.length > 0 ? other : undefined), cache: new Map() };
+export async function runText(facts, { text, target, part, newTokens, changes }, base, other, signal) {
+  const given = inputsOf(facts, text, target),
+    grows = !base && newTokens > 0 && canGenerate(facts),
+    run = { facts, text, changes, given, inputs: base?.inputs ?? given, other: other?.inputs, part: base?.part ?? "", cache: new Map() };
   const side = Math.min(POOLED_SIDE, text.length / 3),
     isHalf = facts.layers * facts.heads * side * side > HALF_FROM;
-  const { tensors, tokens } = await askForTensors(
+  const { tensors, tokens, generated } = await askForTensors(
     run,
     {
-      return: ["attention", ...ALSO.filter((name) => !isTwoSided(facts) && facts.returns.includes(name))],
+      return: ["attention", ...ALSO.filter((name) => !isTwoSided(facts) && facts.returns.includes(name)), ...(grows ? ["generated"] : [])],
       pool: { rows: POOLED_SIDE, cols: POOLED_SIDE, op: "max" },
       ...(isHalf ? { dtype: "float16" } : {}),
+      ...(grows ? { new_tokens: newTokens } : {}),
     },
     signal,
   );
@@ -138,6 +160,8 @@ export async function runText(facts, { text, target, part, changes, other }, sig
   const [queryWords, keyWords] = [wordsOf(queries), wordsOf(keys)];
   return {
     ...run,
+    inputs: grows ? grownInputs(given, tokens) : run.inputs,
+    generated: base ? base.generated : grows ? generated : null,
     part: found,
     queries: queryWords,
     keys: keyWords,
@@ -196,8 +220,14 @@ export function layerOf(run, layer) {
   });
 }
 
+/** @param {Facts} facts */
+export const canGenerate = (facts) => facts.returns.includes("generated");
+
 /** Whether the Lab can open a head. Dumps and encoder-decoders have no queries and keys. @param {TextRun} run */
 export const hasSteps = ({ facts, part }) => facts !== null && part === "attention";
+
+/** Whether heads and edges can be changed. @param {TextRun} run */
+export const canChange = ({ facts }) => facts !== null;
 
 const partOf = ({ shape, data }, at) => data.subarray((at * data.length) / shape[0], ((at + 1) * data.length) / shape[0]);
 
@@ -259,13 +289,13 @@ export const canPredict = (run) => run.facts !== null && run.facts.returns.inclu
  * The most probable words at one token, at the end and after each layer.
  * @param {TextRun} run
  * @returns {Promise<{last: Prediction[], layers: Prediction[][]}>}
- * @typedef {{word: string, probability: number, value?: number}} Prediction
+ * @typedef {{word: string, id?: number, probability: number, value?: number}} Prediction
  */
 export function predictionsAt(run, row) {
   return cachedIn(run, `predictions ${row}`, async () => {
     const { outputs } = await askForJson(run, bodyAt(run, row));
     const predictionsOf = ({ shown, ids, probabilities }) =>
-      ids.map((id, at) => ({ word: shown?.[at] ?? String(id), probability: probabilities[at] }));
+      ids.map((id, at) => ({ word: shown?.[at] ?? String(id), id, probability: probabilities[at] }));
     const at = ({ shown, ids, probabilities }) => ({
       shown: shown?.[0][0],
       ids: ids?.[0][0],
@@ -335,6 +365,9 @@ export async function movesOf(run, row, goesOn) {
 /** @param {TextRun} run @returns {boolean} */
 export const canScore = (run) => run.facts !== null && run.facts.returns.includes("word_scores") && run.part !== "encoder_attention";
 
+/** The request that scores words at a token. @param {TextRun} run @param {string[] | "next"} words */
+export const bodyOfScores = (run, row, words) => bodyOf(run, { return: ["word_scores"], words, queries: [row], digits: 6 });
+
 /**
  * Given words at one token. "next": the token that the text has there.
  * @param {TextRun} run @param {string[] | "next"} words
@@ -343,7 +376,7 @@ export const canScore = (run) => run.facts !== null && run.facts.returns.include
  */
 export function scoresAt(run, row, words) {
   return cachedIn(run, `scores ${row} ${JSON.stringify(words)}`, async () => {
-    const { outputs } = await askForJson(run, bodyOf(run, { return: ["word_scores"], words, queries: [row], digits: 6 })),
+    const { outputs } = await askForJson(run, bodyOfScores(run, row, words)),
       { log_probabilities: logs, ranks, perplexity } = outputs.word_scores;
     return { scores: ranks[0][0].map((rank, at) => ({ log: Number(logs[0][0][at]), rank })), perplexity: perplexity && Number(perplexity[0]) };
   });

@@ -24,6 +24,10 @@
  * @property {Edge[]} edges that are hidden
  * @property {string} words that are scored, with commas between them
  * @property {boolean} scoresText scores each token of the text, too
+ * @property {string} question that is open, one of QUESTIONS; "": none
+ * @property {string} sweepOver what a sweep changes in each layer: each head, or each query
+ * @property {string} sweepDo what it does to them
+ * @property {number} newTokens that the model appends to each text
  */
 
 import { NO_CHANGES } from "./changes.js";
@@ -49,6 +53,11 @@ export const SENTENCES = {
 
 export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention"];
 export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
+export const QUESTIONS = ["sweep", "attribution", "generated", "experts"];
+export const SWEEP_OVER = ["head", "query"];
+export const SWEEP_DO = ["zero", "mean", "replace"];
+/** Most that the server appends. */
+const NEW_MOST = 4096;
 export const HEAD_TABS = ["map", "links"];
 
 /** @returns {ViewState} opens the head that finds what "it" refers to */
@@ -70,6 +79,10 @@ const defaultViewState = (language) => ({
   ...NO_CHANGES,
   words: "",
   scoresText: false,
+  question: "",
+  sweepOver: "head",
+  sweepDo: "zero",
+  newTokens: 0,
 });
 
 /** Most heads or edges in a list. The server refuses too many with a sentence of its own. */
@@ -102,6 +115,10 @@ const IS_POSSIBLE = {
   edges: (value) => isPlaces(value, CHANGES_MOST, 4),
   words: isText,
   scoresText: (value) => typeof value === "boolean",
+  question: (value) => value === "" || QUESTIONS.includes(value),
+  sweepOver: (value) => SWEEP_OVER.includes(value),
+  sweepDo: (value) => SWEEP_DO.includes(value),
+  newTokens: (value) => isIndex(value) && value <= NEW_MOST,
 };
 
 /** @param {any} given may come from a URL; invalid members take their default @returns {ViewState} */

@@ -84,6 +84,10 @@ export const cases = {
             assert.deepEqual(found.map(([expert]) => expert), outputs.experts.indices[layer][0][row]);
             found.forEach(([, weight], at) => assertClose(weight, outputs.experts.weights[layer][0][row][at], 2, "weight of an expert"));
         }
+        await page.locator(".questions").getByRole("button", { name: "Experts" }).click();
+        await page.locator(".said", { hasText: "The experts of “tea”" }).waitFor();
+        const lines = await page.locator(".questions tbody tr td").allTextContents();
+        assert.deepEqual(lines.map((line) => Number.parseInt(line, 10)), outputs.experts.indices.map(([rows]) => rows[3][0]));
         await page.finish();
         await server.stop();
         rmSync(folder, { recursive: true });

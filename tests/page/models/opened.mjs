@@ -71,12 +71,12 @@ export const colourAt = (page, part, right, down) =>
         [part, right, down],
     );
 
-/** The server's answer about a text. */
-export async function answerOf(stage, text, options = {}, model = "demo") {
+/** The server's answer about a text, or about other inputs. */
+export async function answerOf(stage, text, options = {}, model = "demo", inputs = {}) {
     const response = await fetch(`${stage.url}/v1/models/${model}/attention`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ inputs: { text }, options }),
+        body: JSON.stringify({ inputs: { text, ...inputs }, options }),
     });
     return response.json();
 }

@@ -1,0 +1,39 @@
+/**
+ * generation.js: new tokens: the model appends the most probable token, one at each press. Maps, predictions and measures are then those
+ * of the longer text.
+ */
+import { bdi, h } from "../dom.js";
+import { canGenerate } from "./textrun.js";
+
+/** @param {import("../main.js").App} app @param {(patch: object) => void} change */
+export function createGeneration(app, change) {
+  const { t } = app;
+  let newTokens = 0,
+    hasEnded = false;
+  const to = (count) => change({ newTokens: count, row: -1, question: "generated" });
+  const add = () => !hasEnded && to(newTokens + 1);
+  const next = h("button", { type: "button", onclick: add }, t("models.nextToken")),
+    back = h("button", { type: "button", onclick: () => to(newTokens - 1) }, t("models.lastToken")),
+    none = h("button", { type: "button", onclick: () => to(0) }, t("models.noTokens"));
+
+  /** @param {import("./questions.js").Seen} seen */
+  function update({ run, viewState }) {
+    newTokens = viewState.newTokens;
+    hasEnded = newTokens > 0 && run.generated?.ended_by[0] === "end";
+    next.disabled = hasEnded;
+    back.disabled = none.disabled = newTokens === 0;
+  }
+
+  /** @param {import("./questions.js").Seen} seen @returns {Promise<import("./questions.js").Answered>} */
+  async function answer({ run }) {
+    const [ids] = run.generated?.ids ?? [[]],
+      words = ids.length > 0 ? run.queries.slice(-ids.length) : [],
+      text = run.generated?.text?.[0] ?? ids.join(" ");
+    return {
+      sentence: ids.length === 0 ? "" : t(hasEnded ? "models.newEnded" : "models.newSaid", { text }),
+      content: ids.length === 0 ? [] : [h("p.words", {}, words.map((word) => h("span.token", {}, bdi(word))))],
+      body: { inputs: run.given, options: { new_tokens: Math.max(1, ids.length), return: ["generated"] } },
+    };
+  }
+  return { id: "generated", isFor: ({ facts }) => facts !== null && canGenerate(facts), controls: [next, back, none], update, answer, add };
+}
