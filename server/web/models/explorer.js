@@ -99,7 +99,9 @@ export function createModels(app) {
       update(store.state);
       for (const { run } of shown) app.say(t("models.facts", { layers: run.layers, heads: run.heads, tokens: run.keys.length }), run.text);
     } catch (problem) {
-      if (problem.name === "AbortError" || signal.aborted) return;
+      if (signal.aborted) return;
+      // A run that was shared with an older request, and given up with it.
+      if (problem.name === "AbortError") return void ask(now);
       markOld(shown.length > 0);
       app.failed(problem, "texts", () => ask(now));
     } finally {

@@ -83,6 +83,14 @@ export const cases = {
         await page.finish();
         stop();
     },
+    async "progress: a change while a text is computed waits for the text"(stage) {
+        const { page, state, stop } = await openSlow(stage, true);
+        await page.locator(".headview").getByRole("button", { name: "off", exact: true }).evaluate((button) => button.click());
+        await page.locator(".effect", { hasText: "head 0 off" }).waitFor();
+        assert.equal(await page.locator(".column .note").first().textContent(), "4 layers × 4 heads, 5 tokens");
+        await page.finish();
+        stop();
+    },
     async "progress: a stopped request is left, and computed when it is asked for again"(stage) {
         const { page, state, stop } = await openSlow(stage, true, { viewport: { width: 390, height: 800 }, hasTouch: true });
         await bar(page).getByRole("button", { name: "Stop" }).tap();
