@@ -276,7 +276,8 @@ void registry_states(struct registry *store, thing_kind kind, size_t counts[REGI
 /* Whether somebody brought it: it is not the program's own, and no layer of a model. */
 static bool is_brought(const struct entry *entry)
 {
-    return entry->kind == KIND_MODEL ? !is_own_model(text_span_of(entry->name)) : entry->current == NULL || !entry->current->is_fixed;
+    return entry->kind == KIND_MODEL ? !is_own_model(text_span_of(entry->name))
+                                     : entry->current == NULL || !entry->current->is_fixed;
 }
 
 bool registry_is_useless(struct registry *store, bool with_layers)
