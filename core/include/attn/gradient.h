@@ -2,8 +2,8 @@
  * gradient.h: the gradients of attention, or of a whole layer.
  *
  * Given dO, the gradient of a number L with respect to the output, a run computes the gradients of L with respect to the
- * inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases, sinks and factors of heads. For one head, with P the
- * weights and S the masked scores:
+ * inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases, sinks and factors of heads and of pairs. For one
+ * head, with P the weights and S the masked scores:
  *
  *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
  *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) of c tanh(x / c), else dS

@@ -233,8 +233,7 @@ typedef struct {
  *
  *     each optional, where c_q or c is x without its weight. query takes r_q features, key and value r_k, and key gives
  *     d_k - d_shared features a head. With key_shared, rope turns only features behind those of key. DeepSeek-V2, 2024,
- *     arXiv:2405.04434, equations 37 to 47: nothing is absorbed, so keys and values of all heads are there. There are no
- *     gradients.
+ *     arXiv:2405.04434, equations 37 to 47: nothing is absorbed, so keys and values of all heads are there.
  * Every weight is row-major without gaps, and so are the inputs of a layer. With compute ATTN_F32, the weights of query,
  * key, value, qkv, output, gate, relative_key, relative_query, latents, key_shared and the feed-forward network may each be
  * ATTN_F16 or ATTN_BF16, too. They are widened while they are read, which is exact, so results have the bits of the same numbers in
@@ -487,6 +486,11 @@ typedef struct {
     ATTN_AFFINE_LIST(DIFFERS, QUERY_NORM, query_norm)                                                                  \
     ATTN_AFFINE_LIST(DIFFERS, KEY_NORM, key_norm)                                                                      \
     ATTN_AFFINE_LIST(DIFFERS, GATE, gate)                                                                              \
+    ATTN_AFFINE_LIST(DIFFERS, QUERY_LATENT, query_latent)                                                              \
+    ATTN_AFFINE_LIST(DIFFERS, KEY_LATENT, key_latent)                                                                  \
+    ATTN_AFFINE_LIST(DIFFERS, KEY_SHARED, key_shared)                                                                  \
+    ATTN_AFFINE_LIST(DIFFERS, QUERY_LATENT_NORM, query_latent_norm)                                                    \
+    ATTN_AFFINE_LIST(DIFFERS, KEY_LATENT_NORM, key_latent_norm)                                                        \
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_UP, feed_forward.up)                                                        \
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_GATE, feed_forward.gate)                                                    \
     ATTN_AFFINE_LIST(DIFFERS, FEED_FORWARD_DOWN, feed_forward.down)                                                    \
@@ -495,16 +499,6 @@ typedef struct {
     CONSTANT(weights.relative_key.bias)                                                                                \
     CONSTANT(weights.relative_query.weight)                                                                            \
     CONSTANT(weights.relative_query.bias)                                                                              \
-    CONSTANT(weights.query_latent.weight)                                                                              \
-    CONSTANT(weights.query_latent.bias)                                                                                \
-    CONSTANT(weights.key_latent.weight)                                                                                \
-    CONSTANT(weights.key_latent.bias)                                                                                  \
-    CONSTANT(weights.key_shared.weight)                                                                                \
-    CONSTANT(weights.key_shared.bias)                                                                                  \
-    CONSTANT(weights.query_latent_norm.weight)                                                                         \
-    CONSTANT(weights.query_latent_norm.bias)                                                                           \
-    CONSTANT(weights.key_latent_norm.weight)                                                                           \
-    CONSTANT(weights.key_latent_norm.bias)                                                                             \
     CONSTANT(weights.branch_norm.weight)                                                                               \
     CONSTANT(weights.branch_norm.bias)                                                                                 \
     CONSTANT(weights.feed_forward.branch_norm.weight)                                                                  \

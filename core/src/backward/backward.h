@@ -70,6 +70,7 @@ struct attn_gradient_needs {
     size_t grad_distance;                             /* doubles of their gradient */
     size_t live;                                      /* bytes of flags */
     size_t partials;                                  /* doubles of a norm */
+    size_t latents;                                   /* of latents, and of keys in parts */
 };
 
 struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan);
@@ -201,6 +202,25 @@ void attn_gradient_add(const struct backward_run *run, size_t count, const void 
  */
 void attn_gradient_of_branch(const struct backward_run *run, const attn_affine *norm, size_t d, const void *x,
                              const void *grad_sum, void *to);
+
+/*
+ * ---- latents.c: what stands before the weights of queries, keys and values (attn_weights) ----
+ *
+ *     dc = dq W_query^T,  or dk W_key^T + dv W_value^T;  then back through the norm of the latent
+ *     d(x W_key_shared) = the sum over the key heads of the last features of dk
+ */
+
+enum { READ_SHARED = PROJECT_GATE + 1, READERS };
+
+/* The numbers that the next two functions take from the arena. */
+size_t attn_gradient_latents_numbers(const attn_dims *dims, const struct attn_gradient_needs *needs);
+/* Cuts the gradient of keys into those of readers[PROJECT_K] and [READ_SHARED], if there is one and heads share features. */
+void attn_gradient_cut_keys(struct backward_run *run, struct attn_gradient_projection readers[]);
+/*
+ * Replaces readers of latents, by PROJECT_Q and PROJECT_K, by those of inputs that make them, and adds the gradients of
+ * the weights and norms of latents. A reader whose grad_y is NULL reads nothing.
+ */
+void attn_gradient_latents_run(struct backward_run *run, struct attn_gradient_projection readers[]);
 
 /*
  * ---- heads.c: attention over all batch items and heads ----

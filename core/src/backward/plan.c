@@ -45,6 +45,17 @@ static bool wants_qk_norm(const attn_gradient_plan *plan, int role)
            wants_affine(plan, role == PROJECT_Q ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT);
 }
 
+/* Whether the gradient of what stands before the weights of a role is wanted. */
+static bool wants_latents(const attn_gradient_plan *plan, int role)
+{
+    if (role == PROJECT_Q)
+        return wants_affine(plan, ATTN_GRADIENT_QUERY_LATENT_WEIGHT) ||
+               wants_affine(plan, ATTN_GRADIENT_QUERY_LATENT_NORM_WEIGHT);
+    return wants_affine(plan, ATTN_GRADIENT_KEY_LATENT_WEIGHT) ||
+           wants_affine(plan, ATTN_GRADIENT_KEY_LATENT_NORM_WEIGHT) ||
+           (role == PROJECT_K && wants_affine(plan, ATTN_GRADIENT_KEY_SHARED_WEIGHT));
+}
+
 static bool wants_distance(const attn_gradient_plan *plan)
 {
     return (plan->of & (GRADIENT(ALIBI) | GRADIENT(RELATIVE_BIAS))) != 0;
@@ -87,7 +98,7 @@ static void need_roles(const attn_gradient_plan *plan, struct attn_gradient_need
         needs->input[owner] =
             attn_gradient_is_wanted(plan, (attn_gradient)owner) || (owner == PROJECT_Q && through_pre_norm);
         needs->role[role] =
-            needs->input[owner] || wants_qk_norm(plan, role) ||
+            needs->input[owner] || wants_qk_norm(plan, role) || wants_latents(plan, role) ||
             (request->is_layer && wants_affine(plan, attn_gradient_weight_of(request, (attn_role)role)));
         needs->heads = needs->heads || needs->role[role];
     }
@@ -129,6 +140,9 @@ static size_t count_partials(const attn_gradient_plan *plan)
                                   attn_max(attn_feed_forward_d_in(request, d), d->d_out));
     if (request->options.branch_norm != ATTN_NORM_NONE)
         most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 * attn_max(d->d_attended, d->d_out));
+    if (request->options.latent_norm != ATTN_NORM_NONE)
+        most = attn_max(most, 2 * attn_max(attn_gradient_norm_partials(d->batch * d->q_len) * d->d_query_latent,
+                                           attn_gradient_norm_partials(d->batch * attn_new_len(d)) * d->d_key_latent));
     for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
         const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, (attn_role)role);
         const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
@@ -161,6 +175,7 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     needs.distance_bias = attn_distance_bias_count(options, attn_mask_of(&plan->forward));
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
     needs.partials = count_partials(plan);
+    needs.latents = attn_gradient_latents_numbers(d, &needs);
     return needs;
 }
 
@@ -302,16 +317,6 @@ static bool check_branches(const attn_request *request, struct attn_check *check
                            "there are no gradients through relative_position");
     if (request->edits != NULL)
         return attn_refuse(check, ATTN_ERR_FIELD, "edits", "there are no gradients of edited numbers");
-    const attn_weights *w = &request->weights;
-    const struct {
-        const attn_affine *affine;
-        const char *field;
-    } latents[] = {{&w->query_latent, "weights.query_latent"},
-                   {&w->key_latent, "weights.key_latent"},
-                   {&w->key_shared, "weights.key_shared"}};
-    for (size_t n = 0; n < sizeof latents / sizeof *latents; n++)
-        if (attn_affine_is_given(latents[n].affine))
-            return attn_refuse(check, ATTN_ERR_FIELD, latents[n].field, "there are no gradients through ~");
     if (request->weights.feed_forward.experts.count > 0)
         return attn_refuse(check, ATTN_ERR_FIELD, "weights.feed_forward.experts",
                            "there are no gradients through a mixture of experts");
@@ -449,7 +454,7 @@ static void weigh_memory(attn_gradient_plan *plan)
     const attn_dims *d = &plan->forward.dims;
     const size_t element = attn_dtype_bytes(plan->forward.compute);
     size_t numbers = needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
-                     needs.grad_context + needs.grad_gate;
+                     needs.grad_context + needs.grad_gate + needs.latents;
     numbers += attn_gradient_feed_forward_numbers(request, d);
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)

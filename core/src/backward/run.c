@@ -216,28 +216,43 @@ static size_t width_of_input(const attn_dims *d, int input)
 static void collect_input(struct backward_run *run, const struct attn_gradient_projection *projections, int input)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    struct attn_gradient_projection readers[ROLES + 1];
+    struct attn_gradient_projection readers[READERS];
     size_t count = 0;
-    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
-        if ((int)attn_gradient_owner(run->request, (attn_role)role) == input)
-            readers[count++] = projections[role];
-    if (input == PROJECT_Q && run->grad_gate != NULL)
-        readers[count++] = projections[PROJECT_GATE];
+    for (int reader = PROJECT_Q; reader < READERS; reader++) {
+        const int role = reader == PROJECT_GATE ? PROJECT_Q : reader == READ_SHARED ? PROJECT_K : reader;
+        if ((int)attn_gradient_owner(run->request, (attn_role)role) == input && projections[reader].grad_y != NULL)
+            readers[count++] = projections[reader];
+    }
     if (run->grad_input[input] != NULL)
         attn_gradient_of_input(run, readers, count, len_of(d, input), width_of_input(d, input), run->grad_input[input]);
+}
+
+/* What the weights of a role read: the input, or a latent. */
+static const char *source_of(const struct backward_run *run, int role)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    if (role == PROJECT_Q && d->d_query_latent > 0)
+        return backward_step(run, ATTN_STEP_QUERY_LATENT)->data;
+    if (role != PROJECT_Q && d->d_key_latent > 0)
+        return backward_step(run, ATTN_STEP_KEY_LATENT)->data;
+    return run->x[role];
 }
 
 static void go_through_projections(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    struct attn_gradient_projection projections[ROLES + 1];
-    for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
+    struct attn_gradient_projection projections[READERS] = {0};
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         projections[role] =
             (struct attn_gradient_projection){attn_projection_of(&run->request->weights, d, (attn_role)role),
-                                              len_of(d, role), run->x[role], run->grad_role[role]};
-        if (run->grad_role[role] != NULL)
+                                              len_of(d, role), source_of(run, role), run->grad_role[role]};
+    attn_gradient_cut_keys(run, projections);
+    for (int role = PROJECT_Q; role <= PROJECT_V && backward_goes_on(run); role++)
+        if (projections[role].grad_y != NULL)
             attn_gradient_of_affine(run, &projections[role], attn_gradient_weight_of(run->request, (attn_role)role));
-    }
+    attn_gradient_latents_run(run, projections);
+    if (!backward_goes_on(run))
+        return;
     if (run->grad_gate != NULL) {
         projections[PROJECT_GATE] = (struct attn_gradient_projection){
             attn_projection_of(&run->request->weights, d, PROJECT_GATE), d->q_len, run->x[PROJECT_Q], run->grad_gate};

@@ -85,10 +85,11 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan);
 
 /* Intermediate results that the backward pass reads besides the steps. They stay in the arena. */
 struct attn_multihead_kept {
-    const char *query;     /* the queries, after a pre-norm: (batch, q_len, d_query) */
-    const char *gate;      /* before its sigmoid: (batch, q_len, heads * d_gate) */
-    const char *ff_input;  /* what enters the feed-forward network */
-    char *product_scratch; /* of attn_products_run */
+    const char *query;                     /* the queries, after a pre-norm: (batch, q_len, d_query) */
+    const char *gate;                      /* before its sigmoid: (batch, q_len, heads * d_gate) */
+    const char *query_latent, *key_latent; /* before their norm */
+    const char *ff_input;                  /* what enters the feed-forward network */
+    char *product_scratch;                 /* of attn_products_run */
 };
 
 /* attn_plan_run on the data of the request, which also fills in *kept. */

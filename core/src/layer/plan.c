@@ -295,11 +295,13 @@ static size_t token_numbers(const attn_plan *plan)
     return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
 }
 
-/* The latents, the features that key heads share, and those of keys before they are side by side. */
-static size_t latent_numbers(const attn_dims *d)
+/* The latents, before and after their norm, the features that key heads share, and those of keys without these. */
+static size_t latent_numbers(const attn_request *request, const attn_dims *d)
 {
+    const size_t copies = request->options.latent_norm != ATTN_NORM_NONE ? 2 : 1;
     const size_t own = d->d_shared > 0 ? d->kv_heads * (d->d_k - d->d_shared) : 0;
-    return d->batch * (d->q_len * d->d_query_latent + attn_new_len(d) * (d->d_key_latent + d->d_shared + own));
+    return d->batch *
+           (d->q_len * copies * d->d_query_latent + attn_new_len(d) * (copies * d->d_key_latent + d->d_shared + own));
 }
 
 static void weigh_memory(attn_plan *plan)
@@ -310,7 +312,7 @@ static void weigh_memory(attn_plan *plan)
     size_t numbers = token_numbers(plan);
     if (request->is_layer)
         numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v)) +
-                   latent_numbers(d);
+                   latent_numbers(request, d);
     if (attn_is_pre_normed(&request->options))
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))

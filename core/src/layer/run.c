@@ -66,13 +66,18 @@ static char *add_latent(struct layer_run *run, const attn_affine *affine, const 
     return y;
 }
 
-/* In place. */
-static void norm_latent(const struct layer_run *run, const attn_affine *norm, size_t len, size_t width, char *latent)
+/* In memory of its own, because the backward pass reads both. */
+static char *norm_latent(struct layer_run *run, const attn_affine *norm, size_t len, size_t width, char *latent)
 {
     const attn_options *options = &run->request->options;
+    const size_t rows = run->plan->dims.batch * len;
     const struct attn_row_norm row = attn_row_norm_of(options->latent_norm, norm, options->latent_norm_eps, width);
-    if (latent != NULL && options->latent_norm != ATTN_NORM_NONE)
-        attn_rows_norm(&row, run->plan->compute, run->plan->dims.batch * len, latent, latent, run->runtime);
+    if (latent == NULL || options->latent_norm == ATTN_NORM_NONE)
+        return latent;
+    char *y = layer_take(run, rows * width);
+    if (y != NULL)
+        attn_rows_norm(&row, run->plan->compute, rows, latent, y, run->runtime);
+    return y;
 }
 
 static void make_latents(struct layer_run *run)
@@ -83,14 +88,16 @@ static void make_latents(struct layer_run *run)
     if (!attn_has_latents(d))
         return;
     run->product_count = 0;
-    run->query_latent = add_latent(run, &w->query_latent, run->x_q, d->q_len, d->d_query, d->d_query_latent);
-    run->key_latent = add_latent(run, &w->key_latent, run->x_k, new_len, d->d_key, d->d_key_latent);
+    char *query = add_latent(run, &w->query_latent, run->x_q, d->q_len, d->d_query, d->d_query_latent);
+    char *key = add_latent(run, &w->key_latent, run->x_k, new_len, d->d_key, d->d_key_latent);
     run->key_shared = add_latent(run, &w->key_shared, run->x_k, new_len, d->d_key, d->d_shared);
     if (!layer_goes_on(run))
         return;
     run_products(run);
-    norm_latent(run, &w->query_latent_norm, d->q_len, d->d_query_latent, run->query_latent);
-    norm_latent(run, &w->key_latent_norm, new_len, d->d_key_latent, run->key_latent);
+    run->bare_query_latent = query;
+    run->bare_key_latent = key;
+    run->query_latent = norm_latent(run, &w->query_latent_norm, d->q_len, d->d_query_latent, query);
+    run->key_latent = norm_latent(run, &w->key_latent_norm, new_len, d->d_key_latent, key);
 }
 
 struct shared_keys {
@@ -407,8 +414,12 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_runtime *runtim
                             .job = attn_describe_job(plan)};
     for (size_t s = 0; s < sizeof stages / sizeof *stages && layer_goes_on(&run); s++)
         stages[s](&run);
-    *kept = (struct attn_multihead_kept){
-        .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
+    *kept = (struct attn_multihead_kept){.query = run.x_q,
+                                         .query_latent = run.bare_query_latent,
+                                         .key_latent = run.bare_key_latent,
+                                         .gate = run.gate,
+                                         .ff_input = run.ff_input,
+                                         .product_scratch = run.product_scratch};
     return run.status;
 }
 

@@ -17,9 +17,10 @@ struct layer_run {
     attn_status status; /* of the first failure, behind which no further stage runs */
     size_t element;     /* bytes of one number */
     /* buffers of tokens: (batch, len, features) */
-    const char *x_q, *x_k, *x_v;                  /* the inputs, after a pre-norm */
-    char *query_latent, *key_latent, *key_shared; /* NULL: there is none */
-    struct attn_operand q, k, v;                  /* of these tokens, before norm, rotation and cache */
+    const char *x_q, *x_k, *x_v;                     /* the inputs, after a pre-norm */
+    char *query_latent, *key_latent, *key_shared;    /* NULL: there is none */
+    const char *bare_query_latent, *bare_key_latent; /* the latents before their norm */
+    struct attn_operand q, k, v;                     /* of these tokens, before norm, rotation and cache */
     struct attn_operand present_k, present_v;
     char *relative_key, *relative_query; /* tables of relative positions, from the first row in use; NULL: none */
     char *context;                       /* of the heads, in the layout of job.context */

@@ -310,6 +310,40 @@ attn_steps scene_every_step(const attn_request *request)
     return all & ~steps_that_starts_lack(&request->inputs);
 }
 
+static attn_tensor *matrix(test_scene *scene, size_t in, size_t out)
+{
+    return scene_normal(scene, 1 / sqrt((double)in), SHAPE(in, out));
+}
+
+void scene_latents(test_scene *scene, const scene_size *n, size_t d_model, size_t parts)
+{
+    enum { QUERY_LATENT = 5, KEY_LATENT = 3 };
+    attn_weights *w = &scene->request.weights;
+    attn_options *options = &scene->request.options;
+    const size_t shared = parts & 4 ? n->d_k - 1 : 0, inner = parts & 2 ? KEY_LATENT : d_model;
+    if (parts & 1) {
+        w->query_latent.weight = matrix(scene, d_model, QUERY_LATENT);
+        w->query = (attn_affine){.weight = matrix(scene, QUERY_LATENT, n->heads * n->d_k)};
+        w->query_latent_norm.weight = scene_normal(scene, 1, SHAPE(QUERY_LATENT));
+    }
+    if (parts & 2) {
+        w->key_latent = (attn_affine){.weight = matrix(scene, d_model, KEY_LATENT),
+                                      .bias = scene_normal(scene, 1, SHAPE(KEY_LATENT))};
+        w->key_latent_norm.bias = scene_normal(scene, 1, SHAPE(KEY_LATENT));
+        w->value = (attn_affine){.weight = matrix(scene, KEY_LATENT, n->kv_heads * n->d_v)};
+    }
+    if (parts & 4) {
+        w->key_shared.weight = matrix(scene, d_model, shared);
+        options->rope = (attn_rope){.layout = ATTN_ROPE_INTERLEAVED, .dim = 2};
+    }
+    if (parts & 6)
+        w->key = (attn_affine){.weight = matrix(scene, inner, n->kv_heads * (n->d_k - shared))};
+    options->num_heads = n->heads;
+    options->kv_num_heads = n->kv_heads;
+    options->latent_norm = parts & 3 ? ATTN_NORM_RMS : ATTN_NORM_NONE;
+    options->latent_norm_eps = 1e-6;
+}
+
 /* The last rows of a tensor (…, len, d) alone. */
 static const attn_tensor *last_rows(test_scene *scene, const attn_tensor *tensor, size_t rows)
 {

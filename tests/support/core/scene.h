@@ -70,6 +70,12 @@ void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_act
 enum { SCENE_PATHS = 6 };
 extern const scene_size scene_paths[SCENE_PATHS];
 
+/*
+ * Gives a layer of that width, by bits of parts, 1 a latent of queries with 5 features, 2 one of keys with 3, and 4 features
+ * that all key heads share, of which rope turns two.
+ */
+void scene_latents(test_scene *scene, const scene_size *size, size_t d_model, size_t parts);
+
 /* Moves the first past_len keys and values of a scene of that size from the request into a cache. */
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
 /* A factor for each head; 0 for the last of several. */

@@ -523,8 +523,78 @@ START_TEST(kernels_agree_in_double)
 }
 END_TEST
 
+/* ---- latents ---- */
+
+/* By bits of parts as scene_latents, and 8 a norm before, 16 a cache and a key of its own. */
+static void make_latents(gradient_case *made, attn_dtype type, const scene_size *n, size_t parts)
+{
+    *made = (gradient_case){.scene = scene_create(type, 70 + parts)};
+    test_scene *scene = &made->scene;
+    attn_request *request = &scene->request;
+    scene_layer(scene, n, 6);
+    scene_latents(scene, n, 6, parts);
+    if (parts & 8) {
+        request->options.norm = ATTN_NORM_RMS;
+        request->options.norm_position = ATTN_NORM_PRE;
+        request->options.norm_eps = 1e-2;
+    }
+    if (parts & 16)
+        scene_past(scene, n, 2);
+    else if (n->q_len == n->kv_len)
+        request->inputs.key = NULL;
+    snprintf(made->name, sizeof made->name, "latents %zu, %zu keys", parts, n->kv_len);
+    made->wanted = gradient_ask(scene);
+    made->wanted.of = gradient_all_of(&made->wanted);
+}
+
+START_TEST(latents_have_the_gradients_of_central_differences)
+{
+    static const scene_size sizes[] = {{1, 1, 1, 1, 3, 3, 1}, {2, 4, 2, 5, 7, 4, 2}, {2, 2, 2, 6, 6, 3, 2}};
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        gradient_case made;
+        make_latents(&made, ATTN_F64, &sizes[s], (size_t)_i);
+        gradient_run run = gradient_run_serial(&made.wanted, NULL);
+        expect_gradients(&made, &run);
+        gradient_run_release(&run);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
+/* More tokens than a task cuts. What is asked for alone needs fewer buffers. */
+START_TEST(gradients_of_latents_alone_have_the_bytes_of_all)
+{
+    static const uint64_t alone[] = {OF(QUERY_LATENT_WEIGHT),
+                                     OF(QUERY_LATENT_NORM_WEIGHT),
+                                     OF(KEY_LATENT_BIAS),
+                                     OF(KEY_SHARED_WEIGHT),
+                                     OF(KEY_LATENT_NORM_BIAS),
+                                     OF(VALUE_WEIGHT),
+                                     OF(KEY),
+                                     OF(QUERY)};
+    const scene_size n = {2, 4, 2, 70, 75, 4, 2};
+    attn_pool *pool = attn_pool_create(&(attn_pool_options){.threads = 3}, NULL);
+    ck_assert_ptr_nonnull(pool);
+    const attn_runtime shared = attn_pool_runtime(pool, NULL);
+    gradient_case made;
+    make_latents(&made, ATTN_F32, &n, 7);
+    gradient_run all = gradient_run_serial(&made.wanted, NULL);
+    for (size_t a = 0; a < COUNT(alone); a++) {
+        made.wanted.of = alone[a];
+        gradient_run one = gradient_run_on(&made.wanted, &shared);
+        expect_same_gradients(&all, &one, made.name);
+        gradient_run_release(&one);
+    }
+    gradient_run_release(&all);
+    gradient_case_release(&made);
+    attn_pool_destroy(pool);
+}
+END_TEST
+
 CHECK_MAIN("gradient")
 {
+    tcase_add_loop_test(tests, latents_have_the_gradients_of_central_differences, 1, 32);
+    tcase_add_test(tests, gradients_of_latents_alone_have_the_bytes_of_all);
     const int masks = (int)mask_case_count();
     tcase_add_loop_test(tests, gradients_are_what_central_differences_say, 0, (int)(GRADIENT_CASES / one_in(3)));
     tcase_add_loop_test(tests, gradients_are_right_under_every_mask, 0, 2 * masks);

@@ -351,38 +351,14 @@ END_TEST
 
 static attn_tensor *flat(test_scene *scene, size_t in, size_t out)
 {
-    return scene_normal(scene, 1 / sqrt((double)in), SHAPE(in, out));
+    return scene_normal(scene, 1, SHAPE(in, out));
 }
 
-/* By bits of parts: 1 latents of queries, 2 latents of keys, 4 features that keys share. */
 static test_scene scene_of_latents(attn_dtype type, const scene_size *n, size_t parts)
 {
-    enum { D_MODEL = 6, QUERY_LATENT = 5, KEY_LATENT = 3 };
     test_scene scene = scene_create(type, 40 + parts);
-    scene_layer(&scene, n, D_MODEL);
-    attn_weights *w = &scene.request.weights;
-    attn_options *options = &scene.request.options;
-    const size_t shared = parts & 4 ? n->d_k - 1 : 0, inner = parts & 2 ? KEY_LATENT : D_MODEL;
-    if (parts & 1) {
-        w->query_latent.weight = flat(&scene, D_MODEL, QUERY_LATENT);
-        w->query = (attn_affine){.weight = flat(&scene, QUERY_LATENT, n->heads * n->d_k)};
-        w->query_latent_norm.weight = scene_normal(&scene, 1, SHAPE(QUERY_LATENT));
-    }
-    if (parts & 2) {
-        w->key_latent = (attn_affine){.weight = flat(&scene, D_MODEL, KEY_LATENT),
-                                      .bias = scene_normal(&scene, 1, SHAPE(KEY_LATENT))};
-        w->value = (attn_affine){.weight = flat(&scene, KEY_LATENT, n->kv_heads * n->d_v)};
-    }
-    if (parts & 4) {
-        w->key_shared.weight = flat(&scene, D_MODEL, shared);
-        options->rope = (attn_rope){.layout = ATTN_ROPE_INTERLEAVED, .dim = 2};
-    }
-    if (parts & 6)
-        w->key = (attn_affine){.weight = flat(&scene, inner, n->kv_heads * (n->d_k - shared))};
-    options->num_heads = n->heads;
-    options->kv_num_heads = n->kv_heads;
-    options->latent_norm = parts & 3 ? ATTN_NORM_RMS : ATTN_NORM_NONE;
-    options->latent_norm_eps = 1e-6;
+    scene_layer(&scene, n, 6);
+    scene_latents(&scene, n, 6, parts);
     return scene;
 }
 
@@ -454,7 +430,7 @@ START_TEST(latents_that_do_not_fit_are_refused)
     expect_refusal(request, ATTN_ERR_VALUE, "options.rope.dim", "weights.key_shared gives 3 features");
     *request = whole;
     request->options.want = WANT(KEY_LATENT);
-    request->weights.key_latent = (attn_affine){NULL, NULL};
+    request->weights.key_latent = request->weights.key_latent_norm = (attn_affine){NULL, NULL};
     request->weights.key.weight = flat(&scene, 6, 2);
     request->weights.value.weight = flat(&scene, 6, 4);
     expect_refusal(request, ATTN_ERR_FIELD, "options.want", "needs weights.key_latent");
