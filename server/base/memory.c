@@ -28,7 +28,7 @@ enum { PROCESS_BYTES = 22 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES
  * are returned when they have grown by half of it, and may grow further until then.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
-enum { MODELS_SHARE = 4, MODELS_BYTES_MIN = 8 << 20 /* for the models of the program */ };
+enum { MODELS_SHARE = 4, DEMO_BYTES = 2 << 20, OWN_MODELS_BYTES = 4 << 20 };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
 
 uint64_t memory_compute_threads(uint64_t total)
@@ -78,7 +78,8 @@ static uint64_t less(uint64_t rest, uint64_t part)
 bool memory_divide(struct memory_division *d, char *message, size_t message_size)
 {
     d->process_bytes = PROCESS_BYTES + d->io_threads * IO_THREAD_BYTES + d->compute_threads * COMPUTE_THREAD_BYTES;
-    const uint64_t all = less(d->total, d->process_bytes + MODELS_BYTES_MIN);
+    const uint64_t own_models = d->has_only_demo ? DEMO_BYTES : OWN_MODELS_BYTES;
+    const uint64_t all = less(d->total, d->process_bytes + own_models);
     d->heap_bytes = all / HEAP_SHARE < HEAP_BYTES_MAX ? all / HEAP_SHARE : HEAP_BYTES_MAX;
     d->connections = memory_connections(d->connections, all / CONNECTIONS_SHARE / MEMORY_CONNECTION_BYTES);
     d->connections_bytes = memory_places(d->connections) * MEMORY_CONNECTION_BYTES;
@@ -86,7 +87,7 @@ bool memory_divide(struct memory_division *d, char *message, size_t message_size
     d->caches_bytes = share_of(d->caches_bytes, all / CACHES_SHARE);
     d->prepared_bytes = share_of(d->prepared_bytes, all / PREPARED_SHARE);
     const uint64_t models_part = d->has_models ? all / MODELS_SHARE : 0;
-    d->models_bytes = MODELS_BYTES_MIN + models_part;
+    d->models_bytes = own_models + models_part;
     const uint64_t parts[] = {d->heap_bytes,   d->connections_bytes, d->layers_bytes,
                               d->caches_bytes, d->prepared_bytes,    models_part};
     d->requests_bytes = all;

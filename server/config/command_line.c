@@ -298,7 +298,8 @@ static bool settle_memory(struct config *config, struct refusal refusal)
                                        .layers_bytes = keeps_layers_in_memory(config) ? config->layers_bytes : 0,
                                        .caches_bytes = config->cache_bytes,
                                        .prepared_bytes = config->layers_prepared_bytes,
-                                       .has_models = config->models.count > 0 || config->models_directory != NULL};
+                                       .has_models = config->models.count > 0 || config->models_directory != NULL,
+                                       .has_only_demo = config->no_models == SWITCH_ON};
     if (!memory_divide(memory, refusal.message, refusal.size))
         return false;
     if (keeps_layers_in_memory(config))

@@ -25,10 +25,13 @@ NUMBERS = {"Number", "NestedNumbers", "NestedFlags", "NestedIntegers", "Shape"} 
 # The two requests share their options, but these belong to layers.
 OF_LAYERS = {"/v1/attention.options.relative_position.embedding", "/v1/attention.options.dropout|Dropout.where[]=residual", "/v1/attention.options.return|array[]=gated",
              "/v1/attention.options.return|array[]=attention_output", "/v1/attention.options.return|array[]=feed_forward",
-             "/v1/attention.options.return|array[]=contribution", "/v1/attention.options.return|array[]=projected", "/v1/attention.options.return|array[]=residual"}
+             "/v1/attention.options.return|array[]=contribution", "/v1/attention.options.return|array[]=projected", "/v1/attention.options.return|array[]=residual",
+             "/v1/attention.options.return|array[]=query_latent", "/v1/attention.options.return|array[]=key_latent"}
+# And these to attention alone.
+OF_ATTENTION = {"/v1/multi-head-attention.options.differential", "/v1/multi-head-attention.options.return|array[]=difference"}
 
 # Short forms, and words for numbers, of which tests/api/words/shorthand.py sends each beside the long form.
-SHORT = re.compile(r"\.(rope|norm|qk_norm)\|(boolean|string)|\.return\|Step|\.dropout\|number|_lengths\|integer|\.tokens\|Labels"
+SHORT = re.compile(r"\.(rope|norm|qk_norm|latent_norm)\|(boolean|string)|\.return\|Step|\.dropout\|number|_lengths\|integer|\.tokens\|Labels"
                    r"|\.weights\..*\|Tensor$|^Flat\w*Tensor\.dtype|^\w*Tensor\b.*\|string")
 
 # The reference of random requests computes in float32 and float64. tests/api/cases and test_bf16 have bfloat16.
@@ -120,7 +123,7 @@ def main():
     places, chance = Places(document), random.Random(options.seed)
     for path, name in SCHEMAS.items():
         places.learn(document.schemas[name], path)
-    places.known = {place for place in places.known - OF_LAYERS - ELSEWHERE if not SHORT.search(place)}
+    places.known = {place for place in places.known - OF_LAYERS - OF_ATTENTION - ELSEWHERE if not SHORT.search(place)}
     for _ in range(options.requests):
         if places.known <= places.sent:
             break

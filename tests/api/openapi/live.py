@@ -69,7 +69,7 @@ class Servers:
 
     def _idle(self):
         models = pathlib.Path(__file__).resolve().parents[2] / "others" / "models"
-        environment = {"ATTND_MODEL": f"broken={models},small={models}/bert"}  # the first has no config.json
+        environment = {"ATTND_MODEL": f"broken={models},tiny={models}/bert"}  # the first has no config.json
         return self.stack.enter_context(Server(self.program, environment=environment)).client()
 
     def _full(self):

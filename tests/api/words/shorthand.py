@@ -31,6 +31,11 @@ def layer(short, long, name="options", **others):
     return tuple({"inputs": QUERY, "weights": WEIGHTS, **others, name: form} for form in (short, long))
 
 
+def latent(options):
+    """A layer whose queries come of a latent that is the input."""
+    return {"inputs": QUERY, "weights": {**WEIGHTS, "query_latent": SWAP}, "options": options}
+
+
 ACTIVE = {"training": True, "return": ["dropped"]}
 # (path, short, long)
 PAIRS = [
@@ -40,6 +45,8 @@ PAIRS = [
     (ATTENTION, *options({"qk_norm": True}, {"qk_norm": {"type": "rms"}})),
     (ATTENTION, *options({"qk_norm": "l2"}, {"qk_norm": {"type": "l2"}})),
     (ATTENTION, *options({"qk_norm": False}, {})),
+    (LAYER, *(latent({"latent_norm": form}) for form in ("l2", {"type": "l2"}))),
+    (LAYER, *(latent({"latent_norm": form}) for form in (True, {"type": "rms"}))),
     (ATTENTION, *options({"dropout": 0.5}, {"dropout": {"p": 0.5}}, **ACTIVE)),
     (ATTENTION, *options({"dropout": 1}, {"dropout": {"p": 1}}, **ACTIVE)),
     (ATTENTION, *options({"return": "lse"}, {"return": ["lse"]})),

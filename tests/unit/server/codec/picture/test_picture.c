@@ -154,7 +154,7 @@ static void expect_text(const struct bytes *svg, const char *text)
 START_TEST(a_sweep_has_the_unchanged_run_in_the_middle_of_its_colours)
 {
     static const char *const layers[] = {"embeddings", "layer 1", "layer 2"};
-    static const struct picture_sweep sweep = {"logit(a<b) − logit(c)", "zero hidden", "tokens", 12};
+    static const struct picture_sweep sweep = {"logit(a<b) − logit(c)", "hidden set to 0", "tokens", 12};
     struct scenario s;
     make_scenario(&s);
     for (int i = 0; i < ROWS * COLUMNS; i++)
@@ -174,7 +174,7 @@ START_TEST(a_sweep_has_the_unchanged_run_in_the_middle_of_its_colours)
     }
     const struct bytes svg = svg_of(&s.picture);
     static const char *const texts[] = {">logit(a&lt;b) − logit(c)<",
-                                        ">each cell: zero hidden there<",
+                                        ">each cell: the metric with hidden set to 0 there<",
                                         ">unchanged<",
                                         ">embeddings<",
                                         ">tokens<",
