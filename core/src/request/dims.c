@@ -82,7 +82,7 @@ static bool check_pairs(const attn_request *request, const attn_dims *dims, stru
 {
     return request->options.differential == NULL || dims->kv_heads % 2 == 0 ||
            attn_refuse(check, ATTN_ERR_SHAPE, "options.differential",
-                       "~ subtracts neighbouring heads, and %zu key heads are not pairs", dims->kv_heads);
+                       "~ subtracts neighbouring key heads: expected an even number of them, got %zu", dims->kv_heads);
 }
 
 static bool check_value_heads(const attn_request *request, const attn_dims *dims, struct attn_check *check)
@@ -313,11 +313,14 @@ static bool read_separate_dims(const attn_request *request, attn_dims *dims, str
         !read_projection(&weights->value, "value", request, has_latent ? "weights.key_latent" : "inputs.value",
                          attn_value_inner(dims), dims->kv_heads, &dims->d_v, check))
         return false;
+    if (d_key + dims->d_shared != dims->d_k && dims->d_shared > 0)
+        return attn_refuse(
+            check, ATTN_ERR_SHAPE, "weights.key.weight",
+            "key and key_shared give %zu and %zu features per head, together expected %zu as query gives", d_key,
+            dims->d_shared, dims->d_k);
     if (d_key + dims->d_shared != dims->d_k)
         return attn_refuse_shape(check, "weights.key.weight", weights->key.weight, NULL,
-                                 dims->d_shared > 0 ? "the weight of query gives other features per head than those of "
-                                                      "key and key_shared together"
-                                                    : "the weights of query and key give different features per head");
+                                 "the weights of query and key give different features per head");
     return true;
 }
 

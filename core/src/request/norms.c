@@ -126,6 +126,16 @@ static bool check_head_gains(const attn_request *request, const attn_affine *nor
     return true;
 }
 
+/* Gains of a latent of so many features; of 0: there is none. */
+static bool check_latent_gains(const attn_request *request, const attn_affine *norm, const char *const names[3],
+                               size_t d_latent, struct attn_check *check)
+{
+    const attn_norm_type type = request->options.latent_norm;
+    if (attn_affine_is_given(norm) && type != ATTN_NORM_NONE && d_latent == 0)
+        return attn_refuse(check, ATTN_ERR_FIELD, names[norm->weight == NULL], "it needs weights.%s", names[2]);
+    return check_gains(request, norm, type, LATENT_NORM, names[0], names[1], d_latent, check);
+}
+
 bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct attn_check *check)
 {
     const attn_options *options = &request->options;
@@ -134,14 +144,16 @@ bool attn_qk_check(const attn_request *request, const attn_dims *dims, struct at
     if (options->latent_norm != ATTN_NORM_NONE &&
         !attn_check_eps(options->latent_norm_eps, "options.latent_norm_eps", check))
         return false;
-    if (!check_gains(request, &request->weights.query_latent_norm, options->latent_norm, LATENT_NORM,
-                     "weights.query_latent_norm.weight", "weights.query_latent_norm.bias", dims->d_query_latent,
-                     check) ||
-        !check_gains(request, &request->weights.key_latent_norm, options->latent_norm, LATENT_NORM,
-                     "weights.key_latent_norm.weight", "weights.key_latent_norm.bias", dims->d_key_latent, check))
-        return false;
     if (options->latent_norm != ATTN_NORM_NONE && dims->d_query_latent + dims->d_key_latent == 0)
         return attn_refuse(check, ATTN_ERR_FIELD, LATENT_NORM, "~ needs weights.query_latent or weights.key_latent");
+    static const char *const of_query[] = {"weights.query_latent_norm.weight", "weights.query_latent_norm.bias",
+                                           "query_latent"},
+                             *const of_key[] = {"weights.key_latent_norm.weight", "weights.key_latent_norm.bias",
+                                                "key_latent"};
+    const attn_weights *weights = &request->weights;
+    if (!check_latent_gains(request, &weights->query_latent_norm, of_query, dims->d_query_latent, check) ||
+        !check_latent_gains(request, &weights->key_latent_norm, of_key, dims->d_key_latent, check))
+        return false;
     return check_head_gains(request, &request->weights.query_norm, "weights.query_norm.weight",
                             "weights.query_norm.bias", dims->heads, dims->d_k, check) &&
            check_head_gains(request, &request->weights.key_norm, "weights.key_norm.weight", "weights.key_norm.bias",

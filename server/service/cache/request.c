@@ -138,11 +138,12 @@ attn_status caches_reserve(struct call *call, struct cache_step *step, attn_plan
     if (step->loan.entry == NULL)
         return status;
     if (status == ATTN_ERR_SHAPE && text_begins(call->err->field, "/inputs/past_")) {
-        const size_t *shape = step->key.shape;
-        return attn_fail(call->err, status, "/options/cache",
-                         "the cache \"%s\" is of %zu batch items, %zu key heads of %zu features, in %s: the request is "
-                         "of others",
-                         step->name, shape[0], shape[1], shape[3], attn_dtype_name(step->key.dtype));
+        const size_t *shape = step->key.shape, *values = step->value.shape;
+        return attn_fail(
+            call->err, status, "/options/cache",
+            "the cache \"%s\" is of %zu batch items, %zu key heads of %zu features and %zu value heads of %zu, "
+            "in %s: the request is of others",
+            step->name, shape[0], shape[1], shape[3], values[1], values[3], attn_dtype_name(step->key.dtype));
     }
     if (status != ATTN_OK)
         return status;

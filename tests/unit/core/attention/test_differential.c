@@ -226,7 +226,7 @@ START_TEST(what_gives_no_pairs_is_refused)
     expect_refusal(&request, ATTN_ERR_SHAPE, "inputs.value", "expected 1");
     request = made.scene.request;
     request.inputs.key = scene_normal(&made.scene, 1, SHAPE(2, 1, 7, 3));
-    expect_refusal(&request, ATTN_ERR_SHAPE, field, "1 key heads are not pairs");
+    expect_refusal(&request, ATTN_ERR_SHAPE, field, "an even number of them, got 1");
     request = made.scene.request;
     request.options.mechanism.type = ATTN_LINEAR;
     expect_refusal(&request, ATTN_ERR_FIELD, field, "belongs to mechanism softmax");

@@ -424,7 +424,7 @@ START_TEST(latents_that_do_not_fit_are_refused)
     expect_refusal(request, ATTN_ERR_VALUE, "options.latent_norm_eps", "0 or more");
     *request = whole;
     request->weights.key_shared.weight = flat(&scene, 6, 2);
-    expect_refusal(request, ATTN_ERR_SHAPE, "weights.key.weight", "key and key_shared together");
+    expect_refusal(request, ATTN_ERR_SHAPE, "weights.key.weight", "together expected 4 as query gives");
     *request = whole;
     request->options.rope.dim = 4;
     expect_refusal(request, ATTN_ERR_VALUE, "options.rope.dim", "weights.key_shared gives 3 features");
