@@ -38,7 +38,7 @@ BYTES = {letter: byte for byte, letter in LETTERS.items()}
 
 def words_of(text):
     """The words of a text, with the space that the tokenizer puts before the first one."""
-    return WORD.findall(text if text[:1].isspace() else " " + text)
+    return WORD.findall(text if text[:1] in ("", " ") else " " + text)
 
 
 def counted_words(lines):
