@@ -105,11 +105,11 @@ function createApp(store, language) {
 
   /** Opening an example adds a history entry; turning a page of a lesson does not. */
   app.openCase = (given, isSameEntry = false) => {
-    const { palette, models, opening } = store.state.view;
+    const { palette, models, opening, reader } = store.state.view;
     if (!isSameEntry) app.beforeEntry?.();
     typing++;
     app.retries.cancel("sentence");
-    store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, opening, ...given.view }, expected: null });
+    store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, opening, reader, ...given.view }, expected: null });
   };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
   app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.setView({ mode }));
@@ -160,6 +160,7 @@ function createApp(store, language) {
       isKept = !given.isUnused && (view.mode !== "start" || !given.source || given.source.text === text);
     if (isKept) store.setView({ mode: "lab" });
     else await openSentenceOfStart(text);
+    if (!isKept && app.isReadBySmall) app.notify(t("opening.lab"));
   };
   /** Opens the Lab at the field for own data, where numbers of another program are compared with the page's. */
   app.openOwnData = async () => {

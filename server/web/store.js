@@ -22,6 +22,8 @@ export const DEFAULT_VIEW = {
   mode: "lab",
   /** Sentence of the opening. "": the example of the language. */
   opening: "",
+  /** Who reads it: "demo", or the head of a role of "small". "": as the page finds best. */
+  reader: "",
   lesson: "hand",
   page: 0,
   present: "off",

@@ -40,7 +40,7 @@ function isPossible(name, value) {
   if (name === "linkThreshold") return value >= 0 && value <= 1;
   if (name === "models") return typeof value === "object";
   if (typeof DEFAULT_VIEW[name] === "number") return isCount(value);
-  return (name === "step" || name === "opening") && typeof value === "string";
+  return ["step", "opening", "reader"].includes(name) && typeof value === "string";
 }
 
 /** Ignores unknown names and invalid values. */

@@ -32,7 +32,7 @@ export const EXAMPLES = Object.keys(ROLES);
 export const ROLES_OF_SMALL = [
   { role: "demo.previous", layer: 0 },
   { role: "small.induction", layer: 1 },
-  { role: "demo.referent", layer: 2 },
+  { role: "small.referent", layer: 2 },
 ];
 
 /** The head that the page opens on. */

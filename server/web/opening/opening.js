@@ -43,7 +43,7 @@ export function createOpening(app) {
     swap = createSwap(app, (text) => say(text)),
     own = createOwn(app, example, say),
     unknown = createUnknown(app, (text) => say(text)),
-    readers = createReaders(app, { read: () => ask(wanted), look: (role) => look(role) });
+    readers = createReaders(app);
   const title = h("h2", {}),
     rest = h("span", {});
   const element = h(
@@ -70,17 +70,13 @@ export function createOpening(app) {
     showAnswer();
   }
 
-  function look(wantedRole) {
-    const found = readings.find(({ role }) => role === wantedRole);
-    show(found, tellingWord(found));
-  }
-
   function show(found, at) {
     reading = found;
     const { model, role } = found;
-    title.textContent = t(`opening.title.${model}`, { ...found, role: t("role." + role) });
-    rest.textContent = t(`opening.nowhere.${model}`);
+    title.textContent = t("opening.title." + model, { ...found, role: t("role." + role) });
+    rest.textContent = t("opening.nowhere." + model);
     readers.update(found);
+    app.isReadBySmall = model === "small";
     choose(at);
   }
 
@@ -95,39 +91,43 @@ export function createOpening(app) {
     if (said.textContent !== answer.textContent) answer.replaceChildren(...said.childNodes);
   }
 
-  async function ask(text) {
-    wanted = text;
+  async function ask(text, reader) {
+    wanted = [text, reader === "demo"];
     running?.abort();
     const { signal } = (running = new AbortController());
     try {
-      readings = await readSentence(text, readers.isDemoWanted(), signal);
+      readings = await readSentence(text.trim(), reader === "demo", signal);
       if (signal.aborted) return;
       if (element.classList.contains("stale")) app.notify(""); // keeps a notice that was shown at start
       element.classList.remove("stale");
       app.retries.done("opening");
-      const found = readings.find(({ role }) => readings.length > 1 && role === readers.role()) ?? tellingReading(readings);
-      show(found, hasSameWords(reading, found) ? chosen : tellingWord(found));
+      const found = readingBy(reader);
+      show(found, hasSameWords(reading, found) && found.model === reading.model ? chosen : tellingWord(found));
       await unknown.show(found, signal);
     } catch (problem) {
-      if (!signal.aborted) failed(problem, text);
+      if (!signal.aborted) failed(problem, text, reader);
     }
   }
 
-  function failed(problem, text) {
+  const readingBy = (reader) => readings.find(({ model, role }) => model === "small" && role === reader) ?? tellingReading(readings);
+
+  function failed(problem, text, reader) {
     if (isMissing(problem)) {
       const { given, view } = store.state; // a server without the model
       store.set({ given: { ...given, isUnused: false }, view: { ...view, mode: "lab" } });
       return;
     }
     element.classList.add("stale");
-    app.failed(problem, "opening", () => ask(text));
+    app.failed(problem, "opening", () => ask(text, reader));
   }
 
   function update() {
-    const text = openingText(app);
+    const text = openingText(app),
+      { reader } = store.state.view;
     swap.update(text);
     own.update(text);
-    if (text !== wanted) ask(text);
+    if (text !== wanted?.[0] || (reader === "demo") !== wanted[1]) ask(text, reader);
+    else if (readings.length > 1 && readingBy(reader) !== reading) show(readingBy(reader), tellingWord(readingBy(reader)));
   }
   return { element, update, focus: picture.focus };
 }
@@ -159,25 +159,23 @@ function createSwap({ t }, say) {
 }
 
 /** Which model reads a sentence with words that "demo" does not know, and which head of "small". @param {import("../main.js").App} app */
-function createReaders({ t }, { read, look }) {
-  let isDemoWanted = false,
-    wantedRole = "";
+function createReaders({ t, store }) {
   const readers = ["small", "demo"],
     roles = ROLES_OF_SMALL.map(({ role }) => role);
-  const model = createSegments(t("opening.reader"), (at) => {
-    isDemoWanted = readers[at] === "demo";
-    read();
-  });
-  const head = createSegments(t("opening.head"), (at) => look((wantedRole = roles[at])));
+  const model = createSegments(t("opening.reader"), (at) => store.setView({ reader: readers[at] === "demo" ? "demo" : "" })),
+    head = createSegments(t("opening.head"), (at) => store.setView({ reader: roles[at] }));
   const element = h("div.readers", { hidden: true }, model.element, head.element);
   function update({ model: reader, role, words }) {
     const isSmall = reader === "small";
-    element.hidden = !isSmall && (!isDemoWanted || words.every(({ isKnown }) => isKnown));
+    element.hidden = !isSmall && (store.state.view.reader !== "demo" || words.every(({ isKnown }) => isKnown));
     head.element.hidden = !isSmall;
     model.update(readers, readers.indexOf(reader));
-    head.update(roles.map((one) => t("opening.head." + one)), roles.indexOf(role));
+    head.update(
+      roles.map((one) => t("opening.head." + one)),
+      roles.indexOf(role),
+    );
   }
-  return { element, update, isDemoWanted: () => isDemoWanted, role: () => wantedRole };
+  return { element, update };
 }
 
 /** A field for a sentence of the visitor's, behind a button. @param {import("../main.js").App} app */

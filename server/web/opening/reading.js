@@ -27,8 +27,16 @@ const BEGINNING = "<|endoftext|>";
 /** Pieces of a spelled word: the vocabulary has every letter. "[UNK]" stands for other characters. */
 const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
 
-/** Whether a piece of a byte-level BPE goes on with the word before it: it has a letter in common with it, or follows a letter with one. */
-const goesOn = (characters, from, last) => from < last.to || (from === last.to && [from - 1, from].every((at) => /[\p{L}\p{M}\p{N}]/u.test(characters[at])));
+const LETTER = /[\p{L}\p{M}\p{N}]/u,
+  NO_SPACES = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u, // their words stand side by side
+  JOINER = /[\p{M}\u200d]/u;
+
+/** Whether a piece of a byte-level BPE goes on with the word before it: by a letter of both, or as its neighbour. */
+function goesOn(characters, from, last) {
+  const [before, behind] = [characters[from - 1], characters[from]];
+  if (from !== last.to) return from < last.to;
+  return (LETTER.test(before) && LETTER.test(behind) && !NO_SPACES.test(behind)) || JOINER.test(before) || JOINER.test(behind);
+}
 
 /** @returns {Word[]} */
 function wordsOf(text, { text: [pieces], offsets: [offsets] }) {
@@ -38,10 +46,12 @@ function wordsOf(text, { text: [pieces], offsets: [offsets] }) {
   pieces.forEach((piece, at) => {
     const [begin, to] = offsets[at],
       from = begin + /^\s*/u.exec(characters.slice(begin, to).join(""))[0].length, // pieces of bytes begin with the space before a word
-      last = words.at(-1);
-    if (from < to && (piece.startsWith("##") || (isOfBytes && last.from < last.to && goesOn(characters, from, last)))) {
+      last = words.at(-1),
+      isSpace = begin < from && from === to;
+    if (isSpace || (from < to && (piece.startsWith("##") || (isOfBytes && last.from < last.to && goesOn(characters, from, last))))) {
       last.pieces.push(at);
-      last.to = to;
+      if (isSpace) return;
+      last.to = Math.max(last.to, to);
       last.isKnown &&= !isSpelled(piece);
     } else
       words.push({ pieces: [at], from, to, isSpecial: from === to, isKnown: !isSpelled(piece), isJoined: from > 0 && last?.to === from });
@@ -98,16 +108,20 @@ export async function readSentence(text, isDemoWanted, signal) {
 /** Least weight on another word that makes a head worth to be shown first. */
 const LOOKING_FROM = 0.5;
 
-/** The reading to show first: the highest layer that looks at a word. @param {Reading[]} readings */
+/** What the head for pronouns was trained on. */
+const PRONOUN = /(^|\P{L})(it|he|she|they|o|onlar|он|она|оно|они)(\P{L}|$)/iu;
+
+/** The reading to show first: the highest layer that looks at a word, without a pronoun not the one for pronouns. @param {Reading[]} readings */
 export function tellingReading(readings) {
-  const isLooking = ({ words, weights }) =>
+  const isLooking = ({ text, words, weights, role }) =>
+    (role !== "small.referent" || PRONOUN.test(text)) &&
     weights.some((row, i) => row.some((weight, j) => weight >= LOOKING_FROM && i !== j && !words[i].isSpecial && !words[j].isSpecial));
   return readings.findLast(isLooking) ?? readings[0];
 }
 
 /** The word that points at another word most. @param {Reading} reading */
 export function tellingWord({ words, weights }) {
-  let found = 0,
+  let found = Math.max(0, words.findIndex(({ isSpecial }) => !isSpecial)),
     most = -1;
   weights.forEach((row, i) =>
     row.forEach((weight, j) => {

@@ -54,6 +54,9 @@ async function* opening(page, open, stage, language) {
     const box = page.locator(".own input"),
         [known, unknown] = UNKNOWN[language];
     await box.fill((await box.inputValue()).replace(known, unknown));
+    await page.locator(".readers").waitFor();
+    yield "a sentence of other words";
+    await page.locator(".readers button", { hasText: "demo" }).click();
     await page.locator(".unknowns li button").first().waitFor();
     yield "an unknown word";
 }

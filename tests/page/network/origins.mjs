@@ -72,7 +72,7 @@ async function withKept({ attnd }, settings, work) {
         await work(server.url);
         const { layers } = JSON.parse((await program(server.url, "/v1/layers")).text);
         assert.deepEqual(
-            layers.filter(({ name }) => !name.startsWith("demo.")).map(({ name, state }) => [name, state]),
+            layers.filter(({ name }) => !/^(demo|small)\./.test(name)).map(({ name, state }) => [name, state]),
             [["kept", "ready"]],
         );
         assert.deepEqual(JSON.parse((await program(server.url, "/v1/caches")).text), { caches: [] });

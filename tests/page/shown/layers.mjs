@@ -50,7 +50,8 @@ const LAYERS = {
 };
 
 /** The layers of the model that is part of the program. */
-const DEMO = [0, 1, 2, 3].map((layer) => `demo.bert.encoder.layer.${layer}.attention`);
+const DEMO = [0, 1, 2, 3].map((layer) => `demo.bert.encoder.layer.${layer}.attention`),
+    SMALL = [0, 1, 2, 3].map((layer) => `small.model.layers.${layer}.self_attn`);
 
 /** A server of its own: others are to see none. */
 async function withLayers(stage, work) {
@@ -78,7 +79,7 @@ export const cases = {
     async "layers: those of the model that comes along are offered where no others are kept"(stage) {
         const page = await openPage(stage);
         await choice(page).waitFor();
-        assert.deepEqual(await names(page), ["Choose one", ...DEMO]);
+        assert.deepEqual(await names(page), ["Choose one", ...DEMO, ...SMALL]);
         await choose(page, DEMO[3]);
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
         await page.finish();
@@ -122,7 +123,7 @@ export const cases = {
         await withLayers(stage, async (own) => {
             const page = await openPage(own);
             await choice(page).waitFor();
-            assert.deepEqual(await names(page), ["Choose one", ...DEMO, "model.0", "model.2", "model.10", "wide"]);
+            assert.deepEqual(await names(page), ["Choose one", ...DEMO, "model.0", "model.2", "model.10", ...SMALL, "wide"]);
             const { request, response, answer } = await choose(page, "model.2");
             assert.ok(response.url().endsWith("/v1/layers/model.2/attention"));
             assert.deepEqual(Object.keys(request).sort(), ["inputs", "options", "tokens"]);

@@ -219,7 +219,7 @@ export const cases = {
     async "opening: a sentence with other words is read by the language model, by the head that one chooses"(stage) {
         const page = await open(stage),
             text = "Ağaçlar uyur, щётка спит; 小さな犬 sleeps. The oak sleeps; ağaçlar uyur",
-            written = [/^<\|endoftext\|>$/, "Ağaçlar", "uyur", ",", "щётка", "спит", ";", "小さな犬", "sleeps", ".", "The", "oak", "sleeps", ";", "ağaçlar", "uyur"];
+            written = [/^<\|endoftext\|>$/, "Ağaçlar", "uyur", ",", "щётка", "спит", ";", "小", "さ", "な", "犬", "sleeps", ".", "The", "oak", "sleeps", ";", "ağaçlar", "uyur"];
         assert.equal(await page.locator(".readers").isVisible(), false);
         await write(page, text);
         assert.equal(await page.locator(".unknowns").isVisible(), false);
