@@ -3,7 +3,7 @@
  */
 import { h } from "../dom.js";
 import { short } from "../request/tensor.js";
-import { measuredAt, signed } from "./measured.js";
+import { measuredAt, plain, signed } from "./measured.js";
 import { tableOf } from "./table.js";
 import { answerAbout, bodyOf, canPredict } from "./textrun.js";
 
@@ -47,7 +47,7 @@ export function createAttribution(app) {
       measure = t(measured.names.length > 1 ? "models.measured.two" : "models.measured.one", { word: measured.names[0], other: measured.names[1] ?? "" });
     const shown = [...parts.slice(0, PARTS_SHOWN), ...(rest.length > 0 ? [{ name: t("rest", { n: rest.length }), value: sumOf(rest) }] : [])];
     return {
-      sentence: t("models.attributionSaid", { measure, token: run.queries[row], sum: short(sumOf(parts)), name: most.name, most: signed(short(most.value)) }),
+      sentence: t("models.attributionSaid", { measure, token: plain(run.queries[row]), sum: short(sumOf(parts)), name: most.name, most: signed(short(most.value)) }),
       content: [h("div.moves", {}, tableOf(measure, [t("models.piece"), t("models.adds")], shown.map((part) => lineOf(part, largest))))],
       body,
     };

@@ -25,6 +25,10 @@ export const isChanged = ({ ablate, averaged, patched, edges }) => ablate.length
 /** Whether heads of a text can have their context of another one: each position has one there. @param {TextRun | undefined} other */
 export const canPatch = (run, other) => other !== undefined && other.queries.length === run.queries.length;
 
+/** Why heads cannot have their context of the other text; "": they can, or there is no other. @param {TextRun | undefined} other */
+export const whyUnpatched = (t, run, other) =>
+  other === undefined || canPatch(run, other) ? "" : t("models.unpatched", { n: run.queries.length, other: other.queries.length });
+
 /** The changes that a run of this size can have. @param {TextRun} run @param {Changes} changes @param {TextRun} [other] of the other text @returns {Changes} */
 export function changesFor(run, { ablate, averaged, patched, edges }, other) {
   const { layers, heads, queries, keys } = run;

@@ -8,7 +8,7 @@ import { HeatmapView } from "../maps/heatmap.js";
 import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
-import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, withHead } from "./changes.js";
+import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, whyUnpatched, withHead } from "./changes.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
 import { bodyAt, canChange, expertsAt, hasSteps, headOf } from "./textrun.js";
@@ -71,6 +71,7 @@ export function createHeadView(app, { change, open }) {
   const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.viewState) }, t("models.open"));
   const link = h("button", { type: "button", onclick: () => change({ linked: toggled(seen.viewState.linked, seen.viewState.layer, seen.viewState.head) }) }, t("models.link"));
   const states = HEAD_STATES.map((id) => h("button", { type: "button", onclick: () => setState(id) }, t("models.state." + id))),
+    unpatched = h("p.note", {}),
     stateOf = h("span.row-of", {}, t("models.thisHead"), h("span.segments", { role: "group", "aria-label": t("models.thisHead") }, states));
   const edge = h("button", { type: "button", title: t("models.edgeHow"), onclick: () => hideEdge() }, t("models.edge"));
   const sentence = h("p", {}),
@@ -87,6 +88,7 @@ export function createHeadView(app, { change, open }) {
     {},
     h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
     h("div.row-of", {}, openIt, link, stateOf),
+    unpatched,
     effect,
     legend,
     h("div.cell-of", {}, readout, edge),
@@ -230,6 +232,8 @@ export function createHeadView(app, { change, open }) {
       states[at].disabled = Boolean(extra) || (id === "patched" && !canPatch(run, other));
       states[at].setAttribute("aria-pressed", String(!extra && id === stateOfHead(viewState, layer, head)));
     });
+    unpatched.textContent = canChange(run) ? whyUnpatched(t, run, other) : "";
+    unpatched.hidden = unpatched.textContent === "";
     edge.hidden = Boolean(extra) || tab !== "map" || !canChange(run);
     map.element.hidden = readout.hidden = tab !== "map";
     links.element.hidden = legend.hidden = tab !== "links";

@@ -7,6 +7,7 @@ import { curlOf } from "../panels/export_formats.js";
 import { fixed } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
 import { wordsOfChanges } from "./changes.js";
+import { unended } from "./measured.js";
 import { createScores } from "./scores.js";
 import { tableOf, wordCell } from "./table.js";
 import { bestOf, bodyAt, canClassify, canPredict, classesAt, movesOf, PASSED_MS, predictionsAt } from "./textrun.js";
@@ -103,7 +104,7 @@ export function createPredictions(app, { change, told }) {
 
   function tell(sentence) {
     told(sentence);
-    app.say(sentence, "prediction");
+    app.say(unended(sentence), "prediction");
   }
 
   /** One sentence: what the changes do to the best prediction. */

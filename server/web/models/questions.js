@@ -18,6 +18,8 @@ import { short } from "../request/tensor.js";
 import { createAttribution } from "./attribution.js";
 import { pathOfModel } from "./case.js";
 import { createGeneration } from "./generation.js";
+import { plain, unended } from "./measured.js";
+import { whyUnscored } from "./scores.js";
 import { createSweep } from "./sweep.js";
 import { tableOf } from "./table.js";
 import { bodyOf, expertsAt, PASSED_MS } from "./textrun.js";
@@ -30,7 +32,7 @@ function createExperts(app) {
     return h("tr", {}, h("th", { scope: "row" }, String(layer)), h("td", {}, chosen.join(", ") || "–"));
   };
   const answer = async ({ run, viewState: { row } }) => ({
-    sentence: t("models.expertsSaid", { token: run.queries[row] }),
+    sentence: t("models.expertsSaid", { token: plain(run.queries[row]) }),
     content: [tableOf(t("models.question.experts"), [t("models.layer"), t("models.expertsOf")], Array.from({ length: run.layers }, (_, layer) => line(run, row, layer)))],
     body: bodyOf(run, { return: ["experts"], queries: [row], digits: 4 }),
   });
@@ -73,6 +75,13 @@ export function createQuestions(app, change) {
     copy.hidden = !asked;
   }
 
+  /** The button that stopped the request is gone: the focus moves on from it. */
+  function stopped(again) {
+    const button = h("button", { type: "button", onclick: again }, t("again"));
+    content.replaceChildren(h("p.note", {}, t("models.stopped")), button);
+    button.focus();
+  }
+
   async function fill(question, now) {
     const mine = (wanted = now);
     running?.abort();
@@ -84,13 +93,14 @@ export function createQuestions(app, change) {
       const answered = await question.answer(now, running.signal);
       if (wanted !== mine) return;
       show(answered);
-      app.say(answered.sentence, "question");
+      app.say(unended(answered.sentence), "question");
       app.retries.done(content);
     } catch (problem) {
       if (wanted !== mine) return;
       const again = () => wanted === mine && fill(question, now);
       show(null);
-      content.replaceChildren(h("p.note", {}, app.wordsOf(problem)), problem.key === "stopped" ? h("button", { type: "button", onclick: again }, t("again")) : "");
+      if (problem.key === "stopped") stopped(again);
+      else content.replaceChildren(h("p.note", {}, whyUnscored(t, problem, now.viewState.words) ? t("models.unasked") : app.wordsOf(problem)));
       if (problem.key === "gone") app.retries.add(content, again);
     }
     content.setAttribute("aria-busy", "false");

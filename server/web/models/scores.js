@@ -12,6 +12,13 @@ import { bodyOfScores, canScore, PASSED_MS, scoresAt } from "./textrun.js";
 export const wordsIn = (text) =>
   Array.from(text.matchAll(/\s*"([^"]*)"\s*|[^,]+/g), ([whole, quoted]) => quoted ?? whole.trim()).filter((word) => word !== "");
 
+/** The refusal of a word of several tokens, in the page's words; "": the server refuses something else. @param {any} problem */
+export function whyUnscored(t, problem, words) {
+  const [, at] = /\/words\/(\d+)$/.exec(problem.pointer ?? "") ?? [],
+    [, n] = / is (\d+) tokens/.exec(problem.message) ?? [];
+  return at && n ? t("models.unscored", { word: wordsIn(words)[at], n }) : "";
+}
+
 /** The token that the text has there: of an encoder the token itself. @param {import("./textrun.js").TextRun} run */
 const tokenOf = ({ facts, queries }, row) => queries[facts.kind === "encoder" ? row : row + 1] ?? "…";
 
@@ -55,9 +62,9 @@ export function createScores(app, change) {
     );
   }
 
-  /** A refusal stands beside the field, in the server's words. */
+  /** A refusal stands beside the field. */
   function refuse(problem) {
-    refusal.textContent = problem ? app.wordsOf(problem) : "";
+    refusal.textContent = problem ? whyUnscored(t, problem, drawn[3]) || app.wordsOf(problem) : "";
     refusal.hidden = !problem;
     input.setAttribute("aria-invalid", String(Boolean(problem)));
   }

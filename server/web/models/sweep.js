@@ -6,8 +6,8 @@ import { bdi, choice, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { HeatmapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
-import { canPatch } from "./changes.js";
-import { measuredAt, signed } from "./measured.js";
+import { canPatch, whyUnpatched } from "./changes.js";
+import { measuredAt, plain, signed } from "./measured.js";
 import { answerAbout, bodyOf, canPredict } from "./textrun.js";
 import { SWEEP_DO, SWEEP_OVER } from "./view_state.js";
 
@@ -22,6 +22,7 @@ export function createSweep(app, change) {
   const { t } = app,
     over = choice(SWEEP_OVER.map((id) => [id, t("models.sweepOver." + id)]), SWEEP_OVER[0], (value) => change({ sweepOver: value })),
     what = choice(SWEEP_DO.map((id) => [id, t("models.sweepDo." + id)]), SWEEP_DO[0], (value) => change({ sweepDo: value })),
+    unpatched = h("p.note", {}),
     readout = h("p.readout", {});
   /** The shown sweep. */
   let shown = null;
@@ -29,7 +30,7 @@ export function createSweep(app, change) {
   /** Rows of a sweep over queries begin with the embeddings. */
   function placeAt(row, col) {
     if (shown.over === "head") return t("models.headAt", { layer: row, head: col });
-    const token = shown.run.queries[col];
+    const token = plain(shown.run.queries[col]);
     return row === 0 ? t("models.embeddingAt", { token }) : t("models.tokenAt", { layer: row - 1, token });
   }
   const changeAt = (row, col) => signed(short(shown.matrix.data[row * shown.matrix.cols + col]));
@@ -100,7 +101,7 @@ export function createSweep(app, change) {
     show(run, sweepOver, t("models.question.sweep"), { rows: values[0].length, cols: values[0][0].length, data }, largest);
     const { row: layer, col } = map.focus;
     return {
-      sentence: t("models.sweepSaid", { measure, token: run.queries[row], before: short(before), change: changeAt(layer, col), place: placeAt(layer, col), what: t("models.sweepDo." + sweepDo) }),
+      sentence: t("models.sweepSaid", { measure, token: plain(run.queries[row]), before: short(before), change: changeAt(layer, col), place: placeAt(layer, col), what: t("models.sweepDo." + sweepDo) }),
       content: [h("div.sweep", {}, readout, map.element)],
       body,
     };
@@ -110,14 +111,17 @@ export function createSweep(app, change) {
     over.value = viewState.sweepOver;
     const isPossible = canPatch(run, other),
       last = what.querySelector("[value=replace]");
-    last.hidden = last.disabled = !isPossible;
+    last.hidden = !other;
+    last.disabled = !isPossible;
+    unpatched.textContent = whyUnpatched(t, run, other);
+    unpatched.hidden = unpatched.textContent === "";
     what.value = viewState.sweepDo === "replace" && !isPossible ? "zero" : viewState.sweepDo;
   };
   const label = (text, control) => h("label.check", {}, text, control);
   return {
     id: "sweep",
     isFor: (run) => canPredict(run) && run.facts.returns.includes("sweep"),
-    controls: [label(t("models.sweepOver"), over), label(t("models.sweepDo"), what)],
+    controls: [label(t("models.sweepOver"), over), label(t("models.sweepDo"), what), unpatched],
     update,
     answer,
   };

@@ -12,6 +12,7 @@
  * @property {string} kind
  * @property {number} layers
  * @property {number} heads
+ * @property {number | null} [longest] the most tokens that it takes
  * @property {boolean} tokenizer
  * @property {string[]} returns
  * @property {string} [reason]

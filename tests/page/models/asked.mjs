@@ -107,6 +107,8 @@ export const cases = {
         assertClose(rows.reduce((sum, [, text]) => sum + numberOf(text.replace("+", "")), 0), scores.logits[0][0][0], 3, "sum");
         assert.deepEqual(await findings(page), []);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+        const [inside, box] = await asked(page).locator("table").evaluate((table) => [table.scrollWidth, table.clientWidth]);
+        assert.ok(inside <= box, `${inside} in ${box}`);
         await page.finish();
     },
     async "asked: each press of a key appends a token, and maps, predictions and changes follow"(stage) {
@@ -122,7 +124,8 @@ export const cases = {
             await page.keyboard.press("n");
             await page.locator(".column .note", { hasText: `${5 + count} tokens` }).first().waitFor();
             const { generated, outputs } = await grown(count);
-            assert.equal(await saidOf(page, `“${generated.text[0]}”`), `The model appends “${generated.text[0]}”.`);
+            const text = generated.text[0].trim();
+            assert.equal(await saidOf(page, `“${text}”`), `The model appends “${text}”.`);
             assert.equal(await page.locator(".guess tbody th").first().textContent(), outputs.predictions.shown[0][0][0]);
             const [weight] = outputs.attention[1][0][2][0];
             await page.locator(".headview [role=gridcell]").first().focus();
@@ -133,6 +136,7 @@ export const cases = {
         const { ids } = (await grown(2)).tokens,
             [row] = (await answerOf(own, undefined, { return: ["predictions"], queries: [-1], ablate: [[1, 2]] }, "gpt2", { ids })).outputs.predictions.shown[0];
         await page.locator(".effect", { hasText: `is now “${row[0]}”` }).waitFor();
+        await saidOf(page, "The model without the changes appends “");
         await page.waitForTimeout(700);
         await page.reload();
         await computed(page);
@@ -147,6 +151,23 @@ export const cases = {
         await page.locator(".column .note", { hasText: "3 tokens" }).first().waitFor();
         await page.finish();
         await server.stop();
+    },
+    async "asked: a text as long as the model takes has no next token, and the page says why"(stage) {
+        const page = await openModels(stage),
+            { longest } = (await (await fetch(`${stage.url}/v1/models`)).json()).models.find(({ name }) => name === "small");
+        await page.locator(".model-form select").first().selectOption("small");
+        await say(page, "a ".repeat(longest - 3) + "b");
+        await question(page, "New tokens").click();
+        await page.locator(".column .note", { hasText: `${longest - 1} tokens` }).first().waitFor();
+        assert.equal(await question(page, "Next token").isEnabled(), true);
+        await question(page, "Next token").click();
+        await page.locator(".column .note", { hasText: `${longest} tokens` }).first().waitFor();
+        await asked(page).locator(".note", { hasText: `as long as the model takes: ${longest} tokens.` }).waitFor();
+        assert.equal(await question(page, "Next token").isEnabled(), false);
+        await question(page, "One back").click();
+        await page.locator(".column .note", { hasText: `${longest - 1} tokens` }).first().waitFor();
+        assert.equal(await question(page, "Next token").isEnabled(), true);
+        await page.finish();
     },
     async "asked: a decoder behind an encoder has new tokens, and heads of the chosen part are changed"(stage) {
         const server = await startServer(stage.attnd, { ATTND_MODEL: `t5=${T5}` }),

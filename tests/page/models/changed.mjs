@@ -99,6 +99,11 @@ export const cases = {
         assert.equal(await button(page, OTHER).isVisible(), false);
         await page.getByRole("button", { name: "Compare two sentences" }).click();
         const texts = [HIDDEN, HIDDEN.replace("tired", "wide")];
+        await page.getByLabel("Second sentence").fill("Anna likes tea");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        assert.equal(await button(page, OTHER).first().isEnabled(), false);
+        await page.locator(".headview .note", { hasText: "both sentences need as many tokens (15 and 5)" }).waitFor();
         await page.getByLabel("Second sentence").fill(texts[1]);
         await page.keyboard.press("Enter");
         await computed(page);

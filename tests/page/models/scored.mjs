@@ -55,8 +55,11 @@ export const cases = {
         await page.getByLabel("Score these words").fill("animal, hippopotamus");
         await page.keyboard.press("Enter");
         await page.locator(".refusal", { hasText: "tokens" }).waitFor();
-        const { error, detail } = await answerOf(stage, SENTENCE, { return: ["word_scores"], words: ["animal", "hippopotamus"], queries: [9], digits: 6 });
-        assert.equal(await page.locator(".refusal").textContent(), detail ?? error);
+        const { error, detail } = await answerOf(stage, SENTENCE, { return: ["word_scores"], words: ["animal", "hippopotamus"], queries: [9], digits: 6 }),
+            [, count] = / is (\d+) tokens/.exec(detail ?? error);
+        assert.equal(await page.locator(".refusal").textContent(), `“hippopotamus” is ${count} tokens to this model, and only words of one token are scored.`);
+        await page.getByRole("button", { name: "Attribution" }).click();
+        await page.locator(".question .note", { hasText: "the words to score cannot be used" }).waitFor();
         assert.equal(await page.getByLabel("Score these words").getAttribute("aria-invalid"), "true");
         await page.getByLabel("Score these words").fill('" animal"');
         await page.keyboard.press("Enter");

@@ -62,10 +62,10 @@ async function openSlow(stage, hasEvents, options = {}) {
 export const cases = {
     async "progress: a slow request of a model has a bar with the server's numbers, and its answer is shown"(stage) {
         const { page, stop } = await openSlow(stage, true, { reducedMotion: "reduce" });
-        assert.equal(await bar(page).locator("label").textContent(), "Computing: layer 3 of 12");
-        const { value, max } = await page.getByLabel("Computing: layer 3 of 12").evaluate(({ value, max }) => ({ value, max }));
+        assert.equal(await bar(page).locator("label").textContent(), "Computing: part 3 of 12");
+        const { value, max } = await page.getByLabel("Computing: part 3 of 12").evaluate(({ value, max }) => ({ value, max }));
         assert.deepEqual([value, max], [3, 12]);
-        await page.locator(".spoken", { hasText: "layer 3 of 12" }).waitFor();
+        await page.locator(".spoken", { hasText: "part 3 of 12" }).waitFor();
         assert.deepEqual(await findings(page), []);
         await bar(page).waitFor({ state: "hidden" });
         await computed(page);
@@ -77,7 +77,7 @@ export const cases = {
     },
     async "progress: a server without events has a bar without a value, and its answer is shown"(stage) {
         const { page, stop } = await openSlow(stage, false);
-        assert.equal(await page.getByLabel("The server is computing.").evaluate((element) => element.position), -1);
+        assert.equal(await page.getByLabel("The server is computing").evaluate((element) => element.position), -1);
         await computed(page);
         assert.equal(await page.locator(".column .note").first().textContent(), "4 layers × 4 heads, 5 tokens");
         await page.finish();
@@ -102,6 +102,20 @@ export const cases = {
         await page.locator(".column .note", { hasText: "5 tokens" }).first().waitFor();
         assert.equal(await page.locator(".notice").isVisible(), false);
         await say(page, "Tom likes milk");
+        await page.finish();
+        stop();
+    },
+    async "progress: a stopped question has no answer, and the focus is where it is asked again"(stage) {
+        const { page, state, stop } = await openSlow(stage, true);
+        await computed(page);
+        await page.locator(".questions").getByRole("button", { name: "Sweep" }).click();
+        await bar(page).getByRole("button", { name: "Stop" }).click();
+        await page.locator(".question .note", { hasText: "Stopped. There is no answer." }).waitFor();
+        await page.waitForTimeout(100);
+        assert.equal(await page.evaluate(() => document.activeElement.textContent), "Compute it again");
+        state.isSlow = false;
+        await page.keyboard.press("Enter");
+        await page.locator(".question .said", { hasText: "The log-probability" }).waitFor();
         await page.finish();
         stop();
     },
