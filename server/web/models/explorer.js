@@ -5,7 +5,7 @@ import { h, sayOnce } from "../dom.js";
 import { hasServer } from "../exchange/server.js";
 import { createTextPanel } from "./text_panel.js";
 import { readDump } from "./reader.js";
-import { createForm, createTools } from "./form.js";
+import { createForm, createTools, toModel } from "./form.js";
 import { caseOfHead } from "./case_of_head.js";
 import { changesFor, isChanged, listOfChanges, NO_CHANGES } from "./changes.js";
 import { listModels, runText } from "./textrun.js";
@@ -61,10 +61,12 @@ export function createModels(app) {
     textPanels = [createTextPanel(app, { change, open }), createTextPanel(app, { change, open })],
     changed = h("p.changed", { hidden: true }),
     said = h("p.note", {}),
+    bySmall = h("button", { type: "button", onclick: () => change(toModel("small")) }, t("models.bySmall")),
+    spelled = h("p.row-of", { role: "status", hidden: true }),
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
     texts = h("div.columns", {}, textPanels[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, spelled, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
 
   /** Each text runs once per set of changes. */
   function runOf(model, { text, target, part, newTokens }, changes, base, other, signal) {
@@ -163,6 +165,14 @@ export function createModels(app) {
     );
   }
 
+  /** "demo" knows few words. A model for any text is a click away. */
+  function showSpelled(now) {
+    const isSpelled = now.model === "demo" && shown.some(({ base }) => base.isSpelled);
+    if (spelled.hidden === !isSpelled) return;
+    spelled.replaceChildren(...(isSpelled ? [t("models.spelled"), factsOf("small") ? bySmall : ""] : []));
+    spelled.hidden = !isSpelled;
+  }
+
   function update(state) {
     const now = viewStateFrom(state.view.models, app.language),
       dump = app.dump;
@@ -176,6 +186,7 @@ export function createModels(app) {
     close.hidden = !dump;
     if (dump) showDump(dump);
     else askIfNew(now);
+    showSpelled(now);
     tools.element.hidden = texts.hidden = changed.hidden = shown.length === 0;
     if (shown.length === 0) return;
     tools.update(now);

@@ -5,12 +5,16 @@ import { choice, field, h } from "../dom.js";
 import { NO_CHANGES } from "./changes.js";
 import { MEASURES, PARTS, SENTENCES } from "./view_state.js";
 
+/** The models of the program, which have learned from such sentences. A language model hides no words. */
+const HAS_SAMPLES = { demo: () => true, small: (sentence) => !sentence.includes("[MASK]") };
+
+/** What another model makes of the view. @param {string} model @returns {Partial<import("./view_state.js").ViewState>} */
+export const toModel = (model) => ({ model, ...NO_CHANGES, linked: [], row: -1, newTokens: 0 });
+
 /** Fields for the model, a sentence, and a second one to compare. Enter submits. */
 export function createForm(app, { change, viewState }) {
   const { t } = app;
-  const model = choice([], "", (value) => {
-    change({ model: value, ...NO_CHANGES, linked: [], row: -1, newTokens: 0 });
-  });
+  const model = choice([], "", (value) => change(toModel(value)));
   const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
   const [text, second, target] = [inputOf(), inputOf(), inputOf()];
   const part = choice(
@@ -23,8 +27,9 @@ export function createForm(app, { change, viewState }) {
   const send = (event) => {
     event?.preventDefault();
     const before = viewState(),
-      texts = [text.value, ...(before.texts.length > 1 ? [second.value] : [])],
-      isSame = String([...texts, target.value]) === String([...before.texts, before.target]);
+      texts = [text.value, ...(before.texts.length > 1 ? [second.value] : [])];
+    if (texts.some((one) => one.trim() === "")) return;
+    const isSame = String([...texts, target.value]) === String([...before.texts, before.target]);
     change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], newTokens: 0 }) });
   };
   const useSample = (sentence) => {
@@ -54,12 +59,13 @@ export function createForm(app, { change, viewState }) {
     known = null;
 
   function makeOptions(now, facts) {
-    const key = JSON.stringify([facts.map(({ name, state }) => [name, state]), app.language]);
+    const isFitting = HAS_SAMPLES[now.model] ?? (() => false),
+      key = JSON.stringify([facts.map(({ name, state }) => [name, state]), app.language, now.model]);
     if (key !== made) {
       model.replaceChildren(...facts.map(({ name }) => h("option", { value: name }, name)));
       samples.replaceChildren(
         h("option", { value: "", disabled: true, selected: true }, t("models.samples")),
-        ...SENTENCES[app.language].map((sentence) => h("option", {}, sentence)),
+        ...SENTENCES[app.language].filter(isFitting).map((sentence) => h("option", {}, sentence)),
       );
     }
     made = key;
@@ -77,7 +83,7 @@ export function createForm(app, { change, viewState }) {
       isTwo = one?.kind === "encoder-decoder";
     element.hidden = twice.hidden = facts.length === 0 || Boolean(dump);
     part.value = now.part;
-    samples.hidden = one?.name !== "demo";
+    samples.hidden = !one || !Object.hasOwn(HAS_SAMPLES, one.name);
     secondField.hidden = now.texts.length < 2;
     targetField.hidden = partField.hidden = !isTwo;
     twice.textContent = t(now.texts.length > 1 ? "models.one" : "models.two");

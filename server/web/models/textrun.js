@@ -25,6 +25,7 @@
  * @property {any} given inputs without the new tokens
  * @property {any} [other] inputs of the other text, that heads are patched from
  * @property {Generated | null} generated the new tokens
+ * @property {boolean} [isSpelled] "demo" knows some of its words by their letters alone
  * @property {import("./changes.js").Changes} changes
  * @property {string} part
  * @property {string[]} queries
@@ -127,6 +128,9 @@ function sidesOf(tokens, part) {
   return { queries: tokens[queries] ?? tokens, keys: tokens[keys] ?? tokens };
 }
 
+/** Whether "demo" spells a word of the text: a piece goes on with one letter, or stands for characters that the model does not have. */
+const hasSpelled = ({ name }, { text }) => name === "demo" && text[0].some((piece) => piece === "[UNK]" || /^##.$/u.test(piece));
+
 /** Tokens as readers should see them; ids for tokens without a text. */
 const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(ids[0][at])) ?? ids[0].map(String);
 
@@ -163,6 +167,7 @@ export async function runText(facts, { text, target, part, newTokens, changes },
     ...run,
     inputs: grows ? grownInputs(given, tokens) : run.inputs,
     generated: base ? base.generated : grows ? generated : null,
+    isSpelled: hasSpelled(facts, keys),
     part: found,
     queries: queryWords,
     keys: keyWords,

@@ -313,6 +313,25 @@ export const cases = {
         assert.equal(await page.locator(".changed .chip").textContent(), "2·1 off ×");
         await page.finish();
     },
+    async "models: the page says that “demo” spells words, and “small” reads them with one click"(stage) {
+        const page = await openModels(stage),
+            note = page.getByRole("status").filter({ hasText: "letter by letter" });
+        assert.equal(await note.isVisible(), false);
+        await say(page, "The hippopotamus swam");
+        await note.waitFor();
+        const before = await page.locator(".model-form").getByLabel("Sentences to try").locator("option").count();
+        await note.getByRole("button", { name: "Read it by “small”" }).click();
+        await page.locator(".columns .note", { hasText: "4 layers × 4 heads" }).waitFor();
+        await computed(page);
+        assert.equal(await note.isVisible(), false);
+        const samples = await page.locator(".model-form").getByLabel("Sentences to try").locator("option").allTextContents();
+        assert.ok(samples.length > 1 && samples.length < before && !samples.some((text) => text.includes("[MASK]")));
+        await sentence(page).fill(" ");
+        await page.keyboard.press("Enter");
+        await page.waitForTimeout(300);
+        assert.equal(await page.locator(".notice").isVisible(), false);
+        await page.finish();
+    },
     async "models: a refusal is said, and the next sentence is answered"(stage) {
         const page = await openModels(stage);
         await sentence(page).fill("animal ".repeat(100));
