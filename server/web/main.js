@@ -160,7 +160,7 @@ function createApp(store, language) {
       isKept = !given.isUnused && (view.mode !== "start" || !given.source || given.source.text === text);
     if (isKept) store.setView({ mode: "lab" });
     else await openSentenceOfStart(text);
-    if (!isKept && app.isReadBySmall) app.notify(t("opening.lab"));
+    if (!isKept && app.isReadBySmall) app.notify(app.t("opening.lab"));
   };
   /** Opens the Lab at the field for own data, where numbers of another program are compared with the page's. */
   app.openOwnData = async () => {

@@ -13,10 +13,10 @@ const COUNTED = ["layer", "token", "preparation"];
 
 /** @param {import("./main.js").App} app */
 export function createProgress(app) {
-  const label = h("label", { for: "progress" }),
+  const label = h("label#progress-label", { for: "progress" }),
     bar = h("progress#progress", {}),
     stop = h("button", { type: "button", onclick: () => waits.forEach((wait) => wait.stop()) }),
-    element = h("div.waiting", { hidden: true }, label, bar, stop);
+    element = h("section.waiting", { hidden: true, "aria-labelledby": label.id }, label, bar, stop);
   let timer = 0;
 
   /** Of several slow requests, the first one that says how far it is. */

@@ -26,6 +26,9 @@ const ROLES = {
   "demo.previous": { layer: 0, head: 0, en: { text: "Anna likes tea, and Tom likes tea too.", word: "likes" } },
 };
 
+/** Pieces of a word that "demo" spells: its vocabulary has every letter. "[UNK]" stands for other characters. */
+export const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
+
 export const EXAMPLES = Object.keys(ROLES);
 
 /** Head 0 of these layers of the model "small" has a role that is measured (docs/small_model.md). By rising layer. */

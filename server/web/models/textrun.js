@@ -51,6 +51,7 @@ import { matrixOf } from "../request/tensor.js";
 import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
 import { optionsOfChanges } from "./changes.js";
+import { isSpelled } from "./examples.js";
 
 /** Delay of a request about one token, so that tokens passed over by the arrow keys cost none. */
 export const PASSED_MS = 120;
@@ -128,9 +129,6 @@ function sidesOf(tokens, part) {
   return { queries: tokens[queries] ?? tokens, keys: tokens[keys] ?? tokens };
 }
 
-/** Whether "demo" spells a word of the text: a piece goes on with one letter, or stands for characters that the model does not have. */
-const hasSpelled = ({ name }, { text }) => name === "demo" && text[0].some((piece) => piece === "[UNK]" || /^##.$/u.test(piece));
-
 /** Tokens as readers should see them; ids for tokens without a text. */
 const wordsOf = ({ shown, ids }) => shown?.[0].map((word, at) => word ?? String(ids[0][at])) ?? ids[0].map(String);
 
@@ -167,7 +165,7 @@ export async function runText(facts, { text, target, part, newTokens, changes },
     ...run,
     inputs: grows ? grownInputs(given, tokens) : run.inputs,
     generated: base ? base.generated : grows ? generated : null,
-    isSpelled: hasSpelled(facts, keys),
+    isSpelled: facts.name === "demo" && keys.text[0].some(isSpelled),
     part: found,
     queries: queryWords,
     keys: keyWords,

@@ -19,13 +19,10 @@
  */
 import { ask, Refusal } from "../exchange/server.js";
 import { pathOfModel } from "../models/case.js";
-import { OPENING, ROLES_OF_SMALL } from "../models/examples.js";
+import { isSpelled, OPENING, ROLES_OF_SMALL } from "../models/examples.js";
 
 /** The token that stands before each text of "small", whose tokenizer cuts bytes. */
 const BEGINNING = "<|endoftext|>";
-
-/** Pieces of a spelled word: the vocabulary has every letter. "[UNK]" stands for other characters. */
-const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
 
 const LETTER = /[\p{L}\p{M}\p{N}]/u,
   NO_SPACES = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u, // their words stand side by side

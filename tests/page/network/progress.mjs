@@ -63,7 +63,7 @@ export const cases = {
     async "progress: a slow request of a model has a bar with the server's numbers, and its answer is shown"(stage) {
         const { page, stop } = await openSlow(stage, true, { reducedMotion: "reduce" });
         assert.equal(await bar(page).locator("label").textContent(), "Computing: part 3 of 12");
-        const { value, max } = await page.getByLabel("Computing: part 3 of 12").evaluate(({ value, max }) => ({ value, max }));
+        const { value, max } = await page.getByRole("progressbar", { name: "Computing: part 3 of 12" }).evaluate(({ value, max }) => ({ value, max }));
         assert.deepEqual([value, max], [3, 12]);
         await page.locator(".spoken", { hasText: "part 3 of 12" }).waitFor();
         assert.deepEqual(await findings(page), []);
@@ -77,7 +77,7 @@ export const cases = {
     },
     async "progress: a server without events has a bar without a value, and its answer is shown"(stage) {
         const { page, stop } = await openSlow(stage, false);
-        assert.equal(await page.getByLabel("The server is computing").evaluate((element) => element.position), -1);
+        assert.equal(await page.getByRole("progressbar", { name: "The server is computing" }).evaluate((element) => element.position), -1);
         await computed(page);
         assert.equal(await page.locator(".column .note").first().textContent(), "4 layers × 4 heads, 5 tokens");
         await page.finish();

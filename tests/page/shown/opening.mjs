@@ -237,6 +237,11 @@ export const cases = {
             await page.locator(".sentence").press("Home");
             assert.deepEqual((await wordsOf(page)).map(({ bar }) => bar > 0), words.map((_, at) => at === 0));
         }
+        await page.waitForTimeout(600); // the address
+        await page.reload();
+        await page.locator(".readers [aria-pressed=true]", { hasText: "the noun of a pronoun" }).waitFor();
+        await tabOf(page, "lab").click();
+        await page.locator(".notice", { hasText: "The laboratory shows the model “demo”" }).waitFor();
         await page.finish();
     },
     async "opening: a sentence of one's own is in the address, comes back, and goes to the laboratory"(stage) {
