@@ -31,7 +31,8 @@ struct memory_division {
     uint64_t total, io_threads, compute_threads;         /* set by the caller */
     uint64_t connections;                                /* set by the caller; reduced to what their share holds */
     uint64_t layers_bytes, caches_bytes, prepared_bytes; /* set by the caller; MEMORY_AUTO is decided */
-    bool has_models, has_only_demo;                      /* set by the caller: beside the program's own, and of them */
+    bool has_models;                                     /* set by the caller: beside those of the program */
+    bool has_only_demo;                                  /* set by the caller: of the program's models, one is served */
     uint64_t process_bytes, heap_bytes, connections_bytes, models_bytes, requests_bytes; /* results */
     /*
      * Of requests_bytes, the part that one request can have when no other request runs. A larger request is answered

@@ -10,7 +10,7 @@
 #include "service/endpoints.h"
 #include "service/infer/model.h"
 #include "service/metrics.h"
-#include "service/registry/model/files.h"
+#include "service/registry/version.h"
 
 /* ---- the table ---- */
 

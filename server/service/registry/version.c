@@ -63,7 +63,8 @@ attn_status version_confirm(struct call *call, attn_status status)
 
 const char *own_model_name(size_t number)
 {
-    static const char *const names[] = {"demo", "small"};
+#define NAME_OF(name) #name,
+    static const char *const names[] = {OWN_MODELS(NAME_OF)};
     return number < ARRAY_LENGTH(names) ? names[number] : NULL;
 }
 

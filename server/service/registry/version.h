@@ -15,7 +15,9 @@
 #include "service/call.h"
 #include "service/registry/files.h"
 
-/* The models that the program holds, counted from 0; "demo" is the first. NULL: there are no more. */
+/* The models that the program holds, of examples/train_NAME/model. The first one is served with --no-models, too. */
+#define OWN_MODELS(X) X(demo) X(small)
+/* Their names, counted from 0. NULL: there are no more. */
 const char *own_model_name(size_t number);
 bool is_own_model(struct text_span name);
 

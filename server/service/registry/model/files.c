@@ -15,6 +15,7 @@
 #include "codec/gguf/gguf.h"
 #include "codec/json/pieces.h"
 #include "service/registry/model/folder.h"
+#include "service/registry/version.h"
 
 enum { SHARDS_MAX = 4096, BYTES_MAX = 1 << 30 /* of memory without a budget */ };
 
@@ -346,20 +347,24 @@ attn_status model_files_open(struct model_files *files, attn_budget *budget, con
     return outcome.status;
 }
 
-#define OWN_FILES(name, folder)                                                                                        \
-    EMBEDDED_FILE(name##_config, folder "/config.json");                                                               \
-    EMBEDDED_FILE(name##_tensors, folder "/model.safetensors");                                                        \
-    EMBEDDED_FILE(name##_tokenizer, folder "/tokenizer.json")
+#define OWN_FILES(name)                                                                                                \
+    EMBEDDED_FILE(name##_config, "examples/train_" #name "/model/config.json");                                        \
+    EMBEDDED_FILE(name##_tensors, "examples/train_" #name "/model/model.safetensors");                                 \
+    EMBEDDED_FILE(name##_tokenizer, "examples/train_" #name "/model/tokenizer.json");
 #define OWN_MODEL(name)                                                                                                \
-#name, name##_config_begin, name##_config_end, name##_tensors_begin, name##_tensors_end, name##_tokenizer_begin,   \
-        name##_tokenizer_end
+    {#name,                                                                                                            \
+     name##_config_begin,                                                                                              \
+     name##_config_end,                                                                                                \
+     name##_tensors_begin,                                                                                             \
+     name##_tensors_end,                                                                                               \
+     name##_tokenizer_begin,                                                                                           \
+     name##_tokenizer_end},
 
-OWN_FILES(demo, "examples/train_demo/model");
-OWN_FILES(small, "examples/train_small/model");
+OWN_MODELS(OWN_FILES)
 
 static const struct own_model {
     const char *name, *config, *config_end, *tensors, *tensors_end, *tokenizer, *tokenizer_end;
-} own_models[] = {{OWN_MODEL(demo)}, {OWN_MODEL(small)}};
+} own_models[] = {OWN_MODELS(OWN_MODEL)};
 
 attn_status own_model_open(struct model_files *files, attn_budget *budget, const char *name, attn_error *err)
 {
