@@ -201,7 +201,7 @@ static void turn(const struct qk_run *run, const struct part *part, size_t b, si
                                            .d = part->d - first,
                                            .dim = run->plan->rope_dim,
                                            .inverse = is_back};
-    memcpy(y, x, first * run->element);
+    memmove(y, x, first * run->element); /* y may be x */
     run->kernel->rotate(&rotation, t->cos + at, t->sin + at, x + first * run->element, y + first * run->element);
 }
 
