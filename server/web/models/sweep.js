@@ -17,6 +17,11 @@ const HEIGHT = 320;
 /** What is changed at each place. */
 const PLACES = { head: "context", query: "hidden" };
 
+/** Of an encoder-decoder, heads are those of the shown part. Beside the maps to the encoder, tokens are the encoder's. */
+const isOfEncoder = (run, over) => run.part === "cross_attention" && over === "query";
+const partOf = (run, over) => (run.part === "attention" ? {} : { part: isOfEncoder(run, over) ? "encoder" : run.part.split("_")[0] });
+const tokensOf = (run) => (isOfEncoder(run, "query") ? run.keys : run.queries);
+
 /** @param {import("../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
 export function createSweep(app, change) {
   const { t } = app,
@@ -30,7 +35,7 @@ export function createSweep(app, change) {
   /** Rows of a sweep over queries begin with the embeddings. */
   function placeAt(row, col) {
     if (shown.over === "head") return t("models.headAt", { layer: row, head: col });
-    const token = plain(shown.run.queries[col]);
+    const token = plain(tokensOf(shown.run)[col]);
     return row === 0 ? t("models.embeddingAt", { token }) : t("models.tokenAt", { layer: row - 1, token });
   }
   const changeAt = (row, col) => signed(short(shown.matrix.data[row * shown.matrix.cols + col]));
@@ -62,7 +67,7 @@ export function createSweep(app, change) {
       scale: scaleOf(app.appearance(), extent, false),
       isHidden: () => false,
       rowLabels: isOverHeads ? null : [t("models.embedding"), ...Array.from({ length: rows - 1 }, (_, layer) => String(layer))],
-      colLabels: isOverHeads ? null : run.queries,
+      colLabels: isOverHeads ? null : tokensOf(run),
       rowPrefix: "",
       colPrefix: "",
       isWeight: false,
@@ -90,7 +95,7 @@ export function createSweep(app, change) {
       sweepDo = viewState.sweepDo === "replace" && !isReplaced ? "zero" : viewState.sweepDo,
       isPaired = isReplaced || run.changes.patched.length > 0,
       measured = await measuredAt(run, row, words);
-    const sweep = { at: PLACES[sweepOver], over: ["layer", sweepOver], do: sweepDo, ...(isReplaced ? { from: 1 } : {}), ...(isPaired ? { items: [0] } : {}) },
+    const sweep = { at: PLACES[sweepOver], ...partOf(run, sweepOver), over: ["layer", sweepOver], do: sweepDo, ...(isReplaced ? { from: 1 } : {}), ...(isPaired ? { items: [0] } : {}) },
       options = { return: ["sweep"], metric: { words: measured.words, query: row }, sweep, digits: 6 },
       body = bodyOf({ ...run, other: other?.inputs }, options, isPaired);
     const { values, unchanged } = (await answerAbout(run, body, signal)).outputs.sweep,

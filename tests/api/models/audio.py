@@ -154,6 +154,20 @@ def what_is_no_sound_is_refused_by_name(client, _):
 
 
 @check
+def frames_are_swept(client, _):
+    inputs = {"audio": made_audio.samples("tones", SAMPLES), "target": "ab cab"}
+    metric = {"words": [3, 5]}
+    sweep = {"at": "hidden", "part": "encoder", "over": ["layer", "query"], "do": "zero", "layers": [1], "queries": [0, 4]}
+    swept = answer(client, inputs, metric=metric, sweep=sweep, **{"return": ["sweep", "word_times"]})["outputs"]
+    assert swept["word_times"] == answer(client, inputs, **{"return": ["word_times"]})["outputs"]["word_times"]
+    for place, query in enumerate(sweep["queries"]):
+        one = {**{name: value for name, value in sweep.items() if name != "over"}, "queries": [query]}
+        (a, b), = answer(client, inputs, interventions=[one], words=metric["words"],
+                         **{"return": ["word_scores"]})["outputs"]["word_scores"]["logits"][0][-1:]
+        assert abs(swept["sweep"]["values"][0][0][place] - (a - b)) < 1e-5
+
+
+@check
 def pictures_and_views_show_sound(client, _):
     body = json.dumps({"inputs": {"audio": [0.5], "target": "ab d"}})
     for part in ("encoder", "decoder", "cross"):
@@ -169,7 +183,9 @@ def pictures_and_views_show_sound(client, _):
     assert (row["kind"], row["mels"], row["frames"], row["vocabulary"], row["longest"]) == ("audio", 5, 12, START + 1, kinds.PLACES), row
     names = [name for name in row["returns"] if name not in ("experts", "classes", "embedding")]
     assert set(names) == set(row["returns"]) and {"word_times", "features"} < set(names), row
-    answer(client, {"audio": [[0.5], [0.25]], "target": ["ab d", "a"]}, words="next", new_tokens=1, **{"return": names})
+    sweep = {"at": "context", "part": "cross", "over": ["layer", "head"], "do": "mean"}
+    answer(client, {"audio": [[0.5], [0.25]], "target": ["ab d", "a"]}, words="next", new_tokens=1, sweep=sweep, metric={"words": [1]},
+           **{"return": names})
 
 
 @check

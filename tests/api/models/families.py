@@ -68,7 +68,8 @@ def whatever_a_model_says_it_returns_can_be_asked_for(client, _):
         words = {"words": "next"} if "word_scores" in row["returns"] else {}
         words.update({"new_tokens": 2} if "generated" in row["returns"] else {})
         if "sweep" in row["returns"]:
-            words.update(sweep={"at": "hidden", "over": ["layer", "query"], "do": "zero"}, metric={"words": [1]})
+            part = {"part": "encoder"} if row["kind"] == "encoder-decoder" else {}
+            words.update(sweep={"at": "hidden", "over": ["layer", "query"], "do": "zero", **part}, metric={"words": [1]})
         reply = client.post(f"/v1/models/{row['name']}/attention",
                             {"inputs": inputs, "options": {"return": row["returns"], "predictions_k": 1, **words}})
         assert reply.status == 200, (row["name"], reply.body[:300])

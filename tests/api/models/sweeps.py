@@ -10,6 +10,7 @@ from suite import one_in, registry
 CHECKS = []
 check = registry(CHECKS)
 PAIR = {"ids": [[5, 6, 7, 8], [5, 9, 7, 8], [11, 12]]}
+TWO_SIDED = {**PAIR, "target_ids": [[0, 4, 9], [0], [0, 4, 9, 7]]}
 DIFFERENCE, ONE = {"words": [7, 3]}, {"words": [7], "query": 0}
 
 
@@ -17,17 +18,17 @@ def measured(client, model, inputs, metric, compute, interventions):
     """The metric of each item, by word_scores."""
     scores = post(client, model, inputs, words=metric["words"], compute=compute, interventions=interventions,
                   **{"return": ["word_scores"]})["outputs"]["word_scores"]
-    lengths = [len(ids) for ids in inputs["ids"]]
+    lengths = [len(ids) for ids in inputs.get("target_ids", inputs["ids"])]
     rows = [metric.get("query", -1) % length for length in lengths]
     if len(metric["words"]) == 1:
         return [scores["log_probabilities"][item][row][0] for item, row in enumerate(rows)]
     return [scores["logits"][item][row][0] - scores["logits"][item][row][1] for item, row in enumerate(rows)]
 
 
-def places_of(sweep, inputs, item, heads):
+def places_of(sweep, inputs, item, told):
     if sweep["over"][1] == "head":
-        return sorted(sweep.get("heads", range(heads)))
-    length = len(inputs["ids"][item])
+        return told["effective"]["sweep"]["heads"]
+    length = len(inputs["ids" if sweep.get("part", "encoder") == "encoder" else "target_ids"][item])
     return [query % length for query in sweep.get("queries", range(length))]
 
 
@@ -39,12 +40,11 @@ def hold_sweep(client, model, inputs, sweep, metric, compute, interventions=()):
     assert told["outputs"]["logits"] == plain["outputs"]["logits"], (model, sweep)
     values, layers = told["outputs"]["sweep"]["values"], told["effective"]["sweep"]["layers"]
     before = measured(client, model, inputs, metric, compute, list(interventions))
-    heads = 4
     for item, length in enumerate(map(len, inputs["ids"])):
         assert near(told["outputs"]["sweep"]["unchanged"][item], before[item], tolerance), (model, item)
         swept = item in told["effective"]["sweep"]["items"]
         for at, layer in enumerate(layers):
-            for k, place in enumerate(places_of(sweep, inputs, item, heads) if swept else ()):
+            for k, place in enumerate(places_of(sweep, inputs, item, told) if swept else ()):
                 if (at + k) % one_in(2) != 0:
                     continue
                 one = {name: value for name, value in sweep.items() if name not in ("over", "from_queries")}
@@ -53,7 +53,7 @@ def hold_sweep(client, model, inputs, sweep, metric, compute, interventions=()):
                     one["from_queries"] = sweep["from_queries"] if sweep["over"][1] == "head" else [sweep["from_queries"][k]]
                 wanted = measured(client, model, inputs, metric, compute, [*interventions, one])[item]
                 assert near(values[item][at][k], wanted, tolerance), (model, sweep, item, layer, place, values[item][at][k], wanted)
-            rest = values[item][at][len(places_of(sweep, inputs, item, heads)) if swept else 0:]
+            rest = values[item][at][len(places_of(sweep, inputs, item, told)) if swept else 0:]
             assert set(rest) <= {0}, (model, item, rest)
     return told
 
@@ -74,6 +74,25 @@ def a_sweep_is_the_intervention_at_each_place(client, _):
         for number, sweep in enumerate(SWEEPS):
             compute = "float32" if number % 2 else "float64"
             hold_sweep(client, model, PAIR, sweep, DIFFERENCE if number % 3 else ONE, compute)
+
+
+@check
+def a_sweep_of_an_encoder_decoder_names_a_part(client, _):
+    of_decoder = ({"at": "hidden", "over": ["layer", "query"], "do": "replace", "from": 2, "items": [0], "queries": [0, -1], "from_queries": [2, 0]},
+                  {"at": "attention_output", "over": ["layer", "query"], "do": "mean"},
+                  {"at": "context", "over": ["layer", "head"], "do": "replace", "from": 2, "items": [0], "queries": [0, 1], "from_queries": [1, 3]})
+    of_cross = ({"at": "attention", "over": ["layer", "head"], "do": "mask", "keys": [0]},
+                {"at": "attention_output", "over": ["layer", "query"], "do": "zero"},
+                {"at": "context", "over": ["layer", "head"], "do": "replace", "from": 2, "items": [0], "queries": [0, -1], "from_queries": [2, 0]})
+    number = 0
+    for model in ("whole-t5", "generating-bart-scaled", "generating-marian"):
+        for part, sweeps in (("encoder", SWEEPS), ("decoder", of_decoder), ("cross", of_cross)):
+            for sweep in sweeps:
+                number += 1
+                if number % one_in(2) == 0 and ("heads" not in sweep or model == "whole-t5"):
+                    made = [{"at": "context", "part": "decoder", "do": "scale", "factor": 0.5}] if number % 3 == 1 else []
+                    hold_sweep(client, model, TWO_SIDED, {**sweep, "part": part}, DIFFERENCE if number % 3 else ONE,
+                               "float32" if number % 4 < 2 else "float64", made)
 
 
 @check
@@ -139,6 +158,20 @@ def a_picture_has_the_numbers_of_the_answer(client, _):
 
 
 @check
+def a_picture_of_an_encoder_decoder_has_the_tokens_of_the_swept_part(client, _):
+    text = {"text": "the cat", "target": "a street"}
+    metric = {"words": [3]}
+    tokens = post(client, "whole-t5", text, **{"return": ["output"]})["tokens"]
+    for part, stack, at in (("encoder", "encoder", "hidden"), ("decoder", "decoder", "feed_forward"), ("cross", "decoder", "context")):
+        asked = {"sweep": {"at": at, "over": ["layer", "query"], "do": "zero", "part": part}, "metric": metric, "return": ["sweep"]}
+        reply = draw(client, "whole-t5", text, "?batch=0", "image/svg+xml", **asked)
+        assert reply.status == 200, reply.body[:300]
+        written = [element.text for element in xml.etree.ElementTree.fromstring(reply.body).iter("{http://www.w3.org/2000/svg}text")]
+        assert {word.strip() for word in tokens[stack]["shown"][0]} <= {(line or "").strip() for line in written}, (part, written)
+        assert any(f"the metric with {part} {at}" in (line or "") for line in written), written
+
+
+@check
 def pictures_that_a_sweep_has_not_are_refused_by_name(client, _):
     asked = {"sweep": {**SWEEPS[1], "items": [1]}, "metric": ONE, "return": ["sweep"]}
     for query, more, pointer, part in (("", {}, "?batch", "options.sweep changes"), ("?batch=3", {}, "?batch", "batch is 3"),
@@ -175,5 +208,6 @@ def bad_sweeps_are_refused_by_name(client, _):
         assert told["pointer"] == pointer and part in told["error"], (options, told["pointer"], told["error"])
     assert "name it in options.return" in refusal(client, "whole-gpt2", PAIR, sweep=SWEEPS[1])["error"]
     asked = {"sweep": SWEEPS[1], "metric": ONE, "return": ["sweep"]}
-    assert "one stack" in refusal(client, "whole-t5", {**PAIR, "target_ids": [[1], [1], [1]]}, **asked)["error"]
+    assert 'has no "part"' in refusal(client, "whole-t5", TWO_SIDED, **asked)["error"]
+    assert "comes from the decoder" in refusal(client, "whole-t5", PAIR, **{**asked, "sweep": {**SWEEPS[1], "part": "encoder"}})["error"]
     assert "are words, and " in refusal(client, "head-sentiment", PAIR, **asked)["error"]

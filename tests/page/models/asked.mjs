@@ -190,6 +190,15 @@ export const cases = {
         await question(page, "Attribution").click();
         await saidOf(page, "The logit of");
         assert.match(await asked(page).locator("tbody").textContent(), /cross head/);
+        await question(page, "Sweep").click();
+        await asked(page).getByLabel("Place").selectOption("query");
+        await saidOf(page, "set to 0");
+        const sweep = { at: "hidden", part: "encoder", over: ["layer", "query"], do: "zero" },
+            label = await cellOfSweep(page, 1, 1),
+            metric = { words: [outputs.predictions.ids[0][0][0]], query: tokens.decoder.ids[0].length - 1 },
+            swept = await answerOf(own, "the cat", { return: ["sweep"], metric, sweep, interventions: [intervention] }, "t5", { target_ids: tokens.decoder.ids[0] });
+        assert.ok(label.startsWith(`after layer 0, “${tokens.encoder.shown[0][1].trim()}”`), label);
+        assertClose(numberOf(label.split(", ").at(-1)), swept.outputs.sweep.values[0][1][1] - swept.outputs.sweep.unchanged[0], 3, label);
         await page.finish();
         await server.stop();
     },

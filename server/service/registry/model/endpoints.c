@@ -16,7 +16,6 @@ enum {
     FOR_EXPERTS = 16,
     FOR_AUDIO = 32,
     FOR_GENERATION = 64,
-    FOR_ONE_STACK = 128,
     LABELS_MAX = 1000
 };
 
@@ -40,7 +39,7 @@ static const struct {
     {"logit_lens", FOR_HEAD | FOR_WORDS},
     {"word_scores", FOR_HEAD | FOR_WORDS},
     {"attribution", FOR_HEAD | FOR_WORDS},
-    {"sweep", FOR_HEAD | FOR_WORDS | FOR_ONE_STACK},
+    {"sweep", FOR_HEAD | FOR_WORDS},
     {"classes", FOR_CLASSES},
     {"embedding", FOR_POOLING},
     {"word_times", FOR_AUDIO},
@@ -66,8 +65,7 @@ static void write_returns(const struct model_version *version, struct chunks *ou
     const unsigned has = (model->has_head ? FOR_HEAD : 0) | (has_classes(model) ? FOR_CLASSES : FOR_WORDS) |
                          (version->pooling.is_there ? FOR_POOLING : 0) | (has_experts(model) ? FOR_EXPERTS : 0) |
                          (model->stacks[0].embedding.second_kernel.data != NULL ? FOR_AUDIO : 0) |
-                         (model->stacks[model->stack_count - 1].is_causal ? FOR_GENERATION : 0) |
-                         (model->stack_count == 1 ? FOR_ONE_STACK : 0);
+                         (model->stacks[model->stack_count - 1].is_causal ? FOR_GENERATION : 0);
     const char *separator = "";
     for (size_t i = 0; i < sizeof returns / sizeof *returns; i++) {
         if ((returns[i].needs & ~has) != 0)

@@ -190,8 +190,7 @@ static bool make_picture(struct attending *attending, struct outcome *outcome)
 {
     const struct model_work *work = &attending->work;
     if (shows_sweep(attending))
-        return model_sweep_picture(&attending->work.job, &attending->options, &attending->labels[0],
-                                   &attending->picture) ||
+        return model_sweep_picture(&attending->work.job, &attending->options, attending->labels, &attending->picture) ||
                outcome_note(outcome, work->job.outcome.status);
     return outcome_note(outcome,
                         model_picture_make(&attending->options, attending->part, &work->answer, attending->labels,

@@ -246,20 +246,22 @@ void model_metric_write(const struct model_job *job, struct chunks *out);
  * words for each token, a word or a query that is not there.
  */
 bool model_sweep_plan(struct model_job *job);
-/* How often the blocks of a layer run again, for each item. */
-double model_sweep_times(const struct model_job *job, size_t layer);
+/* How often the blocks of a layer of that stack run again, for each item. */
+double model_sweep_times(const struct model_job *job, size_t stack, size_t layer);
 double model_sweep_bytes(const struct model_job *job);
 bool model_sweep_begin(struct model_job *job);
-/* Keeps the residual before a layer, or behind the last, before it is edited. */
-void model_sweep_keep(const struct model_job *job, size_t layer, const attn_tensor *hidden);
-/* Runs the item from the residual before a layer on, and measures a query. */
+/* Keeps the residual before a layer, or behind the last, before it is edited; of the swept stack alone. */
+void model_sweep_keep(const struct model_job *job, size_t stack, size_t layer, const attn_tensor *hidden);
+/* *hidden becomes a copy of it, (count, d), in the arena. */
+bool model_sweep_restore(struct model_job *job, size_t layer, size_t item, attn_tensor *hidden);
+/* Runs the item from the kept residual before a layer on, and measures a query of the last stack; SIZE_MAX: of what has run. */
 typedef bool model_run_from(void *context, size_t layer, size_t query, double *metric);
 bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context);
 /*
- * The picture of a planned sweep, as model_picture_make does it (codec/model/forms.h); labels are those of the item that the
- * options name. ATTN_ERR_VALUE: it is not swept.
+ * The picture of a planned sweep, as model_picture_make does it (codec/model/forms.h); labels are those of each stack, of
+ * the item that the options name. ATTN_ERR_VALUE: it is not swept.
  */
-bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels *labels,
+bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels labels[2],
                          struct model_picture *made);
 /* Adds the numbers of the run. */
 void model_sweep_picture_fill(const struct model_job *job, struct model_picture *made);

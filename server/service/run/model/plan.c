@@ -303,7 +303,7 @@ static bool weigh_block(struct model_job *job, const struct model_block *block, 
                                  model_converted_bytes(job, &block->source, ENVELOPE_LAYER);
             *most = bytes > *most ? bytes : *most;
         }
-        job->time_flops += flops * (1 + model_sweep_times(job, block->layer));
+        job->time_flops += flops * (1 + model_sweep_times(job, part->stack, block->layer));
         q_before = q_len;
         kv_before = kv_len;
     }
@@ -341,8 +341,8 @@ static void weigh_head(struct model_job *job)
     job->run_bytes += model_head_bytes(job, part->longest_queries) + model_attribution_bytes(job);
     job->time_flops += model_attribution_flops(job);
     if (job->sweep.values != NULL)
-        job->time_flops +=
-            model_sweep_times(job, SIZE_MAX) * (double)job->request->inputs.batch * model_head_flops(job, 1);
+        job->time_flops += model_sweep_times(job, job->last_stack, SIZE_MAX) * (double)job->request->inputs.batch *
+                           model_head_flops(job, 1);
     job->time_flops +=
         (double)times * (double)job->request->inputs.batch * model_head_flops(job, part->longest_queries);
 }
@@ -375,9 +375,6 @@ static void weigh(struct model_job *job)
 static bool check_ablations(struct model_job *job)
 {
     const struct checkpoint_model *model = &job->version->model;
-    if (job->request->sweep.is_swept && model->stack_count == 2)
-        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/sweep",
-                            "options.sweep is for models of one stack, and this one has an encoder and a decoder");
     if (job->request->ablations > 0 && model->stack_count == 2)
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/ablate",
                             "options.ablate is for models of one stack, and this one has an encoder and a decoder: "

@@ -69,7 +69,7 @@ static bool run_blocks(const struct stack_run *run, size_t layer, attn_tensor *h
         hidden->data = next;
         next = before;
         if (goes_on && (i + 1 == stack->block_count || stack->blocks[i + 1].layer != block->layer)) {
-            model_sweep_keep(job, block->layer + 1, hidden);
+            model_sweep_keep(job, run->part->stack, block->layer + 1, hidden);
             goes_on = model_edit_hidden(job, run->part->stack, block->layer + 1, run->item, hidden) &&
                       show_layer(run, block->layer, hidden);
         }
@@ -81,7 +81,7 @@ static bool embed(const struct stack_run *run, attn_tensor *hidden)
 {
     if (!model_embed(run->job, run->part->stack, run->item, 0, hidden))
         return false;
-    model_sweep_keep(run->job, 0, hidden);
+    model_sweep_keep(run->job, run->part->stack, 0, hidden);
     return true;
 }
 
@@ -107,26 +107,49 @@ static bool show_output(struct model_job *job, size_t item, const attn_tensor *o
     return model_predict(job, output, 0, item, &job->predictions);
 }
 
-/* The item of a stack_run once more, from a kept residual on (model_run_from). */
+/* The stacks of an item. */
+struct item_run {
+    struct stack_run stacks[2];
+    attn_tensor outputs[2];
+};
+
+/* The stacks behind that one. */
+static bool run_behind(struct item_run *run, size_t stack)
+{
+    const struct model_job *job = run->stacks[stack].job;
+    for (size_t i = stack + 1; i <= job->last_stack; i++) {
+        run->stacks[i].encoded = &run->outputs[i - 1];
+        if (!run_stack(&run->stacks[i], &run->outputs[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The item once more, from a kept residual of the swept stack on. */
+static bool run_again(struct item_run *again, size_t layer)
+{
+    struct model_job *job = again->stacks[0].job;
+    const size_t stack = job->parts[job->sweep.edit->part].stack;
+    const struct stack_run *run = &again->stacks[stack];
+    attn_tensor hidden;
+    return model_sweep_restore(job, layer, run->item, &hidden) &&
+           model_edit_hidden(job, stack, layer, run->item, &hidden) && run_blocks(run, layer, &hidden) &&
+           model_norm(job, run->stack, &hidden, &again->outputs[stack]) && run_behind(again, stack);
+}
+
+/* model_run_from */
 static bool run_from(void *context, size_t layer, size_t query, double *metric)
 {
-    const struct stack_run *run = context;
-    struct model_job *job = run->job;
-    const attn_dtype compute = model_job_compute(job);
-    const size_t count = job->items[run->item].of[0].count, d = model_width(run->stack),
-                 bytes = d * attn_dtype_bytes(compute);
+    struct item_run run = *(const struct item_run *)context;
+    struct model_job *job = run.stacks[0].job;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    attn_tensor hidden =
-                    attn_tensor_view(outcome_take(&job->outcome, count, bytes), compute, 2, (const size_t[]){count, d}),
-                normed;
-    if (hidden.data == NULL)
-        return false;
-    memcpy(hidden.data, job->sweep.states[layer], count * bytes);
-    bool is_ok = model_edit_hidden(job, 0, layer, run->item, &hidden) && run_blocks(run, layer, &hidden);
+    bool is_ok = layer == SIZE_MAX || run_again(&run, layer);
     if (is_ok) {
-        const attn_tensor row =
-            attn_tensor_view((char *)hidden.data + query * bytes, compute, 2, (const size_t[]){1, d});
-        is_ok = model_norm(job, run->stack, &row, &normed) && model_measure(job, &normed, metric);
+        const attn_tensor *output = &run.outputs[job->last_stack];
+        const size_t d = output->shape[1];
+        const attn_tensor row = attn_tensor_view((char *)output->data + query * d * attn_dtype_bytes(output->dtype),
+                                                 output->dtype, 2, (const size_t[]){1, d});
+        is_ok = model_measure(job, &row, metric);
     }
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
@@ -136,14 +159,11 @@ static bool run_item(struct model_job *job, size_t item)
 {
     const struct model_stack *stacks = job->version->model.stacks;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    attn_tensor encoded, output;
-    struct stack_run first = {job, &stacks[0], &job->parts[0], item, NULL};
-    const struct stack_run second = {job, &stacks[1], &job->parts[1], item, &encoded};
-    const bool has_two = job->last_stack == 1;
-    const bool is_ok = model_times_begin(job, item) && run_stack(&first, &encoded) &&
-                       (!has_two || run_stack(&second, &output)) &&
-                       show_output(job, item, has_two ? &output : &encoded) && model_times_put(job, item) &&
-                       model_sweep_run(job, item, run_from, &first);
+    struct item_run run = {
+        .stacks = {{job, &stacks[0], &job->parts[0], item, NULL}, {job, &stacks[1], &job->parts[1], item, NULL}}};
+    const bool is_ok = model_times_begin(job, item) && run_stack(&run.stacks[0], &run.outputs[0]) &&
+                       run_behind(&run, 0) && show_output(job, item, &run.outputs[job->last_stack]) &&
+                       model_times_put(job, item) && model_sweep_run(job, item, run_from, &run);
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
 }
@@ -207,7 +227,7 @@ static uint64_t count_blocks(const struct model_job *job)
             const struct model_stack *stack = &job->version->model.stacks[i];
             for (size_t b = 0; b < stack->block_count; b++)
                 count += 1 + (job->sweep.edit != NULL && job->sweep.items[item]
-                                  ? model_sweep_times(job, stack->blocks[b].layer)
+                                  ? model_sweep_times(job, i, stack->blocks[b].layer)
                                   : 0);
         }
     return count < (double)PROGRESS_MAX ? (uint64_t)count : PROGRESS_MAX;

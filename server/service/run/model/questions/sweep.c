@@ -8,9 +8,14 @@
 
 #include "service/run/model/item.h"
 
+static size_t swept_stack(const struct model_job *job)
+{
+    return job->parts[job->sweep.edit->part].stack;
+}
+
 static const struct model_stack *stack_of(const struct model_job *job)
 {
-    return &job->version->model.stacks[0];
+    return &job->version->model.stacks[swept_stack(job)];
 }
 
 /* Layers of the residual are one more: the last is behind all blocks. */
@@ -77,28 +82,36 @@ bool model_sweep_plan(struct model_job *job)
     return !outcome_has_failed(&job->outcome);
 }
 
-/* How often the blocks of a layer run again, for each item. */
-double model_sweep_times(const struct model_job *job, size_t layer)
+/* Behind each place of a swept encoder runs the whole decoder. */
+double model_sweep_times(const struct model_job *job, size_t stack, size_t layer)
 {
     const struct model_edit *edit = job->sweep.edit;
+    if (edit == NULL || stack < swept_stack(job))
+        return 0;
+    const bool is_behind = stack > swept_stack(job);
     double levels = 0;
-    for (size_t level = 0; edit != NULL && level <= layer && level < count_levels(job); level++)
+    for (size_t level = 0; (is_behind || level <= layer) && level < count_levels(job); level++)
         levels += edit->layers[level];
     return levels * (double)job->sweep.places;
 }
 
-/* The residual before each layer. */
-static size_t state_bytes(const struct model_job *job)
+static size_t state_bytes(const struct model_job *job, size_t stack)
 {
-    return job->parts[0].longest_queries * model_width(stack_of(job)) * attn_dtype_bytes(model_job_compute(job));
+    return job->parts[stack].longest_queries * model_width(&job->version->model.stacks[stack]) *
+           attn_dtype_bytes(model_job_compute(job));
 }
 
+/* The residual before each layer of the swept stack, and what stands beside the blocks that run again. */
 double model_sweep_bytes(const struct model_job *job)
 {
+    if (job->sweep.edit == NULL)
+        return 0;
     const double flags = (double)(count_levels(job) + count_heads(job) + job->request->inputs.batch);
-    return job->sweep.edit == NULL ? 0
-                                   : (double)(stack_of(job)->layers + 4) * ((double)state_bytes(job) + ATTN_ALIGNMENT) +
-                                         4 * flags + 16 * (double)job->sweep.places + (1 << 12);
+    double states = (double)stack_of(job)->layers * ((double)state_bytes(job, swept_stack(job)) + ATTN_ALIGNMENT);
+    for (size_t stack = swept_stack(job); stack <= job->last_stack; stack++)
+        states += 4 * ((double)state_bytes(job, stack) + ATTN_ALIGNMENT) +
+                  model_embed_bytes(job, &job->version->model.stacks[stack], job->parts[stack].longest_queries);
+    return states + 4 * flags + 16 * (double)job->sweep.places + (1 << 12);
 }
 
 /* ---- the run ---- */
@@ -106,21 +119,32 @@ double model_sweep_bytes(const struct model_job *job)
 bool model_sweep_begin(struct model_job *job)
 {
     struct model_sweep *own = &job->sweep;
-    const size_t states = stack_of(job)->layers + 1;
     if (own->edit == NULL)
         return true;
+    const size_t states = stack_of(job)->layers + 1;
     own->items = own->edit->items;
     own->edit->items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof *own->edit->items);
     own->states = outcome_take(&job->outcome, states, sizeof *own->states);
     for (size_t i = 0; i < states && !outcome_has_failed(&job->outcome); i++)
-        own->states[i] = outcome_take(&job->outcome, state_bytes(job), 1);
+        own->states[i] = outcome_take(&job->outcome, state_bytes(job, swept_stack(job)), 1);
     return !outcome_has_failed(&job->outcome);
 }
 
-void model_sweep_keep(const struct model_job *job, size_t layer, const attn_tensor *hidden)
+void model_sweep_keep(const struct model_job *job, size_t stack, size_t layer, const attn_tensor *hidden)
 {
-    if (job->sweep.edit != NULL && !job->sweep.is_running)
+    if (job->sweep.edit != NULL && !job->sweep.is_running && stack == swept_stack(job))
         memcpy(job->sweep.states[layer], hidden->data, attn_tensor_count(hidden) * attn_dtype_bytes(hidden->dtype));
+}
+
+bool model_sweep_restore(struct model_job *job, size_t layer, size_t item, attn_tensor *hidden)
+{
+    const size_t stack = swept_stack(job), shape[] = {job->items[item].of[stack].count, model_width(stack_of(job))};
+    const attn_dtype compute = model_job_compute(job);
+    const size_t bytes = shape[0] * shape[1] * attn_dtype_bytes(compute);
+    *hidden = attn_tensor_view(outcome_take(&job->outcome, bytes, 1), compute, 2, shape);
+    if (hidden->data != NULL)
+        memcpy(hidden->data, job->sweep.states[layer], bytes);
+    return hidden->data != NULL;
 }
 
 /* Where one row of a source begins, in the order of swept layers, of heads, and of queries. */
@@ -201,12 +225,10 @@ static bool sweep_layers(struct sweep *sweep)
 }
 
 /* The blocks that run again show nothing. */
-static struct model_part hide_part(struct model_part *part)
+static void hide_part(struct model_part *part)
 {
-    const struct model_part shown = *part;
     part->layer_count = 0;
     part->hidden = part->rollout = part->head_scores[0] = NULL;
-    return shown;
 }
 
 bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context)
@@ -228,17 +250,20 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
     double metric;
     if (outcome_has_failed(&job->outcome) || (own->items[item] && !find_places(job, item, &sweep.places)))
         return false;
-    const struct model_part shown = hide_part(&job->parts[0]);
+    struct model_part shown[MODEL_PARTS_MAX];
+    memcpy(shown, job->parts, sizeof shown);
+    for (size_t i = 0; i < job->part_count; i++)
+        hide_part(&job->parts[i]);
     job->attribution.bias = NULL;
     own->is_running = true;
-    bool goes_on = measure(&sweep, stack_of(job)->layers, &metric);
+    bool goes_on = measure(&sweep, SIZE_MAX, &metric);
     if (goes_on)
         model_put_numbers(&metric, 1, own->unchanged->tensor.dtype,
                           (char *)own->unchanged->tensor.data + item * attn_dtype_bytes(own->unchanged->tensor.dtype));
     goes_on = goes_on && (!own->items[item] || sweep_layers(&sweep));
     own->is_running = false;
     job->attribution.bias = bias;
-    job->parts[0] = shown;
+    memcpy(job->parts, shown, sizeof shown);
     return goes_on;
 }
 
@@ -322,7 +347,7 @@ static const char *name_metric(struct model_job *job)
     return label;
 }
 
-/* "hidden replaced" */
+/* "hidden replaced", "decoder hidden replaced" */
 static const char *name_act(struct model_job *job)
 {
     enum { ACT_BYTES = 48 };
@@ -332,11 +357,12 @@ static const char *name_act(struct model_job *job)
     const struct model_intervention *given = job->sweep.edit->given;
     char *act = outcome_take(&job->outcome, ACT_BYTES, 1);
     if (act != NULL)
-        snprintf(act, ACT_BYTES, "%s %s", model_place_name((model_place)given->at), done[given->act]);
+        snprintf(act, ACT_BYTES, "%s%s%s %s", given->part != NULL ? given->part : "", given->part != NULL ? " " : "",
+                 model_place_name((model_place)given->at), done[given->act]);
     return act;
 }
 
-bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels *labels,
+bool model_sweep_picture(struct model_job *job, const struct picture_options *options, const struct labels labels[2],
                          struct model_picture *made)
 {
     const struct model_sweep *own = &job->sweep;
@@ -350,7 +376,7 @@ bool model_sweep_picture(struct model_job *job, const struct picture_options *op
     name_layers(job, &made->picture.queries);
     if (!find_places(job, options->batch, &places))
         return false;
-    name_places(job, &places, labels, &made->picture.keys);
+    name_places(job, &places, &labels[swept_stack(job)], &made->picture.keys);
     made->weights =
         attn_tensor_view(NULL, own->values->tensor.dtype, 4, (const size_t[]){1, 1, own->levels, places.count});
     made->weights.stride[2] = (ptrdiff_t)own->places;
