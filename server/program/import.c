@@ -120,8 +120,11 @@ static attn_status write_layers(struct importing *importing, size_t *count, attn
     }
     if (is_unknown)
         explain(importing);
-    for (; status == ATTN_OK && *count < layers.count; *count += status == ATTN_OK)
+    for (; status == ATTN_OK && *count < layers.count; *count += status == ATTN_OK) {
+        printf("%zu of %zu: ", *count + 1, layers.count);
+        fflush(stdout);
         status = write_layer(importing, &layers.items[*count], err);
+    }
     model_files_close(&importing->files);
     file_bytes_release(&importing->mapping);
     return status;

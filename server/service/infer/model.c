@@ -121,6 +121,10 @@ attn_status model_accept(struct call *call, const struct oip_request *request)
     const attn_status status = check_names(call, request);
     if (status != ATTN_OK)
         return status;
+    if (call->in.progress != NULL && oip_has_binary_output(request))
+        return attn_fail(call->err, ATTN_ERR_FIELD, "/outputs",
+                         "the answer is a stream of events (text/event-stream), which have JSON: leave binary_data and "
+                         "binary_data_output out, and send the JSON part");
     call->timeout_ms = request->timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     return ATTN_OK;

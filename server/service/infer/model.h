@@ -33,7 +33,7 @@ const char *model_known_version(struct version *version, char text[DIGEST_TEXT])
 /*
  * Checks that model_name and model_version of the body, if given, agree with the path, and tells the call what else the
  * request says about its answer. A model_version that differs from the version in the path is compared with the digest,
- * which is then computed.
+ * which is then computed. ATTN_ERR_FIELD: the answer is a stream of events, and an output is binary.
  */
 ATTN_MUST_CHECK attn_status model_accept(struct call *call, const struct oip_request *request);
 /* Writes the outputs of the request, under the version. */

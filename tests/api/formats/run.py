@@ -281,6 +281,8 @@ def events_end_with_the_bytes_of_the_answer(client):
                              ("/v1/multi-head-attention/gradients", {"inputs": graded, **layer}, "task"),
                              ("/v1/layers/events/attention", {"inputs": {"query": query}}, "task"),
                              ("/v1/layers/events/gradients", {"inputs": graded}, "task"),
+                             ("/v2/models/attention/infer", {"inputs": [{"name": "QUERY", "datatype": "FP64", "shape": [300, 2], "data": query}]}, "task"),
+                             ("/v2/models/demo/infer", {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1], "data": ["Anna likes tea"]}]}, "layer"),
                              ("/v1/models/demo/attention", words, "layer"),
                              ("/v1/models/demo/attention", {"inputs": words["inputs"], **rows}, "layer"), ("/v1/models/demo/gradients", integrated, "layer")):
         for body in (json.dumps(sent).encode(), json.dumps(sent, indent=1).encode()):
@@ -294,7 +296,8 @@ def events_end_with_the_bytes_of_the_answer(client):
 
 @case
 def errors_before_the_computation_are_no_events(client):
-    for path, body, accept, status in ((PATH, b'{"inputs": {"qery": [[1]]}}', "text/event-stream", 400), (PATH, b"{", "text/event-stream", 400),
+    bytes_wanted = b'{"inputs": [{"name": "QUERY", "datatype": "FP32", "shape": [1, 1], "data": [1]}], "parameters": {"binary_data_output": true}}'
+    for path, body, accept, status in (("/v2/models/attention/infer", bytes_wanted, "text/event-stream", 400), (PATH, b'{"inputs": {"qery": [[1]]}}', "text/event-stream", 400), (PATH, b"{", "text/event-stream", 400),
                                        ("/v1/models/none/attention", b'{"inputs": {"text": "a"}}', "text/event-stream", 404),
                                        ("/v1/models/demo/tokens", b'{"inputs": {"text": "a"}}', "text/event-stream", 406)):
         reply = client.send("POST", path, body, {"Content-Type": "application/json", "Accept": accept})

@@ -310,6 +310,8 @@ def every_architecture_is_imported(stage):
         done = run_import(stage.program, checkpoint, into, "--prefix", model.__name__)
         expect(done.returncode == 0, f"{model.__name__}: {done.stderr}")
         expect(f"{len(wanted)} layers written" in done.stdout, done.stdout)
+        counts = [line.split(":")[0] for line in done.stdout.splitlines()[:-1]]
+        expect(counts == [f"{n} of {len(wanted)}" for n in range(1, len(wanted) + 1)], done.stdout)
         expected.update({f"{model.__name__}.{name}": matrix for name, matrix in wanted.items()})
     with Server(stage.program, environment={"ATTND_LAYERS": str(into)}) as server:
         listed = [row["name"] for row in answered(send(server.client(), "GET", "/v1/layers"))["layers"]]
