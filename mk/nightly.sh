@@ -10,7 +10,10 @@ logs=build/nightly
 mkdir -p "$logs"
 
 attnd=build/release/attnd
-packages() { make deps && mk/install_packages.sh clang clang-tidy clang-format && make -j"$jobs" built-for-tests CC=gcc WERROR=1; }
+packages() {
+    make deps && mk/install_packages.sh clang clang-tidy clang-format python3-regex &&
+        make -j"$jobs" built-for-tests CC=gcc WERROR=1
+}
 long_tests() { ATTN_LONG=1 make -j"$jobs" check ops openapi model-tests REWRITES=200 CC=gcc WERROR=1; }
 bench_check() { make -j"$jobs" bench-check CC=gcc WERROR=1; }
 few_kernels() { make -j"$jobs" kernels CC=gcc WERROR=1; }
