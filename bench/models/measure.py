@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-measure.py: whole models with the maps of all layers kept: attnd, ONNX Runtime and PyTorch; new tokens; the first answer;
-memory.
+measure.py: whole models with the maps of all layers kept: attnd, ONNX Runtime and PyTorch; new tokens; sweeps; the first
+answer; memory.
 
     python3 bench/models/measure.py --attnd build/release/attnd --folder build/bench-models [--only REGEX] [--json FILE]
 
@@ -36,6 +36,7 @@ from run import PAUSE_S, PEER_TOLERANCE  # noqa: E402
 SAMPLES = 32  # of a result, as bench_case.h takes them
 LENGTHS = (128, 512)
 NEW_TOKENS = 64
+SWEPT_TOKENS = 16
 SAMPLE_S = 0.002  # between two looks at the memory of a server
 EVERYTHING = "1G"  # as --layers-prepared: more than one model needs
 
@@ -233,14 +234,20 @@ def measure_starts(options, kind, prepared):
 # ---- new tokens ----
 
 
-def generate(client, tokens):
-    body = json.dumps({"inputs": {"ids": [[i * 7919 % 30000 for i in range(LENGTHS[0])]]},
-                       "options": {"new_tokens": tokens, "return": ["generated"]}})  # fmt: skip
+def ask_with(client, tokens, options):
+    """Milliseconds, and the answer."""
+    body = json.dumps({"inputs": {"ids": [[i * 7919 % 30000 for i in range(tokens)]]}, "options": options})
     reply = client.send("POST", "/v1/models/model/attention", body.encode(), {"Content-Type": "application/json"})
-    made = json.loads(reply.body).get("generated", {}).get("ids", [[]])
-    if reply.status != 200 or len(made[0]) != tokens:
+    if reply.status != 200:
         raise Failure("attnd answers %d: %s" % (reply.status, reply.body[:400]))
-    return compute_ms(reply)
+    return compute_ms(reply), json.loads(reply.body)
+
+
+def generate(client, tokens):
+    ms, answer = ask_with(client, LENGTHS[0], {"new_tokens": tokens, "return": ["generated"]})
+    if len(answer["generated"]["ids"][0]) != tokens:
+        raise Failure("attnd makes %d new tokens" % len(answer["generated"]["ids"][0]))
+    return ms
 
 
 def measure_generation(options, kind, file_bytes):
@@ -260,6 +267,24 @@ def measure_generation(options, kind, file_bytes):
     return {**found, "share": statistics.median(r["gbs"] / r["memory_gbs"] for r in rounds), "rounds": rounds}
 
 
+# ---- sweeps ----
+
+
+def measure_sweep(options, kind):
+    """A sweep over all layers and tokens, beside as many requests with the intervention at one place."""
+    rounds, change = [], {"at": "feed_forward", "do": "zero"}
+    places = random_model.CONFIGS[kind]["n_layer"] * SWEPT_TOKENS
+    swept = {"return": ["sweep"], "metric": {"words": [1]}, "sweep": {**change, "over": ["layer", "query"]}}
+    one = {"return": ["word_scores"], "words": [1], "queries": [-1], "interventions": [{**change, "layers": [0], "queries": [0]}]}
+    with start_server(options.attnd, options.folder / kind, EVERYTHING) as server:
+        client = Client(server.url)
+        ask_with(client, SWEPT_TOKENS, one)
+        for _ in range(options.rounds):
+            ms, alone = ask_with(client, SWEPT_TOKENS, swept)[0], ask_with(client, SWEPT_TOKENS, one)[0]
+            rounds.append({"ms": ms, "alone_ms": alone, "share": ms / places / alone})
+    return {"places": places, **{key: statistics.median(r[key] for r in rounds) for key in rounds[0]}, "rounds": rounds}
+
+
 # ---- the tables ----
 
 
@@ -268,6 +293,12 @@ def print_generation(found):
     for kind, row in found.items():
         print("| %s | %s | %s | %s | %s | %.2f |" % (kind, significant(1000 / row["ms"]), significant(row["ms"]),
                                                     significant(row["gbs"]), significant(row["memory_gbs"]), row["share"]))
+
+
+def print_sweeps(found):
+    print("\n| sweep | places | ms | one request ms | share |\n| --- |" + " ---: |" * 4)
+    for kind, row in found.items():
+        print("| %s | %d | %s | %s | %.2f |" % (kind, row["places"], significant(row["ms"]), significant(row["alone_ms"]), row["share"]))
 
 
 def print_times(rows, names):
@@ -313,12 +344,15 @@ def read_options():
 def main():
     options = read_options()
     set_fair_environment()
-    commands, rows, starts, generated = peer_commands(options.without.split(",")), {}, {}, {}
+    commands = peer_commands(options.without.split(","))
+    rows, starts, generated, sweeps = {}, {}, {}, {}
     for kind in random_model.CONFIGS:
         file_bytes = random_model.make(kind, options.folder / kind)
         file_mib, is_half = file_bytes / 2**20, kind.endswith("-half")
         if is_half and options.program and re.search(options.only, "%s tokens" % kind):
             generated[kind] = measure_generation(options, kind, file_bytes)
+        if is_half and re.search(options.only, "%s sweep" % kind):
+            sweeps[kind] = measure_sweep(options, kind)
         for tokens in () if is_half else LENGTHS:
             if re.search(options.only, "%s %d" % (kind, tokens)):
                 rows["%s %d" % (kind, tokens)] = measure_case(kind, tokens, options, commands)
@@ -327,10 +361,12 @@ def main():
     print_times(rows, list(commands))
     if generated:
         print_generation(generated)
+    if sweeps:
+        print_sweeps(sweeps)
     if starts:
         print_starts(starts)
     if options.json:
-        record = {"cases": rows, "tokens": generated, "starts": {" ".join(key): found for key, found in starts.items()}}
+        record = {"cases": rows, "tokens": generated, "sweeps": sweeps, "starts": {" ".join(key): found for key, found in starts.items()}}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
