@@ -229,17 +229,23 @@ bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t que
     return job->version->model.head.reads != MODEL_READS_BOTH || join_both(job, normed, row);
 }
 
-bool model_measure(struct model_job *job, const attn_tensor *row, double *metric)
+bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics)
 {
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
     attn_prediction_head head;
     attn_tensor scores;
     const bool is_ok = model_head_take(job, &head, &prepared) &&
-                       outcome_note(&job->outcome, attn_predict(&head, row, job->runtime, job->outcome.arena, &scores,
+                       outcome_note(&job->outcome, attn_predict(&head, rows, job->runtime, job->outcome.arena, &scores,
                                                                 job->outcome.err));
-    if (is_ok)
-        *metric = model_metric_value(job, &scores);
+    for (size_t row = 0; is_ok && row < scores.shape[0]; row++) {
+        const attn_tensor of_row =
+            attn_tensor_view((char *)scores.data + row * scores.shape[1] * attn_dtype_bytes(scores.dtype), scores.dtype,
+                             2, (const size_t[]){1, scores.shape[1]});
+        metrics[row] = model_metric_value(job, &of_row);
+    }
     prepared_weights_release(prepared);
+    attn_arena_release(job->outcome.arena, mark);
     return is_ok && model_job_goes_on(job);
 }
 

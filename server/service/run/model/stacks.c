@@ -138,18 +138,16 @@ static bool run_again(struct item_run *again, size_t layer)
 }
 
 /* model_run_from */
-static bool run_from(void *context, size_t layer, size_t query, double *metric)
+static bool run_from(void *context, size_t layer, size_t query, void *row)
 {
     struct item_run run = *(const struct item_run *)context;
     struct model_job *job = run.stacks[0].job;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    bool is_ok = layer == SIZE_MAX || run_again(&run, layer);
+    const bool is_ok = layer == SIZE_MAX || run_again(&run, layer);
+    const attn_tensor *output = &run.outputs[job->last_stack];
     if (is_ok) {
-        const attn_tensor *output = &run.outputs[job->last_stack];
-        const size_t d = output->shape[1];
-        const attn_tensor row = attn_tensor_view((char *)output->data + query * d * attn_dtype_bytes(output->dtype),
-                                                 output->dtype, 2, (const size_t[]){1, d});
-        is_ok = model_measure(job, &row, metric);
+        const size_t bytes = output->shape[1] * attn_dtype_bytes(output->dtype);
+        memcpy(row, (const char *)output->data + query * bytes, bytes);
     }
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
