@@ -489,6 +489,19 @@ def many_calls_of_asyncio_run_side_by_side(client):
     assert set(public(attnd.AsyncClient)) == set(public(attnd.Client)), "a call is missing"
 
 
+@test
+def progress_of_asyncio_is_told_in_the_event_loop(client):
+    event = b'event: progress\ndata: {"done":1,"of":2,"what":"layer"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    told = []
+    async def main(url):
+        async with attnd.AsyncClient(url) as other:
+            await other.attention(EYE, on_progress=lambda one: told.append((one["done"], threading.current_thread())))
+    with scripted(head + 2 * event + b'event: result\ndata: {"outputs":{}}\n\n') as (url, _):
+        asyncio.run(main(url))
+    assert told == [(1, threading.current_thread())] * 2, told
+
+
 def public(kind):
     return [name for name in vars(kind) if not name.startswith("_")]
 
