@@ -221,6 +221,13 @@ def new_tokens_are_facts_beside_the_outputs(client):
 
 
 @test
+def the_largest_weights_are_their_own_result(client):
+    answer = client.model_attention("demo", "it is", options={"top_k": 1})
+    maps = client.model_attention("demo", "it is")["attention"]
+    assert np.array_equal(answer.largest()["indices"][..., 0], maps.argmax(-1)) and answer.largest() is answer["attention"]
+
+
+@test
 def parts_add_up_to_a_logit(client):
     options = {"return": ["attribution", "word_scores"], "words": ["tea", "milk"]}
     answer = client.model_attention("demo", "Anna likes [MASK]", options=options)
@@ -615,6 +622,7 @@ SAMPLE = """
 import asyncio
 import attnd
 import numpy as np
+from attnd.schema import ModelIntervention, ModelSweep
 
 async def main() -> None:
     async with attnd.AsyncClient(headers={"traceparent": "t"}) as client:
@@ -626,6 +634,15 @@ with attnd.Client(timeout=2, retries=1) as client:
     scale: float = client.attention([[1.0]]).effective["scale"]
     words: list[str] = client.model_attention("demo", "a")["classes"]["labels"]
     client.attention([[1.0]]).plot(layer=0, head=1)
+    sweep: ModelSweep = {"at": "hidden", "over": ["layer", "query"], "do": "zero"}
+    swept = client.model_attention("demo", "a", options={"sweep": sweep, "metric": {"words": ["tea"]}})
+    effect: float = (swept["sweep"]["values"][0] - swept["sweep"]["unchanged"][0]).max()
+    change: ModelIntervention = {"at": "context", "do": "scale", "factor": 0.5, "from": 1}
+    made = client.model_attention("demo", "a", options={"interventions": [change], "top_k": 2})
+    print(made.largest()["indices"], made["word_scores"]["ranks"], made["attribution"]["bias"], made["head_scores"]["induction"])
+    print(made["experts"]["weights"], made["word_times"]["start"], made["classes"]["answer"])
+    if made.tokens and made.generated:
+        print(made.tokens["shown"][0], made.generated["ended_by"][0])
 asyncio.run(main())
 """
 
@@ -636,7 +653,10 @@ def types_hold_in_the_package_and_in_a_program_and_find_a_wrong_word(client):
     if not mypy:
         raise Skipped("no mypy")
     changes = (("causal", "casual"), ('["heads"]', '["haeds"]'), ("timeout=5", "timeuot=5"), ('["scale"]', '["mechanism"]'),
-               ("[0] + 1", '[0] + "a"'), ("client.tokens(", "client.tokens(1, "))
+               ("[0] + 1", '[0] + "a"'), ("client.tokens(", "client.tokens(1, "), ('"at": "h', '"att": "h'), ('"do": "zero', '"do": "zeros'),
+               ('["layer", "q', '["layers", "q'), ('"words"', '"word"'), ('"factor"', '"facter"'), ('"scale", "f', '"scales", "f'), *(
+                   (f'["{right}"]', f'["{right}x"]') for right in ("values", "indices", "ranks", "bias", "induction", "weights", "start", "answer",
+                                                                   "shown", "ended_by")))
     with tempfile.TemporaryDirectory() as folder:
         files = [pathlib.Path(folder, f"sample{number}.py") for number in range(len(changes) + 1)]
         for file, (right, wrong) in zip(files, (("", ""), *changes)):

@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnd.schema import Diagnostics, Effective
+from attnd.schema import Diagnostics, Effective, Generated, Outputs, Tokens, TopKOut
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
     import xarray
-
-
-class Words(TypedDict, total=False):
-    """The most probable words, the most probable first: `predictions` and `logit_lens`. Spellings are nested as the ids."""
-
-    ids: NDArray[np.int64]
-    tokens: list[Any]
-    shown: list[Any]
-    probabilities: NDArray[Any]
-
-
-class Classes(TypedDict, total=False):
-    """Of a head of classes, or of one for questions: start, end and the best answer of each item."""
-
-    labels: list[str]
-    logits: NDArray[Any]
-    probabilities: NDArray[Any]
-    start: NDArray[Any]
-    end: NDArray[Any]
-    answer: list[Optional[dict[str, Any]]]
 
 
 MAP = ("batch", "head", "query", "key")
@@ -60,7 +40,7 @@ class Labelled:
     words: dict[str, NDArray[Any]]
 
 
-class Answer:
+class Answer(Outputs):
     """Outputs by name (answer["attention"]), gradients, and what the server says beside: tokens, effective, diagnostics, …"""
 
     def __init__(self, outputs: dict[str, Any], facts: dict[str, Any], url: str = "", options: Any = None):
@@ -69,28 +49,21 @@ class Answer:
         self.effective: Effective = facts.get("effective", {})
         self.diagnostics: Diagnostics = facts.get("diagnostics", {})
         #: {"query", "key"} of a layer, {"ids", "text", "shown", "offsets"} of a model, {"encoder", "decoder"} of two stacks.
-        self.tokens: Optional[dict[str, Any]] = facts.get("tokens")
+        self.tokens: Optional[Tokens] = facts.get("tokens")
         #: Of options.new_tokens: {"ids", "text", "ended_by"}, each a list of one element for each item.
-        self.generated: Optional[dict[str, Any]] = facts.get("generated")
+        self.generated: Optional[Generated] = facts.get("generated")
         #: At the place of what they belong to: gradients["inputs"]["query"].
         self.gradients: dict[str, Any] = outputs.pop("gradients", {})
         self._selected: Mapping[str, Any] = {**(options or {}), **self.effective}
 
-    @overload
-    def __getitem__(self, name: Literal["predictions", "logit_lens"]) -> Words: ...  # type: ignore
-
-    @overload
-    def __getitem__(self, name: Literal["classes"]) -> Classes: ...  # type: ignore
-
-    @overload
-    def __getitem__(self, name: str) -> NDArray[Any]: ...
-
-    def __getitem__(self, name: str) -> Any:
-        return self.outputs[name]
-
     def __repr__(self) -> str:
         shapes = (f"{name} {getattr(value, 'shape', '…')}" for name, value in (self.outputs or self.gradients).items())
         return f"Answer({', '.join(shapes)})"
+
+    def largest(self, step: str = "attention") -> TopKOut:
+        """What options.top_k makes of a map: the largest weights of each row, and their keys."""
+        found: TopKOut = self.outputs[step]
+        return found
 
     def layers(self, step: str = "attention") -> list[int]:
         """The numbers that the layers of a step have in the model; [0] of a single layer."""
@@ -101,7 +74,8 @@ class Answer:
         """The words of "query" and "key", a row for each item of the batch, or one row for all; no rows without words."""
         owners = {"query": "decoder" if step.startswith(("decoder_", "cross_")) else "encoder",
                   "key": "decoder" if step.startswith("decoder_") else "encoder"}
-        tokens, found = self.tokens or {}, {}
+        found: dict[str, list[list[Any]]] = {}
+        tokens: dict[str, Any] = {**(self.tokens or {})}
         for side, owner in owners.items():
             part = tokens.get(owner, tokens)
             rows = part.get("shown") or part.get(side) or part.get("query") or []
