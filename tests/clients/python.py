@@ -220,6 +220,26 @@ def new_tokens_are_facts_beside_the_outputs(client):
     assert alone.generated == answer.generated and alone.outputs == {}
 
 
+SWEEP = {"at": "hidden", "over": ["layer", "query"], "do": "zero"}
+TEXTS = ["it is", "the animal was tired"]
+
+
+@test
+def sweeps_and_interventions_are_methods(client):
+    sweep, metric = {**SWEEP, "do": "replace", "from": 1, "queries": [0, 1]}, {"words": ["tea", "milk"], "query": 1}
+    answer = client.sweep("demo", TEXTS, sweep, metric, options={"compute": "float64"})
+    same = client.model_attention("demo", TEXTS, options={"return": "sweep", "sweep": sweep, "metric": metric, "compute": "float64"})
+    assert list(answer.outputs) == ["sweep"] and answer.facts == same.facts and answer["sweep"]["unchanged"].dtype == float
+    assert np.array_equal(answer["sweep"]["values"], same["sweep"]["values"]) and answer["sweep"]["values"].shape == (2, 5, 2)
+    more = client.sweep("demo", TEXTS, sweep, metric, options={"return": ["sweep", "attention"]}, on_progress=lambda _: None)
+    assert set(more.outputs) == {"sweep", "attention"}
+    made = [{"at": "hidden", "layers": np.array([1]), "do": "add", "value": np.full(64, 0.5, "f4")}]
+    changed = client.intervene("demo", "it is", made, options={"return": ["hidden"]})["hidden"]
+    plain = client.model_attention("demo", "it is", options={"return": ["hidden"]})["hidden"]
+    np.testing.assert_allclose(changed[1], plain[1] + 0.5, atol=1e-6)
+    assert np.array_equal(changed[0], plain[0]) and not np.allclose(changed[2], plain[2])
+
+
 @test
 def the_largest_weights_are_their_own_result(client):
     answer = client.model_attention("demo", "it is", options={"top_k": 1})
@@ -622,7 +642,6 @@ SAMPLE = """
 import asyncio
 import attnd
 import numpy as np
-from attnd.schema import ModelIntervention, ModelSweep
 
 async def main() -> None:
     async with attnd.AsyncClient(headers={"traceparent": "t"}) as client:
@@ -634,11 +653,9 @@ with attnd.Client(timeout=2, retries=1) as client:
     scale: float = client.attention([[1.0]]).effective["scale"]
     words: list[str] = client.model_attention("demo", "a")["classes"]["labels"]
     client.attention([[1.0]]).plot(layer=0, head=1)
-    sweep: ModelSweep = {"at": "hidden", "over": ["layer", "query"], "do": "zero"}
-    swept = client.model_attention("demo", "a", options={"sweep": sweep, "metric": {"words": ["tea"]}})
+    swept = client.sweep("demo", "a", {"at": "hidden", "over": ["layer", "query"], "do": "zero"}, {"words": ["tea"]})
     effect: float = (swept["sweep"]["values"][0] - swept["sweep"]["unchanged"][0]).max()
-    change: ModelIntervention = {"at": "context", "do": "scale", "factor": 0.5, "from": 1}
-    made = client.model_attention("demo", "a", options={"interventions": [change], "top_k": 2})
+    made = client.intervene("demo", "a", [{"at": "context", "do": "scale", "factor": 0.5, "from": 1}], options={"top_k": 2})
     print(made.largest()["indices"], made["word_scores"]["ranks"], made["attribution"]["bias"], made["head_scores"]["induction"])
     print(made["experts"]["weights"], made["word_times"]["start"], made["classes"]["answer"])
     if made.tokens and made.generated:

@@ -75,3 +75,5 @@ class AsyncClient:
     tokens = _awaited(Client.tokens)
     model_attention = _awaited(Client.model_attention)
     model_gradients = _awaited(Client.model_gradients)
+    intervene = _awaited(Client.intervene)
+    sweep = _awaited(Client.sweep)
