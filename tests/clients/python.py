@@ -610,8 +610,58 @@ def a_head_is_plotted_by_matplotlib(client):
     assert ax.get_title() == "attention, layer 3, head 2"
     own = pyplot.subplots()[1]
     assert client.attention(EYE).plot(ax=own) is own and len(own.get_yticks()) == 2
-    assert "layers [1, 3] and the heads [0, 2]" in str(raised(ValueError, lambda: answer.plot(layer=3, head=1)))
+    assert str(raised(ValueError, lambda: answer.plot(layer=3, head=1))) == "attention has no head 1: choose one of [0, 2]"
+    mean = client.model_attention("demo", "it is", options={"return": ["attention_mean", "entropy"]})
+    assert np.array_equal(mean.plot(layer=3, step="attention_mean").images[0].get_array(), mean["attention_mean"][3, 0])
+    assert "entropy is no map" in str(raised(ValueError, lambda: mean.plot(step="entropy")))
     pyplot.close("all")
+
+
+@test
+def a_sweep_is_labelled_with_its_layers_and_its_tokens_or_heads(client):
+    needs("xarray")
+    needs("pandas")
+    def ask(texts=TEXTS, **more):
+        return client.sweep("demo", texts, {**SWEEP, "layers": [0, -1], **more}, {"words": ["tea"]})
+    answer = ask()
+    found = answer.to_xarray("sweep")
+    assert found.dims == ("batch", "layer", "query") and found.layer.values.tolist() == [0, 4]
+    assert found.query_word.values.tolist() == [["[CLS]", "it", "is", "[SEP]", "", ""], ["[CLS]", "the", "animal", "was", "tired", "[SEP]"]]
+    assert found.sel(batch=1, layer=4, query=2) == answer["sweep"]["values"][1, 1, 2]
+    for queries, numbers, words in (([-1, 0], [-1, 0], ["[SEP]", "[CLS]"]), ({"from": -2, "to": -1}, [-2, -1], ["is", "[SEP]"]),
+                                    ({"from": 1, "to": -2}, [1, 2, 3, 4], ["it", "is", "", ""])):
+        found = ask(queries=queries).to_xarray("sweep")
+        assert found["query"].values.tolist() == numbers and found.query_word.values[0].tolist() == words
+    assert ask(items=[0], queries=[-1]).to_xarray("sweep")["query"].values.tolist() == [3], "of one length, they have the numbers of the model"
+    heads = ask(at="context", over=["layer", "head"], layers=[1, 3], heads=[0, 2], items=[1])
+    frame = heads.to_pandas("sweep")
+    assert list(frame.columns) == ["batch", "layer", "head", "sweep"] and set(frame.batch) == {1}, "of the items that are swept"
+    assert frame[(frame.layer == 3) & (frame["head"] == 2)].sweep.tolist() == [heads["sweep"]["values"][1, 1, 1]]
+
+
+@test
+def a_sweep_is_plotted_around_the_unchanged_run(client):
+    needs("matplotlib").use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415: it may be missing
+    answer = client.sweep("demo", TEXTS, {**SWEEP, "items": [0]}, {"words": ["tea"]})
+    ax = answer.plot(step="sweep")
+    assert np.array_equal(ax.images[0].get_array(), answer["sweep"]["values"][0, :, :4])
+    assert abs(np.mean(ax.images[0].get_clim()) - answer["sweep"]["unchanged"][0]) < 1e-5
+    assert [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())] == ["[CLS]", "it", "is", "[SEP]", *"01234"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("query", "layer", "sweep")
+    assert str(raised(ValueError, lambda: answer.plot(step="sweep", batch=1))) == "sweep has no batch 1: choose one of [0]"
+    pyplot.close("all")
+
+
+@test
+def a_sweep_of_two_stacks_has_the_words_of_its_part(client):
+    needs("xarray")
+    inputs = {"text": ["the cat", "it is"], "target": ["a", "the cat is"]}
+    for part, owner in (("encoder", "encoder"), ("decoder", "decoder"), ("cross", "decoder")):
+        answer = client.sweep("t5", inputs, {**SWEEP, "at": "context", "part": part}, {"words": [3]})
+        words = [[word for word in row if word] for row in answer.to_xarray("sweep").query_word.values.tolist()]
+        assert words == answer.tokens[owner]["shown"], part
+    assert refused(lambda: client.sweep("t5", inputs, SWEEP, {"words": [3]})).pointer == "/options/sweep"
 
 
 @test
@@ -732,7 +782,7 @@ def the_types_are_those_of_the_servers_document(client):
 
 @test
 def its_code_is_small(client):
-    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 920
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 936
 
 
 def main():

@@ -84,8 +84,10 @@ class Answer(Outputs):
 
     def _labelled(self, step: str) -> Labelled:
         values, dims = self.outputs[step], _dims_of(step)
+        if step == "sweep":
+            return self._swept(values["values"])
         if not isinstance(values, np.ndarray) or not dims:
-            raise ValueError(f"{step} has no labels: choose one of {', '.join(AXES)}, without options.top_k")
+            raise ValueError(f"{step} has no labels: choose one of {', '.join(AXES)}, sweep, without options.top_k")
         dims = ("layer", *dims) if values.ndim > len(dims) else dims
         numbers, words = {dim: list(range(size)) for dim, size in zip(dims, values.shape)}, {}
         if "layer" in dims:  # before the hidden states of layers come the embeddings, as number 0
@@ -101,6 +103,21 @@ class Answer(Outputs):
                 every = its_rows * (len(numbers["batch"]) if len(its_rows) == 1 else 1)
                 words[dim] = np.array([[row[at] if at < len(row) else "" for at in places[0]] for row in every], object)
         return Labelled(step, values, numbers, words)
+
+    def _swept(self, values: NDArray[Any]) -> Labelled:
+        """Of the swept items. Where these have several lengths, a query from the end keeps its negative number."""
+        sweep: Any = self.effective["sweep"]
+        across, items, size, rows = sweep["over"][1], sweep["items"], values.shape[2], []
+        numbers = {"batch": items, "layer": sweep["layers"], across: sweep.get("heads", [])}
+        if across == "query":
+            owner = "encoder" if sweep.get("part") == "encoder" else "decoder"
+            rows, lengths = self.rows(f"{owner}_")["query"], self.facts["lengths"]
+            ends = {(lengths[owner] if isinstance(lengths, dict) else lengths)[item] for item in items}
+            asked = None if sweep["queries"] == "all" else sweep["queries"]
+            found = [_places(asked, end) for end in ([0, max(ends)] if len(ends) > 1 else ends)]
+            numbers[across] = next((places for places in found if len(places) == size), [*range(size)])
+        words = [[*(rows[item][at] for at in _places(asked, len(rows[item]))), *[""] * size][:size] for item in items if rows]
+        return Labelled("sweep", values[items], numbers, {across: np.array(words, object)} if rows else {})
 
     def to_xarray(self, step: str = "attention") -> xarray.DataArray:
         """With dimensions such as layer, batch, head, query and key, and words as the coordinates query_word and key_word."""
@@ -124,25 +141,36 @@ class Answer(Outputs):
 
     def plot(self, layer: int | None = None, head: int = 0, *, step: str = "attention", batch: int = 0,
              ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draws one head by matplotlib, on ax where it is given. layer and head are the numbers that they have in the model."""
+        """
+        Draws one head by matplotlib, on ax where it is given; with step="sweep", the sweep of one item. layer and head are
+        the numbers that they have in the model.
+        """
         with _extra("matplotlib"):
             from matplotlib import pyplot
         it = self._labelled(step)
-        if list(it.numbers)[-4:] != ["batch", "head", "query", "key"]:
+        *rest, down, across = it.numbers
+        asked, place = {"layer": layer, "batch": batch, "head": head}, {}
+        if step != "sweep" and ((down, across) != MAP[2:] or not asked.keys() >= {*rest}):
             raise ValueError(f"{step} is no map of queries and keys")
-        layers = it.numbers.get("layer", [0])
-        layer = layers[0] if layer is None else layer
-        if layer not in layers or head not in it.numbers["head"]:
-            raise ValueError(f"the answer has the layers {layers} and the heads {it.numbers['head']}")
-        place = (batch, it.numbers["head"].index(head))
-        shown = it.values[(layers.index(layer), *place) if "layer" in it.numbers else place]
-        words = {side: [word for word in its[batch] if word != ""] for side, its in it.words.items()}
-        shown = shown[:len(words.get("query", shown)), :len(words.get("key", shown[0]))]
+        for dim in rest:
+            numbers, number = it.numbers[dim], asked[dim]
+            if number is not None and number not in numbers:
+                raise ValueError(f"{step} has no {dim} {number}: choose one of {numbers}")
+            place[dim] = 0 if number is None else numbers.index(number)
+        words = {side: [word for word in its[place["batch"]] if word != ""] for side, its in it.words.items()}
+        shown = it.values[tuple(place.values())]
+        shown = shown[:len(words.get(down, shown)), :len(words.get(across, shown[0]))]
+        colours: dict[str, Any] = {"cmap": "viridis"}
+        if step == "sweep":  # with the unchanged run in the middle
+            middle = self["sweep"]["unchanged"][batch]
+            reach = abs(shown - middle).max() or 1
+            colours = {"cmap": "RdBu_r", "vmin": middle - reach, "vmax": middle + reach}
         ax = pyplot.subplots()[1] if ax is None else ax
-        ax.imshow(shown, cmap="viridis")
-        ax.set_xticks(range(shown.shape[1]), words.get("key", it.numbers["key"]), rotation=90)
-        ax.set_yticks(range(shown.shape[0]), words.get("query", it.numbers["query"]))
-        ax.set(title=f"{step}, layer {layer}, head {head}", xlabel="key", ylabel="query")
+        ax.imshow(shown, **colours)
+        ax.set_xticks(range(shown.shape[1]), words.get(across, it.numbers[across]), rotation=90 if across in words else 0)
+        ax.set_yticks(range(shown.shape[0]), words.get(down, it.numbers[down]))
+        places = (f"{dim} {it.numbers[dim][at]}" for dim, at in place.items() if dim != "batch")
+        ax.set(title=", ".join([step, *places]), xlabel=across, ylabel=down)
         return ax
 
 
