@@ -38,7 +38,9 @@
  *   "classes"  beside the entries: the same for those that name no such ending themselves
  *   "heads"    beside the entries: patterns of tensors of heads that are not run. So is a tensor when no used one has the
  *              first part of its name
- *   "refused"  beside the entries: the types that attnd cannot run, by what they are
+ *   "refused"  beside the entries: by what they are, the "types" that attnd cannot run, and those of that sort that it "runs"
+ *   "unlisted" beside the entries: types that no config.json has at its top, which no message names
+ *   "helps"    beside the entries: what a person can do about a member that stops a model, for messages
  *   "nested"   beside the entries: types that hold a model within them, as one of text and images holds one of text.
  *              {"config": the member with its configuration, "model_type": its type when the configuration has none,
  *              "always": true when it is that type whatever the configuration says, "adds": members that its

@@ -476,10 +476,10 @@ static bool read_by(const struct architecture *architecture, json_t *config, str
 static bool read_type(const struct architecture *architecture, const char *type, json_t *config,
                       struct model_builder *builder)
 {
-    const char *what = architecture_refused(architecture->table, type);
+    const json_t *runs;
+    const char *what = architecture_refused(architecture->table, type, &runs);
     if (what != NULL)
-        return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
-                            "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
+        return fail_refused(type, what, runs, builder->reader.outcome);
     if (json_object_get(architecture->entry, "model") == NULL)
         return fail_type(architecture->table, type, builder);
     return read_by(architecture, config, builder);
@@ -489,6 +489,21 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
                                   attn_error *err)
 {
     struct outcome outcome = {.arena = arena, .err = err};
+static bool fail_refused(const char *type, const char *what, const json_t *runs, struct outcome *outcome)
+{
+    char known[160] = "";
+    json_t *name;
+    size_t i, length = 0;
+    json_array_foreach((json_t *)(uintptr_t)runs, i, name)
+    {
+        if (length < sizeof known)
+            length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i > 0 ? ", " : "",
+                                       json_string_value(name));
+    }
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                        "config.json: model_type is \"%s\", %s that attnd cannot run; it runs %s", type, what, known);
+}
+
     struct model_builder builder = {.model = model, .reader = {.arena = arena, .outcome = &outcome}};
     attn_arena *trees = attn_arena_create_beside(arena);
     json_t *config = NULL;
@@ -511,3 +526,4 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
     attn_arena_destroy(trees);
     return outcome.status;
 }
+    ok = ok && architecture_check_type(config, &outcome);
