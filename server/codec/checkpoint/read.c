@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "codec/checkpoint/description.h"
 #include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/checkpoint/parts.h"
 #include "codec/json/tree.h"
 
@@ -158,6 +159,11 @@ static bool make_blocks(struct model_builder *builder, const json_t *template, s
     ok = ok && model_count(reader, template, "groups", LAYERS_MAX, stack->layers, &groups);
     if (!ok)
         return false;
+    const char *expression = json_string_value(json_object_get(template, "layers"));
+    char member[80];
+    if (stack->layers == 0 && expression != NULL &&
+        expression_member(reader->config, expression + 1, member, sizeof member) == NULL)
+        return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "config.json has no %s", member);
     if (stack->layers == 0 || groups == 0 || groups > stack->layers)
         return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "config.json gives the %s %zu layers in %zu groups",
                             stack->name, stack->layers, groups);

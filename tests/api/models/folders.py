@@ -4,6 +4,7 @@ folders.py: what a model's folder may hold (the table of docs/models.md): folder
 A row of REFUSED is a folder: its files, and words of the sentence. {config} and {weights} are those of a small model.
 """
 
+import gzip
 import json
 import pathlib
 import shutil
@@ -21,6 +22,12 @@ INDEX = json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b":
 SAVE = "from_pretrained(\"DIR\").save_pretrained(\"NEW\")"
 REFUSED = {
     "pointer": ({"config.json": CONFIG, "model.safetensors": POINTER}, ("model.safetensors", "Git LFS", "git lfs pull")),
+
+
+def without(member):
+    return json.dumps({name: value for name, value in json.loads(CONFIG).items() if name != member}).encode()
+
+
     "pointer-config": ({"config.json": POINTER, "model.safetensors": WEIGHTS}, ("config.json", "git lfs pull")),
     "page": ({"config.json": CONFIG, "model.safetensors": PAGE}, ("model.safetensors", "web page", "download the file itself")),
     "page-config": ({"config.json": PAGE, "model.safetensors": WEIGHTS}, ("config.json", "web page")),
@@ -36,6 +43,17 @@ REFUSED = {
     "adapter": ({"adapter_config.json": b"{}", "adapter_model.safetensors": WEIGHTS}, ("adapter_config.json", "merge_and_unload()")),
     "gguf": ({"small.gguf": b"GGUF"}, ("small.gguf", "--model NAME=DIR/FILE")),
     "authors": ({"params.json": b"{}", "consolidated.00.pth": b"PK"}, ("consolidated.00.pth", "format of the model's authors")),
+    "cut": ({"config.json": CONFIG, "model.safetensors": WEIGHTS[:-100]},
+            ("model.safetensors: the download is incomplete", "data_offsets", "huggingface-cli download ORG/NAME model.safetensors")),
+    "cut-header": ({"config.json": CONFIG, "model.safetensors": WEIGHTS[:500]}, ("the download is incomplete", "claims a header")),
+    "empty": ({"config.json": CONFIG, "model.safetensors": b""}, ("model.safetensors: the file is empty", "huggingface-cli download")),
+    "empty-config": ({"config.json": b"", "model.safetensors": WEIGHTS}, ("config.json: the file is empty", "download it again")),
+    "gzip": ({"config.json": CONFIG, "model.safetensors": gzip.compress(WEIGHTS)}, ("model.safetensors", "packed with gzip", "gunzip")),
+    "zip": ({"config.json": CONFIG, "model.safetensors": b"PK\3\4" + WEIGHTS}, ("model.safetensors", "a ZIP archive", "unzip", "pytorch_model.bin")),
+    "no-type": ({"config.json": without("model_type"), "model.safetensors": WEIGHTS}, ("config.json has no model_type", "names the kind")),
+    "no-heads": ({"config.json": without("num_attention_heads"), "model.safetensors": WEIGHTS}, ("config.json has no num_attention_heads",)),
+    "no-layers": ({"config.json": without("num_hidden_layers"), "model.safetensors": WEIGHTS}, ("config.json has no num_hidden_layers",)),
+    "ctranslate2": ({"config.json": CONFIG, "model.bin": b"C"}, ("model.bin", "format of CTranslate2", "model.safetensors of the model")),
     "part-missing": ({"config.json": CONFIG, "model.safetensors.index.json": INDEX}, ("model-00001-of-00002.safetensors", "download it too")),
     "index-missing": ({"config.json": CONFIG, "model-00001-of-00002.safetensors": WEIGHTS}, ("model.safetensors.index.json", "download it too")),
     "misnamed": ({"config.json": CONFIG, "weights.safetensors": WEIGHTS}, ("weights.safetensors", "rename")),
@@ -168,10 +186,10 @@ def a_folder_of_the_cache_is_followed_to_its_newest_revision(program, _):
 def a_tokenizer_that_was_not_downloaded_is_named(program, _):
     with tempfile.TemporaryDirectory() as parent:
         parent = pathlib.Path(parent)
-        for name, content in (("pointer", POINTER), ("page", PAGE)):
+        for name, content in (("pointer", POINTER), ("page", PAGE), ("empty", b"")):
             write(parent / name, {"config.json": CONFIG, "model.safetensors": WEIGHTS, "tokenizer.json": content})
         with serve(program, parent) as server:
-            for name, word in (("pointer", "git lfs pull"), ("page", "web page")):
+            for name, word in (("pointer", "git lfs pull"), ("page", "web page"), ("empty", "tokenizer.json: the file is empty")):
                 reply = server.client().post(f"/v1/models/{name}/tokens", {"inputs": {"text": "a"}})
                 assert reply.status in (400, 409) and word in reply.json()["detail"], reply.body[:500]
 

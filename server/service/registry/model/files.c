@@ -113,8 +113,12 @@ static bool add_tensors(struct model_files *files, const struct model_file *file
     attn_arena *scratch = attn_arena_create_beside(files->arena);
     if (scratch == NULL)
         return fail_file(outcome, file->name, ENOMEM);
-    const attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, outcome->err);
-    if (outcome_note(outcome, model_files_name(status, file->name, outcome->err)) && !copy_tensors(files, &shard))
+    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, outcome->err);
+    if (status != ATTN_OK && shard.is_cut)
+        status = model_folder_fail_cut(file->name, outcome->err);
+    else
+        status = model_files_name(status, file->name, outcome->err);
+    if (outcome_note(outcome, status) && !copy_tensors(files, &shard))
         fail_file(outcome, file->name, ENOMEM);
     attn_arena_destroy(scratch);
     return !outcome_has_failed(outcome);
@@ -322,9 +326,13 @@ static bool open_tokenizer(struct model_files *files, struct outcome *outcome)
         return fail_file(outcome, TOKENIZER, ETXTBSY);
     if (files->tokenizer_outcome == 0)
         files->tokenizer = text_of(file);
-    if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
-        files->tokenizer_outcome = ENODATA;
-    return true;
+    if (files->tokenizer_outcome != 0 || file->bytes.size > 0)
+        return true;
+    attn_error why = {.status = ATTN_OK};
+    files->tokenizer_outcome = ENODATA;
+    if (model_folder_check_text(TOKENIZER, files->tokenizer, &why) != ATTN_OK)
+        files->tokenizer_failure = outcome_copy_text(outcome, why.message, strlen(why.message));
+    return !outcome_has_failed(outcome);
 }
 
 static bool open_folder(struct model_files *files, attn_budget *budget, const char *path, struct outcome *outcome)
