@@ -32,7 +32,7 @@
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", …}, of words (parts.c)
  *              classes    {ENDING: head}: of a model whose architectures[0] ends in ENDING, in place of "head". "reads":
- *                         "first", "last", "end" or "first_and_mean" (model_reads); "spans": true for answers to questions
+ *                         "first", "last", "end", "first_and_mean" or "mean" (model_reads); "spans": true for answers to questions
  *              ignored    patterns of tensors that a file may have beside the model: buffers, copies
  *              Names of tensors stand behind the prefix of the modules, or behind a shorter one.
  *   "classes"  beside the entries: the same for those that name no such ending themselves
@@ -130,6 +130,7 @@ typedef enum {
     MODEL_READS_LAST, /* the last one that is no padding; of given vectors, the last one */
     MODEL_READS_END,  /* of a decoder, the place of the last end token of the encoder's input */
     MODEL_READS_BOTH, /* the first, and behind it the mean of the others: vectors of twice the width */
+    MODEL_READS_MEAN, /* the mean of all */
 } model_reads;
 
 /* By what classes become probabilities; regression has none. */

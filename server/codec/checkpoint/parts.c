@@ -559,7 +559,8 @@ model_reads model_reads_of(const json_t *template)
     static const char *const names[] = {[MODEL_READS_FIRST] = "first",
                                         [MODEL_READS_LAST] = "last",
                                         [MODEL_READS_END] = "end",
-                                        [MODEL_READS_BOTH] = "first_and_mean"};
+                                        [MODEL_READS_BOTH] = "first_and_mean",
+                                        [MODEL_READS_MEAN] = "mean"};
     const char *reads = json_string_value(json_object_get(template, "reads"));
     for (size_t i = MODEL_READS_FIRST; reads != NULL && i < ARRAY_LENGTH(names); i++)
         if (strcmp(reads, names[i]) == 0)
