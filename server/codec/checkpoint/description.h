@@ -151,6 +151,7 @@ struct model_head {
     bool is_of_spans; /* its two classes are starts and ends of answers */
     model_problem problem;
     const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
+    const char *lacks;         /* the tensor without which there is no head; NULL: there is one, or its kind has none */
 };
 
 enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 64 };

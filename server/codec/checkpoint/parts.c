@@ -469,6 +469,23 @@ static bool fits(const struct tensors *tensors, size_t width)
             (tensors->output_bias.dtype <= ATTN_BF16 && attn_tensor_count(&tensors->output_bias) == output->shape[0]));
 }
 
+/* Notes which tensor a head that is not there lacks. */
+static bool note_lack(struct model_reader *reader, const json_t *template, const struct tensors *tensors,
+                      struct model_head *head)
+{
+    const json_t *dense = json_object_get(template, "dense");
+    const bool is_dense = dense != NULL && tensors->dense.data == NULL && !may_lack(dense);
+    const json_t *names = is_dense ? dense : json_object_get(template, "output");
+    const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
+    char text[NAME_MAX_BYTES];
+    *head = (struct model_head){.lacks = NULL};
+    if (name == NULL || outcome_has_failed(reader->outcome))
+        return !outcome_has_failed(reader->outcome);
+    snprintf(text, sizeof text, "%s%s", name, is_dense ? ".weight" : "");
+    head->lacks = attn_arena_copy_text(reader->arena, text, strlen(text));
+    return head->lacks != NULL || outcome_no_memory(reader->outcome);
+}
+
 bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words, size_t width,
                      struct model_head *head, bool *has_head)
 {
@@ -484,7 +501,7 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     if (parts == NULL)
         return outcome_no_memory(reader->outcome);
     if (!take_head(reader, template, words, &tensors) || tensors.output.data == NULL)
-        return !outcome_has_failed(reader->outcome);
+        return note_lack(reader, template, &tensors, head);
     const attn_tensor *output = &tensors.output;
     if (!fits(&tensors, width))
         return fail_shape(reader, json_object_get(template, "output"), output);
