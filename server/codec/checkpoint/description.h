@@ -165,6 +165,8 @@ struct checkpoint_model {
     struct model_head head;
     const char **ignored; /* names of tensors of heads that are not run, at most MODEL_IGNORED_MAX */
     size_t ignored_count;
+    const char **absent; /* biases that the files lack, and have in other layers; at most MODEL_IGNORED_MAX */
+    size_t absent_count;
     size_t longest;                           /* tokens; 0: the model has no limit */
     int64_t pad_id, end_id, decoder_start_id; /* -1: none */
     int64_t ends[MODEL_ENDS_MAX];             /* end tokens of both configurations; some may be there twice */

@@ -228,6 +228,23 @@ def parts_and_halves_of_a_model_answer_as_the_whole(program, _):
 
 
 @check
+def a_bias_that_one_layer_lacks_is_listed(program, _):
+    weights, _ = tensor_file.read(WEIGHTS)
+    biases = [f"bert.encoder.layer.{n}.output.dense.bias" for n in range(3)]
+    with tempfile.TemporaryDirectory() as parent:
+        for name, lacking in (("none", biases[:0]), ("one", biases[1:2]), ("two", biases[::2]), ("all", biases)):
+            kept = {key: tensor for key, tensor in weights.items() if key not in lacking}
+            write(pathlib.Path(parent) / name, {"config.json": CONFIG, "model.safetensors": tensor_file.write(kept)})
+        with serve(program, parent) as server:
+            rows = rows_of(server)
+            told = {name: rows[name]["absent"] for name in ("none", "one", "two", "all")}
+            assert told == {"none": [], "one": biases[1:2], "two": biases[::2], "all": []}, told
+            lines = {name: [line for line in server.lines if f"name={name} " in line and "type=bert" in line] for name in told}
+            assert ["absent=" in line for name in told for line in lines[name]] == [False, True, True, False], lines
+            assert "absent=2" in lines["two"][0], lines
+
+
+@check
 def files_of_a_pooling_are_told_as_others_are(program, _):
     base = {"config.json": CONFIG, "model.safetensors": WEIGHTS}
     cases = {"marked": ({"modules.json": b"\xef\xbb\xbf" + MODULES, "1_Pooling/config.json": b"\xef\xbb\xbf" + POOLED}, None),
