@@ -232,14 +232,17 @@ static bool make_tokenizer(struct model_files *files, const struct gguf *gguf, a
     return status == ATTN_ERR_NO_MEMORY ? outcome_no_memory(outcome) : !outcome_has_failed(outcome);
 }
 
-static bool read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch,
+static bool read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch, bool *is_cut,
                       struct outcome *outcome)
 {
     const size_t processors = machine_processors();
     const attn_pool_options options = {
         .threads = processors < ATTN_POOL_THREADS_MAX ? processors : ATTN_POOL_THREADS_MAX, .caller_works = true};
     struct gguf gguf;
-    if (!outcome_note(outcome, gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, outcome->err)))
+    const bool is_read =
+        outcome_note(outcome, gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, outcome->err));
+    *is_cut = gguf.is_cut;
+    if (!is_read)
         return false;
     attn_pool *pool = attn_pool_create(&options, NULL); /* until the file is read */
     const attn_runtime runtime = pool != NULL ? attn_pool_runtime(pool, NULL) : attn_runtime_serial(NULL);
@@ -263,10 +266,12 @@ static bool open_gguf(struct model_files *files, attn_budget *budget, const char
         return fail_file(outcome, path, ENOMEM);
     files->tokenizer_name = name;
     const int mapped = map(files, name, &file);
+    bool is_cut = false;
     if (mapped != 0)
         fail_file(outcome, name, mapped);
-    else if (!read_gguf(files, file, scratch, outcome))
-        outcome->status = model_files_name(outcome->status, name, outcome->err);
+    else if (check_text(file, outcome) && !read_gguf(files, file, scratch, &is_cut, outcome))
+        outcome->status =
+            is_cut ? model_folder_fail_cut(name, outcome->err) : model_files_name(outcome->status, name, outcome->err);
     attn_arena_destroy(scratch);
     return !outcome_has_failed(outcome);
 }
