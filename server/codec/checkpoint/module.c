@@ -429,7 +429,7 @@ static json_t *fill(struct module *module, const char *path, json_t *template)
         json_t *value = outcome_has_failed(module->outcome) ? NULL : fill(module, deeper, member);
         if (value != NULL)
             (void)json_object_set_new(filled, name, value);
-        else if (strcmp(name, "num_heads") == 0)
+        else if (strcmp(name, "num_heads") == 0 && !json_tree_is_starved())
             fail_heads(module, member);
     }
     return filled;
