@@ -113,6 +113,16 @@ def what_attnd_cannot_run_is_refused_by_name(program):
 
 
 @test
+def refusals_name_all_kinds_of_a_sort_that_run(_):
+    table = json.loads((ROOT / "server" / "codec" / "checkpoint" / "architectures.json").read_text())
+    types = {kind: entry for entry in table["architectures"] for kind in entry["model_types"]}
+    for what, group in table["refused"].items():
+        assert set(group["runs"]) <= set(types) and not set(group["runs"]) & set(group["types"]), what
+    mixtures = {kind for kind, entry in types.items() if '"experts":' in json.dumps(entry["modules"])}
+    assert set(table["refused"]["a mixture of experts"]["runs"]) == mixtures, mixtures
+
+
+@test
 def relative_positions_that_do_not_fit_are_refused_by_name(program):
     lacking, rows, norm, width = (kinds.deberta() for _ in range(4))
     del lacking.tensors["deberta.encoder.rel_embeddings.weight"]
