@@ -133,6 +133,12 @@ typedef enum {
     MODEL_READS_MEAN, /* the mean of all */
 } model_reads;
 
+/* Whether a mean of tokens is read. */
+static inline bool model_reads_mean(model_reads reads)
+{
+    return reads == MODEL_READS_BOTH || reads == MODEL_READS_MEAN;
+}
+
 /* By what classes become probabilities; regression has none. */
 typedef enum { MODEL_PROBLEM_ONE_OF, MODEL_PROBLEM_EACH, MODEL_PROBLEM_REGRESSION } model_problem;
 
@@ -151,7 +157,7 @@ struct model_head {
     bool is_of_spans; /* its two classes are starts and ends of answers */
     model_problem problem;
     const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
-    const char *lacks;         /* the tensor without which there is no head; NULL: there is one, or its kind has none */
+    const char *lacks;         /* of a head that is not there: " (the files lack the tensor …)", or "" */
 };
 
 enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 64 };

@@ -478,10 +478,9 @@ static bool note_lack(struct model_reader *reader, const json_t *template, const
     const json_t *names = is_dense ? dense : json_object_get(template, "output");
     const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
     char text[NAME_MAX_BYTES];
-    *head = (struct model_head){.lacks = NULL};
     if (name == NULL || outcome_has_failed(reader->outcome))
         return !outcome_has_failed(reader->outcome);
-    snprintf(text, sizeof text, "%s%s", name, is_dense ? ".weight" : "");
+    snprintf(text, sizeof text, " (the files lack the tensor %s%s)", name, is_dense ? ".weight" : "");
     head->lacks = attn_arena_copy_text(reader->arena, text, strlen(text));
     return head->lacks != NULL || outcome_no_memory(reader->outcome);
 }
@@ -496,6 +495,7 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     const char *activation = json_is_string(of_dense) ? json_string_value(of_dense) : "";
     size_t count = 0;
     *has_head = false;
+    head->lacks = "";
     if (template == NULL)
         return true;
     if (parts == NULL)
@@ -525,6 +525,7 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
                     .scale = number_of(reader, template, "scale", 1),
                     .softcap = number_of(reader, template, "softcap", 0)},
         .words = output->shape[0],
+        .lacks = "",
     };
     *has_head = true;
     return !outcome_has_failed(reader->outcome);

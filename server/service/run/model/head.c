@@ -187,12 +187,6 @@ static bool predict_block(struct head_block *block, const attn_prediction_head *
     return is_ok;
 }
 
-bool model_head_pools(const struct model_job *job)
-{
-    const model_reads reads = job->version->model.head.reads;
-    return reads == MODEL_READS_BOTH || reads == MODEL_READS_MEAN;
-}
-
 /* *pooled becomes one row: the mean of all tokens, or the first token, and behind it the mean of the others. */
 static bool pool(struct model_job *job, const attn_tensor *normed, attn_tensor *pooled)
 {
@@ -217,7 +211,7 @@ static bool predict(struct head_block *block, const attn_prediction_head *head, 
 {
     struct model_job *job = block->job;
     attn_tensor pooled;
-    const bool pools = model_head_pools(job);
+    const bool pools = model_reads_mean(job->version->model.head.reads);
     bool goes_on = !pools || pool(job, normed, &pooled);
     if (goes_on && model_head_reads_one(job)) {
         block->first = model_head_token(job, block->item);
@@ -233,7 +227,7 @@ bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t que
     const size_t d = normed->shape[1];
     *row = attn_tensor_view((char *)normed->data + query * d * attn_dtype_bytes(normed->dtype), normed->dtype, 2,
                             (const size_t[]){1, d});
-    return !model_head_pools(job) || pool(job, normed, row);
+    return !model_reads_mean(job->version->model.head.reads) || pool(job, normed, row);
 }
 
 bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics)

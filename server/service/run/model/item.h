@@ -136,8 +136,6 @@ bool model_head_take(struct model_job *job, attn_prediction_head *made, struct p
 bool model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
                    const struct model_words *words);
 
-/* Whether the head reads a mean of tokens. */
-bool model_head_pools(const struct model_job *job);
 /* The vector that the head reads for a query, of normed token vectors (count, d): (1, d), or (1, 2 d) of MODEL_READS_BOTH. */
 bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t query, attn_tensor *row);
 /* The metric of each of such vectors, at most HEAD_ROWS. */

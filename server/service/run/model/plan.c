@@ -180,20 +180,16 @@ bool model_fail_headless(struct model_job *job, const char *pointer, const char 
 {
     const struct checkpoint_model *model = &job->version->model;
     const bool lacks_target = model->has_head;
-    const char *lacks = model->has_head ? NULL : model->head.lacks;
     if (model->has_unknown_classes)
-        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
-                            "\"%s\" needs a head, and %.80s ends in one of classes%s%.80s: ask for \"attention\", "
-                            "\"hidden\" or \"output\"",
-                            name, model->architecture,
-                            lacks != NULL ? ", of which the files lack the tensor " : " that attnd does not run",
-                            lacks != NULL ? lacks : "");
-    if (lacks_target)
-        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
-                            "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids", name);
+        return outcome_fail(
+            &job->outcome, ATTN_ERR_FIELD, pointer,
+            "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run%.120s: ask for "
+            "\"attention\", \"hidden\" or \"output\"",
+            name, model->architecture, model->head.lacks);
     return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
-                        "\"%s\" needs a prediction head, and this model has none%s%.80s", name,
-                        lacks != NULL ? ": its files lack the tensor " : "", lacks != NULL ? lacks : "");
+                        lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids%s"
+                                     : "\"%s\" needs a prediction head, and this model has none%.120s",
+                        name, model->head.lacks);
 }
 
 /* ids and probabilities, (…, queries, k). The words themselves are added by the caller, who has the tokenizer. */
