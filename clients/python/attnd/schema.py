@@ -251,6 +251,7 @@ Model = TypedDict(
         "returns": List[str],
         "labels": List[str],
         "ignored": List[str],
+        "absent": List[str],
     },
     total=False,
 )
