@@ -169,8 +169,7 @@ static char *kept_at(const struct model_job *job, const struct model_edit *whole
 struct sweep {
     struct model_job *job;
     size_t item, query;
-    model_run_from *run_from;
-    void *context;
+    const struct model_sweep_calls *calls;
     struct model_edit whole;         /* as the request gives it */
     struct model_intervention given; /* at one place */
     struct index_range one;
@@ -183,8 +182,8 @@ static bool run_place(const struct sweep *sweep, size_t layer, size_t row)
 {
     const attn_tensor *rows = &sweep->rows;
     return model_job_goes_on(sweep->job) &&
-           sweep->run_from(sweep->context, layer, sweep->query,
-                           (char *)rows->data + row * rows->shape[1] * attn_dtype_bytes(rows->dtype));
+           sweep->calls->run_from(sweep->calls->context, layer, sweep->query,
+                                  (char *)rows->data + row * rows->shape[1] * attn_dtype_bytes(rows->dtype));
 }
 
 /* Measures the first rows, and writes the metrics. The head reads its weights once for all of them. */
@@ -193,7 +192,7 @@ static bool measure(const struct sweep *sweep, size_t count, attn_dtype dtype, c
     double metrics[HEAD_ROWS];
     attn_tensor rows = sweep->rows;
     rows.shape[0] = count;
-    const bool is_ok = model_measure(sweep->job, &rows, metrics);
+    const bool is_ok = sweep->calls->measure(sweep->job, &rows, metrics);
     if (is_ok)
         model_put_numbers(metrics, count, dtype, to);
     return is_ok;
@@ -254,7 +253,7 @@ static void hide_part(struct model_part *part)
     part->hidden = part->rollout = part->head_scores[0] = NULL;
 }
 
-bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context)
+bool model_sweep_run(struct model_job *job, size_t item, const struct model_sweep_calls *calls)
 {
     struct model_sweep *own = &job->sweep;
     if (own->edit == NULL)
@@ -265,8 +264,7 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
     struct sweep sweep = {.job = job,
                           .item = item,
                           .query = model_metric_query(job, item),
-                          .run_from = run_from,
-                          .context = context,
+                          .calls = calls,
                           .whole = *own->edit,
                           .given = *own->edit->given,
                           .layers = outcome_take_zeroed(&job->outcome, count_levels(job), sizeof(bool)),
