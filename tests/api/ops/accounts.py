@@ -281,6 +281,38 @@ def the_log_says_who_and_why(program):
 
 
 @test
+def what_the_library_refuses_has_its_line(program):
+    post = b"POST /v1/attention HTTP/1.1\r\nHost: a\r\n"
+    cases = [  # where the library has read the target, the line has its path
+        (b"GET /version HTTP/1.1\r\nHost: a\r\nHo st: x\r\n\r\n", 400, "bad-request", "/version"),
+        (b"GET /version HTTP/1.1\r\n\r\n", 400, "bad-request", "/version"),
+        (post + b"Content-Length: -1\r\n\r\n", 400, "bad-request", "/v1/attention"),
+        (post + b"Content-Length: 99999999999999999999\r\n\r\n", 413, "body-too-large", "/v1/attention"),
+        (post + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n", 400, "bad-request", "/v1/attention"),
+        (post + b"X: " + b"a" * 70000 + b"\r\n\r\n", 431, "header-too-large", "/v1/attention"),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414, "header-too-large", None),
+        (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "bad-request", None),
+    ]
+    with Server(program) as server:
+        def refused():
+            return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in server.lines if " status=4" in line or " status=505" in line]
+
+        for number, (text, status, problem, path) in enumerate(cases, 1):
+            with connect(server) as connection:
+                connection.sendall(text)
+                assert int(connection.recv(500).split()[1]) == status, text[:100]
+            wait_until(lambda: len(refused()) >= number, f"not in the log: {text[:100]}")
+            line = refused()[-1]
+            assert line["status"] == str(status) and line["problem"] == f"/problems/{problem}", line
+            assert line["client"] == "127.0.0.1" and line.get("path") == path, line
+            assert line["end"] == "refused" or b"Ho st" in text, line  # an older library leaves that one to the server
+        counted_all = [counted(server, f'attnd_rejected_total{{reason="{name}"}}')
+                       for name in ("bad-request", "body-too-large", "header-too-large")]
+        assert counted_all == [5, 1, 2] and len(refused()) == len(cases), (counted_all, refused())
+        assert counted(server, 'attnd_requests_total{method="other",route="other",status="505"}') == 1
+
+
+@test
 def a_client_sees_its_quota_coming(program):
     with tempfile.TemporaryDirectory() as folder:
         shown = [subprocess.run([program, "key", *words], capture_output=True, text=True, check=True)
