@@ -94,6 +94,7 @@ static void say_start(const struct serving *serving)
     const struct log *log = &serving->log;
     const struct config *config = serving->config;
     struct log_line line;
+    char unknown[SETTING_SAID_MAX];
     const bool is_open = http_daemon_is_open_to_all(serving->server);
     log_say(log, is_open ? LOG_WARN : LOG_INFO, "listening on %s%s", http_daemon_url(serving->server),
             is_open ? ", without keys: anybody who reaches it may compute, and read, replace and delete what is kept "
@@ -107,8 +108,7 @@ static void say_start(const struct serving *serving)
     log_end(&line);
     say_memory(log, config);
     for (uint64_t i = 0; i < config->unknown_variables; i++)
-        log_say(log, LOG_WARN, "%.*s is not a setting and is ignored; --help lists them all",
-                (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+        log_say(log, LOG_WARN, "%s", setting_say_unknown(config->unknown_variable[i], unknown));
 }
 
 static void say_fonts(const struct log *log, const struct font_set *fonts)
@@ -539,8 +539,7 @@ int check(const struct config *config)
     struct serving serving = {.config = config, .log = {.fd = STDERR_FILENO, .level = LOG_OFF}};
     bool is_right = true, goes_on = true;
     for (uint64_t i = 0; i < config->unknown_variables; i++)
-        printf("%-10s %.*s is not a setting and is ignored\n", "settings",
-               (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+        printf("%-10s %s\n", "settings", setting_say_unknown(config->unknown_variable[i], message));
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && goes_on; i++) {
         const bool is_done = parts[i].try(&serving, message, sizeof message);
         if (!is_done || !parts[i].is_said_later)
