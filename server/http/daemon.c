@@ -146,9 +146,20 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     return NULL;
 }
 
-bool http_daemon_can_start(const struct http_setup *setup, char *message, size_t message_size)
+bool http_daemon_has_certificate(const struct http_setup *setup, char *message, size_t message_size)
 {
-    struct http_server *server = server_open(setup, message, message_size);
+    if (setup->tls_certificate == NULL)
+        return true;
+    struct tls *tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
+    tls_destroy(tls);
+    return tls != NULL;
+}
+
+bool http_daemon_can_listen(const struct http_setup *setup, char *message, size_t message_size)
+{
+    struct http_setup plain = *setup;
+    plain.tls_certificate = NULL;
+    struct http_server *server = server_open(&plain, message, message_size);
     if (server != NULL)
         server_free(server);
     return server != NULL;

@@ -69,7 +69,7 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
         return status, [tuple(line.split(None, 1)) for line in output.splitlines()]
 
     status, said = outcomes(ATTND_COULOURS="many")
-    assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 10, said
+    assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 11, said
     assert ("settings", "ATTND_COULOURS is not a setting and is ignored; --help lists them all") in said, said
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
         with open(f"{folder}/broken.safetensors", "wb") as file:
@@ -81,7 +81,7 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
         assert "/nowhere" in failures["keys"] and "in use" in failures["address"], failures
         assert failures["layers"].startswith('"broken": ') and failures["models"].startswith('"x": '), failures
     status, said = outcomes("--tls-cert", "/nowhere", "--tls-key", "/nowhere")
-    assert status == 1 and "TLS: /nowhere" in dict(said)["address"], said
+    assert status == 1 and "TLS: /nowhere" in dict(said)["certificate"] and dict(said)["address"] == "ok", said
     refused(program, "check", "--queue", "many", says="--queue cannot be", status=USAGE)
 
 
