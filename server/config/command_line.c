@@ -156,7 +156,7 @@ static bool set_by_variable(struct config *config, const char *entry, struct ref
         snprintf(refusal.message, refusal.size, "%.*s is no longer a setting: %s", (int)length, entry, instead);
         return false;
     }
-    if (config->unknown_variables < CONFIG_UNKNOWN_MAX)
+    if (!setting_is_of_others(entry) && config->unknown_variables < CONFIG_UNKNOWN_MAX)
         config->unknown_variable[config->unknown_variables++] = entry;
     return true;
 }

@@ -216,3 +216,28 @@ const char *setting_nearest_flag(const char *flag)
         nearest_consider(flag, settings[i].flag, &nearest, &distance);
     return nearest;
 }
+
+bool setting_is_of_others(const char *entry)
+{
+    static const char *const parts[] = {"_SERVICE_HOST=", "_SERVICE_PORT", "=tcp://", "=udp://", "_TCP_", "_UDP_"};
+    bool is_of_others = text_begins(entry, SETTING_VARIABLE_PREFIX "URL=");
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        is_of_others = is_of_others || strstr(entry, parts[i]) != NULL;
+    return is_of_others;
+}
+
+const char *setting_say_unknown(const char *entry, char text[SETTING_SAID_MAX])
+{
+    char flag[SETTING_NAME_MAX], variable[SETTING_NAME_MAX];
+    const char *name = entry + strlen(SETTING_VARIABLE_PREFIX);
+    const size_t length = strcspn(name, "=");
+    text_copy(flag, length < sizeof flag ? length + 1 : sizeof flag, name);
+    for (char *c = flag; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    const char *nearest = setting_nearest_flag(flag);
+    const bool is_near = nearest != NULL && setting_by_flag(text_span_of(nearest)) != NULL;
+    snprintf(text, SETTING_SAID_MAX, "%.*s is not a setting and is ignored; %s%s%s", (int)(name + length - entry),
+             entry, is_near ? "did you mean " : "--help lists them all", is_near ? variable_of(nearest, variable) : "",
+             is_near ? "?" : "");
+    return text;
+}

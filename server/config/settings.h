@@ -108,6 +108,15 @@ const char *setting_gone(struct text_span source);
 /* The flag that a mistyped one most probably means. NULL: none is similar. */
 const char *setting_nearest_flag(const char *flag);
 
+/*
+ * Whether a variable that begins like ours belongs to others: Kubernetes names the services of a namespace so, and
+ * ATTND_URL is for clients. entry is "NAME=value".
+ */
+bool setting_is_of_others(const char *entry);
+enum { SETTING_SAID_MAX = 256 };
+/* Writes what is said about a variable that is no setting, with the nearest one, and returns it. */
+const char *setting_say_unknown(const char *entry, char text[SETTING_SAID_MAX]);
+
 /* Writes the name of the setting's variable and returns it. */
 const char *setting_variable(const struct setting *setting, char name[SETTING_NAME_MAX]);
 

@@ -6,8 +6,10 @@
 #include "http/steps.h"
 #include "http/wire/wire.h"
 
-static const char *end_name(enum MHD_RequestTerminationCode termination)
+static const char *end_name(const struct request *request, enum MHD_RequestTerminationCode termination)
 {
+    if (request->is_refused_unasked)
+        return "refused";
     switch (termination) {
     case MHD_REQUEST_TERMINATED_COMPLETED_OK:
         return "sent";
@@ -102,7 +104,7 @@ static void log_request(struct request *request, enum MHD_RequestTerminationCode
     log_path(&line, request->target);
     log_count(&line, "status", request->reply.status);
     log_refusal(&line, &request->refusal);
-    log_text(&line, "end", end_name(termination));
+    log_text(&line, "end", end_name(request, termination));
     log_count(&line, "bytes_in", request->body_bytes);
     log_count(&line, "bytes_out", request->reply.sent_bytes);
     log_stages(&line, stages);
@@ -124,7 +126,7 @@ static void count_request(const struct request *request, const struct stages *st
     const unsigned status = request->reply.status != 0 ? request->reply.status : LEFT;
     metrics_add(&metrics->received_bytes, request->body_bytes);
     metrics_add(&metrics->sent_bytes, request->reply.sent_bytes);
-    if (!request->is_counted)
+    if (!request->is_counted && !request->is_refused_unasked)
         return;
     metrics_count_request(metrics, row_of(request), status, stages->ms[METRICS_TOTAL]);
     for (int i = stages->first; i < METRICS_STAGES; i++)
@@ -146,6 +148,15 @@ void account_body(struct request *request)
     const struct keys_cost cost = {(double)request->body_bytes, request->owed.flops};
     if (guard_is_chunked(&request->fields))
         settle(request, &cost);
+}
+
+void account_refused(struct request *request, unsigned status)
+{
+    const enum problem problem = problems_of_library(status);
+    request->is_refused_unasked = true;
+    request->reply.status = status;
+    request->refusal = (struct refusal){.problem = problem};
+    metrics_add(&request->server->setup.metrics->rejected[problem], 1);
 }
 
 void account_stopped(const struct request *request, enum problem problem)

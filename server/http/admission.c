@@ -73,22 +73,38 @@ static bool is_of_first_protocol(struct text_span path)
            memchr(path.at, ':', path.length) != NULL;
 }
 
-/* What other servers do at a path with that last segment, and attnd does not. NULL: nothing is known. */
+/* What other servers do at such a path, and attnd does not. NULL: nothing is known. */
 static const char *find_service_of_others(struct text_span path)
 {
     static const char no_text[] =
         "attnd generates no text; POST /v1/models/{model}/attention returns a model's attention "
         "for a text",
                       no_vectors[] = "attnd embeds no texts; POST /v1/models/{model}/attention with options.return "
-                                     "\"output\" gives the last hidden state of each token";
+                                     "\"output\" gives the last hidden state of each token",
+                      no_extension[] =
+                          "the extensions trace and logging are not offered; traceparent puts a request into "
+                          "your traces, and --log-level sets the log",
+                      no_shared_memory[] = "shared memory is not offered: send the bytes";
+    /* A word that begins with a slash may stand anywhere in the path, any other in its last segment. */
     static const char *const services[][2] = {
-        {"completion", no_text}, {"chat", no_text},     {"generate", no_text},  {"responses", no_text},
-        {"messages", no_text},   {"embed", no_vectors}, {"rerank", no_vectors},
+        {"completion", no_text},
+        {"chat", no_text},
+        {"generate", no_text},
+        {"responses", no_text},
+        {"messages", no_text},
+        {"embed", no_vectors},
+        {"rerank", no_vectors},
+        {"/trace/setting", no_extension},
+        {"/v2/logging", no_extension},
+        {"/systemsharedmemory", no_shared_memory},
+        {"/cudasharedmemory", no_shared_memory},
     };
     const char *last = memrchr(path.at, '/', path.length), *end = path.at + path.length;
-    for (size_t i = 0; last != NULL && i < ARRAY_LENGTH(services); i++)
-        if (memmem(last, (size_t)(end - last), services[i][0], strlen(services[i][0])) != NULL)
+    for (size_t i = 0; last != NULL && i < ARRAY_LENGTH(services); i++) {
+        const char *word = services[i][0], *from = word[0] == '/' ? path.at : last;
+        if (memmem(from, (size_t)(end - from), word, strlen(word)) != NULL)
             return services[i][1];
+    }
     return NULL;
 }
 

@@ -34,7 +34,10 @@ enum problem compute_check(struct request *request)
 {
     if (is_late(request))
         return refuse_late(request);
-    return is_cancelled(request) ? refuse_draining(request) : PROBLEM_NONE;
+    if (atomic_load(&request->server->is_cancelled))
+        return refuse_draining(request);
+    return is_cancelled(request) ? refuse(request, PROBLEM_CANCELLED, "the client left while the request waited")
+                                 : PROBLEM_NONE;
 }
 
 /* A job during its computation. The body may set a deadline that is shorter than that of the request. */

@@ -25,18 +25,6 @@ enum { CONNECTION_MEMORY = 64 << 10 };
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 
-static void say_for_library(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
-
-/* Most messages of the library are about clients that misbehave or leave. */
-static void say_for_library(void *cls, const char *format, va_list arguments)
-{
-    const struct http_server *server = cls;
-    char text[512];
-    vsnprintf(text, sizeof text, format, arguments);
-    text[strcspn(text, "\n")] = '\0';
-    log_say(server->setup.log, LOG_DEBUG, "libmicrohttpd: %s", text);
-}
-
 /* The library refuses what the standard refuses, as far as it can. */
 #if MHD_VERSION >= 0x01000000
 #define STRICT_OPTION MHD_OPTION_CLIENT_DISCIPLINE_LVL
@@ -76,9 +64,9 @@ static struct MHD_Daemon *start_library(struct http_server *server)
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
                            MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                            (server->tls != NULL ? (unsigned)MHD_USE_TLS : 0);
-    return MHD_start_daemon(flags, 0, NULL, NULL, fsm_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
-                            server, MHD_OPTION_URI_LOG_CALLBACK, fsm_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            fsm_end, server, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server,
+    return MHD_start_daemon(flags, 0, NULL, NULL, fsm_handle, server, MHD_OPTION_EXTERNAL_LOGGER, library_says, server,
+                            MHD_OPTION_URI_LOG_CALLBACK, fsm_begin, server, MHD_OPTION_NOTIFY_COMPLETED, fsm_end,
+                            server, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server,
                             MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
                             setup->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                             STRICT_OPTION, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
@@ -158,9 +146,20 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     return NULL;
 }
 
-bool http_daemon_can_start(const struct http_setup *setup, char *message, size_t message_size)
+bool http_daemon_has_certificate(const struct http_setup *setup, char *message, size_t message_size)
 {
-    struct http_server *server = server_open(setup, message, message_size);
+    if (setup->tls_certificate == NULL)
+        return true;
+    struct tls *tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
+    tls_destroy(tls);
+    return tls != NULL;
+}
+
+bool http_daemon_can_listen(const struct http_setup *setup, char *message, size_t message_size)
+{
+    struct http_setup plain = *setup;
+    plain.tls_certificate = NULL;
+    struct http_server *server = server_open(&plain, message, message_size);
     if (server != NULL)
         server_free(server);
     return server != NULL;

@@ -13,8 +13,12 @@ struct http_server;
 
 /* Starts the server; it serves when this returns. NULL: message says what the system refused. */
 struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size);
-/* Whether the certificate can be read and the address taken; both are given back. False: message says what failed. */
-bool http_daemon_can_start(const struct http_setup *setup, char *message, size_t message_size);
+/*
+ * Whether the certificate can be read, if there is one; whether the address can be taken, which is given back. False:
+ * message says what failed.
+ */
+bool http_daemon_has_certificate(const struct http_setup *setup, char *message, size_t message_size);
+bool http_daemon_can_listen(const struct http_setup *setup, char *message, size_t message_size);
 /* "http://127.0.0.1:8080", with the port that was chosen. The text lives as long as the server. */
 const char *http_daemon_url(const struct http_server *server);
 /* Whether other machines can connect and need no key. */

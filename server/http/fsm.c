@@ -378,13 +378,16 @@ void fsm_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_Req
 {
     struct request *request = *con_cls;
     (void)cls;
-    (void)mhd;
     if (request == NULL)
         return;
     *con_cls = NULL;
     request->clock.ended = clock_now_ms();
     enter(request->connection, LINE_IDLE, request->clock.ended);
     request->termination = termination;
+    /* A job may still be at work on a request with events. */
+    const unsigned status = request->events == NULL && request->reply.status == 0 ? library_status(mhd) : 0;
+    if (status != 0)
+        account_refused(request, status);
     if (request->events != NULL)
         account_client(request);
     if (request->events == NULL || !events_leave(request->events))

@@ -76,8 +76,13 @@ static void look_at_things(const struct request *request, struct metrics_now *no
 {
     enum { QUOTAS_MAX = 256 * KEYS_QUOTAS };
     const struct http_setup *setup = &request->server->setup;
-    if (setup->layers != NULL)
+    if (setup->layers != NULL) {
+        struct prepared_store *prepared = layer_keeper_prepared(setup->layers);
         registry_states(layer_keeper_registry(setup->layers), KIND_MODEL, now->model_states);
+        now->layers = registry_room(layer_keeper_registry(setup->layers));
+        now->layers_prepared_bytes = prepared_store_bytes(prepared);
+        now->layers_prepared_limit_bytes = prepared_store_limit_bytes(prepared);
+    }
     if (setup->caches != NULL) {
         now->caches = cache_store_held(setup->caches);
         now->caches_limit = cache_store_share(setup->caches, "");
@@ -99,11 +104,6 @@ void probes_answer_metrics(struct request *request)
     names[route_count] = (struct metrics_route){"other", "other"};
     struct metrics_labels labels = {.routes = names, .route_count = route_count + 1};
     labels.reasons = problems_types(&labels.reason_count);
-    size_t layers = 0, layer_bytes, prepared_bytes = 0;
-    if (setup->layers != NULL) {
-        registry_totals(layer_keeper_registry(setup->layers), KIND_LAYER, &layers, &layer_bytes);
-        prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
-    }
     attn_budget *models_budget = setup->models_budget;
     size_t model_count;
     const struct registry_use *models = list_models(request, &model_count);
@@ -111,14 +111,14 @@ void probes_answer_metrics(struct request *request)
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),
         .queue_limit = executor_queue_limit(setup->executor),
+        .running_limit = executor_threads(setup->executor),
+        .connections_limit = setup->connections,
         .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
         .memory_limit_bytes = setup->budget_bytes,
         .log_lines_lost = log_writer_lost(setup->log->writer),
         .models_memory_bytes = models_budget != NULL ? attn_budget_bytes(models_budget) : 0,
         .models_memory_limit_bytes = models_budget != NULL ? attn_budget_limit_bytes(models_budget) : 0,
         .has_layers = setup->layers != NULL,
-        .layers = layers,
-        .layers_prepared_bytes = prepared_bytes,
         .is_ready = reasons_against(request->server) == 0,
         .kernel = setup->facts.kernel,
         .http_library = setup->facts.http_library,

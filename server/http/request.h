@@ -89,12 +89,13 @@ struct request {
     struct connection *connection;
     attn_arena *arena;
     attn_arena_mark before_body;
-    bool is_counted;    /* counted in server->requests */
-    bool closes;        /* the connection is closed after the reply */
-    bool is_open;       /* pages of every origin may read the answer (route.h) */
-    bool is_foreign;    /* the page that asks must not reach guarded paths (cors.h) */
-    const char *target; /* the raw target; "" until it is known */
-    char method[24];    /* for the log; a longer method is cut */
+    bool is_counted;         /* counted in server->requests */
+    bool is_refused_unasked; /* the library has answered, before or instead of our steps */
+    bool closes;             /* the connection is closed after the reply */
+    bool is_open;            /* pages of every origin may read the answer (route.h) */
+    bool is_foreign;         /* the page that asks must not reach guarded paths (cors.h) */
+    const char *target;      /* the raw target; "" until it is known */
+    char method[24];         /* for the log; a longer method is cut */
     char id[REQUEST_ID_MAX + 1];
     struct target parts;
     struct guard_fields fields; /* the library owns the values until the connection ends */

@@ -90,10 +90,12 @@ double sender_write_ms(struct sender *sender);
 
 /*
  * account.c. Charges for a chunked body at its end; counts computations that were stopped; logs, counts and charges a
- * request that has ended. account_client keeps what the log says about the client.
+ * request that has ended. account_client keeps what the log says about the client. account_refused: the library has
+ * answered the request itself, with that status.
  */
 void account_client(struct request *request);
 void account_body(struct request *request);
+void account_refused(struct request *request, unsigned status);
 void account_stopped(const struct request *request, enum problem problem);
 void account_end(struct request *request, enum MHD_RequestTerminationCode termination);
 

@@ -94,6 +94,7 @@ static void say_start(const struct serving *serving)
     const struct log *log = &serving->log;
     const struct config *config = serving->config;
     struct log_line line;
+    char unknown[SETTING_SAID_MAX];
     const bool is_open = http_daemon_is_open_to_all(serving->server);
     log_say(log, is_open ? LOG_WARN : LOG_INFO, "listening on %s%s", http_daemon_url(serving->server),
             is_open ? ", without keys: anybody who reaches it may compute, and read, replace and delete what is kept "
@@ -107,8 +108,7 @@ static void say_start(const struct serving *serving)
     log_end(&line);
     say_memory(log, config);
     for (uint64_t i = 0; i < config->unknown_variables; i++)
-        log_say(log, LOG_WARN, "%.*s is not a setting and is ignored; --help lists them all",
-                (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+        log_say(log, LOG_WARN, "%s", setting_say_unknown(config->unknown_variable[i], unknown));
 }
 
 static void say_fonts(const struct log *log, const struct font_set *fonts)
@@ -484,7 +484,7 @@ static bool say_outcome(const char *part, const char *failure)
 {
     const size_t length = strlen(part);
     const bool has_name = failure != NULL && strncmp(failure, part, length) == 0 && failure[length] == ':';
-    printf("%-10s %s\n", part,
+    printf("%-11s %s\n", part,
            failure == NULL ? "ok"
            : has_name      ? failure + length + strspn(failure + length, ": ")
                            : failure);
@@ -501,10 +501,16 @@ static bool open_fonts(struct serving *serving, char *message, size_t size)
     return font_set_open(&serving->fonts, serving->config->fonts, message, size);
 }
 
+static bool has_certificate(struct serving *serving, char *message, size_t size)
+{
+    complete_setup(serving);
+    return http_daemon_has_certificate(&serving->setup, message, size);
+}
+
 static bool can_listen(struct serving *serving, char *message, size_t size)
 {
     complete_setup(serving);
-    return http_daemon_can_start(&serving->setup, message, size);
+    return http_daemon_can_listen(&serving->setup, message, size);
 }
 
 /* Says which things of the kind cannot be used. */
@@ -530,17 +536,22 @@ int check(const struct config *config)
         bool (*try)(struct serving *serving, char *message, size_t size);
         bool is_needed;     /* the parts behind it need it */
         bool is_said_later; /* each of the things is looked at below */
-    } parts[] = {{"kernel", choose_kernel, true, false},   {"memory", create_budgets, true, false},
-                 {"threads", create_workers, true, false}, {"fonts", open_fonts, false, false},
-                 {"log", open_log_file, false, false},     {"keys", open_keys, false, false},
-                 {"address", can_listen, false, false},    {"layers", open_layers, true, true},
-                 {"models", open_models, true, true},      {"files", allow_descriptors, false, false}};
+    } parts[] = {{"kernel", choose_kernel, true, false},
+                 {"memory", create_budgets, true, false},
+                 {"threads", create_workers, true, false},
+                 {"fonts", open_fonts, false, false},
+                 {"log", open_log_file, false, false},
+                 {"keys", open_keys, false, false},
+                 {"certificate", has_certificate, false, false},
+                 {"address", can_listen, false, false},
+                 {"layers", open_layers, true, true},
+                 {"models", open_models, true, true},
+                 {"files", allow_descriptors, false, false}};
     char message[512];
     struct serving serving = {.config = config, .log = {.fd = STDERR_FILENO, .level = LOG_OFF}};
     bool is_right = true, goes_on = true;
     for (uint64_t i = 0; i < config->unknown_variables; i++)
-        printf("%-10s %.*s is not a setting and is ignored\n", "settings",
-               (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+        printf("%-11s %s\n", "settings", setting_say_unknown(config->unknown_variable[i], message));
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && goes_on; i++) {
         const bool is_done = parts[i].try(&serving, message, sizeof message);
         if (!is_done || !parts[i].is_said_later)

@@ -209,6 +209,11 @@ unsigned executor_retry_after_s(struct executor *executor)
     return wait_s < 1 ? 1 : wait_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (unsigned)wait_s;
 }
 
+size_t executor_threads(const struct executor *executor)
+{
+    return attn_pool_threads(executor->pool);
+}
+
 size_t executor_queue_limit(const struct executor *executor)
 {
     return executor->queue_limit;

@@ -36,6 +36,7 @@ unsigned executor_retry_after_s(struct executor *executor);
 /* Whether one more job of that priority would be refused now. */
 bool executor_is_full(struct executor *executor, executor_priority priority);
 size_t executor_queue_limit(const struct executor *executor);
+size_t executor_threads(const struct executor *executor);
 size_t executor_waiting(struct executor *executor);
 size_t executor_running(struct executor *executor);
 /* The runtime that a job computes with. */

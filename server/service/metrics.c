@@ -138,8 +138,11 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     write_one(out, "attnd_queue_jobs", "gauge", "Requests that wait for a compute thread.", now->queue_jobs);
     write_one(out, "attnd_queue_limit", "gauge", "Requests that may wait (--queue).", now->queue_limit);
     write_one(out, "attnd_running_jobs", "gauge", "Requests that a compute thread works on.", now->running_jobs);
+    write_one(out, "attnd_running_limit", "gauge", "Compute threads (--compute-threads).", now->running_limit);
     write_one(out, "attnd_connections", "gauge", "Open connections.",
               connections > 0 ? (unsigned long long)connections : 0);
+    write_one(out, "attnd_connections_limit", "gauge", "Connections that may be open (--connections).",
+              now->connections_limit);
     write_one(out, "attnd_memory_bytes", "gauge", "Memory of bodies, work and unsent answers.", now->memory_bytes);
     write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take: their part of --memory.",
               now->memory_limit_bytes);
@@ -148,10 +151,17 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     write_one(out, "attnd_models_memory_limit_bytes", "gauge",
               "Memory that all models may take: their part of --memory.", now->models_memory_limit_bytes);
     if (now->has_layers) {
-        write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
+        write_one(out, "attnd_layers", "gauge", "Layers kept, and those of models.", now->layers.count);
+        write_one(out, "attnd_layers_limit", "gauge", "Layers that there may be: --layers-max, and those of models.",
+                  now->layers.count_limit);
+        write_one(out, "attnd_layers_bytes", "gauge", "Bytes of the kept layers that are served.", now->layers.bytes);
+        write_one(out, "attnd_layers_limit_bytes", "gauge", "Bytes that kept layers may have (--layers-bytes).",
+                  now->layers.bytes_limit);
         write_one(out, "attnd_layers_prepared_bytes", "gauge",
                   "Memory of weights of kept layers and of models that stay packed or widened (--layers-prepared).",
                   now->layers_prepared_bytes);
+        write_one(out, "attnd_layers_prepared_limit_bytes", "gauge", "Memory that prepared weights may take.",
+                  now->layers_prepared_limit_bytes);
     }
 }
 

@@ -59,10 +59,11 @@ struct metrics_route {
 
 /* Values that are read at the moment when the text is written. */
 struct metrics_now {
-    size_t queue_jobs, running_jobs, queue_limit;
+    size_t queue_jobs, running_jobs, queue_limit, running_limit, connections_limit;
     uint64_t memory_bytes, memory_limit_bytes, models_memory_bytes, models_memory_limit_bytes, log_lines_lost;
     bool is_ready, has_layers;
-    size_t layers, layers_prepared_bytes; /* if has_layers */
+    struct registry_room layers; /* if has_layers, as the next two */
+    size_t layers_prepared_bytes, layers_prepared_limit_bytes;
     const char *kernel, *http_library;
     const struct registry_use *models; /* the built-in model, and layers and whole models that had requests */
     size_t model_count;

@@ -139,28 +139,32 @@ check "building fails when a step fails" fails_as_make_does
 
 # A port that another program has.
 port_in_use() {
-    local port status=0
+    local port named status=0
     exec 3< <(exec python3 -uc 'import socket, time
-s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.sleep(600)')
+s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])
+t = socket.create_server((socket.gethostname(), 0)); print(t.getsockname()[1]); time.sleep(600)')
     local holder=$!
     read -r port <&3
-    for host in 127.0.0.1 localhost; do
-        ATTND_LISTEN=$host:$port says "port $port is taken; serve on another one: ATTND_LISTEN=$host:" make run || status=1
+    read -r named <&3
+    ATTND_LISTEN=127.0.0.1:$port says "port $port is taken; serve on another one: ATTND_LISTEN=127.0.0.1:" make run || status=1
+    for host in 127.0.0.1 localhost LOCALHOST 127.1 '[::ffff:127.0.0.1]' '' 0; do
+        ATTND_OPEN=1 says "port $port is taken" mk/checks/port.sh "$host:$port" || status=1
     done
-    ATTND_OPEN=1 ATTND_LISTEN=:$port says "port $port is taken" make run || status=1
+    says "port $port is taken" mk/checks/port.sh "127.0.0.1:0$port" || status=1
+    [ -z "$(getent -s files ahosts "$(hostname)")" ] || says "port $named is taken" mk/checks/port.sh "$(hostname):$named" || status=1
     run mk/checks/port.sh "[::1]:$port" || status=1
     kill $holder
     return $status
 }
 wrong_address() {
-    for address in 8081 127.0.0.1: 127.0.0.1:http 127.0.0.1:65536 ::1:8080; do
+    for address in 8081 127.0.0.1: 127.0.0.1:http 127.0.0.1:65536 ::1:8080 ' 127.0.0.1:8080'; do
         ATTND_LISTEN=$address says "ATTND_LISTEN cannot be \"$address\"; expected address:port" make run || return 1
     done
-    for address in :0 0.0.0.0:0 '[::]:0'; do
+    for address in :0 0.0.0.0:0 0:0 '[::]:0'; do
         ATTND_LISTEN=$address says "$address can be reached from other machines and there are no keys" make run || return 1
         ATTND_LISTEN=$address ATTND_KEYS=keys run mk/checks/port.sh "$address" || return 1
     done
-    for address in 127.0.0.1:0 '[::1]:0' localhost:0 name.example:80 127.0.0.2:8080; do
+    for address in 127.0.0.1:0 127.0.0.1:000 '[::1]:0' localhost:0 name.example:80 127.0.0.2:8080 127.0.0.1:000001; do
         run mk/checks/port.sh "$address" || return 1
     done
 }

@@ -182,8 +182,10 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, en
         return;
     }
     atomic_fetch_sub_explicit(&server->setup.metrics->connections, 1, memory_order_relaxed);
-    if (*context != NULL)
+    if (*context != NULL) {
+        library_left(*context);
         connection_destroy(*context);
+    }
     *context = NULL;
     atomic_fetch_sub_explicit(&server->places_taken, 1, memory_order_relaxed);
 }

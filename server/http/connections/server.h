@@ -4,6 +4,7 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,6 +122,16 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size);
  * session.
  */
 void *tls_callback(void);
+
+/*
+ * library.c. library_says is the logger of the library. library_status returns the status with which the library
+ * itself has answered a request that ends, and that has no reply of ours; 0: it has not. library_left logs and counts a request that the library
+ * refused on a connection that ends, if it never asked for it. All in the thread of the connection.
+ */
+struct connection;
+void library_says(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+unsigned library_status(struct MHD_Connection *mhd);
+void library_left(const struct connection *connection);
 
 /* Returns 64 bits that no other call in this process returns, and most likely no other process. */
 uint64_t server_random(struct http_server *server);

@@ -79,3 +79,11 @@ enum problem problems_of_failure(attn_status status, enum call_refusal refusal)
     }
     return problem_of_status(status);
 }
+
+enum problem problems_of_library(unsigned status)
+{
+    return status == 413                    ? PROBLEM_BODY
+           : status == 414 || status == 431 ? PROBLEM_HEADER
+           : status >= 500 && status != 505 ? PROBLEM_NO_MEMORY
+                                            : PROBLEM_BAD_REQUEST;
+}

@@ -58,6 +58,8 @@ struct problem_row {
 const struct problem_row *problems_row(enum problem problem);
 /* The problem of a failed service. With CALL_FAILED, status decides; it must not be ATTN_OK. */
 enum problem problems_of_failure(attn_status status, enum call_refusal refusal);
+/* The problem of a request that libmicrohttpd refuses itself, with that status. */
+enum problem problems_of_library(unsigned status);
 /* The types of all problems, in the order of metrics. */
 const char *const *problems_types(size_t *count);
 

@@ -49,6 +49,11 @@ void prepared_store_destroy(struct prepared_store *store)
     free(store);
 }
 
+size_t prepared_store_limit_bytes(const struct prepared_store *store)
+{
+    return store->max_bytes;
+}
+
 size_t prepared_store_bytes(struct prepared_store *store)
 {
     pthread_mutex_lock(&store->lock);

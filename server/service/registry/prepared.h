@@ -37,6 +37,7 @@ struct prepared_store *prepared_store_create(size_t max_bytes);
 /* Call this after all versions are gone. store may be NULL. */
 void prepared_store_destroy(struct prepared_store *store);
 size_t prepared_store_bytes(struct prepared_store *store);
+size_t prepared_store_limit_bytes(const struct prepared_store *store);
 
 /*
  * Replaces the weights of base, which are those of the file, by prepared ones. They are made if slot has none; the list

@@ -264,6 +264,15 @@ void registry_totals(struct registry *store, thing_kind kind, size_t *count, siz
     pthread_mutex_unlock(&store->lock);
 }
 
+struct registry_room registry_room(struct registry *store)
+{
+    pthread_mutex_lock(&store->lock);
+    const struct registry_room room = {store->of_kind[KIND_LAYER], store->max_count + store->fixed, store->bytes,
+                                       store->max_bytes};
+    pthread_mutex_unlock(&store->lock);
+    return room;
+}
+
 void registry_states(struct registry *store, thing_kind kind, size_t counts[REGISTRY_STATES])
 {
     memset(counts, 0, REGISTRY_STATES * sizeof *counts);

@@ -79,6 +79,12 @@ size_t registry_page(struct registry *store, thing_kind kind, const char *after,
 /* How many names of the kind there are, and the bytes of the files of all present versions; those of models are not counted. */
 void registry_totals(struct registry *store, thing_kind kind, size_t *count, size_t *bytes);
 
+/* What layers take of their limits, and the limits. Layers of models take nothing: they stand on both sides of the count. */
+struct registry_room {
+    size_t count, count_limit, bytes, bytes_limit;
+};
+struct registry_room registry_room(struct registry *store);
+
 /* How many things of the kind are in each state. */
 void registry_states(struct registry *store, thing_kind kind, size_t counts[REGISTRY_STATES]);
 

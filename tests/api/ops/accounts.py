@@ -281,6 +281,94 @@ def the_log_says_who_and_why(program):
 
 
 @test
+def what_the_library_refuses_has_its_line(program):
+    post = b"POST /v1/attention HTTP/1.1\r\nHost: a\r\n"
+    cases = [  # where the library has read the target, the line has its path
+        (b"GET /version HTTP/1.1\r\nHost: a\r\nHo st: x\r\n\r\n", 400, "bad-request", "/version"),
+        (b"GET /version HTTP/1.1\r\n\r\n", 400, "bad-request", "/version"),
+        (post + b"Content-Length: -1\r\n\r\n", 400, "bad-request", "/v1/attention"),
+        (post + b"Content-Length: 99999999999999999999\r\n\r\n", 413, "body-too-large", "/v1/attention"),
+        (post + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n", 400, "bad-request", "/v1/attention"),
+        (post + b"X: " + b"a" * 70000 + b"\r\n\r\n", 431, "header-too-large", "/v1/attention"),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414, "header-too-large", None),
+        (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "bad-request", None),
+    ]
+    with Server(program) as server:
+        def refused():
+            return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in server.lines if " status=4" in line or " status=505" in line]
+
+        for number, (text, status, problem, path) in enumerate(cases, 1):
+            with connect(server) as connection:
+                connection.sendall(text)
+                assert int(connection.recv(500).split()[1]) == status, text[:100]
+            wait_until(lambda: len(refused()) >= number, f"not in the log: {text[:100]}")
+            line = refused()[-1]
+            assert line["status"] == str(status) and line["problem"] == f"/problems/{problem}", line
+            assert line["client"] == "127.0.0.1" and line.get("path") == path, line
+            assert line["end"] == "refused" or b"Ho st" in text, line  # an older library leaves that one to the server
+        counted_all = [counted(server, f'attnd_rejected_total{{reason="{name}"}}')
+                       for name in ("bad-request", "body-too-large", "header-too-large")]
+        assert counted_all == [5, 1, 2] and len(refused()) == len(cases), (counted_all, refused())
+        assert counted(server, 'attnd_requests_total{method="other",route="other",status="505"}') == 1
+
+
+@test
+def a_mixed_load_answers_the_operators_four_questions(program):
+    path = "/v1/attention"
+    with tempfile.NamedTemporaryFile("w") as file:
+        alice, bob = key(program, file, "alice", "compute"), key(program, file, "bob", "compute", "requests=0.001")
+        eyes = key(program, file, "eyes", "metrics")
+        load = {"COMPUTE_THREADS": "1", "QUEUE": "1", "CONNECTIONS": "50", "LAYERS_MAX": "7", "TRUSTED_PROXIES": "127.0.0.1"}
+        with Server(program, environment={"ATTND_KEYS": file.name} | {f"ATTND_{name}": v for name, v in load.items()}) as server:
+            def post(token, body=b'{"inputs":{"query":[[1,2]]}}', **fields):
+                return server.client().send("POST", path, body, {"Content-Type": "application/json", "X-API-Key": token, **fields}).status
+
+            def metrics():
+                text = server.client().send("GET", "/metrics", None, {"X-API-Key": eyes}).body.decode()
+                return {name: float(value) for name, value in re.findall(r"^([^#\s]+) (\S+)$", text, re.M)}
+
+            idle = metrics()
+            assert post(alice) == 200 and post(alice, b'{"inputs":{}}') == 400 and post("wrong") == 401
+            assert post(bob, **{"X-Forwarded-For": "203.0.113.7"}) == 200 and post(bob) == 429
+            body = long_body()
+            long = [connect(server), connect(server)]
+            for number, connection in enumerate(long, 1):  # one computes, one waits
+                connection.sendall(head(alice, f"Content-Length: {len(body)}") + body)
+                wait_until(lambda: sum(metrics()[f"attnd_{name}_jobs"] for name in ("running", "queue")) == number, "no place is taken")
+            assert post(alice, body) == 503
+            now = metrics()
+            for connection in long:
+                connection.close()
+            wait_until(lambda: len(logged(server, path)) == 8, "eight requests are not in the log")
+
+            # Who, and why: by key and address, with the problem of a refusal.
+            said = [(line.get("key"), line["client"], line["status"], line.get("problem")) for line in logged(server, path)]
+            local = "127.0.0.1"
+            assert sorted(said[:6], key=str) == sorted([
+                ("alice", local, "200", None), ("alice", local, "400", "/problems/field"), (None, local, "401", "/problems/unauthorized"),
+                ("bob", "203.0.113.7", "200", None), ("bob", local, "429", "/problems/quota"), ("alice", local, "503", "/problems/busy")], key=str), said
+            assert [line[2:] for line in said[6:]] == [("503", "/problems/cancelled")] * 2, said  # their clients have left
+            assert metrics()['attnd_cancelled_total{reason="client_gone"}'] == 2
+            for reason in ("field", "unauthorized", "quota", "busy"):
+                assert now[f'attnd_rejected_total{{reason="{reason}"}}'] == 1, reason
+
+            # How long: by stage and by route.
+            line = next(line for line in logged(server, path) if line["status"] == "200")
+            assert 0 < float(line["compute_ms"]) < float(line["total_ms"]), line
+            route = f'{{method="POST",route="{path}"}}'
+            assert now[f"attnd_route_seconds_count{route}"] == 6 and now[f"attnd_route_seconds_sum{route}"] > 0
+            assert now['attnd_request_seconds_sum{stage="compute"}'] > 0
+
+            # How full: what is in use, beside its limit.
+            assert [now["attnd_running_jobs"], now["attnd_running_limit"], now["attnd_queue_jobs"], now["attnd_queue_limit"]] == [1] * 4
+            assert 3 <= now["attnd_connections"] <= now["attnd_connections_limit"] == 50
+            assert idle["attnd_memory_bytes"] < now["attnd_memory_bytes"] < now["attnd_memory_limit_bytes"]
+            assert now['attnd_quota_left{key="bob",quota="requests"}'] < now['attnd_quota_limit{key="bob",quota="requests"}'] / 2
+            assert now["attnd_layers_limit"] - now["attnd_layers"] == 7 and now["attnd_layers_bytes"] < now["attnd_layers_limit_bytes"]
+            assert now["attnd_layers_prepared_bytes"] < now["attnd_layers_prepared_limit_bytes"]
+
+
+@test
 def a_client_sees_its_quota_coming(program):
     with tempfile.TemporaryDirectory() as folder:
         shown = [subprocess.run([program, "key", *words], capture_output=True, text=True, check=True)

@@ -69,8 +69,8 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
         return status, [tuple(line.split(None, 1)) for line in output.splitlines()]
 
     status, said = outcomes(ATTND_COULOURS="many")
-    assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 10, said
-    assert ("settings", "ATTND_COULOURS is not a setting and is ignored") in said, said
+    assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 11, said
+    assert ("settings", "ATTND_COULOURS is not a setting and is ignored; --help lists them all") in said, said
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
         with open(f"{folder}/broken.safetensors", "wb") as file:
             file.write(b"nothing")
@@ -81,7 +81,7 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
         assert "/nowhere" in failures["keys"] and "in use" in failures["address"], failures
         assert failures["layers"].startswith('"broken": ') and failures["models"].startswith('"x": '), failures
     status, said = outcomes("--tls-cert", "/nowhere", "--tls-key", "/nowhere")
-    assert status == 1 and "TLS: /nowhere" in dict(said)["address"], said
+    assert status == 1 and "TLS: /nowhere" in dict(said)["certificate"] and dict(said)["address"] == "ok", said
     refused(program, "check", "--queue", "many", says="--queue cannot be", status=USAGE)
 
 
@@ -107,9 +107,18 @@ def it_asks_a_server_how_it_is(program):
 
 @test
 def settings_that_are_none_are_named(program):
-    with Server(program, environment={"ATTND_COULOURS": "many", "ATTND_THREADS": "2"}) as server:
+    of_others = {  # services of the names attnd and attnd-layers in Kubernetes, and the address for clients
+        "ATTND_PORT": "tcp://10.0.0.1:80", "ATTND_SERVICE_HOST": "10.0.0.1", "ATTND_SERVICE_PORT": "80",
+        "ATTND_SERVICE_PORT_HTTP": "80", "ATTND_PORT_80_TCP": "tcp://10.0.0.1:80", "ATTND_PORT_80_TCP_ADDR": "10.0.0.1",
+        "ATTND_PORT_80_TCP_PROTO": "tcp", "ATTND_LAYERS_SERVICE_HOST": "10.0.0.2", "ATTND_LAYERS_PORT": "tcp://10.0.0.2:80",
+        "ATTND_URL": "http://localhost:1"}
+    with Server(program, environment={"ATTND_COULOURS": "many", "ATTND_MAXBODY": "2M", "ATTND_PORT": "80"}) as server:
         said = "".join(server.lines)
-        assert "ATTND_COULOURS is not a setting and is ignored" in said, said
+        assert "ATTND_COULOURS is not a setting and is ignored; --help lists them all" in said, said
+        assert "ATTND_MAXBODY is not a setting and is ignored; did you mean ATTND_MAX_BODY?" in said, said
+        assert "ATTND_PORT is not a setting and is ignored; did you mean ATTND_LISTEN?" in said, said
+    status, output, _ = run(program, "check", **{"ATTND_LISTEN": "127.0.0.1:0", **of_others})
+    assert status == 0 and "ATTND_" not in output, output
 
 
 def said_in(log):

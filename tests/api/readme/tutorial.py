@@ -3,7 +3,7 @@
 tutorial.py: runs docs/tutorial/requests.md, and holds the tutorial's three texts against it.
 
 requests.md has every command once, with its name and what it prints. The answers to attention requests are those of the
-reference (tests/support/reference), too. A text shows a command behind a comment with its name, to the letter;
+reference (tests/support/reference), too. Their numbers are those of the answer, to the last digit. A text shows a command behind a comment with its name, to the letter;
 `tutorial.py --write` copies all of them into the texts. What a text says in `code` is held against them as well:
 
     `e^0.5 / (e^0.5 + e^0.25 + e^0.125) = 0.406`   a formula: both sides are equal, to the digits on the right
@@ -79,7 +79,7 @@ def named(step):
         done = subprocess.run(["sh", "-c", command], cwd=folder, env={**os.environ, "ATTND_URL": url},
                               capture_output=True, text=True)
         assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-500:]}"
-        wrong = readme.compare_output(done.stdout, step["kind"], step["expected"])
+        wrong = readme.compare_output(done.stdout, step["kind"], step["expected"], is_exact=True)
         if ".png" in step["command"]:
             wrong = wrong or readme.compare_pictures(folder)
         assert not wrong, wrong

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../../.." || exit 1
 suite=openapi-clients
 . tests/support/checks.sh
 attnd=$1
-document=$(dirname "$attnd")/server/openapi.json
+document=$(realpath "$(dirname "$attnd")")/server/openapi.json
 here=tests/others/generators
 made=build/generators
 verbose=1
@@ -27,6 +27,7 @@ generate() {
     hey_api) $tools/openapi-ts -i "$document" -o "$to" -c @hey-api/client-fetch ;;
     # Without the option, a member of a request that has a default must be given.
     openapi_fetch) $tools/openapi-typescript "$document" --default-non-nullable false -o "$to/schema.ts" ;;
+    orval_fetch) DOCUMENT=$document TARGET=$PWD/$to/client.ts SERVER=http://127.0.0.1:$port $tools/orval --config $here/orval.config.cjs ;;
     orval) $tools/orval --input "$document" --output "$to/client.ts" ;;
     codegen) node $made/node_modules/openapi-typescript-codegen/bin/index.js --input "$document" --output "$to" ;;
     esac
@@ -46,7 +47,7 @@ while [ -z "$port" ] && kill -0 $server; do
     port=$(sed -n 's/.*127\.0\.0\.1:\([0-9]*\).*/\1/p' "$work/server" | head -n 1)
 done
 
-for name in hey_api openapi_fetch orval codegen; do
+for name in hey_api openapi_fetch orval orval_fetch codegen; do
     check "$name generates" generate $name
     check "$name compiles" compile $name
     check "$name computes" node $made/compiled/$name.js "http://127.0.0.1:$port"

@@ -25,19 +25,28 @@ static const struct metrics_now now = {.models = models,
                                        .started_s = 1.5e9,
                                        .queue_jobs = 3,
                                        .running_jobs = 2,
+                                       .running_limit = 4,
+                                       .connections_limit = 512,
+                                       .layers = {5, 10000, 2048, 1 << 30},
+                                       .layers_prepared_limit_bytes = 1 << 20,
                                        .kernel = "a \"quoted\\ one",
                                        .http_library = "h"};
 
-static char *text_of(const struct metrics *metrics)
+static char *text_at(const struct metrics *metrics, const struct metrics_now *at)
 {
     attn_arena *arena = attn_arena_create(1 << 20);
     struct chunks out = chunks_begin(arena);
-    metrics_write(metrics, &now, &labels, &out);
+    metrics_write(metrics, at, &labels, &out);
     char *text = chunks_join(&out);
     ck_assert_ptr_nonnull(text);
     char *copy = strdup(text);
     attn_arena_destroy(arena);
     return copy;
+}
+
+static char *text_of(const struct metrics *metrics)
+{
+    return text_at(metrics, &now);
 }
 
 static void check_line(const char *text, const char *line)
@@ -100,6 +109,8 @@ START_TEST(reasons_gauges_and_labels_are_told)
     check_line(text, "attnd_cancelled_total{reason=\"deadline\"} 1");
     check_line(text, "attnd_queue_jobs 3");
     check_line(text, "attnd_running_jobs 2");
+    check_line(text, "attnd_running_limit 4");
+    check_line(text, "attnd_connections_limit 512");
     check_line(text, "attnd_caches 2");
     check_line(text, "attnd_caches_limit 7");
     check_line(text, "attnd_caches_bytes 4096");
@@ -113,6 +124,22 @@ START_TEST(reasons_gauges_and_labels_are_told)
     ck_assert_ptr_null(strstr(text, "attnd_route_seconds_count"));
     ck_assert_ptr_nonnull(strstr(text, "kernel=\"a \\\"quoted\\\\ one\""));
     ck_assert_ptr_null(strstr(text, "attnd_layers"));
+    free(text);
+    free(metrics);
+}
+END_TEST
+
+START_TEST(layers_are_told_beside_their_limits)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct metrics_now with_layers = now;
+    with_layers.has_layers = true;
+    char *text = text_at(metrics, &with_layers);
+    check_line(text, "attnd_layers 5");
+    check_line(text, "attnd_layers_limit 10000");
+    check_line(text, "attnd_layers_bytes 2048");
+    check_line(text, "attnd_layers_limit_bytes 1073741824");
+    check_line(text, "attnd_layers_prepared_limit_bytes 1048576");
     free(text);
     free(metrics);
 }
@@ -150,6 +177,7 @@ CHECK_MAIN("metrics")
     tcase_add_test(tests, requests_are_counted_by_route_and_status);
     tcase_add_test(tests, buckets_are_cumulative_and_hold_their_bounds);
     tcase_add_test(tests, reasons_gauges_and_labels_are_told);
+    tcase_add_test(tests, layers_are_told_beside_their_limits);
     tcase_add_test(tests, models_are_told_each_by_its_name);
     tcase_add_test(tests, without_memory_the_text_is_not_whole_and_says_so);
 }

@@ -215,6 +215,8 @@ START_TEST(layers_of_models_take_no_room)
     }
     install(store, "a", "12345678");
     ck_assert(registry_has_room(store, "a", 10) && !registry_has_room(store, "b", 0));
+    const struct registry_room room = registry_room(store);
+    ck_assert(room.count == 2 && room.count_limit == 2 && room.bytes == 8 && room.bytes_limit == 10);
     registry_remove(store, KIND_LAYER, "model.layer");
     ck_assert(registry_has_room(store, "a", 10) && !registry_has_room(store, "b", 0));
     destroy(store);
