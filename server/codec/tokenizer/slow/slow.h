@@ -18,6 +18,7 @@
  *                     e eos, s sep, c cls, l the language. A digit behind a letter is the type id
  *   head, skipped     tokens before the pieces of SentencePiece, and how many pieces at the front they replace
  *   tail, languages   tokens behind the pieces; added tokens behind those of vocab.json
+ *   only              settings that are refused unless they have this value
  *   has_sentinels     <extra_id_0> … behind the vocabulary, backwards
  *   has_legacy        "legacy": false adds a space before the text alone, not behind special tokens
  *   adds_by_settings  add_bos_token and add_eos_token say what is added; single and pair have both
