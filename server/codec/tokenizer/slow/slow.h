@@ -12,12 +12,13 @@
  * "classes" has a row per class:
  *
  *   names, models     of the classes, without "Fast"; the types of config.json whose class it is
- *   form              the files, and the name in "forms" of steps, which the class's own steps replace one by one
+ *   form              the files, and the name in "forms" of steps, which the class's own steps replace one by one. The step
+ *                     "before" normalizes the whole text, before added tokens are found in it
  *   defaults          settings that apply when tokenizer_config.json does not have them; a form has some, too
  *   single, pair      what is added to a text, and to a pair: A and B are the texts, other letters special tokens: b bos,
  *                     e eos, s sep, c cls, l the language. A digit behind a letter is the type id
  *   head, skipped     tokens before the pieces of SentencePiece, and how many pieces at the front they replace
- *   tail, languages   tokens behind the pieces; added tokens behind those of vocab.json
+ *   tail, languages   special tokens behind the pieces, and behind those of vocab.json
  *   only              settings that are refused unless they have this value
  *   has_sentinels     <extra_id_0> … behind the vocabulary, backwards
  *   has_legacy        "legacy": false adds a space before the text alone, not behind special tokens
@@ -25,7 +26,7 @@
  *   cleans_text       quotes, spaces and accents are replaced before all else
  *
  * A step with "if" is left out unless the flag is set. "$flag" is true or false. A flag is a property of the class, a
- * setting, or one of those in forms.c.
+ * setting, or one of those in forms.c. "$name" may also be one of "lists".
  */
 #ifndef CODEC_TOKENIZER_SLOW_SLOW_H
 #define CODEC_TOKENIZER_SLOW_SLOW_H
