@@ -20,6 +20,7 @@ const struct slow_name slow_names[] = {
     {"sentencepiece.bpe.model", SLOW_PIECES},
     {"spm.model", SLOW_PIECES},
     {"source.spm", SLOW_PIECES},
+    {"target.spm", SLOW_TARGET},
 };
 const size_t slow_name_count = ARRAY_LENGTH(slow_names);
 
@@ -32,6 +33,15 @@ const char *slow_vocabulary_name(const struct slow_files *files)
 
 #define WRITE_IT                                                                                                       \
     "from transformers import AutoTokenizer; AutoTokenizer.from_pretrained(\"DIR\").save_pretrained(\"DIR\")"
+
+bool slow_has_target(const struct slow_files *files, struct slow_files *target)
+{
+    const struct slow_file_text *own = &files->files[SLOW_TARGET], *source = &files->files[SLOW_PIECES];
+    *target = *files;
+    target->files[SLOW_PIECES] = *own;
+    return own->name != NULL && source->name != NULL && strcmp(source->name, "source.spm") == 0 &&
+           (own->text.length != source->text.length || memcmp(own->text.at, source->text.at, own->text.length) != 0);
+}
 
 /* ---- the class ---- */
 

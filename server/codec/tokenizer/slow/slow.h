@@ -42,6 +42,7 @@ enum slow_file {
     SLOW_VOCAB,    /* vocab.json */
     SLOW_MERGES,   /* merges.txt */
     SLOW_PIECES,   /* the model of SentencePiece */
+    SLOW_TARGET,   /* that of targets: Marian has one per language */
     SLOW_FILES
 };
 
@@ -67,6 +68,9 @@ struct slow_files {
 
 /* The name of the file that has the vocabulary. NULL: there is none. */
 const char *slow_vocabulary_name(const struct slow_files *files);
+
+/* Whether targets are cut by a tokenizer of their own. *target has its files: SLOW_TARGET stands for SLOW_PIECES. */
+bool slow_has_target(const struct slow_files *files, struct slow_files *target);
 
 /*
  * Makes the text of a tokenizer.json. All memory is taken from arena: about eight times the bytes of the files. Messages
