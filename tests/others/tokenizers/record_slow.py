@@ -5,17 +5,18 @@ record_slow.py: records transformers' slow tokenizers: what they make of strings
     record_slow.py --transformers DIR [--every N] FILE    writes the tokenizers of CLASSES and their answers, as gzipped JSON
 
 DIR holds the package transformers, as its source repository does in src/, of a version whose slow tokenizers are pure Python
-(4.44). Debian has the rest: python3-sentencepiece, python3-protobuf, python3-regex, python3-numpy, python3-requests, python3-yaml, python3-tqdm,
-python3-filelock, python3-packaging. sacremoses and ftfy, which Debian lacks, are absent: Marian and CLIP do without them.
+(4.44). Debian has the rest: python3-sentencepiece, python3-protobuf, python3-regex, python3-numpy, python3-requests, python3-yaml,
+python3-tqdm, python3-filelock, python3-packaging. sacremoses and ftfy, which Debian lacks, are absent: Marian and CLIP do without
+them.
 
 There are 2,000 strings, made of words, signs and spaces by a seed; --every 10 keeps each tenth. Vocabularies are learnt from the
-same strings: words and merges here, pieces by SentencePiece. The file has
+same strings: words and merges here, pieces by SentencePiece. Its scores differ in their last bits from run to run. The file has
   "files"    files by a name: texts, or base64 of "models"
   "classes"  of each class its settings (tokenizer_config.json) and the names of its files
   "answers"  of each string "text" and, in the order of classes, "ids" with special tokens, and "decoded": the text of these ids
              without special tokens
   "pairs"    the same of a few pairs of strings, without "decoded"; null for a class of one text
-tests/unit/server/codec/tokenizer/slow/test_recorded.c compares; recorded.json.gz beside it was made with --every 10. With
+tests/unit/server/codec/tokenizer/slow/test_recorded.c compares; recorded.json.gz beside it was made with --every 13. With
 ATTN_SLOW=FILE it compares another file: all 2,000 strings, for example.
 """
 
@@ -161,6 +162,7 @@ def make_pieces(texts, **settings):
         return file.getvalue()
 
 
+WHISPER = ["<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>"]
 UNKNOWN_FIRST = {"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1}
 PADDED = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 LLAMA = {**UNKNOWN_FIRST, "model_type": "bpe", "byte_fallback": True, "vocab_size": 440, "normal": False}
@@ -184,7 +186,7 @@ def make_files(transformers, texts):
     }
     for name, special, ends in (("gpt2", ["<|endoftext|>"], False), ("roberta", ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], False),
                                 ("deberta", ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"], False),
-                                ("clip", ["<|startoftext|>", "<|endoftext|>"], True)):
+                                ("whisper", ["<|endoftext|>", *WHISPER], False), ("clip", ["<|startoftext|>", "<|endoftext|>"], True)):
         vocab, merges = make_bytes(transformers, texts, special, ends)
         files.update({f"{name}-vocab": vocab, f"{name}-merges": merges})
     import sentencepiece  # noqa: PLC0415
@@ -226,6 +228,8 @@ CLASSES = {
     "blenderbot-prefix": ("BlenderbotTokenizer", {"add_prefix_space": True}, merges("roberta")),
     "deberta": ("DebertaTokenizer", {}, merges("deberta")),
     "qwen2": ("Qwen2Tokenizer", {}, merges("gpt2")),
+    "whisper": ("WhisperTokenizer", {"additional_special_tokens": WHISPER}, merges("whisper")),
+    "codegen": ("CodeGenTokenizer", {}, merges("gpt2")),
     "clip": ("CLIPTokenizer", {}, merges("clip")),
     "t5": ("T5Tokenizer", {}, spiece("padded")),
     "t5-new": ("T5Tokenizer", {"legacy": False}, spiece("padded")),

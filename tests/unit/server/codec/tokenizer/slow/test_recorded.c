@@ -22,7 +22,7 @@ static const struct known {
     const char *name;
     unsigned ids, decoded, pairs;
 } known[] = {
-    {"m2m", 0, 167, 0},
+    {"m2m", 1, 154, 0},
 };
 
 static json_t *read_recording(const char *path)
@@ -175,7 +175,7 @@ START_TEST(slow_files_give_the_recorded_tokens)
     unsigned surprises = 0;
     size_t i, k;
     is_verbose = other != NULL;
-    ck_assert_uint_ge(json_array_size(answers), 160);
+    ck_assert_uint_ge(json_array_size(answers), 150);
     json_array_foreach(list, i, one)
     {
         struct class class = {.name = json_string_value(json_object_get(one, "name")),
@@ -189,7 +189,7 @@ START_TEST(slow_files_give_the_recorded_tokens)
         printf("%s{\"%s\", %u, %u, %u},\n", is_known ? "" : "not expected: ", class.name, class.found.ids,
                class.found.decoded, class.found.pairs);
     }
-    ck_assert_uint_ge(i, 28);
+    ck_assert_uint_ge(i, 30);
     ck_assert(other != NULL || surprises == 0);
     json_decref(recording);
 }
