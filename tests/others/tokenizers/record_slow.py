@@ -190,8 +190,8 @@ def make_files(transformers, texts):
         vocab, merges = make_bytes(transformers, texts, special, ends)
         files.update({f"{name}-vocab": vocab, f"{name}-merges": merges})
     import sentencepiece  # noqa: PLC0415
-    pieces = [model.id_to_piece(i) for model in (sentencepiece.SentencePieceProcessor(model_proto=files[name]) for name in ("fairseq", "target"))
-              for i in range(3, model.get_piece_size())]
+    models = [sentencepiece.SentencePieceProcessor(model_proto=files[name]) for name in ("fairseq", "target")]
+    pieces = [model.id_to_piece(i) for model in models for i in range(3, model.get_piece_size())]
     for name, tokens in (("marian-vocab", ["</s>", "<unk>", *pieces, "<pad>"]), ("m2m-vocab", ["<s>", "<pad>", "</s>", "<unk>", *pieces])):
         files[name] = json.dumps({token: i for i, token in enumerate(dict.fromkeys(tokens))}, ensure_ascii=False, separators=(",", ":"))
     return files
@@ -333,9 +333,8 @@ def main():
     tokenizers = [Recorded(transformers, name, files) for name in CLASSES]
     classes = [{"name": name, "settings": one.settings, "files": one.named} for name, one in zip(CLASSES, tokenizers)]
     pairs = [{"text": a, "pair": b, "ids": [one.ids_of(a, b) for one in tokenizers]} for a, b in zip(texts[8:], texts[9:PAIRS + 9])]
-    whole = {"transformers": transformers.__version__, "classes": classes,
-             "files": {name: content if isinstance(content, str) else base64.b64encode(content).decode() for name, content in files.items()},
-             "models": [name for name, content in files.items() if isinstance(content, bytes)],
+    binary = {name: base64.b64encode(content).decode() for name, content in files.items() if isinstance(content, bytes)}
+    whole = {"transformers": transformers.__version__, "classes": classes, "files": {**files, **binary}, "models": list(binary),
              "answers": [answer(tokenizers, text) for text in texts[::options.every]], "pairs": pairs}
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     options.file.write_bytes(gzip.compress(text.encode("utf-8", "surrogatepass"), 9, mtime=0))
