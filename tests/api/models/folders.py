@@ -308,3 +308,29 @@ def a_folder_without_tokenizer_json_takes_text_by_the_files_of_a_slow_one(progra
             for name, word in (("other", "AutoTokenizer.from_pretrained"), ("pointer", "vocab.txt: it is a pointer of Git LFS")):
                 reply = client.post(f"/v1/models/{name}/tokens", {"inputs": {"text": "a"}})
                 assert reply.status == 400 and word in reply.json()["detail"], reply.body[:500]
+
+
+@check
+def targets_of_marian_are_cut_by_their_own_pieces(program, _):
+    source, vocab = KEPT["t5"], {"</s>": 0, "<unk>": 1, "\u2581": 2, "a": 3, "b": 4, "\u2581a": 5, "ab": 6, "<pad>": 7}
+    target = source.replace(b"\n\x02ab", b"\n\x02zz")
+    base = {name: (ROOT / "tests" / "others" / "models" / "t5" / name).read_bytes() for name in ("config.json", "model.safetensors")}
+    files = {**base, "vocab.json": json.dumps(vocab).encode(), "source.spm": source, "tokenizer_config.json": b'{"tokenizer_class": "MarianTokenizer"}'}
+    with tempfile.TemporaryDirectory() as parent:
+        write(pathlib.Path(parent) / "own", {**files, "target.spm": target})
+        write(pathlib.Path(parent) / "same", files)
+        write(pathlib.Path(parent) / "damaged", {**files, "target.spm": b"no protobuf"})
+        with serve(program, pathlib.Path(parent)) as server:
+            client = server.client()
+            for name, cut in (("own", ["\u2581a", "b"]), ("same", ["\u2581", "ab"])):
+                reply = client.post(f"/v1/models/{name}/attention",
+                                    {"inputs": {"text": "ab", "target": "ab"}, "options": {"return": ["output"]}})
+                assert reply.status == 200, reply.body[:500]
+                tokens = reply.json()["tokens"]
+                assert tokens["encoder"]["text"] == [["\u2581", "ab", "</s>"]], (name, tokens)
+                assert tokens["decoder"]["text"] == [["</s>", *cut]], (name, tokens)
+                words = {"inputs": {"text": "ab", "target": "ab"}, "options": {"return": ["word_scores"], "words": ["ab"]}}
+                reply = client.post(f"/v1/models/{name}/attention", words)
+                assert reply.status == 400 and "is 2 tokens, " + ", ".join(f'"{token}"' for token in cut) in reply.json()["detail"], reply.body[:500]
+            reply = client.post("/v1/models/damaged/tokens", {"inputs": {"text": "ab"}})
+            assert reply.status == 400 and "target.spm: is not a model of SentencePiece" in reply.json()["detail"], reply.body[:500]
