@@ -1,4 +1,5 @@
 /* generate.c: appends the most probable tokens to the last sequence of each item, with kept keys and values. */
+#include <assert.h>
 #include <string.h>
 
 #include "attn/analysis.h"
@@ -336,6 +337,7 @@ static bool run_block(struct model_job *job, struct kept_block *kept, const attn
                       const attn_tensor *encoded, void *next)
 {
     const bool is_cross = kept->block.is_cross;
+    assert(!is_cross || encoded != NULL);
     const size_t rows = hidden->shape[0], length = is_cross ? encoded->shape[0] : 0;
     const attn_bindings inputs = {.query = hidden->data, .key = is_cross ? encoded->data : NULL};
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
@@ -473,7 +475,7 @@ static bool continue_item(const struct generating *run, size_t index)
     struct model_continuation *item = &job->generation->items[index];
     struct model_sequence *sequence = &job->generation->batch->items[index].of[stack];
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    attn_tensor encoded;
+    attn_tensor encoded = {.data = NULL};
     size_t first = 0;
     item->count = item->given;
     forget(run, true);

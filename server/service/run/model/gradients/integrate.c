@@ -1,4 +1,5 @@
 /* integrate.c: the gradients of the vectors on the straight way from a baseline to them. */
+#include <assert.h>
 #include <string.h>
 
 #include "service/run/model/gradients/gradients.h"
@@ -92,6 +93,7 @@ static bool step(struct way *way, double share, bool goes_back)
     const size_t stacks = gradient_stacks(pass->job);
     for (size_t stack = 0; stack < stacks; stack++) {
         const attn_tensor *vectors = &pass->vectors[stack];
+        assert(way->from[stack] != NULL && way->way[stack] != NULL && way->sums[stack] != NULL);
         for (size_t at = 0; at < attn_tensor_count(vectors); at++) {
             const double number = way->from[stack][at] + share * way->way[stack][at];
             model_put_numbers(&number, 1, vectors->dtype,

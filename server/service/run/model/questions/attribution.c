@@ -2,10 +2,12 @@
  * attribution.c: what the embedding, each head and each feed-forward network add to the scores of given words. While the
  * blocks run, a tape keeps what they gave. Behind the head, directions go back through them (attn/model.h).
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "attn/model.h"
+#include "base/array.h"
 #include "service/run/model/item.h"
 
 static const struct model_stack *last_stack(const struct model_job *job)
@@ -290,6 +292,7 @@ static void *place_at(const struct walk *walk, const struct model_output *output
     const attn_tensor *to = &output->tensor;
     const size_t indices[] = {layer, walk->block->item, group};
     const int skip = to->rank == 3 ? 1 : 0;
+    assert(to->rank - 2 + skip <= (int)ARRAY_LENGTH(indices));
     ptrdiff_t at = (ptrdiff_t)walk->block->places[i] * to->stride[to->rank - 2];
     for (int axis = 0; axis + 2 < to->rank; axis++)
         at += (ptrdiff_t)indices[axis + skip] * to->stride[axis];

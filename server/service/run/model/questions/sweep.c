@@ -323,7 +323,7 @@ static void name_layers(struct model_job *job, struct picture_axis *axis)
     const char **names =
         name_numbers(job, "layer", &(attn_selection){.items = numbers, .count = numbers != NULL ? count : 0});
     *axis = (struct picture_axis){.labels = names, .count = count};
-    if (!outcome_has_failed(&job->outcome) && own->edit->given->at == MODEL_AT_HIDDEN && numbers[0] == 0)
+    if (names != NULL && numbers != NULL && own->edit->given->at == MODEL_AT_HIDDEN && numbers[0] == 0)
         names[0] = "embeddings";
 }
 
