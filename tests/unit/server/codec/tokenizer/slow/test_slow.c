@@ -210,6 +210,7 @@ static const struct {
      "spiece.model: has a piece that is damaged, with the id 1"},
     {CLASS("PegasusTokenizer", ",\"offset\":0"), NULL, NULL, NULL, "",
      "tokenizer_config.json: /offset has a value that needs a tokenizer.json; write it in Python: from transformers"},
+    {CLASS("MarianTokenizer", ",\"separate_vocabs\":true"), NULL, VOCAB, NULL, "", "/separate_vocabs has a value that"},
     {CLASS("MBartTokenizer", ""), NULL, NULL, NULL,
      "\x0A\x03\x0A\x01"
      "a",
