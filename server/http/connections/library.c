@@ -33,12 +33,20 @@ unsigned library_status(struct MHD_Connection *mhd)
     return info != NULL ? info->http_status : 0;
 }
 
+static bool is_idle(const struct connection *connection)
+{
+    pthread_mutex_lock(&connection->server->lock);
+    const bool is_idle = connection->member.line == LINE_IDLE;
+    pthread_mutex_unlock(&connection->server->lock);
+    return is_idle;
+}
+
 /* A connection that ends idle, and got bytes, is the one that the library refused. Its header is freed already. */
 void library_left(const struct connection *connection)
 {
     struct http_server *server = connection->server;
     const unsigned status = told_status;
-    if (status == 0 || connection->member.line != LINE_IDLE || peer_written_bytes(connection->fd) == 0)
+    if (status == 0 || !is_idle(connection) || peer_written_bytes(connection->fd) == 0)
         return;
     told_status = 0;
     const enum problem problem = problems_of_library(status);
