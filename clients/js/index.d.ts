@@ -105,6 +105,10 @@ export interface ModelAnswer<Top = number> extends Omit<schemas["ModelAnswer"], 
   outputs: ModelOutputs<Top>;
 }
 
+/** The request of a model; the options named by Made are required, and stand beside its inputs. */
+export type ModelRequest<Top, Made extends keyof schemas["ModelOptions"] = never> = Request<schemas["ModelAttentionRequest"], Asked<schemas["ModelResult"]>, Top> &
+  Arrays<Required<Pick<schemas["ModelOptions"], Made>>>;
+
 /** Gradients at the place of what they belong to: gradients.inputs.query, gradients.weights.query.weight. */
 export interface GradientAnswer extends Omit<schemas["Answer"], "outputs" | "shapes"> {
   gradients: { inputs: Record<string, Floats>; weights?: Record<string, any>; [member: string]: any };
@@ -166,11 +170,14 @@ export interface Client {
     list(call?: Call): Promise<schemas["Models"]>;
     get(name: string, call?: Call): Promise<schemas["Model"]>;
     tokens(name: string, request: Arrays<schemas["ModelTokensRequest"]>, call?: Call): Promise<schemas["ModelTokens"]>;
-    attention<Top extends number = never>(
+    attention<Top extends number = never>(name: string, request: ModelRequest<Top>, call?: Call): Promise<ModelAnswer<Top>>;
+    intervene<Top extends number = never>(name: string, request: ModelRequest<Top, "interventions">, call?: Call): Promise<ModelAnswer<Top>>;
+    /** options.return may ask for more than "sweep". */
+    sweep<Top extends number = never>(
       name: string,
-      request: Request<schemas["ModelAttentionRequest"], Asked<schemas["ModelResult"]>, Top>,
+      request: ModelRequest<Top, "sweep" | "metric">,
       call?: Call,
-    ): Promise<ModelAnswer<Top>>;
+    ): Promise<ModelAnswer<Top> & { outputs: Required<Pick<ModelOutputs, "sweep">> }>;
   };
 }
 

@@ -289,6 +289,10 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
       ? ask("POST", path, packed({ ...request, options: { format: "base64", ...request.options } }), call, EVENTS)
       : ask("POST", path, packed(request), call, SAFETENSORS);
 
+  /** Options of a model stand beside its inputs. @param {string} name @param {any} request @param {any} call @param {any} [more] */
+  const changed = (name, { inputs, options, ...made }, call, more) =>
+    compute(named("models", name) + "/attention")({ inputs, options: { ...more, ...options, ...made } }, call);
+
   return {
     attention: compute("/v1/attention"),
     multiHeadAttention: compute("/v1/multi-head-attention"),
@@ -310,6 +314,8 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
       get: (name, call) => ask("GET", named("models", name), undefined, call),
       tokens: (name, request, call) => ask("POST", named("models", name) + "/tokens", packed(request), call),
       attention: (name, request, call) => compute(named("models", name) + "/attention")(request, call),
+      intervene: changed,
+      sweep: (name, request, call) => changed(name, request, call, { return: "sweep" }),
     },
   };
 }

@@ -220,6 +220,33 @@ def new_tokens_are_facts_beside_the_outputs(client):
     assert alone.generated == answer.generated and alone.outputs == {}
 
 
+SWEEP = {"at": "hidden", "over": ["layer", "query"], "do": "zero"}
+TEXTS = ["it is", "the animal was tired"]
+
+
+@test
+def sweeps_and_interventions_are_methods(client):
+    sweep, metric = {**SWEEP, "do": "replace", "from": 1, "queries": [0, 1]}, {"words": ["tea", "milk"], "query": 1}
+    answer = client.sweep("demo", TEXTS, sweep, metric, options={"compute": "float64"})
+    same = client.model_attention("demo", TEXTS, options={"return": "sweep", "sweep": sweep, "metric": metric, "compute": "float64"})
+    assert list(answer.outputs) == ["sweep"] and answer.facts == same.facts and answer["sweep"]["unchanged"].dtype == float
+    assert np.array_equal(answer["sweep"]["values"], same["sweep"]["values"]) and answer["sweep"]["values"].shape == (2, 5, 2)
+    more = client.sweep("demo", TEXTS, sweep, metric, options={"return": ["sweep", "attention"]}, on_progress=lambda _: None)
+    assert set(more.outputs) == {"sweep", "attention"}
+    made = [{"at": "hidden", "layers": np.array([1]), "do": "add", "value": np.full(64, 0.5, "f4")}]
+    changed = client.intervene("demo", "it is", made, options={"return": ["hidden"]})["hidden"]
+    plain = client.model_attention("demo", "it is", options={"return": ["hidden"]})["hidden"]
+    np.testing.assert_allclose(changed[1], plain[1] + 0.5, atol=1e-6)
+    assert np.array_equal(changed[0], plain[0]) and not np.allclose(changed[2], plain[2])
+
+
+@test
+def the_largest_weights_are_their_own_result(client):
+    answer = client.model_attention("demo", "it is", options={"top_k": 1})
+    maps = client.model_attention("demo", "it is")["attention"]
+    assert np.array_equal(answer.largest()["indices"][..., 0], maps.argmax(-1)) and answer.largest() is answer["attention"]
+
+
 @test
 def parts_add_up_to_a_logit(client):
     options = {"return": ["attribution", "word_scores"], "words": ["tea", "milk"]}
@@ -489,6 +516,19 @@ def many_calls_of_asyncio_run_side_by_side(client):
     assert set(public(attnd.AsyncClient)) == set(public(attnd.Client)), "a call is missing"
 
 
+@test
+def progress_of_asyncio_is_told_in_the_event_loop(client):
+    event = b'event: progress\ndata: {"done":1,"of":2,"what":"layer"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    told = []
+    async def main(url):
+        async with attnd.AsyncClient(url) as other:
+            await other.attention(EYE, on_progress=lambda one: told.append((one["done"], threading.current_thread())))
+    with scripted(head + 2 * event + b'event: result\ndata: {"outputs":{}}\n\n') as (url, _):
+        asyncio.run(main(url))
+    assert told == [(1, threading.current_thread())] * 2, told
+
+
 def public(kind):
     return [name for name in vars(kind) if not name.startswith("_")]
 
@@ -570,8 +610,58 @@ def a_head_is_plotted_by_matplotlib(client):
     assert ax.get_title() == "attention, layer 3, head 2"
     own = pyplot.subplots()[1]
     assert client.attention(EYE).plot(ax=own) is own and len(own.get_yticks()) == 2
-    assert "layers [1, 3] and the heads [0, 2]" in str(raised(ValueError, lambda: answer.plot(layer=3, head=1)))
+    assert str(raised(ValueError, lambda: answer.plot(layer=3, head=1))) == "attention has no head 1: choose one of [0, 2]"
+    mean = client.model_attention("demo", "it is", options={"return": ["attention_mean", "entropy"]})
+    assert np.array_equal(mean.plot(layer=3, step="attention_mean").images[0].get_array(), mean["attention_mean"][3, 0])
+    assert "entropy is no map" in str(raised(ValueError, lambda: mean.plot(step="entropy")))
     pyplot.close("all")
+
+
+@test
+def a_sweep_is_labelled_with_its_layers_and_its_tokens_or_heads(client):
+    needs("xarray")
+    needs("pandas")
+    def ask(texts=TEXTS, **more):
+        return client.sweep("demo", texts, {**SWEEP, "layers": [0, -1], **more}, {"words": ["tea"]})
+    answer = ask()
+    found = answer.to_xarray("sweep")
+    assert found.dims == ("batch", "layer", "query") and found.layer.values.tolist() == [0, 4]
+    assert found.query_word.values.tolist() == [["[CLS]", "it", "is", "[SEP]", "", ""], ["[CLS]", "the", "animal", "was", "tired", "[SEP]"]]
+    assert found.sel(batch=1, layer=4, query=2) == answer["sweep"]["values"][1, 1, 2]
+    for queries, numbers, words in (([-1, 0], [-1, 0], ["[SEP]", "[CLS]"]), ({"from": -2, "to": -1}, [-2, -1], ["is", "[SEP]"]),
+                                    ({"from": 1, "to": -2}, [1, 2, 3, 4], ["it", "is", "", ""])):
+        found = ask(queries=queries).to_xarray("sweep")
+        assert found["query"].values.tolist() == numbers and found.query_word.values[0].tolist() == words
+    assert ask(items=[0], queries=[-1]).to_xarray("sweep")["query"].values.tolist() == [3], "of one length, they have the numbers of the model"
+    heads = ask(at="context", over=["layer", "head"], layers=[1, 3], heads=[0, 2], items=[1])
+    frame = heads.to_pandas("sweep")
+    assert list(frame.columns) == ["batch", "layer", "head", "sweep"] and set(frame.batch) == {1}, "of the items that are swept"
+    assert frame[(frame.layer == 3) & (frame["head"] == 2)].sweep.tolist() == [heads["sweep"]["values"][1, 1, 1]]
+
+
+@test
+def a_sweep_is_plotted_around_the_unchanged_run(client):
+    needs("matplotlib").use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415: it may be missing
+    answer = client.sweep("demo", TEXTS, {**SWEEP, "items": [0]}, {"words": ["tea"]})
+    ax = answer.plot(step="sweep")
+    assert np.array_equal(ax.images[0].get_array(), answer["sweep"]["values"][0, :, :4])
+    assert abs(np.mean(ax.images[0].get_clim()) - answer["sweep"]["unchanged"][0]) < 1e-5
+    assert [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())] == ["[CLS]", "it", "is", "[SEP]", *"01234"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("query", "layer", "sweep")
+    assert str(raised(ValueError, lambda: answer.plot(step="sweep", batch=1))) == "sweep has no batch 1: choose one of [0]"
+    pyplot.close("all")
+
+
+@test
+def a_sweep_of_two_stacks_has_the_words_of_its_part(client):
+    needs("xarray")
+    inputs = {"text": ["the cat", "it is"], "target": ["a", "the cat is"]}
+    for part, owner in (("encoder", "encoder"), ("decoder", "decoder"), ("cross", "decoder")):
+        answer = client.sweep("t5", inputs, {**SWEEP, "at": "context", "part": part}, {"words": [3]})
+        words = [[word for word in row if word] for row in answer.to_xarray("sweep").query_word.values.tolist()]
+        assert words == answer.tokens[owner]["shown"], part
+    assert refused(lambda: client.sweep("t5", inputs, SWEEP, {"words": [3]})).pointer == "/options/sweep"
 
 
 @test
@@ -613,6 +703,13 @@ with attnd.Client(timeout=2, retries=1) as client:
     scale: float = client.attention([[1.0]]).effective["scale"]
     words: list[str] = client.model_attention("demo", "a")["classes"]["labels"]
     client.attention([[1.0]]).plot(layer=0, head=1)
+    swept = client.sweep("demo", "a", {"at": "hidden", "over": ["layer", "query"], "do": "zero"}, {"words": ["tea"]})
+    effect: float = (swept["sweep"]["values"][0] - swept["sweep"]["unchanged"][0]).max()
+    made = client.intervene("demo", "a", [{"at": "context", "do": "scale", "factor": 0.5, "from": 1}], options={"top_k": 2})
+    print(made.largest()["indices"], made["word_scores"]["ranks"], made["attribution"]["bias"], made["head_scores"]["induction"])
+    print(made["experts"]["weights"], made["word_times"]["start"], made["classes"]["answer"])
+    if made.tokens and made.generated:
+        print(made.tokens["shown"][0], made.generated["ended_by"][0])
 asyncio.run(main())
 """
 
@@ -623,7 +720,10 @@ def types_hold_in_the_package_and_in_a_program_and_find_a_wrong_word(client):
     if not mypy:
         raise Skipped("no mypy")
     changes = (("causal", "casual"), ('["heads"]', '["haeds"]'), ("timeout=5", "timeuot=5"), ('["scale"]', '["mechanism"]'),
-               ("[0] + 1", '[0] + "a"'), ("client.tokens(", "client.tokens(1, "))
+               ("[0] + 1", '[0] + "a"'), ("client.tokens(", "client.tokens(1, "), ('"at": "h', '"att": "h'), ('"do": "zero', '"do": "zeros'),
+               ('["layer", "q', '["layers", "q'), ('"words"', '"word"'), ('"factor"', '"facter"'), ('"scale", "f', '"scales", "f'), *(
+                   (f'["{right}"]', f'["{right}x"]') for right in ("values", "indices", "ranks", "bias", "induction", "weights", "start", "answer",
+                                                                   "shown", "ended_by")))
     with tempfile.TemporaryDirectory() as folder:
         files = [pathlib.Path(folder, f"sample{number}.py") for number in range(len(changes) + 1)]
         for file, (right, wrong) in zip(files, (("", ""), *changes)):
@@ -682,7 +782,7 @@ def the_types_are_those_of_the_servers_document(client):
 
 @test
 def its_code_is_small(client):
-    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 920
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 936
 
 
 def main():

@@ -8,8 +8,8 @@ import json
 import sys
 import urllib.request
 
-#: What the calls of clients/python take.
-TYPES = ("AttentionOptions", "LayerOptions", "ModelOptions", "ModelGradientOptions", "Masks")
+#: What the calls of clients/python take. A type stands behind those that it uses.
+TYPES = ("AttentionOptions", "LayerOptions", "ModelIntervention", "ModelSweep", "ModelMetric", "ModelOptions", "ModelGradientOptions", "Masks")
 
 #: What they give, and where the document has the members of it. All of them may be absent.
 RESULTS = {
@@ -18,11 +18,23 @@ RESULTS = {
     "ModelTokens": ("ModelTokens",),
     "Effective": ("Effective", "ModelAnswer/properties/effective"),
     "Diagnostics": ("Diagnostics", "ModelAnswer/properties/diagnostics"),
+    "ModelItemTokens": ("ModelItemTokens",),
+    "Tokens": ("Tokens", "ModelItemTokens", "ModelAnswer/properties/tokens/anyOf/1"),
+    "Generated": ("ModelAnswer/properties/generated",),
+    **{name: (name,) for name in ("TopKOut", "ModelWords", "ModelWordScores", "ModelAttribution", "ModelSweepValues", "ModelAnswerSpan", "ModelClasses",
+                                  "ModelHeadScores", "ModelSpokenWord", "ModelWordTimes", "ModelExperts")},
 }
+
+#: Tensors of answers, and the members of results that are integers.
+NUMBERS = {"NumbersOut": "NDArray[Any]"}
+INTEGERS = ("ids", "indices", "ranks")
 
 HEADER = '''"""schema.py: the members of requests and of results. Made from the server's /openapi.json: `make client-types`."""
 
-from typing import Any, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union
+from typing import Any, Dict, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class HasArray(Protocol):
@@ -32,6 +44,22 @@ class HasArray(Protocol):
 
 
 Array = Union[HasArray, Sequence[Any]]
+'''
+
+OUTPUTS = '''
+
+class Outputs:
+    """What an answer has by name: arrays, and dicts of arrays and words."""
+
+    outputs: Dict[str, Any]
+
+%s
+    def __getitem__(self, name: str) -> Any:
+        return self.outputs[name]
+'''
+
+OVERLOAD = '''    @overload
+    def __getitem__(self, name: %s) -> %s: ...%s
 '''
 
 #: Forms of JSON. The clients ask for arrays.
@@ -44,7 +72,9 @@ PLAIN = {"boolean": "bool", "integer": "int", "number": "float", "string": "str"
 def hints_of(schema, schemas, lists="Array"):
     """The types that a schema allows, in its order. lists is what a list of a request is; None: as its items say."""
     if "$ref" in schema:
-        return hints_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, lists)
+        name = schema["$ref"].rpartition("/")[2]
+        own = NUMBERS.get(name) or (name if name in (TYPES if lists else RESULTS) else None)
+        return [own] if own else hints_of(schemas[name], schemas, lists)
     if "const" in schema:
         return hints_of({"enum": [schema["const"]]}, schemas, lists)
     if "enum" in schema:
@@ -55,8 +85,9 @@ def hints_of(schema, schemas, lists="Array"):
     found = [hint for branch in branches for hint in hints_of(branch, schemas, lists)]
     kinds = schema.get("type", [])
     own = [PLAIN[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null" or lists is None]
-    if lists is None and kinds == "array":
-        own = [f"List[{union_of(hints_of(schema.get('items', {}), schemas, lists))}]"]
+    items = schema.get("items", {})
+    if kinds == "array" and (lists is None or "enum" in items or items.get("$ref", "").rpartition("/")[2] in TYPES):
+        own = [f"{'Sequence' if lists else 'List'}[{union_of(hints_of(items, schemas, lists))}]"]
     return list(dict.fromkeys(found if branches else own))
 
 
@@ -72,8 +103,24 @@ def typed_dict(name, members):
 def properties_at(pointer, schemas):
     found = schemas
     for name in pointer.split("/"):
-        found = found[name]
+        found = found[int(name) if isinstance(found, list) else name]
     return found["properties"]
+
+
+def result_of(member, schema, schemas):
+    hint = union_of(hints_of(schema, schemas, None))
+    return hint.replace("[Any]", "[np.int64]") if hint in NUMBERS.values() and member in INTEGERS else hint
+
+
+def outputs_of(schemas):
+    """The class with a type for each output that is no array."""
+    names = {}
+    for name, schema in schemas["ModelOutputs"]["properties"].items():
+        hint = union_of(hints_of(schema, schemas, None))
+        if hint in RESULTS:
+            names.setdefault(hint, []).append(repr(name))
+    hints = [(f"Literal[{', '.join(its)}]", hint, "  # type: ignore") for hint, its in names.items()]
+    return OUTPUTS % "\n".join(OVERLOAD % hint for hint in [*hints, ("str", "NDArray[Any]", "")])
 
 
 def python_types(schemas):
@@ -83,8 +130,8 @@ def python_types(schemas):
         lines += typed_dict(name, {member: union_of(hints_of(its, schemas)) for member, its in members.items()})
     for name, places in RESULTS.items():
         members = {member: its for place in places for member, its in properties_at(place, schemas).items()}
-        lines += typed_dict(name, {member: union_of(hints_of(its, schemas, None)) for member, its in members.items()})
-    return "\n".join(lines) + "\n"
+        lines += typed_dict(name, {member: result_of(member, its, schemas) for member, its in members.items()})
+    return "\n".join([*lines, outputs_of(schemas)])
 
 
 def python_types_of(url):

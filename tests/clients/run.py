@@ -34,9 +34,10 @@ def has_browser():
 
 
 def models(folder):
-    """Models with heads of classes and with poolings, and a decoder, beside the program's own."""
+    """Models with heads of classes and with poolings, a decoder, and an encoder with a decoder, beside the program's own."""
     classes.stage(pathlib.Path(folder))
-    (pathlib.Path(folder) / "gpt2").symlink_to(ROOT / "tests" / "others" / "models" / "gpt2")
+    for name in ("gpt2", "t5"):
+        (pathlib.Path(folder) / name).symlink_to(ROOT / "tests" / "others" / "models" / name)
     return folder
 
 

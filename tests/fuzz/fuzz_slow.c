@@ -28,6 +28,8 @@ static const struct {
     {SLOW_PIECES, "{\"tokenizer_class\":\"AlbertTokenizer\"}"},
     {SLOW_PIECES, "{\"tokenizer_class\":\"MBart50Tokenizer\",\"src_lang\":\"tr_TR\"}"},
     {SLOW_PIECES, "{\"tokenizer_class\":\"M2M100Tokenizer\"}"},
+    {SLOW_PIECES, "{\"tokenizer_class\":\"PegasusTokenizer\"}"},
+    {SLOW_PIECES, "{\"tokenizer_class\":\"NllbTokenizer\"}"},
 };
 
 static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n",

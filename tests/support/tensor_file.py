@@ -12,10 +12,16 @@ def write(tensors, metadata=None):
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, (dtype, shape, numbers) in tensors.items():
         start = len(data)
-        data += struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
+        data += packed(dtype, numbers)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, len(data)]}
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def packed(dtype, numbers):
+    if dtype == "BF16":  # the upper halves of float32
+        return b"".join(struct.pack("<f", number)[2:] for number in numbers)
+    return struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
 
 
 def read(body):

@@ -25,10 +25,12 @@ Self = TypeVar("Self", bound="AsyncClient")
 def _awaited(method: Callable[Concatenate[Client, P], Result]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Result]]:
     @functools.wraps(method)
     async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        one = copy.copy(self._client)
+        one, loop = copy.copy(self._client), asyncio.get_running_loop()
         one._call = its_call = Call()
+        if kwargs.get("on_progress"):
+            kwargs["on_progress"] = functools.partial(loop.call_soon_threadsafe, kwargs["on_progress"])
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(method, one, *args, **kwargs))
+            return await loop.run_in_executor(self._threads, functools.partial(method, one, *args, **kwargs))
         finally:
             its_call.end()
     return call
@@ -39,6 +41,7 @@ class AsyncClient:
     The calls of Client, with the same arguments, for asyncio. Each runs in a thread of this client's own and has a connection
     to itself, `connections` of them at a time; others wait, and their timeout counts meanwhile. A call that is cancelled
     closes its connection, so that its thread and the server stop working on it. `async with` closes the client at its end.
+    The event loop calls on_progress, and its exception handler gets what that raises.
     """
 
     def __init__(self, url: str | None = None, key: str | None = None, timeout: float = 120, context: ssl.SSLContext | None = None,
@@ -72,3 +75,5 @@ class AsyncClient:
     tokens = _awaited(Client.tokens)
     model_attention = _awaited(Client.model_attention)
     model_gradients = _awaited(Client.model_gradients)
+    intervene = _awaited(Client.intervene)
+    sweep = _awaited(Client.sweep)

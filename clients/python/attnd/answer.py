@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnd.schema import Diagnostics, Effective
+from attnd.schema import Diagnostics, Effective, Generated, Outputs, Tokens, TopKOut
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
     import xarray
-
-
-class Words(TypedDict, total=False):
-    """The most probable words, the most probable first: `predictions` and `logit_lens`. Spellings are nested as the ids."""
-
-    ids: NDArray[np.int64]
-    tokens: list[Any]
-    shown: list[Any]
-    probabilities: NDArray[Any]
-
-
-class Classes(TypedDict, total=False):
-    """Of a head of classes, or of one for questions: start, end and the best answer of each item."""
-
-    labels: list[str]
-    logits: NDArray[Any]
-    probabilities: NDArray[Any]
-    start: NDArray[Any]
-    end: NDArray[Any]
-    answer: list[Optional[dict[str, Any]]]
 
 
 MAP = ("batch", "head", "query", "key")
@@ -60,7 +40,7 @@ class Labelled:
     words: dict[str, NDArray[Any]]
 
 
-class Answer:
+class Answer(Outputs):
     """Outputs by name (answer["attention"]), gradients, and what the server says beside: tokens, effective, diagnostics, …"""
 
     def __init__(self, outputs: dict[str, Any], facts: dict[str, Any], url: str = "", options: Any = None):
@@ -69,28 +49,21 @@ class Answer:
         self.effective: Effective = facts.get("effective", {})
         self.diagnostics: Diagnostics = facts.get("diagnostics", {})
         #: {"query", "key"} of a layer, {"ids", "text", "shown", "offsets"} of a model, {"encoder", "decoder"} of two stacks.
-        self.tokens: Optional[dict[str, Any]] = facts.get("tokens")
+        self.tokens: Optional[Tokens] = facts.get("tokens")
         #: Of options.new_tokens: {"ids", "text", "ended_by"}, each a list of one element for each item.
-        self.generated: Optional[dict[str, Any]] = facts.get("generated")
+        self.generated: Optional[Generated] = facts.get("generated")
         #: At the place of what they belong to: gradients["inputs"]["query"].
         self.gradients: dict[str, Any] = outputs.pop("gradients", {})
         self._selected: Mapping[str, Any] = {**(options or {}), **self.effective}
 
-    @overload
-    def __getitem__(self, name: Literal["predictions", "logit_lens"]) -> Words: ...  # type: ignore
-
-    @overload
-    def __getitem__(self, name: Literal["classes"]) -> Classes: ...  # type: ignore
-
-    @overload
-    def __getitem__(self, name: str) -> NDArray[Any]: ...
-
-    def __getitem__(self, name: str) -> Any:
-        return self.outputs[name]
-
     def __repr__(self) -> str:
         shapes = (f"{name} {getattr(value, 'shape', '…')}" for name, value in (self.outputs or self.gradients).items())
         return f"Answer({', '.join(shapes)})"
+
+    def largest(self, step: str = "attention") -> TopKOut:
+        """What options.top_k makes of a map: the largest weights of each row, and their keys."""
+        found: TopKOut = self.outputs[step]
+        return found
 
     def layers(self, step: str = "attention") -> list[int]:
         """The numbers that the layers of a step have in the model; [0] of a single layer."""
@@ -101,7 +74,8 @@ class Answer:
         """The words of "query" and "key", a row for each item of the batch, or one row for all; no rows without words."""
         owners = {"query": "decoder" if step.startswith(("decoder_", "cross_")) else "encoder",
                   "key": "decoder" if step.startswith("decoder_") else "encoder"}
-        tokens, found = self.tokens or {}, {}
+        found: dict[str, list[list[Any]]] = {}
+        tokens: dict[str, Any] = {**(self.tokens or {})}
         for side, owner in owners.items():
             part = tokens.get(owner, tokens)
             rows = part.get("shown") or part.get(side) or part.get("query") or []
@@ -110,8 +84,10 @@ class Answer:
 
     def _labelled(self, step: str) -> Labelled:
         values, dims = self.outputs[step], _dims_of(step)
+        if step == "sweep":
+            return self._swept(values["values"])
         if not isinstance(values, np.ndarray) or not dims:
-            raise ValueError(f"{step} has no labels: choose one of {', '.join(AXES)}, without options.top_k")
+            raise ValueError(f"{step} has no labels: choose one of {', '.join(AXES)}, sweep, without options.top_k")
         dims = ("layer", *dims) if values.ndim > len(dims) else dims
         numbers, words = {dim: list(range(size)) for dim, size in zip(dims, values.shape)}, {}
         if "layer" in dims:  # before the hidden states of layers come the embeddings, as number 0
@@ -127,6 +103,21 @@ class Answer:
                 every = its_rows * (len(numbers["batch"]) if len(its_rows) == 1 else 1)
                 words[dim] = np.array([[row[at] if at < len(row) else "" for at in places[0]] for row in every], object)
         return Labelled(step, values, numbers, words)
+
+    def _swept(self, values: NDArray[Any]) -> Labelled:
+        """Of the swept items. Where these have several lengths, a query from the end keeps its negative number."""
+        sweep: Any = self.effective["sweep"]
+        across, items, size, rows = sweep["over"][1], sweep["items"], values.shape[2], []
+        numbers = {"batch": items, "layer": sweep["layers"], across: sweep.get("heads", [])}
+        if across == "query":
+            owner = "encoder" if sweep.get("part") == "encoder" else "decoder"
+            rows, lengths = self.rows(f"{owner}_")["query"], self.facts["lengths"]
+            ends = {(lengths[owner] if isinstance(lengths, dict) else lengths)[item] for item in items}
+            asked = None if sweep["queries"] == "all" else sweep["queries"]
+            found = [_places(asked, end) for end in ([0, max(ends)] if len(ends) > 1 else ends)]
+            numbers[across] = next((places for places in found if len(places) == size), [*range(size)])
+        words = [[*(rows[item][at] for at in _places(asked, len(rows[item]))), *[""] * size][:size] for item in items if rows]
+        return Labelled("sweep", values[items], numbers, {across: np.array(words, object)} if rows else {})
 
     def to_xarray(self, step: str = "attention") -> xarray.DataArray:
         """With dimensions such as layer, batch, head, query and key, and words as the coordinates query_word and key_word."""
@@ -150,25 +141,36 @@ class Answer:
 
     def plot(self, layer: int | None = None, head: int = 0, *, step: str = "attention", batch: int = 0,
              ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draws one head by matplotlib, on ax where it is given. layer and head are the numbers that they have in the model."""
+        """
+        Draws one head by matplotlib, on ax where it is given; with step="sweep", the sweep of one item. layer and head are
+        the numbers that they have in the model.
+        """
         with _extra("matplotlib"):
             from matplotlib import pyplot
         it = self._labelled(step)
-        if list(it.numbers)[-4:] != ["batch", "head", "query", "key"]:
+        *rest, down, across = it.numbers
+        asked, place = {"layer": layer, "batch": batch, "head": head}, {}
+        if step != "sweep" and ((down, across) != MAP[2:] or not asked.keys() >= {*rest}):
             raise ValueError(f"{step} is no map of queries and keys")
-        layers = it.numbers.get("layer", [0])
-        layer = layers[0] if layer is None else layer
-        if layer not in layers or head not in it.numbers["head"]:
-            raise ValueError(f"the answer has the layers {layers} and the heads {it.numbers['head']}")
-        place = (batch, it.numbers["head"].index(head))
-        shown = it.values[(layers.index(layer), *place) if "layer" in it.numbers else place]
-        words = {side: [word for word in its[batch] if word != ""] for side, its in it.words.items()}
-        shown = shown[:len(words.get("query", shown)), :len(words.get("key", shown[0]))]
+        for dim in rest:
+            numbers, number = it.numbers[dim], asked[dim]
+            if number is not None and number not in numbers:
+                raise ValueError(f"{step} has no {dim} {number}: choose one of {numbers}")
+            place[dim] = 0 if number is None else numbers.index(number)
+        words = {side: [word for word in its[place["batch"]] if word != ""] for side, its in it.words.items()}
+        shown = it.values[tuple(place.values())]
+        shown = shown[:len(words.get(down, shown)), :len(words.get(across, shown[0]))]
+        colours: dict[str, Any] = {"cmap": "viridis"}
+        if step == "sweep":  # with the unchanged run in the middle
+            middle = self["sweep"]["unchanged"][batch]
+            reach = abs(shown - middle).max() or 1
+            colours = {"cmap": "RdBu_r", "vmin": middle - reach, "vmax": middle + reach}
         ax = pyplot.subplots()[1] if ax is None else ax
-        ax.imshow(shown, cmap="viridis")
-        ax.set_xticks(range(shown.shape[1]), words.get("key", it.numbers["key"]), rotation=90)
-        ax.set_yticks(range(shown.shape[0]), words.get("query", it.numbers["query"]))
-        ax.set(title=f"{step}, layer {layer}, head {head}", xlabel="key", ylabel="query")
+        ax.imshow(shown, **colours)
+        ax.set_xticks(range(shown.shape[1]), words.get(across, it.numbers[across]), rotation=90 if across in words else 0)
+        ax.set_yticks(range(shown.shape[0]), words.get(down, it.numbers[down]))
+        places = (f"{dim} {it.numbers[dim][at]}" for dim, at in place.items() if dim != "batch")
+        ax.set(title=", ".join([step, *places]), xlabel=across, ylabel=down)
         return ax
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Optional, TypeVar
 from urllib.parse import quote
 
 from attnd.answer import Answer
-from attnd.schema import AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelGradientOptions, ModelOptions, ModelTokens
+from attnd.schema import (AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelGradientOptions, ModelIntervention, ModelMetric, ModelOptions,
+                          ModelSweep, ModelTokens)
 from attnd.tensors import decoded, packed, unpacked, written
 from attnd.transport import EVENTS, Call, OnProgress, Transport, address, last_event, seconds_of
 
@@ -139,6 +140,18 @@ class Client:
         """inputs as in model_attention; options has a metric: {"metric": {"words": ["tea"]}}."""
         request = _given(inputs=inputs if isinstance(inputs, Mapping) else {"text": inputs}, options=options)
         return self._run(_named("models", model) + "/gradients", timeout, on_progress, request)
+
+    def intervene(self, model: str, inputs: Any, interventions: Sequence[ModelIntervention], *, options: ModelOptions | None = None,
+                  timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
+        """interventions: such as [{"at": "context", "layers": [3], "heads": [0], "do": "zero"}]; the rest as in model_attention."""
+        asked: Any = {**(options or {}), "interventions": interventions}
+        return self.model_attention(model, inputs, options=asked, timeout=timeout, on_progress=on_progress)
+
+    def sweep(self, model: str, inputs: Any, sweep: ModelSweep, metric: ModelMetric, *, options: ModelOptions | None = None,
+              timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
+        """sweep and metric: such as {"at": "context", "over": ["layer", "head"], "do": "zero"} and {"words": ["tea"]}."""
+        asked: Any = {"return": ["sweep"], **(options or {}), "sweep": sweep, "metric": metric}
+        return self.model_attention(model, inputs, options=asked, timeout=timeout, on_progress=on_progress)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
 """schema.py: the members of requests and of results. Made from the server's /openapi.json: `make client-types`."""
 
-from typing import Any, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union
+from typing import Any, Dict, List, Literal, Mapping, Protocol, Sequence, TypedDict, Union, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class HasArray(Protocol):
@@ -82,6 +85,54 @@ LayerOptions = TypedDict(
     total=False,
 )
 
+ModelIntervention = TypedDict(
+    "ModelIntervention",
+    {
+        "at": Literal['hidden', 'attention', 'context', 'attention_output', 'feed_forward'],
+        "do": Literal['zero', 'mean', 'scale', 'add', 'replace', 'mask'],
+        "part": Literal['encoder', 'decoder', 'cross'],
+        "layers": Union[Array, str, Mapping[str, Any]],
+        "heads": Union[Array, str, Mapping[str, Any]],
+        "queries": Union[Array, str, Mapping[str, Any]],
+        "keys": Union[Array, str, Mapping[str, Any]],
+        "items": Union[Array, str, Mapping[str, Any]],
+        "factor": float,
+        "value": Union[Array, Mapping[str, Any]],
+        "from": int,
+        "from_queries": Union[Array, str, Mapping[str, Any]],
+    },
+    total=False,
+)
+
+ModelSweep = TypedDict(
+    "ModelSweep",
+    {
+        "at": Literal['hidden', 'attention', 'context', 'attention_output', 'feed_forward'],
+        "do": Literal['zero', 'mean', 'scale', 'add', 'replace', 'mask'],
+        "part": Literal['encoder', 'decoder', 'cross'],
+        "layers": Union[Array, str, Mapping[str, Any]],
+        "heads": Union[Array, str, Mapping[str, Any]],
+        "queries": Union[Array, str, Mapping[str, Any]],
+        "keys": Union[Array, str, Mapping[str, Any]],
+        "items": Union[Array, str, Mapping[str, Any]],
+        "factor": float,
+        "value": Union[Array, Mapping[str, Any]],
+        "from": int,
+        "from_queries": Union[Array, str, Mapping[str, Any]],
+        "over": Sequence[Literal['layer', 'query', 'head']],
+    },
+    total=False,
+)
+
+ModelMetric = TypedDict(
+    "ModelMetric",
+    {
+        "words": Array,
+        "query": int,
+    },
+    total=False,
+)
+
 ModelOptions = TypedDict(
     "ModelOptions",
     {
@@ -97,9 +148,9 @@ ModelOptions = TypedDict(
         "dtype": Literal['float32', 'float64', 'float16', 'bfloat16', 'uint8'],
         "ablate": Array,
         "words": Union[Literal['next'], Array],
-        "interventions": Array,
-        "sweep": Mapping[str, Any],
-        "metric": Mapping[str, Any],
+        "interventions": Sequence[ModelIntervention],
+        "sweep": ModelSweep,
+        "metric": ModelMetric,
         "predictions_k": int,
         "new_tokens": int,
         "stop": Union[str, int, Array],
@@ -119,7 +170,7 @@ ModelGradientOptions = TypedDict(
         "queries": Union[Array, str, Mapping[str, Any]],
         "keys": Union[Array, str, Mapping[str, Any]],
         "digits": int,
-        "metric": Mapping[str, Any],
+        "metric": ModelMetric,
         "steps": int,
         "baseline": Literal['zero', 'pad'],
         "truncate": bool,
@@ -200,6 +251,7 @@ Model = TypedDict(
         "returns": List[str],
         "labels": List[str],
         "ignored": List[str],
+        "absent": List[str],
     },
     total=False,
 )
@@ -288,3 +340,196 @@ Diagnostics = TypedDict(
     },
     total=False,
 )
+
+ModelItemTokens = TypedDict(
+    "ModelItemTokens",
+    {
+        "ids": List[List[int]],
+        "text": List[List[Union[str, None]]],
+        "shown": List[List[Union[str, None]]],
+        "offsets": List[List[List[int]]],
+    },
+    total=False,
+)
+
+Tokens = TypedDict(
+    "Tokens",
+    {
+        "query": Union[List[str], List[List[str]]],
+        "key": Union[List[str], List[List[str]]],
+        "ids": List[List[int]],
+        "text": List[List[Union[str, None]]],
+        "shown": List[List[Union[str, None]]],
+        "offsets": List[List[List[int]]],
+        "encoder": ModelItemTokens,
+        "decoder": ModelItemTokens,
+    },
+    total=False,
+)
+
+Generated = TypedDict(
+    "Generated",
+    {
+        "ids": List[List[int]],
+        "text": List[str],
+        "ended_by": List[Literal['end', 'stop', 'length']],
+    },
+    total=False,
+)
+
+TopKOut = TypedDict(
+    "TopKOut",
+    {
+        "indices": NDArray[np.int64],
+        "weights": NDArray[Any],
+    },
+    total=False,
+)
+
+ModelWords = TypedDict(
+    "ModelWords",
+    {
+        "ids": NDArray[np.int64],
+        "tokens": List[Any],
+        "shown": List[Any],
+        "probabilities": NDArray[Any],
+        "logits": NDArray[Any],
+        "log_probabilities": NDArray[Any],
+        "ranks": NDArray[np.int64],
+    },
+    total=False,
+)
+
+ModelWordScores = TypedDict(
+    "ModelWordScores",
+    {
+        "logits": NDArray[Any],
+        "log_probabilities": NDArray[Any],
+        "ranks": NDArray[np.int64],
+        "perplexity": NDArray[Any],
+    },
+    total=False,
+)
+
+ModelAttribution = TypedDict(
+    "ModelAttribution",
+    {
+        "heads": NDArray[Any],
+        "cross_heads": NDArray[Any],
+        "feed_forward": NDArray[Any],
+        "embedding": NDArray[Any],
+        "bias": NDArray[Any],
+    },
+    total=False,
+)
+
+ModelSweepValues = TypedDict(
+    "ModelSweepValues",
+    {
+        "values": NDArray[Any],
+        "unchanged": NDArray[Any],
+    },
+    total=False,
+)
+
+ModelAnswerSpan = TypedDict(
+    "ModelAnswerSpan",
+    {
+        "tokens": List[int],
+        "probability": Union[float, None],
+        "offsets": List[int],
+        "text": str,
+    },
+    total=False,
+)
+
+ModelClasses = TypedDict(
+    "ModelClasses",
+    {
+        "labels": List[str],
+        "logits": NDArray[Any],
+        "probabilities": NDArray[Any],
+        "start": NDArray[Any],
+        "end": NDArray[Any],
+        "answer": List[Union[ModelAnswerSpan, None]],
+    },
+    total=False,
+)
+
+ModelHeadScores = TypedDict(
+    "ModelHeadScores",
+    {
+        "previous_token": NDArray[Any],
+        "first_token": NDArray[Any],
+        "same_token": NDArray[Any],
+        "induction": NDArray[Any],
+        "entropy": NDArray[Any],
+    },
+    total=False,
+)
+
+ModelSpokenWord = TypedDict(
+    "ModelSpokenWord",
+    {
+        "text": str,
+        "tokens": List[int],
+        "start": float,
+        "end": float,
+    },
+    total=False,
+)
+
+ModelWordTimes = TypedDict(
+    "ModelWordTimes",
+    {
+        "start": NDArray[Any],
+        "end": NDArray[Any],
+        "words": List[List[ModelSpokenWord]],
+    },
+    total=False,
+)
+
+ModelExperts = TypedDict(
+    "ModelExperts",
+    {
+        "indices": NDArray[np.int64],
+        "weights": NDArray[Any],
+    },
+    total=False,
+)
+
+
+class Outputs:
+    """What an answer has by name: arrays, and dicts of arrays and words."""
+
+    outputs: Dict[str, Any]
+
+    @overload
+    def __getitem__(self, name: Literal['head_scores', 'encoder_head_scores', 'decoder_head_scores']) -> ModelHeadScores: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['experts']) -> ModelExperts: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['predictions', 'logit_lens']) -> ModelWords: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['word_scores']) -> ModelWordScores: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['attribution']) -> ModelAttribution: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['sweep']) -> ModelSweepValues: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['classes']) -> ModelClasses: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: Literal['word_times']) -> ModelWordTimes: ...  # type: ignore
+
+    @overload
+    def __getitem__(self, name: str) -> NDArray[Any]: ...
+
+    def __getitem__(self, name: str) -> Any:
+        return self.outputs[name]

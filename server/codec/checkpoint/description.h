@@ -32,13 +32,15 @@
  *              norm_in_hidden  false: transformers shows the output of the last layer before the norm
  *              head       {"dense", "activation", "norm", "tied", "output", "bias", "scale", …}, of words (parts.c)
  *              classes    {ENDING: head}: of a model whose architectures[0] ends in ENDING, in place of "head". "reads":
- *                         "first", "last", "end" or "first_and_mean" (model_reads); "spans": true for answers to questions
+ *                         "first", "last", "end", "first_and_mean" or "mean" (model_reads); "spans": true for answers to questions
  *              ignored    patterns of tensors that a file may have beside the model: buffers, copies
  *              Names of tensors stand behind the prefix of the modules, or behind a shorter one.
  *   "classes"  beside the entries: the same for those that name no such ending themselves
  *   "heads"    beside the entries: patterns of tensors of heads that are not run. So is a tensor when no used one has the
  *              first part of its name
- *   "refused"  beside the entries: the types that attnd cannot run, by what they are
+ *   "refused"  beside the entries: by what they are, the "types" that attnd cannot run, and those of that sort that it "runs"
+ *   "unlisted" beside the entries: types that no config.json has at its top, which no message names
+ *   "helps"    beside the entries: what a person can do about a member that stops a model, for messages
  *   "nested"   beside the entries: types that hold a model within them, as one of text and images holds one of text.
  *              {"config": the member with its configuration, "model_type": its type when the configuration has none,
  *              "always": true when it is that type whatever the configuration says, "adds": members that its
@@ -128,7 +130,14 @@ typedef enum {
     MODEL_READS_LAST, /* the last one that is no padding; of given vectors, the last one */
     MODEL_READS_END,  /* of a decoder, the place of the last end token of the encoder's input */
     MODEL_READS_BOTH, /* the first, and behind it the mean of the others: vectors of twice the width */
+    MODEL_READS_MEAN, /* the mean of all */
 } model_reads;
+
+/* Whether a mean of tokens is read. */
+static inline bool model_reads_mean(model_reads reads)
+{
+    return reads == MODEL_READS_BOTH || reads == MODEL_READS_MEAN;
+}
 
 /* By what classes become probabilities; regression has none. */
 typedef enum { MODEL_PROBLEM_ONE_OF, MODEL_PROBLEM_EACH, MODEL_PROBLEM_REGRESSION } model_problem;
@@ -148,6 +157,7 @@ struct model_head {
     bool is_of_spans; /* its two classes are starts and ends of answers */
     model_problem problem;
     const char *const *labels; /* of classes, by id2label; NULL in the list: LABEL_n */
+    const char *lacks;         /* of a head that is not there: " (the files lack the tensor …)", or "" */
 };
 
 enum { MODEL_IGNORED_MAX = 64, MODEL_ENDS_MAX = 64 };
@@ -161,6 +171,8 @@ struct checkpoint_model {
     struct model_head head;
     const char **ignored; /* names of tensors of heads that are not run, at most MODEL_IGNORED_MAX */
     size_t ignored_count;
+    const char **absent; /* biases that the files lack, and have in other layers; at most MODEL_IGNORED_MAX */
+    size_t absent_count;
     size_t longest;                           /* tokens; 0: the model has no limit */
     int64_t pad_id, end_id, decoder_start_id; /* -1: none */
     int64_t ends[MODEL_ENDS_MAX];             /* end tokens of both configurations; some may be there twice */

@@ -179,11 +179,14 @@ static bool choose_modules(json_t *config, json_t *mapping, attn_arena *arena, s
                    ? true
                    : outcome_fail(outcome, ATTN_ERR_FIELD, NULL, "the mapping has no list \"modules\"");
     }
+    *is_unknown = true;
+    if (!architecture_check_type(config, outcome))
+        return false;
     *architecture = architecture_open(config, arena);
     *modules = json_object_get(architecture->entry, "modules");
     *is_unknown = architecture->entry == NULL;
     drop_blocks(*modules);
-    return *is_unknown ? fail_type(architecture->table, type ? type : "", arena, outcome)
+    return *is_unknown ? fail_type(architecture->table, type, arena, outcome)
                        : architecture_complete(architecture, config, outcome);
 }
 

@@ -396,6 +396,15 @@ static json_t *fill_list(const struct module *module, json_t *template)
     return filled;
 }
 
+/* How many heads there are follows from no tensor, so a configuration must say it. */
+static void fail_heads(struct module *module, const json_t *template)
+{
+    char name[80];
+    const char *expression = json_string_value(template);
+    (void)expression_member(module->config, expression != NULL ? expression + 1 : "num_heads", name, sizeof name);
+    outcome_fail(module->outcome, ATTN_ERR_VALUE, NULL, "config.json has no %s, the number of heads of a layer", name);
+}
+
 /*
  * Copies the template and replaces each "$" expression by its value. The tensors of "@" references become entries. NULL:
  * nothing is left. Recursion is safe, because templates are plain data of little depth.
@@ -420,6 +429,8 @@ static json_t *fill(struct module *module, const char *path, json_t *template)
         json_t *value = outcome_has_failed(module->outcome) ? NULL : fill(module, deeper, member);
         if (value != NULL)
             (void)json_object_set_new(filled, name, value);
+        else if (strcmp(name, "num_heads") == 0 && !json_tree_is_starved())
+            fail_heads(module, member);
     }
     return filled;
 }

@@ -469,6 +469,22 @@ static bool fits(const struct tensors *tensors, size_t width)
             (tensors->output_bias.dtype <= ATTN_BF16 && attn_tensor_count(&tensors->output_bias) == output->shape[0]));
 }
 
+/* Notes which tensor a head that is not there lacks. */
+static bool note_lack(struct model_reader *reader, const json_t *template, const struct tensors *tensors,
+                      struct model_head *head)
+{
+    const json_t *dense = json_object_get(template, "dense");
+    const bool is_dense = dense != NULL && tensors->dense.data == NULL && !may_lack(dense);
+    const json_t *names = is_dense ? dense : json_object_get(template, "output");
+    const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
+    char text[NAME_MAX_BYTES];
+    if (name == NULL || outcome_has_failed(reader->outcome))
+        return !outcome_has_failed(reader->outcome);
+    snprintf(text, sizeof text, " (the files lack the tensor %s%s)", name, is_dense ? ".weight" : "");
+    head->lacks = attn_arena_copy_text(reader->arena, text, strlen(text));
+    return head->lacks != NULL || outcome_no_memory(reader->outcome);
+}
+
 bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words, size_t width,
                      struct model_head *head, bool *has_head)
 {
@@ -479,12 +495,13 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
     const char *activation = json_is_string(of_dense) ? json_string_value(of_dense) : "";
     size_t count = 0;
     *has_head = false;
+    head->lacks = "";
     if (template == NULL)
         return true;
     if (parts == NULL)
         return outcome_no_memory(reader->outcome);
     if (!take_head(reader, template, words, &tensors) || tensors.output.data == NULL)
-        return !outcome_has_failed(reader->outcome);
+        return note_lack(reader, template, &tensors, head);
     const attn_tensor *output = &tensors.output;
     if (!fits(&tensors, width))
         return fail_shape(reader, json_object_get(template, "output"), output);
@@ -508,6 +525,7 @@ bool model_read_head(struct model_reader *reader, const json_t *template, const 
                     .scale = number_of(reader, template, "scale", 1),
                     .softcap = number_of(reader, template, "softcap", 0)},
         .words = output->shape[0],
+        .lacks = "",
     };
     *has_head = true;
     return !outcome_has_failed(reader->outcome);
@@ -559,7 +577,8 @@ model_reads model_reads_of(const json_t *template)
     static const char *const names[] = {[MODEL_READS_FIRST] = "first",
                                         [MODEL_READS_LAST] = "last",
                                         [MODEL_READS_END] = "end",
-                                        [MODEL_READS_BOTH] = "first_and_mean"};
+                                        [MODEL_READS_BOTH] = "first_and_mean",
+                                        [MODEL_READS_MEAN] = "mean"};
     const char *reads = json_string_value(json_object_get(template, "reads"));
     for (size_t i = MODEL_READS_FIRST; reads != NULL && i < ARRAY_LENGTH(names); i++)
         if (strcmp(reads, names[i]) == 0)

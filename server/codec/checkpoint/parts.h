@@ -25,7 +25,7 @@ ATTN_MUST_CHECK bool model_read_norm(struct model_reader *reader, const json_t *
 /* *width is that of the tokens behind the embedding. */
 ATTN_MUST_CHECK bool model_read_embedding(struct model_reader *reader, const json_t *template,
                                           struct model_embedding *embedding, size_t *width);
-/* words are those of the embedding that a tied head shares; width is that of the tokens. *has_head false: no head. */
+/* words are those of the embedding that a tied head shares; width is that of the tokens. *has_head false: no head; head->lacks says why. */
 ATTN_MUST_CHECK bool model_read_head(struct model_reader *reader, const json_t *template, const attn_tensor *words,
                                      size_t width, struct model_head *head, bool *has_head);
 /* What the head of that template reads. */

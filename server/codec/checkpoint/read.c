@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "codec/checkpoint/description.h"
 #include "codec/checkpoint/language/architecture.h"
+#include "codec/checkpoint/language/expression.h"
 #include "codec/checkpoint/parts.h"
 #include "codec/json/tree.h"
 
@@ -158,6 +159,11 @@ static bool make_blocks(struct model_builder *builder, const json_t *template, s
     ok = ok && model_count(reader, template, "groups", LAYERS_MAX, stack->layers, &groups);
     if (!ok)
         return false;
+    const char *expression = json_string_value(json_object_get(template, "layers"));
+    char member[80];
+    if (stack->layers == 0 && expression != NULL &&
+        expression_member(reader->config, expression + 1, member, sizeof member) == NULL)
+        return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "config.json has no %s", member);
     if (stack->layers == 0 || groups == 0 || groups > stack->layers)
         return outcome_fail(reader->outcome, ATTN_ERR_VALUE, NULL, "config.json gives the %s %zu layers in %zu groups",
                             stack->name, stack->layers, groups);
@@ -375,6 +381,17 @@ static bool check_left_over(struct model_builder *builder, const json_t *table)
     return true;
 }
 
+static bool find_absent(struct model_builder *builder)
+{
+    struct checkpoint_model *model = builder->model;
+    model->absent = attn_arena_take(builder->reader.arena, MODEL_IGNORED_MAX, sizeof *model->absent);
+    if (model->absent == NULL)
+        return outcome_no_memory(builder->reader.outcome);
+    tensor_table_find_absent(&builder->reader.table, model->absent, MODEL_IGNORED_MAX, &model->absent_count,
+                             builder->reader.outcome);
+    return !outcome_has_failed(builder->reader.outcome);
+}
+
 /* ---- the head ---- */
 
 /* The template for the ending of the architecture's name. NULL: there is none. */
@@ -441,7 +458,7 @@ static bool build(struct model_builder *builder, const json_t *table)
     ok = ok && make_stacks(builder, template, &width);
     ok = ok && make_head(builder, table, template, width);
     ok = ok && find_facts(builder, template);
-    return ok && check_left_over(builder, table);
+    return ok && check_left_over(builder, table) && find_absent(builder);
 }
 
 static bool fail_type(const json_t *table, const char *type, const struct model_builder *builder)
@@ -472,14 +489,29 @@ static bool read_by(const struct architecture *architecture, json_t *config, str
     return ok && (!json_tree_is_starved() || outcome_no_memory(outcome));
 }
 
+static bool fail_refused(const char *type, const char *what, const json_t *runs, struct outcome *outcome)
+{
+    char known[160] = "";
+    json_t *name;
+    size_t i, length = 0;
+    json_array_foreach((json_t *)(uintptr_t)runs, i, name)
+    {
+        if (length < sizeof known)
+            length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i > 0 ? ", " : "",
+                                       json_string_value(name));
+    }
+    return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
+                        "config.json: model_type is \"%s\", %s that attnd cannot run; it runs %s", type, what, known);
+}
+
 /* Reads the model of that type by its entry in the table. */
 static bool read_type(const struct architecture *architecture, const char *type, json_t *config,
                       struct model_builder *builder)
 {
-    const char *what = architecture_refused(architecture->table, type);
+    const json_t *runs;
+    const char *what = architecture_refused(architecture->table, type, &runs);
     if (what != NULL)
-        return outcome_fail(builder->reader.outcome, ATTN_ERR_VALUE, NULL,
-                            "config.json: model_type is \"%s\", %s, and attnd does not run such models", type, what);
+        return fail_refused(type, what, runs, builder->reader.outcome);
     if (json_object_get(architecture->entry, "model") == NULL)
         return fail_type(architecture->table, type, builder);
     return read_by(architecture, config, builder);
@@ -497,6 +529,7 @@ attn_status checkpoint_read_model(struct checkpoint *checkpoint, attn_arena *are
         return attn_fail_no_memory(err);
     bool ok = checkpoint_load_json(checkpoint->config, "config.json", trees, &config, &outcome);
     ok = ok && tensor_table_open(&builder.reader.table, checkpoint->tensors, checkpoint->tensor_count, arena, &outcome);
+    ok = ok && architecture_check_type(config, &outcome);
     const char *type = json_tree_word(json_object_get(config, "model_type"));
     builder.type = attn_arena_copy_text(trees, type != NULL ? type : "", type != NULL ? strlen(type) : 0);
     ok = ok && (builder.type != NULL || outcome_no_memory(&outcome));

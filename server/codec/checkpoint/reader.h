@@ -35,6 +35,13 @@ ATTN_MUST_CHECK bool tensor_table_open(struct tensor_table *table, struct safete
  */
 bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor *view, struct outcome *outcome);
 
+/*
+ * Lists the biases that the files lack beside a used weight, and have in another layer: names has room for most. A kind
+ * without the bias has it in no layer.
+ */
+void tensor_table_find_absent(struct tensor_table *table, const char **names, size_t most, size_t *count,
+                              struct outcome *outcome);
+
 /* Makes *tensor a view of its part of that index, of count equal parts along the first axis. */
 void tensor_cut(attn_tensor *tensor, const char *name, size_t index, size_t count, struct outcome *outcome);
 /* Replaces *tensor by float32 numbers in the arena, each increased by offset. */

@@ -1,6 +1,8 @@
 /* tensor_table.c: finds the tensors of a checkpoint by name, and cuts and copies them. */
 #include "codec/checkpoint/reader.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +65,45 @@ bool tensor_table_take(struct tensor_table *table, const char *name, attn_tensor
         return true;
     *view = (attn_tensor){.data = NULL};
     return false;
+}
+
+/* ---- absent biases ---- */
+
+enum { NAME_MAX_BYTES = 512 };
+
+/* Writes the name of a bias, or of a weight with such a bias, with "#" for its first number. False: it has no such end. */
+static bool fold(const char *name, const char *ending, char folded[NAME_MAX_BYTES])
+{
+    const size_t length = strlen(name) - (text_ends(name, ending) ? strlen(ending) : 0);
+    size_t at = 0;
+    while (at < length && !(isdigit((unsigned char)name[at]) && (at == 0 || name[at - 1] == '.')))
+        at++;
+    const size_t digits = at < length ? strspn(name + at, "0123456789") : 0;
+    snprintf(folded, NAME_MAX_BYTES, "%.*s#%.*s", (int)at, name, (int)(length - at - digits), name + at + digits);
+    return text_ends(name, ending) && length < NAME_MAX_BYTES - sizeof ".bias";
+}
+
+void tensor_table_find_absent(struct tensor_table *table, const char **names, size_t most, size_t *count,
+                              struct outcome *outcome)
+{
+    json_t *known = json_object();
+    char name[NAME_MAX_BYTES];
+    *count = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->is_used[i] && fold(table->tensors[i].name, ".bias", name))
+            (void)json_object_set_new(known, name, json_true()); /* fails without memory, and the caller then fails */
+    for (size_t i = 0; i < table->count && json_object_size(known) > 0 && *count < most; i++) {
+        const char *weight = table->tensors[i].name;
+        if (!table->is_used[i] || !fold(weight, ".weight", name) || json_object_get(known, name) == NULL)
+            continue;
+        snprintf(name, sizeof name, "%.*s.bias", (int)(strlen(weight) - strlen(".weight")), weight);
+        if (find(table, name) != NULL)
+            continue;
+        names[*count] = attn_arena_copy_text(table->arena, name, strlen(name));
+        if (names[(*count)++] == NULL)
+            outcome_no_memory(outcome);
+    }
+    json_decref(known);
 }
 
 /* ---- other forms ---- */

@@ -59,6 +59,7 @@ struct gguf {
     size_t value_count;
     struct gguf_tensor *tensors; /* in the order of their data */
     size_t tensor_count;
+    bool is_cut; /* of a body that was refused: it ends before what it announces, as a download that was interrupted */
 };
 
 /*

@@ -30,6 +30,7 @@ static const uint8_t VALUE_BYTES[VALUE_TYPES] = {
 struct rest {
     const char *begin, *at, *end;
     struct outcome outcome;
+    bool is_cut;
 };
 
 static size_t left(const struct rest *rest)
@@ -39,6 +40,7 @@ static size_t left(const struct rest *rest)
 
 static bool fail_short(struct rest *rest, const char *what)
 {
+    rest->is_cut = true;
     return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL, "the file ends within %s, at byte %zu", what,
                         (size_t)(rest->end - rest->begin));
 }
@@ -66,7 +68,8 @@ static bool take_text(struct rest *rest, const char *what, struct text_span *tex
     uint64_t length = 0;
     if (!take_u64(rest, what, &length))
         return false;
-    if (length > left(rest))
+    rest->is_cut = length > left(rest);
+    if (rest->is_cut)
         return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL,
                             "%s at byte %zu has a length of %llu bytes, but the file has %zu more", what,
                             (size_t)(rest->at - rest->begin) - sizeof length, (unsigned long long)length, left(rest));
@@ -266,7 +269,8 @@ static bool place_tensors(struct rest *rest, const uint64_t *offsets, size_t ali
     const size_t bytes = (size_t)(rest->end - data);
     for (size_t i = 0; i < file->tensor_count; i++) {
         struct gguf_tensor *tensor = &file->tensors[i];
-        if (offsets[i] > bytes || tensor->bytes > bytes - offsets[i])
+        rest->is_cut = offsets[i] > bytes || tensor->bytes > bytes - offsets[i];
+        if (rest->is_cut)
             return outcome_fail(&rest->outcome, ATTN_ERR_SYNTAX, NULL,
                                 "the tensor %s has %zu bytes at offset %llu, but the data has %zu", tensor->name,
                                 tensor->bytes, (unsigned long long)offsets[i], bytes);
@@ -340,12 +344,13 @@ static bool take_version(struct rest *rest)
 attn_status gguf_read(const void *body, size_t bytes, attn_arena *arena, struct gguf *file, attn_error *err)
 {
     const char *text = body;
-    struct rest rest = {text, text, text + bytes, {.arena = arena, .err = err}};
+    struct rest rest = {text, text, text + bytes, {.arena = arena, .err = err}, false};
     uint64_t tensors = 0, values = 0;
     *file = (struct gguf){.values = NULL};
     if (take_version(&rest) && take_u64(&rest, "the header", &tensors) && take_u64(&rest, "the header", &values) &&
         take_values(&rest, values, file))
         (void)take_tensors(&rest, tensors, file); /* the outcome remembers a failure */
+    file->is_cut = rest.is_cut;
     return rest.outcome.status;
 }
 

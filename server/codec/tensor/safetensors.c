@@ -104,6 +104,7 @@ static attn_status read_offsets(const struct reader *reader, const json_t *json,
     if (json_array_size(json) != 2 || !read_size(json_array_get(json, 0), &from) ||
         !read_size(json_array_get(json, 1), &to))
         return fail_tensor(reader->err, tensor->name, "has data_offsets that are no list [from, to] of integers");
+    reader->file->is_cut = from <= to && to > reader->data_bytes;
     if (from > to || to > reader->data_bytes)
         return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
                          "not safetensors: tensor \"%.100s\" has the data_offsets [%zu,%zu]; the data has %zu bytes",
@@ -222,14 +223,16 @@ static attn_status read_header(const struct reader *reader, json_t *tree)
 }
 
 /* Reads the length of the header, and checks it against the length of the body. */
-static attn_status read_length(const unsigned char *body, size_t bytes, size_t *length, attn_error *err)
+static attn_status read_length(const unsigned char *body, size_t bytes, size_t *length, bool *is_cut, attn_error *err)
 {
+    *is_cut = bytes < LENGTH_BYTES;
     if (bytes < LENGTH_BYTES)
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
                          "not safetensors: it has %zu bytes, and begins with the length of its header in 8", bytes);
     uint64_t claimed = 0;
     for (int i = LENGTH_BYTES; i-- > 0;)
         claimed = claimed << 8 | body[i];
+    *is_cut = claimed > bytes - LENGTH_BYTES && claimed <= SAFETENSORS_HEADER_MAX;
     if (claimed > bytes - LENGTH_BYTES)
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
                          "not safetensors: it claims a header of %llu bytes, and has %zu behind that number",
@@ -254,7 +257,7 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     json_error_t error;
     size_t length = 0;
     *file = (struct safetensors){0};
-    attn_status status = read_length(body, bytes, &length, err);
+    attn_status status = read_length(body, bytes, &length, &file->is_cut, err);
     if (status != ATTN_OK)
         return status;
     const char *data = (const char *)body + LENGTH_BYTES + length;

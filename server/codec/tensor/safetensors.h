@@ -42,6 +42,7 @@ struct safetensors {
     size_t tensor_count;
     struct safetensors_text *metadata; /* in the order of the file */
     size_t metadata_count;
+    bool is_cut; /* of a body that was refused: it ends before what it announces, as a download that was interrupted */
 };
 
 /*

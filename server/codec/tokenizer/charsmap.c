@@ -4,7 +4,8 @@
  *     uint32 bytes of the trie | the trie, a double array of darts-clone (uint32 units) | texts, each ended by a NUL
  *
  * The value of a key is the offset of its text. Hugging Face's reader applies, to a grapheme of less than six bytes, the
- * rule of the shortest key that the grapheme begins with; so do we.
+ * rule of the shortest key that the grapheme begins with; so do we. With "longest", the longest key counts, as in
+ * sentencepiece.
  */
 #include "codec/tokenizer/parts.h"
 
@@ -41,9 +42,13 @@ static size_t offset_of(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & (UINT32_C(1) << 9)) >> 6);
 }
 
-/* The text for the shortest key that text[0 .. length) begins with; at is NULL when there is none. */
-static struct text_span find(const struct charsmap *map, const char *text, size_t length)
+/*
+ * The text for the shortest key that text[0 .. length) begins with, or the longest, and how many bytes the key has; at is
+ * NULL when there is none.
+ */
+static struct text_span find(const struct charsmap *map, const char *text, size_t length, bool longest, size_t *taken)
 {
+    struct text_span found = {NULL, 0};
     size_t place = offset_of(unit_at(map, 0));
     for (size_t i = 0; i < length; i++) {
         const unsigned char c = (unsigned char)text[i];
@@ -57,9 +62,12 @@ static struct text_span find(const struct charsmap *map, const char *text, size_
         const size_t at = unit_at(map, place) & 0x7FFFFFFF;
         if (at >= map->texts_bytes)
             break;
-        return (struct text_span){map->texts + at, strlen(map->texts + at)};
+        found = (struct text_span){map->texts + at, strlen(map->texts + at)};
+        *taken = i + 1;
+        if (!longest)
+            break;
     }
-    return (struct text_span){NULL, 0};
+    return found;
 }
 
 /* ---- loading ---- */
@@ -144,8 +152,10 @@ static void replace_grapheme(struct replacing *replacing, size_t begin, size_t e
 {
     struct draft *draft = replacing->transform.draft;
     const char *bytes = draft->text.bytes;
-    const struct text_span whole =
-        end - begin < GRAPHEME_BYTES ? find(replacing->map, bytes + begin, end - begin) : (struct text_span){NULL, 0};
+    size_t taken;
+    const struct text_span whole = end - begin < GRAPHEME_BYTES
+                                       ? find(replacing->map, bytes + begin, end - begin, false, &taken)
+                                       : (struct text_span){NULL, 0};
     if (whole.at != NULL) {
         put_text(replacing, whole, utf8_count(bytes + begin, end - begin));
         return;
@@ -153,7 +163,7 @@ static void replace_grapheme(struct replacing *replacing, size_t begin, size_t e
     for (size_t at = begin; at < end && !draft_has_failed(draft);) {
         const size_t from = at;
         const uint32_t c = draft_next(draft, &at);
-        const struct text_span text = find(replacing->map, bytes + from, at - from);
+        const struct text_span text = find(replacing->map, bytes + from, at - from, false, &taken);
         if (text.at != NULL)
             put_text(replacing, text, 1);
         else
@@ -181,9 +191,27 @@ static void replace_piece(struct draft *draft, const struct piece *piece, const 
         draft_transform_put(&replacing.transform, replacing.last, replacing.last_change);
 }
 
+static void replace_longest(struct draft *draft, const struct piece *piece, const void *options)
+{
+    struct replacing replacing = {.map = options, .transform = draft_transform_begin(draft, piece)};
+    for (size_t at = piece->begin; at < piece->end && !draft_stops(draft, 1);) {
+        const char *from = draft->text.bytes + at;
+        size_t taken = 0;
+        const struct text_span text = find(replacing.map, from, piece->end - at, true, &taken);
+        if (text.at == NULL) {
+            put(&replacing, draft_next(draft, &at), 0);
+            continue;
+        }
+        put_text(&replacing, text, utf8_count(from, taken));
+        at += taken;
+    }
+    if (replacing.has_last)
+        draft_transform_put(&replacing.transform, replacing.last, replacing.last_change);
+}
+
 void charsmap_edit(struct draft *draft, const void *options)
 {
     const struct charsmap_option *option = options;
     if (option->map != NULL)
-        draft_rewrite(draft, replace_piece, option->map);
+        draft_rewrite(draft, option->longest ? replace_longest : replace_piece, option->map);
 }

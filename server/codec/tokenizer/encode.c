@@ -68,6 +68,7 @@ static bool encode_text(const struct tokenizer *tokenizer, struct text_span text
     const char *name = number == 0 ? "the text" : "the pair";
     if (!outcome_note(outcome, draft_begin(&draft, name, text.at, text.length, scratch, outcome->err)))
         return false;
+    steps_edit(&tokenizer->before, &draft);
     added_split(&draft, &tokenizer->added, false);
     steps_edit(&tokenizer->normalizers, &draft);
     added_split(&draft, &tokenizer->added, true);

@@ -89,7 +89,7 @@ static const struct member members[] = {
     {"padding", step_ignored, 0, MEMBER_ALWAYS},        {"added_tokens", step_ignored, 0, MEMBER_ALWAYS},
     {"normalizer", step_ignored, 0, MEMBER_ALWAYS},     {"pre_tokenizer", step_ignored, 0, MEMBER_ALWAYS},
     {"post_processor", step_ignored, 0, MEMBER_ALWAYS}, {"decoder", step_ignored, 0, MEMBER_ALWAYS},
-    {"model", step_ignored, 0, MEMBER_ALWAYS},
+    {"model", step_ignored, 0, MEMBER_ALWAYS},          {"before", step_ignored, 0, MEMBER_ALWAYS},
 };
 
 static attn_status load_steps(struct loader *loader, const char *name, const struct step_table *table,
@@ -112,6 +112,7 @@ static attn_status load_parts(struct loader *loader)
         node_fail(reading, &model, ATTN_ERR_FIELD, "is missing or no object");
     if (node_has_failed(reading) || node_note(reading, load_model(loader, &model)) != ATTN_OK)
         return reading->status;
+    load_steps(loader, "before", &normalizer_table, &tokenizer->before);
     load_steps(loader, "normalizer", &normalizer_table, &tokenizer->normalizers);
     load_steps(loader, "pre_tokenizer", &pre_tokenizer_table, &tokenizer->pre_tokenizers);
     load_steps(loader, "decoder", &decoder_table, &tokenizer->decoders);

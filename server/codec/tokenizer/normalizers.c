@@ -32,6 +32,11 @@ static uint32_t drop_mark(uint32_t c)
     return unicode_is_mark(c) ? DROPPED : c;
 }
 
+static uint32_t drop_combining(uint32_t c)
+{
+    return unicode_combining_class(c) != 0 ? DROPPED : c;
+}
+
 static uint32_t drop_nonspacing(uint32_t c)
 {
     return unicode_is_nonspacing(c) ? DROPPED : c;
@@ -64,6 +69,7 @@ static uint32_t nmt(uint32_t c)
     }
 
 REWRITE_BY_MAP(strip_accents, drop_mark)
+REWRITE_BY_MAP(strip_combining, drop_combining)
 REWRITE_BY_MAP(strip_nonspacing, drop_nonspacing)
 REWRITE_BY_MAP(clean_text, clean)
 REWRITE_BY_MAP(normalize_nmt, nmt)
@@ -326,12 +332,14 @@ static void strip_piece(struct draft *draft, const struct piece *piece, const vo
 
 struct prepend {
     struct text_span prepend;
+    bool first; /* where the text begins with the piece, alone */
 };
 
 static void prepend_piece(struct draft *draft, const struct piece *piece, const void *options)
 {
     const struct prepend *prepend = options;
-    draft_put_text(draft, prepend->prepend.at, prepend->prepend.length, origin_at(draft, piece->begin));
+    if (!prepend->first || piece->first == 0)
+        draft_put_text(draft, prepend->prepend.at, prepend->prepend.length, origin_at(draft, piece->begin));
     draft_put_old(draft, piece->begin, piece->end);
 }
 
@@ -363,9 +371,11 @@ static const struct member bert_members[] = {
     STEP_OPTION(bert, strip_accents, node_decode_bool), STEP_OPTION(bert, lowercase, node_decode_bool)};
 static const struct member strip_members[] = {STEP_OPTION(strip, strip_left, node_decode_bool),
                                               STEP_OPTION(strip, strip_right, node_decode_bool)};
-static const struct member prepend_members[] = {STEP_OPTION(prepend, prepend, step_text)};
+static const struct member prepend_members[] = {STEP_OPTION(prepend, prepend, step_text),
+                                                STEP_OPTION(prepend, first, node_decode_bool)};
 static const struct member charsmap_option_members[] = {
-    {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS}};
+    {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS},
+    STEP_OPTION(charsmap_option, longest, node_decode_bool)};
 
 static const struct step_kind kinds[] = {
     {"BertNormalizer", STEP_OPTIONS(bert), .settle = settle_bert, .edit = normalize_bert},
@@ -376,6 +386,7 @@ static const struct step_kind kinds[] = {
     {"Lowercase", .rewrite = lower_piece},
     {"Strip", STEP_OPTIONS(strip), .rewrite = strip_piece},
     {"StripAccents", .rewrite = strip_accents},
+    {"StripCombining", .rewrite = strip_combining}, /* of slow tokenizers: vowel signs stay */
     {"Replace", STEP_OPTIONS(step_replace), .settle = step_settle_replace, .rewrite = replace_piece},
     {"Prepend", STEP_OPTIONS(prepend), .settle = settle_prepend, .rewrite = prepend_piece},
     {"Nmt", .rewrite = normalize_nmt},

@@ -71,6 +71,7 @@ struct charsmap;
 
 struct charsmap_option {
     const struct charsmap *map; /* NULL: nothing is replaced */
+    bool longest;               /* as sentencepiece: the longest key counts wherever it stands */
 };
 
 /* Decodes the base64 text "precompiled_charsmap" to a const struct charsmap *, and checks it. */
@@ -85,7 +86,7 @@ struct tokenizer {
     const struct model_kind *model_kind;
     const void *model;
     struct added added;
-    struct steps normalizers, pre_tokenizers, decoders;
+    struct steps before, normalizers, pre_tokenizers, decoders; /* before: of the whole text, with its added tokens */
     struct postprocessor postprocessor;
 };
 

@@ -38,6 +38,7 @@ HEADS = {  # name: architecture, other members of config.json, shapes of the hea
                   {"bert.pooler.dense.weight": [WIDTH, WIDTH], "bert.pooler.dense.bias": [WIDTH],
                    "classifier.weight": [2, WIDTH], "classifier.bias": [2]}),
 }
+MEAN = {}  # weights of ModernBERT, whose head reads the mean
 POOLED = {  # name: modules behind the model, modes
     "mean": (["Pooling", "Normalize"], ["mean_tokens"]),
     "cls": (["Pooling"], ["cls_token"]),
@@ -74,6 +75,14 @@ def stage(folder):
                 "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")}}))
 
 
+    mean = folder / "head-mean"
+    recorded = tokens.recorded_models()
+    recorded.prepare(recorded.folders()["modernbert-classes"], mean)
+    config = json.loads((mean / "config.json").read_text())
+    (mean / "config.json").write_text(json.dumps({**config, "classifier_pooling": "mean"}))
+    MEAN.update(tensor_file.read((mean / "model.safetensors").read_bytes())[0])
+
+
 def near(got, wanted, tolerance=1e-5):
     return len(got) == len(wanted) and all(abs(a - b) < tolerance for a, b in zip(got, wanted))
 
@@ -99,6 +108,25 @@ def a_head_of_classes_gives_labels_logits_and_probabilities(client, _):
     row = client.get("/v1/models/head-sentiment").json()
     assert "classes" in row["returns"] and "predictions" not in row["returns"] and row["labels"] == list(LABELS.values()), row
     assert row["ignored"] == [name for name in row["ignored"] if name.startswith("cls.")], row["ignored"]
+
+
+def product(name, vector):
+    rows = MEAN[f"{name}.weight"][2]
+    return [sum(w * x for w, x in zip(rows[at:], vector)) for at in range(0, len(rows), len(vector))]
+
+
+@check
+def a_head_of_modernbert_reads_the_mean_of_all_tokens(client, _):
+    """As transformers with classifier_pooling "mean": the mean over the tokens, then dense, GELU, LayerNorm and classifier."""
+    answer = post(client, "head-mean", {"ids": [[5, 6, 7, 8, 9], [11, 4], [3]]}, **{"return": ["classes", "output"], "compute": "float64"})
+    for item, count in enumerate(answer["lengths"]):
+        rows = answer["outputs"]["output"][item][:count]
+        dense = [z * (1 + math.erf(z / math.sqrt(2))) / 2 for z in product("head.dense", [sum(c) / count for c in zip(*rows)])]
+        middle = sum(dense) / len(dense)
+        spread = math.sqrt(sum((z - middle) ** 2 for z in dense) / len(dense) + 1e-5)
+        normed = [(z - middle) / spread * gain for z, gain in zip(dense, MEAN["head.norm.weight"][2])]
+        logits = [z + shift for z, shift in zip(product("classifier", normed), MEAN["classifier.bias"][2])]
+        assert near(answer["outputs"]["classes"]["logits"][item], logits, 1e-12), (answer["outputs"]["classes"]["logits"][item], logits)
 
 
 @check

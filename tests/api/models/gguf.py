@@ -316,7 +316,10 @@ def broken():
     _, _, metadata, files = make("qwen3")
     whole = gguf_file.write(metadata, files)
     yield "short", whole[:-1], "but the data has"
-    yield "empty", b"", "the file is not GGUF"
+    yield "cut", whole[:-1], "cut.gguf: the download is incomplete (the tensor "
+    yield "cut-tables", whole[:200], "download it again: huggingface-cli download ORG/NAME cut-tables.gguf --force-download"
+    yield "empty", b"", "empty.gguf: the file is empty; download it again"
+    yield "pointer", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"
     yield "other", b"PK" + whole[2:], "the file is not GGUF"
     yield "big-endian", whole[:4] + whole[4:8][::-1] + whole[8:], "big-endian"
     yield "version", whole[:4] + b"\1" + whole[5:], "GGUF's version 1"

@@ -44,6 +44,17 @@ def the_gradient_of_an_embedding_is_that_of_differences(client, _):
             assert near(gradient[i][f], (ends[0] - ends[1]) / (2 * H), CLOSE), (model, i, f, gradient[i][f], ends)
 
 
+@check
+def a_head_that_reads_the_mean_gives_all_tokens_their_gradients(client, _):
+    vectors, metric = vectors_of(client, "head-mean"), {"words": [1]}
+    gradient = ask(client, "head-mean", {"embeddings": vectors}, metric=metric, **{"return": ["embedding"]})["outputs"]["embedding"][0]
+    for i in range(len(vectors)):
+        f = (7 * i + 1) % len(vectors[0])
+        ends = [ask(client, "head-mean", {"embeddings": moved(vectors, i, f, by)}, metric=metric,
+                    **{"return": ["embedding"]})["outputs"]["metric"][0] for by in (H, -H)]
+        assert near(gradient[i][f], (ends[0] - ends[1]) / (2 * H), CLOSE), (i, f, gradient[i][f], ends)
+
+
 def scored(client, model, inputs, edits):
     """The metric ONE of each item, with the interventions."""
     reply = client.post(f"/v1/models/{model}/attention",

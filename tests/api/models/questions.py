@@ -3,7 +3,6 @@ questions.py: what a request asks of a model beside its maps: given words, and i
 alone, that of interventions is reference/models.py.
 """
 
-import importlib.util
 import json
 import math
 import random
@@ -152,9 +151,7 @@ WEIGHED = {"bert": tokens.OWN / "bert", "whole-gpt2": tokens.OWN / "gpt2", "whol
 
 def stage(folder):
     """Models of kinds.tar.xz and heads.tar.xz under their own names."""
-    spec = importlib.util.spec_from_file_location("recorded_models", tokens.OWN / "run.py")
-    recorded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(recorded)
+    recorded = tokens.recorded_models()
     for name in ARCHIVED + OTHERS:
         recorded.prepare(recorded.folders()[name], folder / f"edited-{name}")
     WEIGHED.update({f"edited-{name}": folder / f"edited-{name}" for name in ARCHIVED})

@@ -4,6 +4,7 @@ tokens.py: POST /v1/models/{m}/tokens against what transformers and tokenizers r
 Every tokenizer stands in a folder with the weights of bert, so that also those are tested whose own model is not here.
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -46,6 +47,14 @@ def stage(folder):
 def whole_models():
     """Encoder-decoders, a decoder and a model of images, with their own weights."""
     return [OWN / "t5", OWN / "gpt2", *(SHARED / name for name in ("t5-gated", "bart", "vit") if (SHARED / name).exists())]
+
+
+def recorded_models():
+    """The module run.py of tests/others/models, which unpacks recorded models and gives them their weights."""
+    spec = importlib.util.spec_from_file_location("recorded_models", OWN / "run.py")
+    recorded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recorded)
+    return recorded
 
 
 def add_model(folder, name, tokenizer):

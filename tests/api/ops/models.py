@@ -83,10 +83,12 @@ def what_attnd_cannot_run_is_refused_by_name(program):
     del lacking.tensors["model.layers.1.mlp.up_proj.weight"]
     wrong = llama()
     wrong.add("model.norm.weight", 5)
-    cases = {"moe": (kinds.llama_like("deepseek_v3"), 'model_type is "deepseek_v3", a mixture of experts'),
+    cases = {"moe": (kinds.llama_like("deepseek_v3"), 'model_type is "deepseek_v3", a mixture of experts that attnd cannot run; '
+                     "it runs mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, gpt_oss"),
              "unknown": (kinds.Model({"model_type": "brandnew"}), '"brandnew"'),
              "activation": (llama(hidden_act="xielu"), 'hidden_act is "xielu"'),
-             "quantized": (llama(quantization_config={"bits": 4}), "quantization_config"),
+             "quantized": (llama(quantization_config={"bits": 4}), "or a GGUF file of it"),
+             "quantized-moe": (kinds.mixtral(quantization_config={"quant_method": "gptq"}), "take the model that it was made from"),
              "gemma3": (kinds.llama_like("gemma3_text", attn_logit_softcapping=30), "config.json has attn_logit_softcapping"),
              "phi": (kinds.llama_like("phi", qk_layernorm=True), "qk_layernorm is true"),
              "stablelm": (kinds.llama_like("stablelm", qk_layernorm=True), "qk_layernorm is true"),
@@ -108,6 +110,16 @@ def what_attnd_cannot_run_is_refused_by_name(program):
             for name in ("damaged", "short"):
                 assert "model.safetensors: " in has(server, name, state="broken")["reason"], models(server)[name]
             has(server, "demo", state="ready")
+
+
+@test
+def refusals_name_all_kinds_of_a_sort_that_run(_):
+    table = json.loads((ROOT / "server" / "codec" / "checkpoint" / "architectures.json").read_text())
+    types = {kind: entry for entry in table["architectures"] for kind in entry["model_types"]}
+    for what, group in table["refused"].items():
+        assert set(group["runs"]) <= set(types) and not set(group["runs"]) & set(group["types"]), what
+    mixtures = {kind for kind, entry in types.items() if '"experts":' in json.dumps(entry["modules"])}
+    assert set(table["refused"]["a mixture of experts"]["runs"]) == mixtures, mixtures
 
 
 @test

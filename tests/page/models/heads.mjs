@@ -399,6 +399,38 @@ export const cases = {
         await server.stop();
         rmSync(folder, { recursive: true });
     },
+    async "models: labels of the token that is chosen, and the answer to a question"(stage) {
+        const folder = mkdtempSync(join(tmpdir(), "attnd-models-")),
+            sizes = { layers: 1, heads: 2, width: 32, longest: 64 },
+            labels = ["person", "place", "other"];
+        writeModel(join(folder, "names"), { ...sizes, labels, architecture: "BertForTokenClassification" });
+        writeModel(join(folder, "answers"), { ...sizes, labels: ["start", "end"], architecture: "BertForQuestionAnswering" });
+        const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
+        const own = { ...stage, url: server.url },
+            page = await openModels(own);
+        const classesOf = async (model) => (await answerOf(own, SENTENCE, { return: ["classes"] }, model)).outputs.classes;
+        await page.locator(".model-form select").first().selectOption("names");
+        await computed(page);
+        const { probabilities } = await classesOf("names");
+        for (const row of [9, 3]) {
+            await cellOf(page, row, 0);
+            await page.keyboard.press("Enter");
+            await computed(page);
+            const shown = await guessesOf(page, 0);
+            assert.deepEqual(shown.map(([label]) => label), labels);
+            shown.forEach(([, text], at) => assert.ok(Math.abs(percentOf(text) - probabilities[0][row][at]) < 0.006, `${row}: ${text}`));
+        }
+        await page.locator(".model-form select").first().selectOption("answers");
+        await computed(page);
+        const [{ text, probability }] = (await classesOf("answers")).answer;
+        const [[words, size]] = await guessesOf(page, 0);
+        assert.equal(words, text);
+        assert.ok(Math.abs(percentOf(size) - probability) < 0.006, `${size} for ${probability}`);
+        assert.deepEqual(await findings(page), []);
+        await page.finish();
+        await server.stop();
+        rmSync(folder, { recursive: true });
+    },
     async "models: a regression has a number, and of many long labels the likeliest stand in the page"(stage) {
         const folder = mkdtempSync(join(tmpdir(), "attnd-models-")),
             sizes = { layers: 1, heads: 2, width: 32, longest: 64 },

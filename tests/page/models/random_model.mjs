@@ -30,14 +30,17 @@ function shapesOf(header, { layers, width, longest }) {
     return shapes;
 }
 
-/** The tensors of a head of classes behind a pooler. */
-const shapesOfClasses = (width, count) =>
-    Object.entries({
+/** The tensors of each head of classes; that of sequences stands behind a pooler. */
+const HEADS = {
+    BertForSequenceClassification: (width, count) => ({
         "bert.pooler.dense.weight": [width, width],
         "bert.pooler.dense.bias": [width],
         "classifier.weight": [count, width],
         "classifier.bias": [count],
-    });
+    }),
+    BertForTokenClassification: (width, count) => ({ "classifier.weight": [count, width], "classifier.bias": [count] }),
+    BertForQuestionAnswering: (width) => ({ "qa_outputs.weight": [2, width], "qa_outputs.bias": [2] }),
+};
 
 /** Writes tensors of these shapes; those that isGain says are 1, others random. */
 function writeTensors(folder, shapes, isGain) {
@@ -57,7 +60,10 @@ function writeTensors(folder, shapes, isGain) {
     writeFileSync(join(folder, "model.safetensors"), Buffer.concat([length, Buffer.from(text.padEnd(text.length + ((8 - (text.length % 8)) % 8))), ...parts]));
 }
 
-/** @param {string} folder @param {{layers: number, heads: number, width: number, longest: number, labels?: string[]}} sizes */
+/**
+ * With labels it has the head of the architecture, one of sequences unless it is named.
+ * @param {string} folder @param {{layers: number, heads: number, width: number, longest: number, labels?: string[], architecture?: string}} sizes
+ */
 export function writeModel(folder, sizes) {
     mkdirSync(folder, { recursive: true });
     const config = JSON.parse(readFileSync(DEMO + "config.json", "utf8"));
@@ -69,13 +75,14 @@ export function writeModel(folder, sizes) {
         max_position_embeddings: sizes.longest,
         dtype: "float32",
     });
-    if (sizes.labels) Object.assign(config, { architectures: ["BertForSequenceClassification"], id2label: { ...sizes.labels } });
+    const architecture = sizes.architecture ?? "BertForSequenceClassification";
+    if (sizes.labels) Object.assign(config, { architectures: [architecture], id2label: { ...sizes.labels } });
     if (sizes.problem) config.problem_type = sizes.problem;
     writeFileSync(join(folder, "config.json"), JSON.stringify(config));
     copyFileSync(DEMO + "tokenizer.json", join(folder, "tokenizer.json"));
     const model = readFileSync(DEMO + "model.safetensors");
     const shapes = shapesOf(JSON.parse(model.subarray(8, 8 + Number(model.readBigUInt64LE())).toString()), sizes);
-    if (sizes.labels) for (const [name, shape] of shapesOfClasses(sizes.width, sizes.labels.length)) shapes.set(name, shape);
+    if (sizes.labels) for (const [name, shape] of Object.entries(HEADS[architecture](sizes.width, sizes.labels.length))) shapes.set(name, shape);
     writeTensors(folder, shapes, (name) => name.endsWith("LayerNorm.weight"));
 }
 

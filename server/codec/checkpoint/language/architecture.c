@@ -21,18 +21,27 @@ static json_t *load_table(attn_arena *arena)
     return json_tree_load(architectures_begin, (size_t)(architectures_end - architectures_begin), arena, &error);
 }
 
+static bool has_word(const json_t *words, const char *word)
+{
+    json_t *one;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)words, i, one)
+    {
+        if (strcmp(json_string_value(one), word) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The entry that has the type among its "model_types". NULL: none has. */
 static json_t *find_entry(const json_t *table, const char *model_type)
 {
-    json_t *entry, *type;
-    size_t i, j;
+    json_t *entry;
+    size_t i;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
-        json_array_foreach(json_object_get(entry, "model_types"), j, type)
-        {
-            if (strcmp(json_string_value(type), model_type) == 0)
-                return entry;
-        }
+        if (has_word(json_object_get(entry, "model_types"), model_type))
+            return entry;
     }
     return NULL;
 }
@@ -85,28 +94,28 @@ void architecture_close(struct architecture *architecture)
     json_decref(architecture->table);
 }
 
-const char *architecture_refused(const json_t *table, const char *model_type)
+const char *architecture_refused(const json_t *table, const char *model_type, const json_t **runs)
 {
     const char *what;
-    json_t *types, *type;
-    size_t i;
-    json_object_foreach(json_object_get(table, "refused"), what, types)
+    json_t *group;
+    json_object_foreach(json_object_get(table, "refused"), what, group)
     {
-        json_array_foreach(types, i, type)
-        {
-            if (strcmp(json_string_value(type), model_type) == 0)
-                return what;
-        }
+        *runs = json_object_get(group, "runs");
+        if (has_word(json_object_get(group, "types"), model_type))
+            return what;
     }
     return NULL;
 }
 
 /* ---- the types ---- */
 
-/* Whether attnd runs what is asked of the type. */
+/* Whether a person may write the type, and attnd runs what is asked of it. */
 static bool is_offered(const json_t *table, const char *member, const char *type)
 {
-    return strcmp(member, "model") != 0 || architecture_refused(table, type) == NULL;
+    const json_t *runs;
+    if (has_word(json_object_get(table, "unlisted"), type))
+        return false;
+    return strcmp(member, "model") != 0 || architecture_refused(table, type, &runs) == NULL;
 }
 
 /* A list of the types that entries with the member have, and those of nested models. */
@@ -130,12 +139,54 @@ static json_t *list_types(const json_t *table, const char *member)
     return types;
 }
 
-/* A name is near when a third of it differs at most, or when one begins with the other: "bert" and "bert-japanese". */
-static bool is_near(const char *wanted, const char *type, size_t edits)
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* Whether both names have a word that says of what family a model is: "gpt" of "openai-gpt" and "gpt2". */
+static bool shares_word(const char *wanted, const char *type)
+{
+    static const char *const of_all[] = {"model", "moe", "text", "vision"};
+    for (size_t length; *type != '\0'; type += length > 0 ? length : 1) {
+        bool counts = true;
+        for (length = 0; is_letter(type[length]);)
+            length++;
+        for (size_t i = 0; i < ARRAY_LENGTH(of_all); i++)
+            counts = counts && !(strlen(of_all[i]) == length && strncmp(of_all[i], type, length) == 0);
+        for (const char *at = wanted; counts && length >= 3 && *at != '\0'; at++)
+            if ((at == wanted || !is_letter(at[-1])) && strncmp(at, type, length) == 0 && !is_letter(at[length]))
+                return true;
+    }
+    return false;
+}
+
+/*
+ * A name is near when it begins or ends with the other, when it is the other's beginning, or when both share a word:
+ * "bert-japanese" and "jina_bert" are near "bert", "longt5" is near "t5". A small distance says nothing: blip is no clip.
+ */
+static bool is_near(const char *wanted, const char *type)
 {
     const size_t length = strlen(wanted), own = strlen(type), shorter = length < own ? length : own;
     const bool begins = shorter >= 3 && strncmp(wanted, type, shorter) == 0;
-    return begins || edits <= (length > own ? length : own) / 3;
+    return begins || text_ends(wanted, type) || shares_word(wanted, type);
+}
+
+/* Writes the types as far as a message has room for them. */
+static void write_list(const json_t *types, struct chunks *out)
+{
+    enum { ROOM = 400 };
+    size_t length = 0, i;
+    json_t *type;
+    json_array_foreach((json_t *)(uintptr_t)types, i, type)
+    {
+        length += json_string_length(type) + 2;
+        if (length > ROOM)
+            continue;
+        chunks_format(out, "%s%s", i > 0 ? ", " : "", json_string_value(type));
+    }
+    if (length > ROOM)
+        chunks_text(out, " and others, which docs/models.md lists");
 }
 
 void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
@@ -147,7 +198,7 @@ void architecture_write_types(const json_t *table, const char *member, const cha
     json_array_foreach(types, i, type)
     {
         const size_t edits = nearest_distance(model_type, json_string_value(type));
-        if (edits < distance && is_near(model_type, json_string_value(type), edits)) {
+        if (edits < distance && is_near(model_type, json_string_value(type))) {
             nearest = json_string_value(type);
             distance = edits;
         }
@@ -155,11 +206,17 @@ void architecture_write_types(const json_t *table, const char *member, const cha
     if (nearest != NULL)
         chunks_format(out, "the nearest name that attnd has is %s; ", nearest);
     chunks_text(out, before);
-    json_array_foreach(types, i, type)
-    {
-        chunks_format(out, "%s%s", i > 0 ? ", " : "", json_string_value(type));
-    }
+    write_list(types, out);
     json_decref(types);
+}
+
+bool architecture_check_type(const json_t *config, struct outcome *outcome)
+{
+    return json_tree_word(json_object_get(config, "model_type")) != NULL ||
+           outcome_fail(
+               outcome, ATTN_ERR_VALUE, NULL,
+               "config.json has no model_type, the text that names the kind of the model, such as \"bert\"; take "
+               "config.json as transformers saves it");
 }
 
 /* ---- choices ---- */
@@ -332,13 +389,16 @@ bool architecture_check(const struct architecture *architecture, const json_t *c
             const bool is_replaced = i == 0 && json_object_get(lists[1], name) != NULL;
             if (is_replaced || is_met(config, value, needed))
                 continue;
+            const char *help = json_string_value(json_object_get(json_object_get(architecture->table, "helps"), name));
+            const char *between = help != NULL ? "; " : "";
+            help = help != NULL ? help : "";
             if (json_is_null(needed))
                 return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
-                                    "config.json has %s; attnd runs only models without it", name);
+                                    "config.json has %s; attnd runs only models without it%s%s", name, between, help);
             return outcome_fail(outcome, ATTN_ERR_VALUE, NULL,
-                                "config.json: %s is %s; attnd runs a model of this kind only if it is %s%s", name,
+                                "config.json: %s is %s; attnd runs a model of this kind only if it is %s%s%s%s", name,
                                 dump(value, is, sizeof is), json_is_array(needed) ? "one of " : "",
-                                dump(needed, wanted, sizeof wanted));
+                                dump(needed, wanted, sizeof wanted), between, help);
         }
     }
     return true;

@@ -22,12 +22,17 @@ struct architecture {
  */
 struct architecture architecture_open(json_t *config, attn_arena *arena);
 void architecture_close(struct architecture *architecture);
-/* What a model_type is that attnd cannot run, such as "a mixture of experts". NULL: the table refuses no such type. */
-const char *architecture_refused(const json_t *table, const char *model_type);
+/* ATTN_ERR_VALUE: the configuration names no kind of model. */
+ATTN_MUST_CHECK bool architecture_check_type(const json_t *config, struct outcome *outcome);
 /*
- * Writes the model types whose entries have that member as a list in a sentence; of "model" without those that are
- * refused. Before them stands the one whose name is nearest to model_type, if one is near: "the nearest name that attnd has
- * is bert; ", and then the text before.
+ * What a model_type is that attnd cannot run, such as "a mixture of experts"; *runs lists the types of that sort that it
+ * runs. NULL: the table refuses no such type.
+ */
+const char *architecture_refused(const json_t *table, const char *model_type, const json_t **runs);
+/*
+ * Writes the model types whose entries have that member as a list in a sentence, as far as a message has room for them.
+ * Types that only attnd writes are left out, and of "model" those that are refused. Before the list stands the type with the
+ * nearest name, if one is near model_type: "the nearest name that attnd has is bert; ", and then the text before.
  */
 void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
                               struct chunks *out);

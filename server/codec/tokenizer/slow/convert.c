@@ -20,6 +20,7 @@ const struct slow_name slow_names[] = {
     {"sentencepiece.bpe.model", SLOW_PIECES},
     {"spm.model", SLOW_PIECES},
     {"source.spm", SLOW_PIECES},
+    {"target.spm", SLOW_TARGET},
 };
 const size_t slow_name_count = ARRAY_LENGTH(slow_names);
 
@@ -28,6 +29,18 @@ const char *slow_vocabulary_name(const struct slow_files *files)
     const char *name = files->files[SLOW_PIECES].name;
     name = name != NULL ? name : files->files[SLOW_VOCAB].name;
     return name != NULL ? name : files->files[SLOW_LINES].name;
+}
+
+#define WRITE_IT                                                                                                       \
+    "from transformers import AutoTokenizer; AutoTokenizer.from_pretrained(\"DIR\").save_pretrained(\"DIR\")"
+
+bool slow_has_target(const struct slow_files *files, struct slow_files *target)
+{
+    const struct slow_file_text *own = &files->files[SLOW_TARGET], *source = &files->files[SLOW_PIECES];
+    *target = *files;
+    target->files[SLOW_PIECES] = *own;
+    return own->name != NULL && source->name != NULL && strcmp(source->name, "source.spm") == 0 &&
+           (own->text.length != source->text.length || memcmp(own->text.at, source->text.at, own->text.length) != 0);
 }
 
 /* ---- the class ---- */
@@ -89,12 +102,26 @@ static bool find_class(struct slow *slow)
     else if (slow->class == NULL)
         outcome_fail(
             slow->outcome, ATTN_ERR_VALUE, NULL,
-            "there is no tokenizer.json, and the slow files of %s%.*s are not read; write it in Python: from "
-            "transformers import AutoTokenizer; AutoTokenizer.from_pretrained(\"DIR\").save_pretrained(\"DIR\")",
+            "there is no tokenizer.json, and the slow files of %s%.*s are not read; write it in Python: " WRITE_IT,
             name.length > 0 ? "" : "a model of the type ", (int)(name.length > 0 ? name.length : type.length) % 80,
             name.length > 0 ? name.at : type.at);
     json_decref(config);
     return slow->class != NULL;
+}
+
+/* With another value of these settings, the class makes other ids than those that are made here. */
+static bool check_settings(const struct slow *slow)
+{
+    const char *name;
+    json_t *wanted;
+    json_object_foreach(json_object_get(slow->class, "only"), name, wanted)
+    {
+        const json_t *given = slow_setting(slow, name);
+        if (given != NULL && !json_equal(given, wanted))
+            return slow_fail(slow, SLOW_SETTINGS, ATTN_ERR_VALUE,
+                             "/%.60s has a value that needs a tokenizer.json; write it in Python: " WRITE_IT, name);
+    }
+    return true;
 }
 
 /* ---- the form ---- */
@@ -157,7 +184,7 @@ static bool write_all(const struct slow *slow, const struct form *form, struct c
 
 static bool convert(struct slow *slow, struct chunks *out)
 {
-    if (!read_settings(slow) || !find_class(slow))
+    if (!read_settings(slow) || !find_class(slow) || !check_settings(slow))
         return false;
     const struct form *form = find_form(slow);
     return check_files(slow, form) && form->read(slow) && slow_find_tokens(slow) && write_all(slow, form, out);

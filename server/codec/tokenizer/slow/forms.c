@@ -168,6 +168,8 @@ static bool is_flag_set(const struct slow *slow, const char *name)
         {"has_charsmap", model->charsmap.length > 0},
         {"removes_spaces", model->remove_extra_whitespaces},
         {"has_prefix", prefix_of(slow) != PREFIX_NONE},
+        {"has_two_prefixes", prefix_of(slow) == PREFIX_EACH && slow_class_is(slow, "has_legacy")},
+        {"removes_front", model->remove_extra_whitespaces && prefix_of(slow) != PREFIX_FIRST},
         {"prefixes_first", prefix_of(slow) == PREFIX_FIRST},
         {"prefixes_each", prefix_of(slow) == PREFIX_EACH},
     };
@@ -176,6 +178,8 @@ static bool is_flag_set(const struct slow *slow, const char *name)
             return flags[i].is_set;
     return slow_class_is(slow, name) || slow_is_set(slow, name);
 }
+
+static void write_filled(const struct slow *slow, json_t *json, struct chunks *out);
 
 static void write_charsmap(const struct slow *slow, struct chunks *out)
 {
@@ -193,15 +197,16 @@ static void write_charsmap(const struct slow *slow, struct chunks *out)
 /* What "$name" stands for. */
 static void write_named(const struct slow *slow, const char *name, struct chunks *out)
 {
-    if (strcmp(name, "template") == 0)
+    json_t *list = json_object_get(json_object_get(slow->table, "lists"), name);
+    if (list != NULL)
+        write_filled(slow, list, out);
+    else if (strcmp(name, "template") == 0)
         write_template(slow, out);
     else if (strcmp(name, "charsmap") == 0)
         write_charsmap(slow, out);
     else
         chunks_text(out, bool_text(is_flag_set(slow, name)));
 }
-
-static void write_filled(const struct slow *slow, json_t *json, struct chunks *out);
 
 static void write_list(const struct slow *slow, const json_t *list, struct chunks *out)
 {
@@ -257,7 +262,7 @@ static void write_filled(const struct slow *slow, json_t *json, struct chunks *o
 
 void slow_write_steps(const struct slow *slow, struct chunks *out)
 {
-    static const char *const names[] = {"post_processor", "normalizer", "pre_tokenizer", "decoder"};
+    static const char *const names[] = {"post_processor", "before", "normalizer", "pre_tokenizer", "decoder"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         json_t *own = json_object_get(json_object_get(slow->class, "steps"), names[i]);
         json_t *steps = own != NULL ? own : json_object_get(json_object_get(slow->form, "steps"), names[i]);

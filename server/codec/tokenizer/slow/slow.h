@@ -12,19 +12,21 @@
  * "classes" has a row per class:
  *
  *   names, models     of the classes, without "Fast"; the types of config.json whose class it is
- *   form              the files, and the name in "forms" of steps, which the class's own steps replace one by one
+ *   form              the files, and the name in "forms" of steps, which the class's own steps replace one by one. The step
+ *                     "before" normalizes the whole text, before added tokens are found in it
  *   defaults          settings that apply when tokenizer_config.json does not have them; a form has some, too
  *   single, pair      what is added to a text, and to a pair: A and B are the texts, other letters special tokens: b bos,
  *                     e eos, s sep, c cls, l the language. A digit behind a letter is the type id
  *   head, skipped     tokens before the pieces of SentencePiece, and how many pieces at the front they replace
- *   tail, languages   tokens behind the pieces; added tokens behind those of vocab.json
+ *   tail, languages   special tokens behind the pieces, and behind those of vocab.json
+ *   only              settings that are refused unless they have this value
  *   has_sentinels     <extra_id_0> … behind the vocabulary, backwards
  *   has_legacy        "legacy": false adds a space before the text alone, not behind special tokens
  *   adds_by_settings  add_bos_token and add_eos_token say what is added; single and pair have both
  *   cleans_text       quotes, spaces and accents are replaced before all else
  *
  * A step with "if" is left out unless the flag is set. "$flag" is true or false. A flag is a property of the class, a
- * setting, or one of those in forms.c.
+ * setting, or one of those in forms.c. "$name" may also be one of "lists".
  */
 #ifndef CODEC_TOKENIZER_SLOW_SLOW_H
 #define CODEC_TOKENIZER_SLOW_SLOW_H
@@ -40,6 +42,7 @@ enum slow_file {
     SLOW_VOCAB,    /* vocab.json */
     SLOW_MERGES,   /* merges.txt */
     SLOW_PIECES,   /* the model of SentencePiece */
+    SLOW_TARGET,   /* that of targets: Marian has one per language */
     SLOW_FILES
 };
 
@@ -65,6 +68,9 @@ struct slow_files {
 
 /* The name of the file that has the vocabulary. NULL: there is none. */
 const char *slow_vocabulary_name(const struct slow_files *files);
+
+/* Whether targets are cut by a tokenizer of their own. *target has its files: SLOW_TARGET stands for SLOW_PIECES. */
+bool slow_has_target(const struct slow_files *files, struct slow_files *target);
 
 /*
  * Makes the text of a tokenizer.json. All memory is taken from arena: about eight times the bytes of the files. Messages

@@ -239,16 +239,14 @@ static bool add_sentinels(struct slow *slow)
     return true;
 }
 
-/* The languages of a class whose vocabulary does not have them. */
-static bool add_languages(struct slow *slow)
+/* Special tokens that the class has: the ids of those that the vocabulary does not have begin at id. */
+static bool add_list(struct slow *slow, const char *name, uint32_t id)
 {
-    const json_t *language;
+    const json_t *text;
     size_t i;
-    json_array_foreach(json_object_get(slow->class, "languages"), i, language)
+    json_array_foreach(json_object_get(slow->class, name), i, text)
     {
-        const struct slow_token token = {
-            .text = text_of(language), .id = slow->vocabulary.size + (uint32_t)i, .special = true};
-        if (!add(slow, token))
+        if (!add(slow, (struct slow_token){.text = text_of(text), .id = id + (uint32_t)i, .special = true}))
             return false;
     }
     return true;
@@ -260,6 +258,9 @@ bool slow_find_tokens(struct slow *slow)
     if (!make_room(slow))
         return false;
     find_roles(slow);
-    return find_language(slow) && add_by_id(slow) && add_languages(slow) && (has_ids || add_by_text(slow)) &&
-           (has_ids || !slow_class_is(slow, "has_sentinels") || add_sentinels(slow)) && add_roles(slow);
+    return find_language(slow) && add_by_id(slow) && add_list(slow, "languages", slow->vocabulary.size) &&
+           (has_ids || add_by_text(slow)) &&
+           (has_ids || !slow_class_is(slow, "has_sentinels") || add_sentinels(slow)) && add_roles(slow) &&
+           add_list(slow, "tail",
+                    slow->vocabulary.size - (uint32_t)json_array_size(json_object_get(slow->class, "tail")));
 }

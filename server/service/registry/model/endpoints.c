@@ -96,13 +96,12 @@ static void write_count_or_null(struct chunks *out, const char *name, size_t cou
         chunks_format(out, ",\"%s\":null", name);
 }
 
-/* Tensors of heads that are not run. */
-static void write_ignored(const struct checkpoint_model *model, struct chunks *out)
+static void write_names(const char *member, const char *const *names, size_t count, struct chunks *out)
 {
-    chunks_text(out, ",\"ignored\":[");
-    for (size_t i = 0; i < model->ignored_count; i++) {
+    chunks_format(out, ",\"%s\":[", member);
+    for (size_t i = 0; i < count; i++) {
         chunks_text(out, i > 0 ? "," : "");
-        chunks_json_string(out, model->ignored[i]);
+        chunks_json_string(out, names[i]);
     }
     chunks_text(out, "]");
 }
@@ -145,7 +144,8 @@ static void write_facts(const struct model_version *version, struct chunks *out)
         chunks_text(out, ",\"labels\":");
         model_write_labels(&model->head, out);
     }
-    write_ignored(model, out);
+    write_names("ignored", model->ignored, model->ignored_count, out);
+    write_names("absent", model->absent, model->absent_count, out);
 }
 
 /* Writes the model. Releases the row's version. */

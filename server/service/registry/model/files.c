@@ -113,8 +113,12 @@ static bool add_tensors(struct model_files *files, const struct model_file *file
     attn_arena *scratch = attn_arena_create_beside(files->arena);
     if (scratch == NULL)
         return fail_file(outcome, file->name, ENOMEM);
-    const attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, outcome->err);
-    if (outcome_note(outcome, model_files_name(status, file->name, outcome->err)) && !copy_tensors(files, &shard))
+    attn_status status = safetensors_read(file->bytes.at, file->bytes.size, scratch, &shard, outcome->err);
+    if (status != ATTN_OK && shard.is_cut)
+        status = model_folder_fail_cut(file->name, outcome->err);
+    else
+        status = model_files_name(status, file->name, outcome->err);
+    if (outcome_note(outcome, status) && !copy_tensors(files, &shard))
         fail_file(outcome, file->name, ENOMEM);
     attn_arena_destroy(scratch);
     return !outcome_has_failed(outcome);
@@ -228,14 +232,17 @@ static bool make_tokenizer(struct model_files *files, const struct gguf *gguf, a
     return status == ATTN_ERR_NO_MEMORY ? outcome_no_memory(outcome) : !outcome_has_failed(outcome);
 }
 
-static bool read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch,
+static bool read_gguf(struct model_files *files, const struct model_file *file, attn_arena *scratch, bool *is_cut,
                       struct outcome *outcome)
 {
     const size_t processors = machine_processors();
     const attn_pool_options options = {
         .threads = processors < ATTN_POOL_THREADS_MAX ? processors : ATTN_POOL_THREADS_MAX, .caller_works = true};
     struct gguf gguf;
-    if (!outcome_note(outcome, gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, outcome->err)))
+    const bool is_read =
+        outcome_note(outcome, gguf_read(file->bytes.at, file->bytes.size, scratch, &gguf, outcome->err));
+    *is_cut = gguf.is_cut;
+    if (!is_read)
         return false;
     attn_pool *pool = attn_pool_create(&options, NULL); /* until the file is read */
     const attn_runtime runtime = pool != NULL ? attn_pool_runtime(pool, NULL) : attn_runtime_serial(NULL);
@@ -259,10 +266,12 @@ static bool open_gguf(struct model_files *files, attn_budget *budget, const char
         return fail_file(outcome, path, ENOMEM);
     files->tokenizer_name = name;
     const int mapped = map(files, name, &file);
+    bool is_cut = false;
     if (mapped != 0)
         fail_file(outcome, name, mapped);
-    else if (!read_gguf(files, file, scratch, outcome))
-        outcome->status = model_files_name(outcome->status, name, outcome->err);
+    else if (check_text(file, outcome) && !read_gguf(files, file, scratch, &is_cut, outcome))
+        outcome->status =
+            is_cut ? model_folder_fail_cut(name, outcome->err) : model_files_name(outcome->status, name, outcome->err);
     attn_arena_destroy(scratch);
     return !outcome_has_failed(outcome);
 }
@@ -322,9 +331,13 @@ static bool open_tokenizer(struct model_files *files, struct outcome *outcome)
         return fail_file(outcome, TOKENIZER, ETXTBSY);
     if (files->tokenizer_outcome == 0)
         files->tokenizer = text_of(file);
-    if (files->tokenizer_outcome == 0 && file->bytes.size == 0)
-        files->tokenizer_outcome = ENODATA;
-    return true;
+    if (files->tokenizer_outcome != 0 || file->bytes.size > 0)
+        return true;
+    attn_error why = {.status = ATTN_OK};
+    files->tokenizer_outcome = ENODATA;
+    if (model_folder_check_text(TOKENIZER, files->tokenizer, &why) != ATTN_OK)
+        files->tokenizer_failure = outcome_copy_text(outcome, why.message, strlen(why.message));
+    return !outcome_has_failed(outcome);
 }
 
 static bool open_folder(struct model_files *files, attn_budget *budget, const char *path, struct outcome *outcome)

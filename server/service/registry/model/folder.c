@@ -112,6 +112,9 @@ static const struct form {
     {"flax_model", ".msgpack", true,
      "the weights are in Flax's format, which attnd does not read; convert them in Python: from transformers import "
      "$CLASS; $CLASS.from_pretrained(\"DIR\", from_flax=True).save_pretrained(\"NEW\")"},
+    {"model.bin", "", true,
+     "the weights are in the format of CTranslate2, which attnd does not read; take config.json and model.safetensors of "
+     "the model that they were made from"},
     {"consolidated.", "", true,
      "the weights are in the format of the model's authors; take the files of transformers instead (config.json and "
      "model.safetensors of the same model), or convert them with the script convert_…_weights_to_hf.py of transformers"},
@@ -207,11 +210,27 @@ static bool begins(struct text_span text, const char *with)
     return text.length >= length && text_equal_fold((struct text_span){text.at, length}, with);
 }
 
+#define AGAIN "download it again: huggingface-cli download ORG/NAME %.100s --force-download"
+
+/* What a file begins with that is another one in its place, and the words for it. */
+static const struct {
+    const char *begin, *words;
+} others[] = {
+    {"version https://git-lfs", "it is a pointer of Git LFS and not the file; run git lfs pull in the folder"},
+    {"\x1f\x8b",
+     "it is packed with gzip and not the file itself; unpack it with gunzip, or tar -xzf if it holds several files"},
+    {"PK\x03\x04",
+     "it is a ZIP archive and not the file itself; unpack it with unzip, or call it pytorch_model.bin if it is "
+     "PyTorch's, whose format is such an archive"},
+};
+
 attn_status model_folder_check_text(const char *name, struct text_span text, attn_error *err)
 {
-    if (begins(text, "version https://git-lfs"))
-        return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
-                         "%.100s: it is a pointer of Git LFS and not the file; run git lfs pull in the folder", name);
+    if (text.length == 0)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%.100s: the file is empty; " AGAIN, name, name);
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        if (begins(text, others[i].begin))
+            return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%.100s: %s", name, others[i].words);
     while (text.length > 0 && isspace((unsigned char)*text.at))
         text = (struct text_span){text.at + 1, text.length - 1};
     if (begins(text, "<!doctype") || begins(text, "<html"))
@@ -221,4 +240,11 @@ attn_status model_folder_check_text(const char *name, struct text_span text, att
             "page asks for it",
             name);
     return ATTN_OK;
+}
+
+attn_status model_folder_fail_cut(const char *name, attn_error *err)
+{
+    char why[300];
+    text_copy(why, sizeof why, err->message);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%.100s: the download is incomplete (%s); " AGAIN, name, why, name);
 }

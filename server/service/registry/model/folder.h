@@ -26,8 +26,12 @@ bool model_folder_has_model(int folder);
 attn_status model_folder_explain(int folder, const char *absent, struct text_span config, attn_error *err);
 
 /*
- * Refuses a text that stands in place of a file: a pointer of Git LFS, or a web page. ATTN_OK: it is neither.
+ * Refuses a text that stands in place of a file: nothing, a pointer of Git LFS, an archive or a web page. ATTN_OK: it is
+ * none of them.
  */
 ATTN_MUST_CHECK attn_status model_folder_check_text(const char *name, struct text_span text, attn_error *err);
+
+/* Says that a file was not downloaded to its end, and how to get it; err has the reader's reason. Returns ATTN_ERR_SYNTAX. */
+attn_status model_folder_fail_cut(const char *name, attn_error *err);
 
 #endif

@@ -141,6 +141,8 @@ static void say_model(const struct models *models, const struct folder *folder)
         log_text(&line, "type", version->model.type);
         log_count(&line, "parameters", version->model.parameters);
         log_count(&line, "bytes", version->files.bytes + version->tokenizer_bytes);
+        if (version->model.absent_count > 0)
+            log_count(&line, "absent", version->model.absent_count);
         log_ms(&line, "read_ms", folder->read_ms);
     }
     if (!is_well)

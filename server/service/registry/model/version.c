@@ -56,6 +56,19 @@ static attn_status convert_slow(const struct slow_files *files, attn_arena *aren
     return slow_convert(files, arena, text, err);
 }
 
+/* A Marian's targets have pieces of their own. */
+static attn_status read_target_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
+{
+    struct slow_files files;
+    struct text_span text;
+    if (!slow_has_target(&version->files.slow, &files))
+        return ATTN_OK;
+    const attn_status status = convert_slow(&files, scratch, &text, err);
+    return status == ATTN_OK
+               ? tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->target_tokenizer, err)
+               : status;
+}
+
 static attn_status read_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
 {
     const struct model_files *files = &version->files;
@@ -63,10 +76,11 @@ static attn_status read_tokenizer(struct model_version *version, attn_arena *scr
     const char *name = text.at != NULL ? files->tokenizer_name : slow_vocabulary_name(&files->slow);
     const attn_status status =
         text.at != NULL ? model_folder_check_text(name, text, err) : convert_slow(&files->slow, scratch, &text, err);
-    if (status != ATTN_OK)
-        return status;
-    return model_files_name(
-        tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err), name, err);
+    if (status != ATTN_OK ||
+        model_files_name(tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err),
+                         name, err) != ATTN_OK)
+        return err->status;
+    return files->tokenizer.at != NULL ? ATTN_OK : read_target_tokenizer(version, scratch, err);
 }
 
 /* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */
@@ -86,7 +100,7 @@ static attn_status load_tokenizer(struct model_version *version, attn_error *fai
         version->tokenizer_bytes = attn_arena_bytes(arena) - before;
         return ATTN_OK;
     }
-    version->tokenizer = NULL;
+    version->tokenizer = version->target_tokenizer = NULL;
     attn_arena_release(arena, mark);
     snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", REGISTRY_REASON_MAX - 1, err.message);
     return status == ATTN_ERR_NO_MEMORY ? attn_fail(failure, status, NULL, "%s", err.message) : ATTN_OK;

@@ -24,9 +24,16 @@ struct model_version {
     struct prepared_slot head_slot;
     atomic_bool is_told;                        /* the log has what its preparation took */
     const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
+    const struct tokenizer *target_tokenizer;   /* of targets; NULL: tokenizer */
     char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
     size_t tokenizer_bytes;                     /* of memory */
 };
+
+/* That of the texts of a stack. */
+static inline const struct tokenizer *model_version_tokenizer(const struct model_version *version, size_t stack)
+{
+    return stack == 1 && version->target_tokenizer != NULL ? version->target_tokenizer : version->tokenizer;
+}
 
 /*
  * Takes over the files and describes the model in them. The caller owns the only reference. On a failure,

@@ -257,8 +257,9 @@ static bool encode(const struct making *making, size_t stack, size_t item)
     struct tokenizer_output output;
     char field[FIELD_MAX];
     struct outcome *outcome = making->outcome;
+    const struct tokenizer *tokenizer = model_version_tokenizer(making->version, stack);
     const attn_status status =
-        tokenizer_encode(making->version->tokenizer, &input, outcome->arena, outcome->arena, &output, outcome->err);
+        tokenizer_encode(tokenizer, &input, outcome->arena, outcome->arena, &output, outcome->err);
     if (status != ATTN_OK)
         return fail_encode(making, status, member, item);
     name_item(making, member, item, field);
@@ -270,9 +271,8 @@ static bool encode(const struct making *making, size_t stack, size_t item)
     if (!check_length(making, field, &output.count) || !set_numbers(making, field, stack, &output, sequence))
         return false;
     struct text_span *shown = take_shown(making->batch, outcome, stack, item);
-    return shown != NULL &&
-           outcome_note(outcome, tokenizer_show_text(making->version->tokenizer, &input, output.tokens, output.count,
-                                                     outcome->arena, shown, outcome->err));
+    return shown != NULL && outcome_note(outcome, tokenizer_show_text(tokenizer, &input, output.tokens, output.count,
+                                                                      outcome->arena, shown, outcome->err));
 }
 
 /* ---- ids ---- */

@@ -16,10 +16,11 @@ static bool fail_classless(struct model_job *job)
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
                             "\"classes\" comes from the decoder: give inputs.text or inputs.ids, or a target");
     return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
-                        "\"classes\" needs a head of classes, and %.80s %s",
+                        "\"classes\" needs a head of classes, and %.80s %s%.120s",
                         model->architecture[0] != '\0' ? model->architecture : "this model",
-                        model->has_unknown_classes ? "has one that attnd does not run, or that its files lack"
-                                                   : "has none: \"architectures\" of its configuration names the head");
+                        model->has_unknown_classes ? "has one that attnd does not run"
+                                                   : "has none: \"architectures\" of its configuration names the head",
+                        model->has_unknown_classes ? model->head.lacks : "");
 }
 
 /* A model of an encoder and a decoder reads its classes at the place of the last end token of its input. */

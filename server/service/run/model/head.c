@@ -187,18 +187,19 @@ static bool predict_block(struct head_block *block, const attn_prediction_head *
     return is_ok;
 }
 
-/* *both becomes one row: the first token, and the mean of the others. */
-static bool join_both(struct model_job *job, const attn_tensor *normed, attn_tensor *both)
+/* *pooled becomes one row: the mean of all tokens, or the first token, and behind it the mean of the others. */
+static bool pool(struct model_job *job, const attn_tensor *normed, attn_tensor *pooled)
 {
+    const bool is_mean = job->version->model.head.reads == MODEL_READS_MEAN;
     const size_t d = normed->shape[1], bytes = d * attn_dtype_bytes(normed->dtype), others = normed->shape[0] - 1;
     char *row = outcome_take_zeroed(&job->outcome, 2, bytes);
     const attn_tensor rest = attn_tensor_view((char *)normed->data + bytes, normed->dtype, 2, (size_t[]){others, d});
     if (row == NULL)
         return false;
-    attn_pool_tokens(ATTN_POOL_FIRST, normed, row);
-    if (others > 0)
+    attn_pool_tokens(is_mean ? ATTN_POOL_MEAN : ATTN_POOL_FIRST, normed, row);
+    if (others > 0 && !is_mean)
         attn_pool_tokens(ATTN_POOL_MEAN, &rest, row + bytes);
-    *both = attn_tensor_view(row, normed->dtype, 2, (size_t[]){1, 2 * d});
+    *pooled = attn_tensor_view(row, normed->dtype, 2, (size_t[]){1, is_mean ? d : 2 * d});
     return true;
 }
 
@@ -209,12 +210,12 @@ static bool join_both(struct model_job *job, const attn_tensor *normed, attn_ten
 static bool predict(struct head_block *block, const attn_prediction_head *head, const attn_tensor *normed)
 {
     struct model_job *job = block->job;
-    attn_tensor both;
-    const bool reads_both = job->version->model.head.reads == MODEL_READS_BOTH;
-    bool goes_on = !reads_both || join_both(job, normed, &both);
+    attn_tensor pooled;
+    const bool pools = model_reads_mean(job->version->model.head.reads);
+    bool goes_on = !pools || pool(job, normed, &pooled);
     if (goes_on && model_head_reads_one(job)) {
         block->first = model_head_token(job, block->item);
-        return predict_block(block, head, reads_both ? &both : normed);
+        return predict_block(block, head, pools ? &pooled : normed);
     }
     for (; block->first < normed->shape[0] && goes_on; block->first += HEAD_ROWS)
         goes_on = predict_block(block, head, normed);
@@ -226,20 +227,26 @@ bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t que
     const size_t d = normed->shape[1];
     *row = attn_tensor_view((char *)normed->data + query * d * attn_dtype_bytes(normed->dtype), normed->dtype, 2,
                             (const size_t[]){1, d});
-    return job->version->model.head.reads != MODEL_READS_BOTH || join_both(job, normed, row);
+    return !model_reads_mean(job->version->model.head.reads) || pool(job, normed, row);
 }
 
-bool model_measure(struct model_job *job, const attn_tensor *row, double *metric)
+bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics)
 {
+    const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
     struct prepared_weights *prepared = NULL;
     attn_prediction_head head;
     attn_tensor scores;
     const bool is_ok = model_head_take(job, &head, &prepared) &&
-                       outcome_note(&job->outcome, attn_predict(&head, row, job->runtime, job->outcome.arena, &scores,
+                       outcome_note(&job->outcome, attn_predict(&head, rows, job->runtime, job->outcome.arena, &scores,
                                                                 job->outcome.err));
-    if (is_ok)
-        *metric = model_metric_value(job, &scores);
+    for (size_t row = 0; is_ok && row < scores.shape[0]; row++) {
+        const attn_tensor of_row =
+            attn_tensor_view((char *)scores.data + row * scores.shape[1] * attn_dtype_bytes(scores.dtype), scores.dtype,
+                             2, (const size_t[]){1, scores.shape[1]});
+        metrics[row] = model_metric_value(job, &of_row);
+    }
     prepared_weights_release(prepared);
+    attn_arena_release(job->outcome.arena, mark);
     return is_ok && model_job_goes_on(job);
 }
 

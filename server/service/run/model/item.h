@@ -138,8 +138,8 @@ bool model_predict(struct model_job *job, const attn_tensor *normed, size_t laye
 
 /* The vector that the head reads for a query, of normed token vectors (count, d): (1, d), or (1, 2 d) of MODEL_READS_BOTH. */
 bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t query, attn_tensor *row);
-/* The metric, of such a vector. */
-bool model_measure(struct model_job *job, const attn_tensor *row, double *metric);
+/* The metric of each of such vectors, at most HEAD_ROWS. */
+bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics);
 
 /* A block of tokens that the head has scored, and where they go. */
 enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
@@ -254,9 +254,14 @@ bool model_sweep_begin(struct model_job *job);
 void model_sweep_keep(const struct model_job *job, size_t stack, size_t layer, const attn_tensor *hidden);
 /* *hidden becomes a copy of it, (count, d), in the arena. */
 bool model_sweep_restore(struct model_job *job, size_t layer, size_t item, attn_tensor *hidden);
-/* Runs the item from the kept residual before a layer on, and measures a query of the last stack; SIZE_MAX: of what has run. */
-typedef bool model_run_from(void *context, size_t layer, size_t query, double *metric);
-bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context);
+/* What a sweep calls: model_measure, and what runs the item again. */
+struct model_sweep_calls {
+    /* Runs the item from the kept residual before a layer on; SIZE_MAX: it has run. row receives that query of the output. */
+    bool (*run_from)(void *context, size_t layer, size_t query, void *row);
+    void *context;
+    bool (*measure)(struct model_job *job, const attn_tensor *rows, double *metrics);
+};
+bool model_sweep_run(struct model_job *job, size_t item, const struct model_sweep_calls *calls);
 /*
  * The picture of a planned sweep, as model_picture_make does it (codec/model/forms.h); labels are those of each stack, of
  * the item that the options name. ATTN_ERR_VALUE: it is not swept.

@@ -56,6 +56,7 @@ size_t model_head_token(const struct model_job *job, size_t item)
     case MODEL_READS_ALL:
     case MODEL_READS_FIRST:
     case MODEL_READS_BOTH:
+    case MODEL_READS_MEAN:
         return 0;
     case MODEL_READS_LAST:
         return last_word(&job->items[item].of[job->last_stack], model->pad_id);

@@ -181,14 +181,15 @@ bool model_fail_headless(struct model_job *job, const char *pointer, const char 
     const struct checkpoint_model *model = &job->version->model;
     const bool lacks_target = model->has_head;
     if (model->has_unknown_classes)
-        return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
-                            "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run, or that "
-                            "its files lack: ask for \"attention\", \"hidden\" or \"output\"",
-                            name, model->architecture);
+        return outcome_fail(
+            &job->outcome, ATTN_ERR_FIELD, pointer,
+            "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run%.120s: ask for "
+            "\"attention\", \"hidden\" or \"output\"",
+            name, model->architecture, model->head.lacks);
     return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
-                        lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids"
-                                     : "\"%s\" needs a prediction head, and this model has none",
-                        name);
+                        lacks_target ? "\"%s\" comes from the decoder: give inputs.target or inputs.target_ids%s"
+                                     : "\"%s\" needs a prediction head, and this model has none%.120s",
+                        name, model->head.lacks);
 }
 
 /* ids and probabilities, (…, queries, k). The words themselves are added by the caller, who has the tokenizer. */
@@ -338,7 +339,8 @@ static void weigh_head(struct model_job *job)
     job->run_bytes += model_classes_bytes(job) + model_times_bytes(job);
     if (times == 0)
         return;
-    job->run_bytes += model_head_bytes(job, part->longest_queries) + model_attribution_bytes(job);
+    const size_t swept = job->sweep.places, rows = part->longest_queries > swept ? part->longest_queries : swept;
+    job->run_bytes += model_head_bytes(job, rows) + model_attribution_bytes(job);
     job->time_flops += model_attribution_flops(job);
     if (job->sweep.values != NULL)
         job->time_flops += model_sweep_times(job, job->last_stack, SIZE_MAX) * (double)job->request->inputs.batch *

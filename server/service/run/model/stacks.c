@@ -137,19 +137,17 @@ static bool run_again(struct item_run *again, size_t layer)
            model_norm(job, run->stack, &hidden, &again->outputs[stack]) && run_behind(again, stack);
 }
 
-/* model_run_from */
-static bool run_from(void *context, size_t layer, size_t query, double *metric)
+/* Of model_sweep_calls. */
+static bool run_from(void *context, size_t layer, size_t query, void *row)
 {
     struct item_run run = *(const struct item_run *)context;
     struct model_job *job = run.stacks[0].job;
     const attn_arena_mark mark = attn_arena_mark_here(job->outcome.arena);
-    bool is_ok = layer == SIZE_MAX || run_again(&run, layer);
+    const bool is_ok = layer == SIZE_MAX || run_again(&run, layer);
+    const attn_tensor *output = &run.outputs[job->last_stack];
     if (is_ok) {
-        const attn_tensor *output = &run.outputs[job->last_stack];
-        const size_t d = output->shape[1];
-        const attn_tensor row = attn_tensor_view((char *)output->data + query * d * attn_dtype_bytes(output->dtype),
-                                                 output->dtype, 2, (const size_t[]){1, d});
-        is_ok = model_measure(job, &row, metric);
+        const size_t bytes = output->shape[1] * attn_dtype_bytes(output->dtype);
+        memcpy(row, (const char *)output->data + query * bytes, bytes);
     }
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
@@ -163,7 +161,8 @@ static bool run_item(struct model_job *job, size_t item)
         .stacks = {{job, &stacks[0], &job->parts[0], item, NULL}, {job, &stacks[1], &job->parts[1], item, NULL}}};
     const bool is_ok = model_times_begin(job, item) && run_stack(&run.stacks[0], &run.outputs[0]) &&
                        run_behind(&run, 0) && show_output(job, item, &run.outputs[job->last_stack]) &&
-                       model_times_put(job, item) && model_sweep_run(job, item, run_from, &run);
+                       model_times_put(job, item) &&
+                       model_sweep_run(job, item, &(struct model_sweep_calls){run_from, &run, model_measure});
     attn_arena_release(job->outcome.arena, mark);
     return is_ok;
 }

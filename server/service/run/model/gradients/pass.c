@@ -90,14 +90,16 @@ static bool run_stack(struct gradient_pass *pass, size_t stack, attn_tensor *nor
 static void spread_row(const struct gradient_pass *pass, const attn_tensor *row, size_t query, const attn_tensor *grad)
 {
     const size_t count = grad->shape[0], d = grad->shape[1], bytes = d * attn_dtype_bytes(grad->dtype);
-    const bool reads_both = pass->job->version->model.head.reads == MODEL_READS_BOTH;
+    const model_reads reads = pass->job->version->model.head.reads;
+    const bool is_mean = reads == MODEL_READS_MEAN;
+    const size_t first = is_mean ? 0 : 1, at = is_mean ? 0 : d; /* the mean is of all tokens, or of all but the first */
     memset(grad->data, 0, bytes_of(grad));
     memcpy((char *)grad->data + query * bytes, row->data, bytes);
-    for (size_t f = 0; f < d && reads_both && count > 1; f++) { /* the mean of all but the first */
+    for (size_t f = 0; f < d && model_reads_mean(reads) && count > first; f++) {
         const double share =
-            row->dtype == ATTN_F32 ? (double)((const float *)row->data)[d + f] : ((const double *)row->data)[d + f];
-        const double each = share / (double)(count - 1);
-        for (size_t i = 1; i < count; i++)
+            row->dtype == ATTN_F32 ? (double)((const float *)row->data)[at + f] : ((const double *)row->data)[at + f];
+        const double each = share / (double)(count - first);
+        for (size_t i = first; i < count; i++)
             model_put_numbers(&each, 1, grad->dtype,
                               (char *)grad->data + i * bytes + f * attn_dtype_bytes(grad->dtype));
     }

@@ -95,10 +95,15 @@ double model_sweep_times(const struct model_job *job, size_t stack, size_t layer
     return levels * (double)job->sweep.places;
 }
 
+static size_t bytes_of_rows(const struct model_job *job, size_t stack, size_t count)
+{
+    return count * model_width(&job->version->model.stacks[stack]) * attn_dtype_bytes(model_job_compute(job));
+}
+
+/* Of the residual of the longest item. */
 static size_t state_bytes(const struct model_job *job, size_t stack)
 {
-    return job->parts[stack].longest_queries * model_width(&job->version->model.stacks[stack]) *
-           attn_dtype_bytes(model_job_compute(job));
+    return bytes_of_rows(job, stack, job->parts[stack].longest_queries);
 }
 
 /* The residual before each layer of the swept stack, and what stands beside the blocks that run again. */
@@ -107,11 +112,12 @@ double model_sweep_bytes(const struct model_job *job)
     if (job->sweep.edit == NULL)
         return 0;
     const double flags = (double)(count_levels(job) + count_heads(job) + job->request->inputs.batch);
-    double states = (double)stack_of(job)->layers * ((double)state_bytes(job, swept_stack(job)) + ATTN_ALIGNMENT);
+    double bytes = (double)bytes_of_rows(job, job->last_stack, HEAD_ROWS) +
+                   (double)stack_of(job)->layers * ((double)state_bytes(job, swept_stack(job)) + ATTN_ALIGNMENT);
     for (size_t stack = swept_stack(job); stack <= job->last_stack; stack++)
-        states += 4 * ((double)state_bytes(job, stack) + ATTN_ALIGNMENT) +
-                  model_embed_bytes(job, &job->version->model.stacks[stack], job->parts[stack].longest_queries);
-    return states + 4 * flags + 16 * (double)job->sweep.places + (1 << 12);
+        bytes += 4 * ((double)state_bytes(job, stack) + ATTN_ALIGNMENT) +
+                 model_embed_bytes(job, &job->version->model.stacks[stack], job->parts[stack].longest_queries);
+    return bytes + 4 * flags + 16 * (double)job->sweep.places + (1 << 12);
 }
 
 /* ---- the run ---- */
@@ -163,39 +169,55 @@ static char *kept_at(const struct model_job *job, const struct model_edit *whole
 struct sweep {
     struct model_job *job;
     size_t item, query;
-    model_run_from *run_from;
-    void *context;
+    const struct model_sweep_calls *calls;
     struct model_edit whole;         /* as the request gives it */
     struct model_intervention given; /* at one place */
     struct index_range one;
     bool *layers, *heads, *items;
     attn_selection places;
+    attn_tensor rows; /* (HEAD_ROWS, d): what the head reads of some places */
 };
 
-static bool measure(const struct sweep *sweep, size_t layer, double *metric)
+static bool run_place(const struct sweep *sweep, size_t layer, size_t row)
 {
-    return model_job_goes_on(sweep->job) && sweep->run_from(sweep->context, layer, sweep->query, metric);
+    const attn_tensor *rows = &sweep->rows;
+    return model_job_goes_on(sweep->job) &&
+           sweep->calls->run_from(sweep->calls->context, layer, sweep->query,
+                                  (char *)rows->data + row * rows->shape[1] * attn_dtype_bytes(rows->dtype));
+}
+
+/* Measures the first rows, and writes the metrics. The head reads its weights once for all of them. */
+static bool measure(const struct sweep *sweep, size_t count, attn_dtype dtype, char *to)
+{
+    double metrics[HEAD_ROWS];
+    attn_tensor rows = sweep->rows;
+    rows.shape[0] = count;
+    const bool is_ok = sweep->calls->measure(sweep->job, &rows, metrics);
+    if (is_ok)
+        model_put_numbers(metrics, count, dtype, to);
+    return is_ok;
 }
 
 static bool sweep_layer(struct sweep *sweep, size_t layer, size_t level)
 {
     struct model_job *job = sweep->job;
     struct model_edit *edit = job->sweep.edit;
-    const struct model_output *values = job->sweep.values;
-    char *row = model_copy_place(&values->tensor, sweep->item, level);
+    const attn_tensor *values = &job->sweep.values->tensor;
+    char *to = model_copy_place(values, sweep->item, level);
     bool goes_on = true;
     sweep->layers[layer] = true;
-    for (size_t i = 0; i < sweep->places.count && goes_on; i++) {
+    for (size_t i = 0, row = 0; i < sweep->places.count && goes_on; i++) {
         const size_t place = attn_selected(&sweep->places, i);
-        double metric;
         if (is_over_heads(job))
             sweep->heads[place] = true;
         else
             sweep->one = (struct index_range){(int64_t)place, (int64_t)place};
         edit->kept = kept_at(job, &sweep->whole, level, i);
-        goes_on = measure(sweep, layer, &metric);
-        if (goes_on)
-            model_put_numbers(&metric, 1, values->tensor.dtype, row + i * attn_dtype_bytes(values->tensor.dtype));
+        goes_on = run_place(sweep, layer, row++);
+        if (goes_on && (row == HEAD_ROWS || i + 1 == sweep->places.count)) {
+            goes_on = measure(sweep, row, values->dtype, to + (i + 1 - row) * attn_dtype_bytes(values->dtype));
+            row = 0;
+        }
         if (is_over_heads(job))
             sweep->heads[place] = false;
     }
@@ -231,23 +253,25 @@ static void hide_part(struct model_part *part)
     part->hidden = part->rollout = part->head_scores[0] = NULL;
 }
 
-bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_from, void *context)
+bool model_sweep_run(struct model_job *job, size_t item, const struct model_sweep_calls *calls)
 {
     struct model_sweep *own = &job->sweep;
     if (own->edit == NULL)
         return true;
+    const size_t rows[] = {HEAD_ROWS, model_width(&job->version->model.stacks[job->last_stack])};
+    const attn_dtype compute = model_job_compute(job);
+    void *numbers = outcome_take(&job->outcome, rows[0] * rows[1], attn_dtype_bytes(compute));
     struct sweep sweep = {.job = job,
                           .item = item,
                           .query = model_metric_query(job, item),
-                          .run_from = run_from,
-                          .context = context,
+                          .calls = calls,
                           .whole = *own->edit,
                           .given = *own->edit->given,
                           .layers = outcome_take_zeroed(&job->outcome, count_levels(job), sizeof(bool)),
                           .heads = outcome_take_zeroed(&job->outcome, count_heads(job), sizeof(bool)),
-                          .items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof(bool))};
+                          .items = outcome_take_zeroed(&job->outcome, job->request->inputs.batch, sizeof(bool)),
+                          .rows = attn_tensor_view(numbers, compute, 2, rows)};
     struct model_output *const bias = job->attribution.bias;
-    double metric;
     if (outcome_has_failed(&job->outcome) || (own->items[item] && !find_places(job, item, &sweep.places)))
         return false;
     struct model_part shown[MODEL_PARTS_MAX];
@@ -256,10 +280,10 @@ bool model_sweep_run(struct model_job *job, size_t item, model_run_from *run_fro
         hide_part(&job->parts[i]);
     job->attribution.bias = NULL;
     own->is_running = true;
-    bool goes_on = measure(&sweep, SIZE_MAX, &metric);
-    if (goes_on)
-        model_put_numbers(&metric, 1, own->unchanged->tensor.dtype,
-                          (char *)own->unchanged->tensor.data + item * attn_dtype_bytes(own->unchanged->tensor.dtype));
+    const attn_tensor *unchanged = &own->unchanged->tensor;
+    bool goes_on =
+        run_place(&sweep, SIZE_MAX, 0) &&
+        measure(&sweep, 1, unchanged->dtype, (char *)unchanged->data + item * attn_dtype_bytes(unchanged->dtype));
     goes_on = goes_on && (!own->items[item] || sweep_layers(&sweep));
     own->is_running = false;
     job->attribution.bias = bias;

@@ -38,8 +38,9 @@ static bool encode_word(struct model_job *job, struct text_span text, const char
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, field,
                             "%s is a text, and the model \"%s\" has no tokenizer that can be used: give ids", field,
                             version->common.name);
+    const struct tokenizer *tokenizer = model_version_tokenizer(version, version->model.stack_count - 1);
     const attn_status status =
-        tokenizer_encode(version->tokenizer, &input, job->outcome.arena, job->outcome.arena, &output, job->outcome.err);
+        tokenizer_encode(tokenizer, &input, job->outcome.arena, job->outcome.arena, &output, job->outcome.err);
     if (status == ATTN_ERR_NO_MEMORY || status == ATTN_ERR_CANCELLED)
         return outcome_note(&job->outcome, status);
     if (status != ATTN_OK)

@@ -330,6 +330,11 @@ END_TEST
 
 /* ---- refusals of a file ---- */
 
+#define BYTES_32 "--------------------------------"
+#define BPE_WITH_PREFIX(PREFIX, PAIR)                                                                                  \
+    "{\"model\":{\"type\":\"BPE\",\"continuing_subword_prefix\":\"" PREFIX "\",\"vocab\":{\"a\":0},\"merges\":[[" PAIR \
+    "]]}}"
+
 static const struct {
     const char *text;
     attn_status status;
@@ -348,6 +353,11 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", ATTN_ERR_VALUE,
      "/model/merges/0 merges \"a\" and \"a\""},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a a\"]}}", ATTN_ERR_VALUE, "a pair of tokens"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\",1]]}}", ATTN_ERR_VALUE, "a pair of tokens"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[1,\"a\"]]}}", ATTN_ERR_VALUE, "a pair of tokens"},
+    {BPE_WITH_PREFIX("##", "\"a\",\"#\""), ATTN_ERR_VALUE, "too short or too long"},
+    {BPE_WITH_PREFIX("##", "\"a\",\"##\""), ATTN_ERR_VALUE, "the vocabulary lacks"},
+    {BPE_WITH_PREFIX(BYTES_32 "#", "\"a\",\"a\""), ATTN_ERR_TOO_LARGE, "more than 32 bytes"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unknown\":1}}", ATTN_ERR_FIELD,
      "/model/unknown is an unknown member"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}}", ATTN_ERR_VALUE,
@@ -490,6 +500,19 @@ START_TEST(all_forms_of_json_are_read)
     const struct tokenizer_output output = encode(tokenizer, &input);
     ck_assert_uint_eq(output.count, 1);
     ck_assert_uint_eq(output.tokens[0].id, 6);
+}
+END_TEST
+
+/* The token behind that of the last merge is looked at first: here it only begins like the joined one. */
+START_TEST(a_pair_becomes_the_token_that_it_spells)
+{
+    const struct tokenizer *tokenizer = load_text(text_span_of(
+        "{\"model\":{\"type\":\"BPE\",\"continuing_subword_prefix\":\"" BYTES_32
+        "\",\"vocab\":{\"a\":0,\"abc\":1,\"" BYTES_32 "b\":2,\"ab\":3},\"merges\":[[\"a\",\"" BYTES_32 "b\"]]}}"));
+    const struct tokenizer_input input = {.text = text_span_of("ab")};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_uint_eq(output.count, 1);
+    ck_assert_uint_eq(output.tokens[0].id, 3);
 }
 END_TEST
 
@@ -816,6 +839,7 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, a_file_that_is_not_supported_is_refused_by_name, 0, COUNT(refused_files));
     tcase_add_test(tests, all_forms_of_json_are_read);
     tcase_add_loop_test(tests, long_vocabularies_are_read_in_pieces, 0, COUNT(long_files));
+    tcase_add_test(tests, a_pair_becomes_the_token_that_it_spells);
     tcase_add_test(tests, a_mistake_in_a_later_piece_has_its_line);
     tcase_add_test(tests, sequences_within_sequences_have_a_limit);
     tcase_add_loop_test(tests, each_decoder_writes_text, 0, COUNT(decoded));

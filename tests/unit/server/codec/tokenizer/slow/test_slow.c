@@ -162,6 +162,18 @@ START_TEST(pieces_are_a_unigram)
 }
 END_TEST
 
+/* Pegasus has 103 tokens before the pieces; NLLB one, and its languages behind them. */
+START_TEST(pieces_have_the_ids_of_their_class)
+{
+    begin("{\"unk_token\":\"<unk_2>\"}", CONFIG_OF("pegasus"));
+    give(SLOW_PIECES, make_model(1, false), "spiece.model");
+    ck_assert_str_eq(ids_of("ab<mask_2><unk_102>", false), "106 110 3 104");
+    begin(CLASS("NllbTokenizer", ",\"src_lang\":\"acm_Arab\""), CONFIG_OF("m2m_100"));
+    give(SLOW_PIECES, make_model(1, false), "sentencepiece.bpe.model");
+    ck_assert_str_eq(ids_of("ab<mask>ace_Latn", true), "13 4 8 10 12 2");
+}
+END_TEST
+
 /* ab is merged after ▁a, which has the higher score, so b stays alone. */
 START_TEST(pieces_are_a_bpe)
 {
@@ -196,6 +208,8 @@ static const struct {
      "\x0A\x03\x0A\x01"
      "a\x0A\x02\x18\x09",
      "spiece.model: has a piece that is damaged, with the id 1"},
+    {CLASS("PegasusTokenizer", ",\"offset\":0"), NULL, NULL, NULL, "",
+     "tokenizer_config.json: /offset has a value that needs a tokenizer.json; write it in Python: from transformers"},
     {CLASS("MBartTokenizer", ""), NULL, NULL, NULL,
      "\x0A\x03\x0A\x01"
      "a",
@@ -248,6 +262,7 @@ CHECK_MAIN("slow tokenizers")
     tcase_add_loop_test(tests, lines_are_a_wordpiece, 0, COUNT(words));
     tcase_add_test(tests, a_vocabulary_and_merges_are_a_byte_level_bpe);
     tcase_add_test(tests, pieces_are_a_unigram);
+    tcase_add_test(tests, pieces_have_the_ids_of_their_class);
     tcase_add_test(tests, pieces_are_a_bpe);
     tcase_add_loop_test(tests, what_is_wrong_is_named, 0, COUNT(refused));
     tcase_add_test(tests, memory_that_is_short_is_said);
