@@ -384,9 +384,9 @@ void fsm_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_Req
     request->clock.ended = clock_now_ms();
     enter(request->connection, LINE_IDLE, request->clock.ended);
     request->termination = termination;
-    /* A job may still be at work on a request with events. */
-    const unsigned status = request->events == NULL && request->reply.status == 0 ? library_status(mhd) : 0;
-    if (status != 0)
+    const unsigned status = termination != MHD_REQUEST_TERMINATED_COMPLETED_OK ? library_status(mhd) : 0;
+    /* A job may still be at work on a request with events, and writes its reply. */
+    if (status != 0 && request->events == NULL && request->reply.status == 0)
         account_refused(request, status);
     if (request->events != NULL)
         account_client(request);

@@ -28,17 +28,27 @@ void library_says(void *cls, const char *format, va_list arguments)
 unsigned library_status(struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_HTTP_STATUS);
-    if (info != NULL)
-        told_status = 0;
+    told_status = 0;
     return info != NULL ? info->http_status : 0;
 }
 
-/* A connection that ends idle, and got bytes, is the one that the library refused. Its header is freed already. */
+static bool is_idle(const struct connection *connection)
+{
+    pthread_mutex_lock(&connection->server->lock);
+    const bool is_idle = connection->member.line == LINE_IDLE;
+    pthread_mutex_unlock(&connection->server->lock);
+    return is_idle;
+}
+
+/*
+ * The library ends a connection at once after a refusal. So the next one that ends idle is most likely the refused one.
+ * Its header is freed already, and X-Forwarded-For with it.
+ */
 void library_left(const struct connection *connection)
 {
     struct http_server *server = connection->server;
     const unsigned status = told_status;
-    if (status == 0 || connection->member.line != LINE_IDLE || peer_written_bytes(connection->fd) == 0)
+    if (status == 0 || !is_idle(connection))
         return;
     told_status = 0;
     const enum problem problem = problems_of_library(status);

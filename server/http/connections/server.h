@@ -124,9 +124,9 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size);
 void *tls_callback(void);
 
 /*
- * library.c. library_says is the logger of the library. library_status returns the status with which the library
- * itself has answered a request that ends, and that has no reply of ours; 0: it has not. library_left logs and counts a request that the library
- * refused on a connection that ends, if it never asked for it. All in the thread of the connection.
+ * library.c, all in the thread of the connection. library_says is the logger of the library. library_status returns the
+ * status with which a request that ends in error was answered, by the library if we made no reply; 0: it was not.
+ * library_left logs and counts a request that the library refused, and never asked us for, on a connection that ends.
  */
 struct connection;
 void library_says(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
