@@ -100,7 +100,8 @@ static void log_request(struct request *request, enum MHD_RequestTerminationCode
     log_client(&line, request);
     if (request->key_name[0] != '\0')
         log_text(&line, "key", request->key_name);
-    log_text(&line, "method", request->method);
+    if (request->method[0] != '\0') /* the library has refused it before it told the method */
+        log_text(&line, "method", request->method);
     log_path(&line, request->target);
     log_count(&line, "status", request->reply.status);
     log_refusal(&line, &request->refusal);

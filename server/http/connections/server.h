@@ -126,7 +126,7 @@ void *tls_callback(void);
 /*
  * library.c, all in the thread of the connection. library_says is the logger of the library. library_status returns the
  * status with which a request that ends in error was answered, by the library if we made no reply; 0: it was not.
- * library_left logs and counts a request that the library refused, and never asked us for, on a connection that ends.
+ * library_left logs and counts a request that the library refused, and never asked us for, when a connection ends.
  */
 struct connection;
 void library_says(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));

@@ -1,6 +1,7 @@
 """accounts.py: the cost of a request in the log, in the metrics, and in the quota of a key."""
 
 import base64
+import concurrent.futures
 import json
 import re
 import socket
@@ -304,12 +305,32 @@ def what_the_library_refuses_has_its_line(program):
             wait_until(lambda: len(refused()) >= number, f"not in the log: {text[:100]}")
             line = refused()[-1]
             assert line["status"] == str(status) and line["problem"] == f"/problems/{problem}", line
-            assert line["client"] == "127.0.0.1" and line.get("path") == path, line
+            assert line.get("client") == ("127.0.0.1" if path else None) and line.get("path") == path, line
             assert line["end"] == "refused" or b"Ho st" in text, line  # an older library leaves that one to the server
         counted_all = [counted(server, f'attnd_rejected_total{{reason="{name}"}}')
                        for name in ("bad-request", "body-too-large", "header-too-large")]
         assert counted_all == [5, 1, 2] and len(refused()) == len(cases), (counted_all, refused())
         assert counted(server, 'attnd_requests_total{method="other",route="other",status="505"}') == 1
+
+
+@test
+def each_refusal_of_the_library_is_counted_once_and_blames_nobody_else(program):
+    """Many at once, beside good requests from another address on connections that end."""
+    def send(source, text, status, times):
+        for _ in range(times):
+            with socket.create_connection((parts.hostname, parts.port), PATIENCE_SECONDS, (source, 0)) as connection:
+                connection.sendall(text)
+                assert int(connection.recv(500).split()[1]) == status
+
+    good, bad = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"GET / HTTP/9.9\r\nHost: a\r\n\r\n"
+    with Server(program) as server:
+        parts = urllib.parse.urlsplit(server.url)
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            for done in [pool.submit(send, "127.0.0.2", good, 200, 10) if n % 2 else pool.submit(send, "127.0.0.3", bad, 505, 10) for n in range(20)]:
+                done.result()
+        wait_until(lambda: counted(server, 'attnd_requests_total{method="other",route="other",status="505"}') == 100, "each refusal is counted")
+        lines = [line for line in server.lines if " status=505" in line]
+        assert len(lines) == 100 and not any("127.0.0.2" in line for line in lines), lines[:3]
 
 
 @test
