@@ -217,12 +217,26 @@ const char *setting_nearest_flag(const char *flag)
     return nearest;
 }
 
+/* Whether that part of a name is at its end, or before an underscore. */
+static bool name_has(struct text_span name, const char *part)
+{
+    const size_t length = strlen(part);
+    for (size_t at = 0; at + length <= name.length; at++)
+        if (memcmp(name.at + at, part, length) == 0 && (at + length == name.length || name.at[at + length] == '_'))
+            return true;
+    return false;
+}
+
 bool setting_is_of_others(const char *entry)
 {
-    static const char *const parts[] = {"_SERVICE_HOST=", "_SERVICE_PORT", "=tcp://", "=udp://", "_TCP_", "_UDP_"};
-    bool is_of_others = text_begins(entry, SETTING_VARIABLE_PREFIX "URL=");
+    static const char *const parts[] = {"_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP", "_SCTP"};
+    static const char *const values[] = {"=tcp://", "=udp://", "=sctp://"};
+    const struct text_span name = {entry, strcspn(entry, "=")};
+    bool is_of_others = text_equal(name, SETTING_VARIABLE_PREFIX "URL");
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
-        is_of_others = is_of_others || strstr(entry, parts[i]) != NULL;
+        is_of_others = is_of_others || name_has(name, parts[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
+        is_of_others = is_of_others || (name_has(name, "_PORT") && text_begins(entry + name.length, values[i]));
     return is_of_others;
 }
 

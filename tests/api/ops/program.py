@@ -111,12 +111,13 @@ def settings_that_are_none_are_named(program):
         "ATTND_PORT": "tcp://10.0.0.1:80", "ATTND_SERVICE_HOST": "10.0.0.1", "ATTND_SERVICE_PORT": "80",
         "ATTND_SERVICE_PORT_HTTP": "80", "ATTND_PORT_80_TCP": "tcp://10.0.0.1:80", "ATTND_PORT_80_TCP_ADDR": "10.0.0.1",
         "ATTND_PORT_80_TCP_PROTO": "tcp", "ATTND_LAYERS_SERVICE_HOST": "10.0.0.2", "ATTND_LAYERS_PORT": "tcp://10.0.0.2:80",
-        "ATTND_URL": "http://localhost:1"}
-    with Server(program, environment={"ATTND_COULOURS": "many", "ATTND_MAXBODY": "2M", "ATTND_PORT": "80"}) as server:
+        "ATTND_PORT_53_SCTP_PORT": "53", "ATTND_URL": "http://localhost:1"}
+    with Server(program, environment={"ATTND_COULOURS": "many", "ATTND_MAXBODY": "2M", "ATTND_PORT": "80", "ATTND_MODLES": "/a_TCP_b"}) as server:
         said = "".join(server.lines)
         assert "ATTND_COULOURS is not a setting and is ignored; --help lists them all" in said, said
         assert "ATTND_MAXBODY is not a setting and is ignored; did you mean ATTND_MAX_BODY?" in said, said
         assert "ATTND_PORT is not a setting and is ignored; did you mean ATTND_LISTEN?" in said, said
+        assert "ATTND_MODLES is not a setting and is ignored; did you mean ATTND_MODELS?" in said, said
     status, output, _ = run(program, "check", **{"ATTND_LISTEN": "127.0.0.1:0", **of_others})
     assert status == 0 and "ATTND_" not in output, output
 
