@@ -96,6 +96,16 @@ def a_sweep_of_an_encoder_decoder_names_a_part(client, _):
 
 
 @check
+def places_without_an_effect_have_the_unchanged_number(client, _):
+    for model, length in (("whole-gpt2", 4), ("whole-gpt2", 40), ("bert", 20)):
+        inputs = {"ids": [[5 + n % 40 for n in range(length)]]}
+        for compute in ("float64", "float32"):
+            sweep = {"at": "hidden", "over": ["layer", "query"], "do": "scale", "factor": 1, "layers": [1]}
+            swept = post(client, model, inputs, sweep=sweep, metric=DIFFERENCE, compute=compute, **{"return": ["sweep"]})["outputs"]["sweep"]
+            assert set(swept["values"][0][0]) == set(swept["unchanged"]), (model, length, compute)
+
+
+@check
 def other_interventions_stay(client, _):
     made = [{"at": "hidden", "do": "scale", "factor": 1.5, "layers": [0, 1]}, {"at": "context", "do": "zero", "layers": [0], "heads": [1]}]
     for model in ("bert", "whole-gpt2"):

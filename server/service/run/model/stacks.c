@@ -113,7 +113,7 @@ struct item_run {
     attn_tensor outputs[2];
 };
 
-/* The stacks behind that one. */
+/* Runs the stacks after that one. */
 static bool run_behind(struct item_run *run, size_t stack)
 {
     const struct model_job *job = run->stacks[stack].job;

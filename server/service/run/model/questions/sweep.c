@@ -186,12 +186,18 @@ static bool run_place(const struct sweep *sweep, size_t layer, size_t row)
                                   (char *)rows->data + row * rows->shape[1] * attn_dtype_bytes(rows->dtype));
 }
 
-/* Measures the first rows, and writes the metrics. The head reads its weights once for all of them. */
+/*
+ * Measures the first rows, and writes the metrics. The head reads its weights once for all of them. A single row is measured
+ * twice, because the BLAS sums a vector in another order than rows: places without an effect have the unchanged bits.
+ */
 static bool measure(const struct sweep *sweep, size_t count, attn_dtype dtype, char *to)
 {
     double metrics[HEAD_ROWS];
     attn_tensor rows = sweep->rows;
-    rows.shape[0] = count;
+    const size_t bytes = rows.shape[1] * attn_dtype_bytes(rows.dtype);
+    if (count == 1)
+        memcpy((char *)rows.data + bytes, rows.data, bytes);
+    rows.shape[0] = count == 1 ? 2 : count;
     const bool is_ok = sweep->calls->measure(sweep->job, &rows, metrics);
     if (is_ok)
         model_put_numbers(metrics, count, dtype, to);
