@@ -22,12 +22,12 @@ export const toggled = (list, ...place) => (isIn(list, ...place) ? list.filter((
 /** @param {Changes} changes @returns {boolean} */
 export const isChanged = ({ ablate, averaged, patched, edges }) => ablate.length + averaged.length + patched.length + edges.length > 0;
 
-/** Whether heads of a text can have their context of another one: each position has one there. @param {TextRun | undefined} other */
-export const canPatch = (run, other) => other !== undefined && other.queries.length === run.queries.length;
+/** Whether a text can have numbers of another one: each token of the axis has one there. @param {TextRun | undefined} other */
+export const canPatch = (run, other, axis = "queries") => other !== undefined && other[axis].length === run[axis].length;
 
-/** Why heads cannot have their context of the other text; "": they can, or there is no other. @param {TextRun | undefined} other */
-export const whyUnpatched = (t, run, other) =>
-  other === undefined || canPatch(run, other) ? "" : t("models.unpatched", { n: run.queries.length, other: other.queries.length });
+/** Why it cannot; "": it can, or there is no other. @param {TextRun | undefined} other */
+export const whyUnpatched = (t, run, other, axis = "queries") =>
+  other === undefined || canPatch(run, other, axis) ? "" : t("models.unpatched", { n: run[axis].length, other: other[axis].length });
 
 /** The changes that a run of this size can have. @param {TextRun} run @param {Changes} changes @param {TextRun} [other] of the other text @returns {Changes} */
 export function changesFor(run, { ablate, averaged, patched, edges }, other) {

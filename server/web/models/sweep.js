@@ -17,10 +17,11 @@ const HEIGHT = 320;
 /** What is changed at each place. */
 const PLACES = { head: "context", query: "hidden" };
 
-/** Of an encoder-decoder, heads are those of the shown part. Beside the maps to the encoder, tokens are the encoder's. */
+/** Of an encoder-decoder, heads are those of the shown part. Beside the maps to the encoder, the tokens are the encoder's: their keys. */
 const isOfEncoder = (run, over) => run.part === "cross_attention" && over === "query";
 const partOf = (run, over) => (run.part === "attention" ? {} : { part: isOfEncoder(run, over) ? "encoder" : run.part.split("_")[0] });
-const tokensOf = (run) => (isOfEncoder(run, "query") ? run.keys : run.queries);
+const axisOf = (run, over) => (isOfEncoder(run, over) ? "keys" : "queries");
+const tokensOf = (run) => run[axisOf(run, "query")];
 
 /** @param {import("../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
 export function createSweep(app, change) {
@@ -79,7 +80,7 @@ export function createSweep(app, change) {
       key: name,
       step: null,
       rowAxis: t(isOverHeads ? "models.layer" : "models.afterLayer").toLowerCase(),
-      colAxis: t(isOverHeads ? "models.head" : "axis.query"),
+      colAxis: t(isOverHeads ? "models.head" : isOfEncoder(run, overWhat) ? "axis.key" : "axis.query"),
       height: HEIGHT,
       reservedWidth: 0,
       hasHidden: false,
@@ -91,7 +92,7 @@ export function createSweep(app, change) {
   /** @param {import("./questions.js").Seen} seen */
   async function answer({ run, viewState, other }, signal) {
     const { row, words, sweepOver } = viewState,
-      isReplaced = viewState.sweepDo === "replace" && canPatch(run, other),
+      isReplaced = viewState.sweepDo === "replace" && canPatch(run, other, axisOf(run, sweepOver)),
       sweepDo = viewState.sweepDo === "replace" && !isReplaced ? "zero" : viewState.sweepDo,
       isPaired = isReplaced || run.changes.patched.length > 0,
       measured = await measuredAt(run, row, words);
@@ -114,11 +115,12 @@ export function createSweep(app, change) {
 
   const update = ({ run, viewState, other }) => {
     over.value = viewState.sweepOver;
-    const isPossible = canPatch(run, other),
+    const axis = axisOf(run, viewState.sweepOver),
+      isPossible = canPatch(run, other, axis),
       last = what.querySelector("[value=replace]");
     last.hidden = !other;
     last.disabled = !isPossible;
-    unpatched.textContent = whyUnpatched(t, run, other);
+    unpatched.textContent = whyUnpatched(t, run, other, axis);
     unpatched.hidden = unpatched.textContent === "";
     what.value = viewState.sweepDo === "replace" && !isPossible ? "zero" : viewState.sweepDo;
   };

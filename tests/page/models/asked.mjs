@@ -199,6 +199,16 @@ export const cases = {
             swept = await answerOf(own, "the cat", { return: ["sweep"], metric, sweep, interventions: [intervention] }, "t5", { target_ids: tokens.decoder.ids[0] });
         assert.ok(label.startsWith(`after layer 0, “${tokens.encoder.shown[0][1].trim()}”`), label);
         assertClose(numberOf(label.split(", ").at(-1)), swept.outputs.sweep.values[0][1][1] - swept.outputs.sweep.unchanged[0], 3, label);
+        await page.getByRole("button", { name: "Compare two sentences" }).click();
+        await page.getByLabel("Second sentence").fill("the cat sat on a mat");
+        await page.getByLabel("Text of the decoder").fill("a street");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        const replace = asked(page).first().getByLabel("Change").locator("[value=replace]");
+        await asked(page).first().locator(".note", { hasText: "both sentences need as many tokens" }).waitFor();
+        assert.equal(await replace.isDisabled(), true, "encoders of different lengths");
+        await asked(page).first().getByLabel("Place").selectOption("head");
+        await page.waitForFunction(() => !document.querySelector(".questions [value=replace]").disabled);
         await page.finish();
         await server.stop();
     },
