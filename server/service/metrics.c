@@ -160,8 +160,8 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
         write_one(out, "attnd_layers_prepared_bytes", "gauge",
                   "Memory of weights of kept layers and of models that stay packed or widened (--layers-prepared).",
                   now->layers_prepared_bytes);
-        write_one(out, "attnd_layers_prepared_limit_bytes", "gauge", "Memory that prepared weights may take.",
-                  now->layers_prepared_limit_bytes);
+        write_one(out, "attnd_layers_prepared_limit_bytes", "gauge",
+                  "Memory that prepared weights may take (--layers-prepared).", now->layers_prepared_limit_bytes);
     }
 }
 

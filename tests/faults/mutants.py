@@ -4,7 +4,7 @@ mutants.py --room FOLDER --tests 'tokenizer show' [--one-in N]: mutation testing
 
 Changes one operator, constant or statement at a time in a copy of the tree, builds the unit tests, and runs them. A
 mutant that no test notices survives: it is printed, as file:line, what was and what is. One whose object code is that of
-the original is no mutant, and one that does not compile is none. Takes hours of a whole room, so --one-in tries some of
+the original is no mutant, and one that does not compile is none. A whole room takes hours, so --one-in tries some of
 them, always the same ones.
 """
 

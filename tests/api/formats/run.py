@@ -36,7 +36,8 @@ def main():
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    with Server(options.attnd, options.url) as server:
+    # Instrumented code on a busy machine needs longer than the usual deadline.
+    with Server(options.attnd, options.url, environment={"ATTND_DEADLINE": "900"}) as server:
         return conclude("formats", *run_tests(CASES, lambda test: test(server.client()), options.only))
 
 

@@ -103,9 +103,9 @@ def models_of_classes_never_answer_scores_of_words(client, _):
             reply = client.post(f"/v1/models/{name}/attention", {"inputs": inputs, "options": {"return": [result]}})
             assert reply.status == 400 and reply.json()["pointer"] == "/options/return", reply.body[:300]
             told = reply.json()["error"]
-            assert f'"{result}" needs a head, and {architecture} ends in one of classes that attnd does not run (the files lack the tensor {lacked}): ask' in told, told
+            assert f'"{result}" needs a head, and {architecture} ends in one of classes that attnd cannot run (the files lack the tensor {lacked}): ask' in told, told
         reply = client.post(f"/v1/models/{name}/attention", {"inputs": inputs, "options": {"return": ["classes"]}})
-        assert f"{architecture} has one that attnd does not run (the files lack the tensor {lacked})" in reply.json()["error"], reply.body[:300]
+        assert f"{architecture} has one that attnd cannot run (the files lack the tensor {lacked})" in reply.json()["error"], reply.body[:300]
         # The maps and hidden states are those of the model without its head.
         request = {"inputs": inputs, "options": {"return": ["attention", "hidden"]}}
         mine = client.post(f"/v1/models/{name}/attention", request)

@@ -317,7 +317,7 @@ def broken():
     whole = gguf_file.write(metadata, files)
     yield "short", whole[:-1], "but the data has"
     yield "cut", whole[:-1], "cut.gguf: the download is incomplete (the tensor "
-    yield "cut-tables", whole[:200], "download it again: huggingface-cli download ORG/NAME cut-tables.gguf --force-download"
+    yield "cut-tables", whole[:200], "download it again: hf download ORG/NAME cut-tables.gguf --force-download"
     yield "empty", b"", "empty.gguf: the file is empty; download it again"
     yield "pointer", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"
     yield "other", b"PK" + whole[2:], "the file is not GGUF"

@@ -162,7 +162,7 @@ static bool shares_word(const char *wanted, const char *type)
 }
 
 /*
- * A name is near when it begins or ends with the other, when it is the other's beginning, or when both share a word:
+ * A wanted name is near when it begins or ends with the known one, when it begins the known one, or when both share a word:
  * "bert-japanese" and "jina_bert" are near "bert", "longt5" is near "t5". A small distance says nothing: blip is no clip.
  */
 static bool is_near(const char *wanted, const char *type)

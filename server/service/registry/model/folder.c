@@ -210,7 +210,7 @@ static bool begins(struct text_span text, const char *with)
     return text.length >= length && text_equal_fold((struct text_span){text.at, length}, with);
 }
 
-#define AGAIN "download it again: huggingface-cli download ORG/NAME %.100s --force-download"
+#define AGAIN "download it again: hf download ORG/NAME %.100s --force-download"
 
 /* What a file begins with that is another one in its place, and the words for it. */
 static const struct {

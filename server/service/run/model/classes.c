@@ -18,7 +18,7 @@ static bool fail_classless(struct model_job *job)
     return outcome_fail(&job->outcome, ATTN_ERR_FIELD, "/options/return",
                         "\"classes\" needs a head of classes, and %.80s %s%.120s",
                         model->architecture[0] != '\0' ? model->architecture : "this model",
-                        model->has_unknown_classes ? "has one that attnd does not run"
+                        model->has_unknown_classes ? "has one that attnd cannot run"
                                                    : "has none: \"architectures\" of its configuration names the head",
                         model->has_unknown_classes ? model->head.lacks : "");
 }

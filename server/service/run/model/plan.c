@@ -183,7 +183,7 @@ bool model_fail_headless(struct model_job *job, const char *pointer, const char 
     if (model->has_unknown_classes)
         return outcome_fail(
             &job->outcome, ATTN_ERR_FIELD, pointer,
-            "\"%s\" needs a head, and %.80s ends in one of classes that attnd does not run%.120s: ask for "
+            "\"%s\" needs a head, and %.80s ends in one of classes that attnd cannot run%.120s: ask for "
             "\"attention\", \"hidden\" or \"output\"",
             name, model->architecture, model->head.lacks);
     return outcome_fail(&job->outcome, ATTN_ERR_FIELD, pointer,
