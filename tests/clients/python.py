@@ -252,6 +252,9 @@ def the_largest_weights_are_their_own_result(client):
     answer = client.model_attention("demo", "it is", options={"top_k": 1})
     maps = client.model_attention("demo", "it is")["attention"]
     assert np.array_equal(answer.largest()["indices"][..., 0], maps.argmax(-1)) and answer.largest() is answer["attention"]
+    plain = client.attention(EYE)
+    assert str(raised(ValueError, plain.largest)) == "attention has no largest weights: ask with options.top_k"
+    assert "the answer has no lse: give step=, one of " in str(raised(ValueError, lambda: plain.largest("lse")))
 
 
 @test
@@ -645,10 +648,13 @@ def a_sweep_is_labelled_with_its_layers_and_its_tokens_or_heads(client):
     assert found.dims == ("batch", "layer", "query") and found.layer.values.tolist() == [0, 4]
     assert found.query_word.values.tolist() == [["[CLS]", "it", "is", "[SEP]", "", ""], ["[CLS]", "the", "animal", "was", "tired", "[SEP]"]]
     assert found.sel(batch=1, layer=4, query=2) == answer["sweep"]["values"][1, 1, 2]
+    assert np.isnan(found[0, :, 4:]).all() and np.isfinite(found[0, :, :4]).all() and np.isfinite(found[1]).all(), "it ends at 4"
+    assert answer.to_pandas("sweep").sweep.count() == 2 * (4 + 6) and np.isfinite(answer["sweep"]["values"]).all(), "the answer stays"
     for queries, numbers, words in (([-1, 0], [-1, 0], ["[SEP]", "[CLS]"]), ({"from": -2, "to": -1}, [-2, -1], ["is", "[SEP]"]),
                                     ({"from": 1, "to": -2}, [1, 2, 3, 4], ["it", "is", "", ""])):
         found = ask(queries=queries).to_xarray("sweep")
         assert found["query"].values.tolist() == numbers and found.query_word.values[0].tolist() == words
+        assert np.isnan(found[0, 0]).values.tolist() == [word == "" for word in words]
     assert ask(items=[0], queries=[-1]).to_xarray("sweep")["query"].values.tolist() == [3], "of one length, they have the numbers of the model"
     heads = ask(at="context", over=["layer", "head"], layers=[1, 3], heads=[0, 2], items=[1])
     frame = heads.to_pandas("sweep")
@@ -667,6 +673,9 @@ def a_sweep_is_plotted_around_the_unchanged_run(client):
     assert [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())] == ["[CLS]", "it", "is", "[SEP]", *"01234"]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("query", "layer", "sweep")
     assert str(raised(ValueError, lambda: answer.plot(step="sweep", batch=1))) == "sweep has no batch 1: choose one of [0]"
+    for wrong in ({"layer": 9}, {"head": 0}):
+        assert "leave out layer and head" in str(raised(ValueError, lambda wrong=wrong: answer.plot(step="sweep", **wrong)))
+    assert str(raised(ValueError, answer.plot)) == "the answer has no attention: give step=, one of sweep"
     pyplot.close("all")
 
 
