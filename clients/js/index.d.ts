@@ -172,7 +172,7 @@ export interface Client {
     tokens(name: string, request: Arrays<schemas["ModelTokensRequest"]>, call?: Call): Promise<schemas["ModelTokens"]>;
     attention<Top extends number = never>(name: string, request: ModelRequest<Top>, call?: Call): Promise<ModelAnswer<Top>>;
     intervene<Top extends number = never>(name: string, request: ModelRequest<Top, "interventions">, call?: Call): Promise<ModelAnswer<Top>>;
-    /** options.return may ask for more than "sweep". */
+    /** options.return names what is wanted beside "sweep". */
     sweep<Top extends number = never>(
       name: string,
       request: ModelRequest<Top, "sweep" | "metric">,

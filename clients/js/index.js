@@ -289,9 +289,16 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
       ? ask("POST", path, packed({ ...request, options: { format: "base64", ...request.options } }), call, EVENTS)
       : ask("POST", path, packed(request), call, SAFETENSORS);
 
-  /** Options of a model stand beside its inputs. @param {string} name @param {any} request @param {any} call @param {any} [more] */
-  const changed = (name, { inputs, options, ...made }, call, more) =>
-    compute(named("models", name) + "/attention")({ inputs, options: { ...more, ...options, ...made } }, call);
+  /** Options that stand beside the inputs of a model. @param {string} verb @param {string[]} own @param {string[]} [wanted] */
+  const changed = (verb, own, wanted) => async (/** @type {string} */ name, /** @type {any} */ request, /** @type {any} */ call) => {
+    const { inputs, options, ...made } = request ?? {},
+      missing = ["inputs", ...own].find((one) => request?.[one] === undefined),
+      twice = own.find((one) => options?.[one] !== undefined);
+    if (missing) throw new TypeError(`models.${verb}(name, request) needs ${missing} in its request`);
+    if (twice) throw new TypeError(`options has ${twice}, which stands beside the inputs: give it once`);
+    const asked = wanted && { return: [...new Set([options?.return ?? [], wanted].flat())] };
+    return compute(named("models", name) + "/attention")({ inputs, options: { ...options, ...asked, ...made } }, call);
+  };
 
   return {
     attention: compute("/v1/attention"),
@@ -314,8 +321,8 @@ export function attnd(url, { key, fetch: send = globalThis.fetch.bind(globalThis
       get: (name, call) => ask("GET", named("models", name), undefined, call),
       tokens: (name, request, call) => ask("POST", named("models", name) + "/tokens", packed(request), call),
       attention: (name, request, call) => compute(named("models", name) + "/attention")(request, call),
-      intervene: changed,
-      sweep: (name, request, call) => changed(name, request, call, { return: "sweep" }),
+      intervene: changed("intervene", ["interventions"]),
+      sweep: changed("sweep", ["sweep", "metric"], ["sweep"]),
     },
   };
 }

@@ -4,6 +4,7 @@
 import argparse
 import asyncio
 import contextlib
+import functools
 import importlib
 import os
 import pathlib
@@ -233,6 +234,12 @@ def sweeps_and_interventions_are_methods(client):
     assert np.array_equal(answer["sweep"]["values"], same["sweep"]["values"]) and answer["sweep"]["values"].shape == (2, 5, 2)
     more = client.sweep("demo", TEXTS, sweep, metric, options={"return": ["sweep", "attention"]}, on_progress=lambda _: None)
     assert set(more.outputs) == {"sweep", "attention"}
+    for wanted in ("attention", ("attention",), np.array(["attention"])):
+        assert set(client.sweep("demo", TEXTS, sweep, metric, options={"return": wanted}).outputs) == {"sweep", "attention"}
+    for call, options in ((lambda options: client.intervene("demo", "it is", [], options=options), {"interventions": []}),
+                          (lambda options: client.sweep("demo", TEXTS, sweep, metric, options=options), {"metric": metric}),
+                          (lambda options: client.sweep("demo", TEXTS, sweep, metric, options=options), {"sweep": sweep})):
+        assert f"options has {[*options][0]}" in str(raised(ValueError, lambda call=call, options=options: call(options)))
     made = [{"at": "hidden", "layers": np.array([1]), "do": "add", "value": np.full(64, 0.5, "f4")}]
     changed = client.intervene("demo", "it is", made, options={"return": ["hidden"]})["hidden"]
     plain = client.model_attention("demo", "it is", options={"return": ["hidden"]})["hidden"]
@@ -245,6 +252,9 @@ def the_largest_weights_are_their_own_result(client):
     answer = client.model_attention("demo", "it is", options={"top_k": 1})
     maps = client.model_attention("demo", "it is")["attention"]
     assert np.array_equal(answer.largest()["indices"][..., 0], maps.argmax(-1)) and answer.largest() is answer["attention"]
+    plain = client.attention(EYE)
+    assert str(raised(ValueError, plain.largest)) == "attention has no largest weights: ask with options.top_k"
+    assert "the answer has no lse: give step=, one of " in str(raised(ValueError, lambda: plain.largest("lse")))
 
 
 @test
@@ -527,6 +537,16 @@ def progress_of_asyncio_is_told_in_the_event_loop(client):
     with scripted(head + 2 * event + b'event: result\ndata: {"outputs":{}}\n\n') as (url, _):
         asyncio.run(main(url))
     assert told == [(1, threading.current_thread())] * 2, told
+    class Late:
+        async def __call__(self, one):
+            told.append(one)
+    async def late(one, more=0):
+        told.append((one, more))
+    for given in (late, functools.partial(late, more=1), Late()):
+        other = attnd.AsyncClient(client.url)
+        for call in (lambda given=given: client.attention(EYE, on_progress=given),
+                     lambda given=given, other=other: asyncio.run(other.attention(EYE, on_progress=given))):
+            assert str(raised(TypeError, call)).startswith("on_progress must be a plain function")
 
 
 def public(kind):
@@ -628,10 +648,13 @@ def a_sweep_is_labelled_with_its_layers_and_its_tokens_or_heads(client):
     assert found.dims == ("batch", "layer", "query") and found.layer.values.tolist() == [0, 4]
     assert found.query_word.values.tolist() == [["[CLS]", "it", "is", "[SEP]", "", ""], ["[CLS]", "the", "animal", "was", "tired", "[SEP]"]]
     assert found.sel(batch=1, layer=4, query=2) == answer["sweep"]["values"][1, 1, 2]
+    assert np.isnan(found[0, :, 4:]).all() and np.isfinite(found[0, :, :4]).all() and np.isfinite(found[1]).all(), "it ends at 4"
+    assert answer.to_pandas("sweep").sweep.count() == 2 * (4 + 6) and np.isfinite(answer["sweep"]["values"]).all(), "the answer stays"
     for queries, numbers, words in (([-1, 0], [-1, 0], ["[SEP]", "[CLS]"]), ({"from": -2, "to": -1}, [-2, -1], ["is", "[SEP]"]),
                                     ({"from": 1, "to": -2}, [1, 2, 3, 4], ["it", "is", "", ""])):
         found = ask(queries=queries).to_xarray("sweep")
         assert found["query"].values.tolist() == numbers and found.query_word.values[0].tolist() == words
+        assert np.isnan(found[0, 0]).values.tolist() == [word == "" for word in words]
     assert ask(items=[0], queries=[-1]).to_xarray("sweep")["query"].values.tolist() == [3], "of one length, they have the numbers of the model"
     heads = ask(at="context", over=["layer", "head"], layers=[1, 3], heads=[0, 2], items=[1])
     frame = heads.to_pandas("sweep")
@@ -650,6 +673,9 @@ def a_sweep_is_plotted_around_the_unchanged_run(client):
     assert [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())] == ["[CLS]", "it", "is", "[SEP]", *"01234"]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("query", "layer", "sweep")
     assert str(raised(ValueError, lambda: answer.plot(step="sweep", batch=1))) == "sweep has no batch 1: choose one of [0]"
+    for wrong in ({"layer": 9}, {"head": 0}):
+        assert "leave out layer and head" in str(raised(ValueError, lambda wrong=wrong: answer.plot(step="sweep", **wrong)))
+    assert str(raised(ValueError, answer.plot)) == "the answer has no attention: give step=, one of sweep"
     pyplot.close("all")
 
 
@@ -782,7 +808,7 @@ def the_types_are_those_of_the_servers_document(client):
 
 @test
 def its_code_is_small(client):
-    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 936
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.glob("attnd/*.py") if path.name != "schema.py") <= 980
 
 
 def main():

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnd.client import Client
-from attnd.transport import Call
+from attnd.transport import Call, check_progress
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -27,6 +27,7 @@ def _awaited(method: Callable[Concatenate[Client, P], Result]) -> Callable[Conca
     async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         one, loop = copy.copy(self._client), asyncio.get_running_loop()
         one._call = its_call = Call()
+        check_progress(kwargs.get("on_progress"))
         if kwargs.get("on_progress"):
             kwargs["on_progress"] = functools.partial(loop.call_soon_threadsafe, kwargs["on_progress"])
         try:

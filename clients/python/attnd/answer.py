@@ -62,7 +62,9 @@ class Answer(Outputs):
 
     def largest(self, step: str = "attention") -> TopKOut:
         """What options.top_k makes of a map: the largest weights of each row, and their keys."""
-        found: TopKOut = self.outputs[step]
+        found: TopKOut = self._output(step)
+        if not isinstance(found, Mapping) or "indices" not in found:
+            raise ValueError(f"{step} has no largest weights: ask with options.top_k")
         return found
 
     def layers(self, step: str = "attention") -> list[int]:
@@ -82,8 +84,13 @@ class Answer(Outputs):
             found[side] = rows if not rows or isinstance(rows[0], list) else [rows]
         return found
 
+    def _output(self, step: str) -> Any:
+        if step not in self.outputs:
+            raise ValueError(f"the answer has no {step}: give step=, one of {', '.join(self.outputs) or 'none'}")
+        return self.outputs[step]
+
     def _labelled(self, step: str) -> Labelled:
-        values, dims = self.outputs[step], _dims_of(step)
+        values, dims = self._output(step), _dims_of(step)
         if step == "sweep":
             return self._swept(values["values"])
         if not isinstance(values, np.ndarray) or not dims:
@@ -105,19 +112,21 @@ class Answer(Outputs):
         return Labelled(step, values, numbers, words)
 
     def _swept(self, values: NDArray[Any]) -> Labelled:
-        """Of the swept items. Where these have several lengths, a query from the end keeps its negative number."""
+        """Of the swept items, with NaN behind an item's end."""
         sweep: Any = self.effective["sweep"]
-        across, items, size, rows = sweep["over"][1], sweep["items"], values.shape[2], []
-        numbers = {"batch": items, "layer": sweep["layers"], across: sweep.get("heads", [])}
-        if across == "query":
-            owner = "encoder" if sweep.get("part") == "encoder" else "decoder"
-            rows, lengths = self.rows(f"{owner}_")["query"], self.facts["lengths"]
-            ends = {(lengths[owner] if isinstance(lengths, dict) else lengths)[item] for item in items}
-            asked = None if sweep["queries"] == "all" else sweep["queries"]
-            found = [_places(asked, end) for end in ([0, max(ends)] if len(ends) > 1 else ends)]
-            numbers[across] = next((places for places in found if len(places) == size), [*range(size)])
-        words = [[*(rows[item][at] for at in _places(asked, len(rows[item]))), *[""] * size][:size] for item in items if rows]
-        return Labelled("sweep", values[items], numbers, {across: np.array(words, object)} if rows else {})
+        items, across, found = sweep["items"], sweep["over"][1], values[sweep["items"]]
+        numbers = {"batch": items, "layer": sweep["layers"]}
+        if across == "head":
+            return Labelled("sweep", found, {**numbers, across: sweep["heads"]}, {})
+        owner = "encoder" if sweep.get("part") == "encoder" else "decoder"
+        lengths, rows, size = self.facts["lengths"], self.rows(f"{owner}_")["query"], found.shape[2]
+        ends = [(lengths[owner] if isinstance(lengths, dict) else lengths)[item] for item in items]
+        asked = None if sweep["queries"] == "all" else sweep["queries"]
+        places = [_places(asked, end) for end in ends]
+        for its_values, its_places in zip(found, places):
+            its_values[:, len(its_places):] = np.nan
+        words = {across: _words_at(places, [rows[item] for item in items], size)} if rows else {}
+        return Labelled("sweep", found, {**numbers, across: _numbers_of_all(asked, ends, size)}, words)
 
     def to_xarray(self, step: str = "attention") -> xarray.DataArray:
         """With dimensions such as layer, batch, head, query and key, and words as the coordinates query_word and key_word."""
@@ -139,16 +148,18 @@ class Answer(Outputs):
         frame[step] = it.values.ravel()
         return frame
 
-    def plot(self, layer: int | None = None, head: int = 0, *, step: str = "attention", batch: int = 0,
+    def plot(self, layer: int | None = None, head: int | None = None, *, step: str = "attention", batch: int = 0,
              ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """
         Draws one head by matplotlib, on ax where it is given; with step="sweep", the sweep of one item. layer and head are
-        the numbers that they have in the model.
+        the numbers that they have in the model, by default the first of the answer.
         """
         with _extra("matplotlib"):
             from matplotlib import pyplot
         it = self._labelled(step)
         *rest, down, across = it.numbers
+        if step == "sweep" and (layer, head) != (None, None):
+            raise ValueError(f"a sweep is drawn with every {down} and {across}: leave out layer and head")
         asked, place = {"layer": layer, "batch": batch, "head": head}, {}
         if step != "sweep" and ((down, across) != MAP[2:] or not asked.keys() >= {*rest}):
             raise ValueError(f"{step} is no map of queries and keys")
@@ -163,7 +174,7 @@ class Answer(Outputs):
         colours: dict[str, Any] = {"cmap": "viridis"}
         if step == "sweep":  # with the unchanged run in the middle
             middle = self["sweep"]["unchanged"][batch]
-            reach = abs(shown - middle).max() or 1
+            reach = np.nanmax(abs(shown - middle)) or 1
             colours = {"cmap": "RdBu_r", "vmin": middle - reach, "vmax": middle + reach}
         ax = pyplot.subplots()[1] if ax is None else ax
         ax.imshow(shown, **colours)
@@ -185,6 +196,17 @@ def _extra(name: str) -> Iterator[None]:
 def _dims_of(step: str) -> tuple[str, ...]:
     part, _, own = step.partition("_")
     return AXES.get(own if part in ("encoder", "decoder", "cross") else step, ())
+
+
+def _numbers_of_all(asked: Any, ends: list[int], size: int) -> list[int]:
+    """The numbers of an axis that items share. Where these have several lengths, a place from the end keeps its negative number."""
+    found = [_places(asked, end) for end in ([0, max(ends)] if len({*ends}) > 1 else ends[:1])]
+    return next((places for places in found if len(places) == size), [*range(size)])
+
+
+def _words_at(places: list[list[int]], rows: list[list[Any]], size: int) -> NDArray[Any]:
+    """A row of words for each item, with "" behind its end."""
+    return np.array([[*(row[at] if at < len(row) else "" for at in its), *[""] * (size - len(its))] for its, row in zip(places, rows)], object)
 
 
 def _places(selection: Any, count: int) -> list[int]:

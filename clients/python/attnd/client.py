@@ -13,7 +13,7 @@ from attnd.answer import Answer
 from attnd.schema import (AttentionOptions, KeptLayer, LayerOptions, Masks, Model, ModelGradientOptions, ModelIntervention, ModelMetric, ModelOptions,
                           ModelSweep, ModelTokens)
 from attnd.tensors import decoded, packed, unpacked, written
-from attnd.transport import EVENTS, Call, OnProgress, Transport, address, last_event, seconds_of
+from attnd.transport import EVENTS, Call, OnProgress, Transport, address, check_progress, last_event, seconds_of
 
 JSON = "application/json"
 SAFETENSORS = "application/vnd.attnd.safetensors"
@@ -144,13 +144,19 @@ class Client:
     def intervene(self, model: str, inputs: Any, interventions: Sequence[ModelIntervention], *, options: ModelOptions | None = None,
                   timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
         """interventions: such as [{"at": "context", "layers": [3], "heads": [0], "do": "zero"}]; the rest as in model_attention."""
-        asked: Any = {**(options or {}), "interventions": interventions}
+        asked = _beside(options, interventions=interventions)
         return self.model_attention(model, inputs, options=asked, timeout=timeout, on_progress=on_progress)
 
     def sweep(self, model: str, inputs: Any, sweep: ModelSweep, metric: ModelMetric, *, options: ModelOptions | None = None,
               timeout: float | None = None, on_progress: OnProgress | None = None) -> Answer:
-        """sweep and metric: such as {"at": "context", "over": ["layer", "head"], "do": "zero"} and {"words": ["tea"]}."""
-        asked: Any = {"return": ["sweep"], **(options or {}), "sweep": sweep, "metric": metric}
+        """
+        sweep and metric: such as {"at": "context", "over": ["layer", "head"], "do": "zero"} and {"words": ["tea"]}.
+        options["return"] names what is wanted beside "sweep".
+        """
+        asked = _beside(options, sweep=sweep, metric=metric)
+        wanted = asked.get("return")
+        more = [wanted] if isinstance(wanted, str) else [] if wanted is None else list(wanted)
+        asked["return"] = more if "sweep" in more else [*more, "sweep"]
         return self.model_attention(model, inputs, options=asked, timeout=timeout, on_progress=on_progress)
 
     # ---- requests ------------------------------------------------------------------------------------------------
@@ -161,6 +167,7 @@ class Client:
     def _run(self, path: str, timeout: float | None, on_progress: OnProgress | None, request: dict[str, Any]) -> Answer:
         """Events are text, so tensors come in base64."""
         options = request.get("options")
+        check_progress(on_progress)
         if on_progress is None:
             return self._answer(self._ask("POST", path, timeout, request, accept=SAFETENSORS), options)
         asked = {**request, "options": {"format": "base64", **(options or {})}}
@@ -197,6 +204,13 @@ def _named(folder: str, name: str) -> str:
 
 def _given(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
+
+
+def _beside(options: Any, **arguments: Any) -> Any:
+    """Options with what a call takes as arguments of its own."""
+    for name in [name for name in arguments if name in (options or {})]:
+        raise ValueError(f"options has {name}, which is an argument of its own: give it once")
+    return {**(options or {}), **arguments}
 
 
 def _is_repeatable(method: str, request: Mapping[str, Any] | None, headers: Mapping[str, str] | None) -> bool:

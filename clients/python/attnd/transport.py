@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import inspect
 import json
 import os
 import random
@@ -29,6 +30,12 @@ class Progress(TypedDict):
 
 
 OnProgress = Callable[[Progress], None]
+
+
+def check_progress(given: Any) -> None:
+    """A coroutine that it returns would never run."""
+    if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None)):  # noqa: B004
+        raise TypeError("on_progress must be a plain function, not an async one")
 
 
 class Closed(Exception):
