@@ -89,7 +89,7 @@ void library_left(const struct connection *connection)
     if (told_in_all == 0 || !is_idle(connection))
         return;
     size_t i = 0;
-    while (told[i] == 0)
+    while (i + 1 < ARRAY_LENGTH(told) && told[i] == 0)
         i++;
     forget(of_first_line[i]);
     account(connection->server, of_first_line[i]);

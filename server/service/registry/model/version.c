@@ -60,7 +60,7 @@ static attn_status convert_slow(const struct slow_files *files, attn_arena *aren
 static attn_status read_target_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
 {
     struct slow_files files;
-    struct text_span text;
+    struct text_span text = {NULL, 0};
     if (!slow_has_target(&version->files.slow, &files))
         return ATTN_OK;
     const attn_status status = convert_slow(&files, scratch, &text, err);
