@@ -37,8 +37,10 @@ static struct vocabulary_slot *find(const struct vocabulary *vocabulary, uint32_
         struct vocabulary_slot *slot = &vocabulary->slots[i];
         if (slot->id == VOCABULARY_NONE)
             return slot;
+        if (slot->hash != sum) /* the text of another token is far away in memory */
+            continue;
         const struct text_span known = vocabulary->texts[slot->id];
-        if (slot->hash == sum && known.length == length && memcmp(known.at, text, length) == 0)
+        if (known.length == length && memcmp(known.at, text, length) == 0)
             return slot;
     }
 }
