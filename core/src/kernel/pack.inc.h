@@ -35,12 +35,13 @@ static inline vec zip_high(vec a, vec b)
 }
 
 /* to[d][j] = from[j][d], LANES by LANES: log2 LANES rounds that interleave rows j and j + LANES / 2. */
-static inline void transpose(const REAL *from, ptrdiff_t from_stride, REAL *to, size_t to_stride)
+ALWAYS_INLINE void transpose_as(const void *from, ptrdiff_t from_stride, REAL *to, size_t to_stride,
+                                const attn_dtype dtype)
 {
     vec row[LANES], zipped[LANES];
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
-        row[j] = load(from + j * from_stride);
+        row[j] = load_as(from, j * from_stride, dtype);
     for (int round = 1; round < LANES; round *= 2) {
 #pragma GCC unroll 8
         for (int j = 0; j < LANES / 2; j++) {
@@ -56,15 +57,26 @@ static inline void transpose(const REAL *from, ptrdiff_t from_stride, REAL *to, 
         store(to + (size_t)d * to_stride, row[d]);
 }
 
-/* Packs LANES keys of a panel, padded with 0. */
-static void pack_lanes(const REAL *from, ptrdiff_t stride, size_t keys, size_t d_k, REAL *to)
+static inline void transpose(const REAL *from, ptrdiff_t from_stride, REAL *to, size_t to_stride)
+{
+    transpose_as(from, from_stride, to, to_stride, KERNEL_TYPE);
+}
+
+/* Packs LANES keys of a panel, padded with 0, and widened. */
+ALWAYS_INLINE void pack_lanes_as(const void *from, ptrdiff_t stride, size_t keys, size_t d_k, REAL *to,
+                                 const attn_dtype dtype)
 {
     size_t d = 0;
     for (; keys >= LANES && d_k - d >= LANES; d += LANES)
-        transpose(from + d, stride, to + d * PANEL, PANEL);
+        transpose_as((const char *)from + d * bytes_of(dtype), stride, to + d * PANEL, PANEL, dtype);
     for (; d < d_k; d++)
         for (size_t j = 0; j < LANES; j++)
-            to[d * PANEL + j] = j < keys ? from[(ptrdiff_t)j * stride + (ptrdiff_t)d] : 0;
+            to[d * PANEL + j] = j < keys ? number_as(from, (ptrdiff_t)j * stride + (ptrdiff_t)d, dtype) : 0;
+}
+
+static void pack_lanes(const REAL *from, ptrdiff_t stride, size_t keys, size_t d_k, REAL *to)
+{
+    pack_lanes_as(from, stride, keys, d_k, to, KERNEL_TYPE);
 }
 
 /*

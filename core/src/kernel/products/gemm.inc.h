@@ -146,17 +146,16 @@ static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, 
         memcpy(slice->y + r * slice->y_stride, part + r * PANEL, columns * sizeof(REAL));
 }
 
-/* Packs at most LANES columns of 16 bits of W in the layout out_in: as many features at a time are widened first. */
-static void pack_narrow_lanes(const struct gemm_slice *slice, const void *from, size_t columns, REAL *pack)
+/* Packs at most LANES columns of W in the layout out_in. */
+static void pack_columns(const struct gemm_slice *slice, const void *from, size_t columns, REAL *pack)
 {
-    REAL widened[LANES * LANES] = {0};
-    for (size_t d = 0; d < slice->features; d += LANES) {
-        const size_t features = attn_min(slice->features - d, LANES);
-        for (size_t j = 0; j < columns; j++)
-            widen_row(weight_at(from, j * slice->w_stride + d, slice->dtype), slice->dtype, features,
-                      widened + j * LANES);
-        pack_lanes(widened, LANES, columns, features, pack + d * PANEL);
-    }
+    const ptrdiff_t stride = (ptrdiff_t)slice->w_stride;
+    if (REAL_BITS == 64 || slice->dtype == KERNEL_TYPE)
+        pack_lanes(from, stride, columns, slice->features, pack);
+    else if (slice->dtype == ATTN_BF16)
+        pack_lanes_as(from, stride, columns, slice->features, pack, ATTN_BF16);
+    else
+        pack_lanes_as(from, stride, columns, slice->features, pack, ATTN_F16);
 }
 
 /* Packs columns columns of W into pack[feature][PANEL], padded with 0, and widened. */
@@ -166,11 +165,7 @@ static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size
     const size_t stride = slice->w_stride;
     for (size_t j = 0; layout == ATTN_LAYOUT_OUT_IN && j < PANEL; j += LANES) {
         const size_t left = j < columns ? columns - j : 0;
-        const void *from = weight_at(slice->w, left > 0 ? j * stride : 0, dtype);
-        if (dtype == KERNEL_TYPE)
-            pack_lanes(from, (ptrdiff_t)stride, left, slice->features, pack + j);
-        else
-            pack_narrow_lanes(slice, from, attn_min(left, LANES), pack + j);
+        pack_columns(slice, weight_at(slice->w, left > 0 ? j * stride : 0, dtype), left, pack + j);
     }
     for (size_t d = 0; layout == ATTN_LAYOUT_IN_OUT && d < slice->features; d++) {
         __builtin_prefetch(weight_at(slice->w, (d + ROWS_AHEAD) * stride, dtype), 0, 2);
