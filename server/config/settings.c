@@ -253,5 +253,7 @@ const char *setting_say_unknown(const char *entry, char text[SETTING_SAID_MAX])
     snprintf(text, SETTING_SAID_MAX, "%.*s is not a setting and is ignored; %s%s%s", (int)(name + length - entry),
              entry, is_near ? "did you mean " : "--help lists them all", is_near ? variable_of(nearest, variable) : "",
              is_near ? "?" : "");
+    for (char *c = text; *c != '\0'; c++) /* a name could move the cursor of a terminal */
+        *c = iscntrl((unsigned char)*c) ? '?' : *c;
     return text;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # fresh.sh SUITE [run|root|user|packages|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by
-# mmdebstrap. Takes minutes. Without a word as root, as a user, and packages:
+# mmdebstrap, or of any system with apt whose root is SUITE.tar (with make, sudo and ca-certificates). Takes minutes. Without
+# a word as root, as a user, and packages:
 #
 #   run                         make run alone, with the seconds to the first answer, and each curl block of the README pasted
 #   as root                     make run, make test, the curl lines of the README
@@ -211,8 +212,8 @@ case ${1:-} in
 --packages) packages; exit ;;
 --arm64) tests/machines/arm64.sh; exit ;;
 --machine) machine "$2" "$3" "$4"; exit ;;
-bookworm | trixie) ;;
-*) echo "usage: fresh.sh bookworm|trixie [run|root|user|packages|arm64]" >&2; exit 2 ;;
+bookworm | trixie | *.tar) ;;
+*) echo "usage: fresh.sh bookworm|trixie|ROOT.tar [run|root|user|packages|arm64]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip_suite "needs root"
@@ -221,6 +222,7 @@ unshare --mount --pid --fork true 2>/dev/null || skip_suite "no namespaces"
 cache=${ATTN_CACHE:-build/fresh}
 mkdir -p "$cache"
 ATTN_BASE=$cache/$1.tar
+[ "${1%.tar}" = "$1" ] || ATTN_BASE=$(readlink -f "$1")
 [ -f "$ATTN_BASE" ] || make_base "$1" "$ATTN_BASE" || skip_suite "no bare Debian $1 from this machine's mirror"
 ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
 export ATTN_BASE ATTN_TARBALL

@@ -71,6 +71,8 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
     status, said = outcomes(ATTND_COULOURS="many")
     assert status == 0 and [rest for part, rest in said if part != "settings"] == ["ok"] * 11, said
     assert ("settings", "ATTND_COULOURS is not a setting and is ignored; --help lists them all") in said, said
+    status, said = outcomes(**{"ATTND_\x1b[2J": "many"})
+    assert ("settings", "ATTND_?[2J is not a setting and is ignored; --help lists them all") in said, said
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
         with open(f"{folder}/broken.safetensors", "wb") as file:
             file.write(b"nothing")
