@@ -28,6 +28,9 @@ struct tokenizer;
  */
 ATTN_MUST_CHECK attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, attn_arena *scratch,
                                            const struct tokenizer **tokenizer, attn_error *err);
+/* Loads a text that slow_convert made. It may have members and steps that Hugging Face's tokenizers does not have. */
+ATTN_MUST_CHECK attn_status tokenizer_load_slow(struct text_span text, attn_arena *arena, attn_arena *scratch,
+                                                const struct tokenizer **tokenizer, attn_error *err);
 
 /* One more than the highest id. */
 uint32_t tokenizer_vocabulary_size(const struct tokenizer *tokenizer);
