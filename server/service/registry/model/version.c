@@ -61,6 +61,7 @@ static attn_status read_target_tokenizer(struct model_version *version, attn_are
 {
     struct slow_files files;
     struct text_span text = {NULL, 0};
+    version->lacks_target = slow_lacks_target(&version->files.slow);
     if (!slow_has_target(&version->files.slow, &files))
         return ATTN_OK;
     const attn_status status = convert_slow(&files, scratch, &text, err);

@@ -94,6 +94,16 @@ static bool need_tokenizer(const struct making *making, const char *field)
 }
 
 /* What the first stack reads. */
+static bool need_target_pieces(const struct making *making, const char *field)
+{
+    const struct model_version *version = making->version;
+    return !version->lacks_target ||
+           outcome_fail(making->outcome, ATTN_ERR_FIELD, field,
+                        "%s is cut by target.spm, which the folder of the model \"%s\" lacks: download it beside "
+                        "source.spm, or give inputs.target_ids",
+                        field, version->common.name);
+}
+
 enum reads { READS_WORDS, READS_IMAGES, READS_AUDIO };
 
 static enum reads reads_of(const struct model_embedding *embedding)
@@ -138,7 +148,7 @@ static bool check_kinds(const struct making *making)
                             "%s needs decoder_start_token_id, which the model's configuration does not have: give "
                             "inputs.target_ids",
                             target);
-    return need_tokenizer(making, target);
+    return need_tokenizer(making, target) && need_target_pieces(making, target);
 }
 
 /* ---- texts ---- */
