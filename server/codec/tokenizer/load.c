@@ -211,7 +211,8 @@ static attn_status load(const char *text, size_t length, unsigned scopes, attn_a
     if (!node_has_failed(reading)) {
         loader.root = (struct node){.json = json, .is_plain = true};
         loader.loading.vocabulary = &loader.tokenizer->vocabulary;
-        node_note(reading, load_parts(&loader));
+        if (node_note(reading, load_parts(&loader)) == ATTN_OK)
+            show_count(loader.tokenizer);
     }
     json_decref(json);
     attn_arena_release(scratch, mark);

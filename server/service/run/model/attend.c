@@ -357,8 +357,13 @@ static void add_spellings(struct attending *attending)
     for (size_t i = 0; i < 2; i++) {
         if (words[i]->ids == NULL || work->version->tokenizer == NULL)
             continue;
-        words[i]->ids->spellings[0] = (struct model_spelling){names[i][0], spell, attending};
-        words[i]->ids->spellings[1] = (struct model_spelling){names[i][1], show, attending};
+        const struct tokenizer *tokenizer = work->version->tokenizer;
+        struct model_output *ids = words[i]->ids;
+        const size_t k = ids->tensor.shape[ids->tensor.rank - 1];
+        ids->spellings[0] =
+            (struct model_spelling){names[i][0], spell, attending, tokenizer_words_bound(tokenizer, false, k)};
+        ids->spellings[1] =
+            (struct model_spelling){names[i][1], show, attending, tokenizer_words_bound(tokenizer, true, k)};
     }
 }
 
