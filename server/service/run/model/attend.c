@@ -357,13 +357,10 @@ static void add_spellings(struct attending *attending)
     for (size_t i = 0; i < 2; i++) {
         if (words[i]->ids == NULL || work->version->tokenizer == NULL)
             continue;
-        const struct tokenizer *tokenizer = work->version->tokenizer;
-        struct model_output *ids = words[i]->ids;
-        const size_t k = ids->tensor.shape[ids->tensor.rank - 1];
-        ids->spellings[0] =
-            (struct model_spelling){names[i][0], spell, attending, tokenizer_words_bound(tokenizer, false, k)};
-        ids->spellings[1] =
-            (struct model_spelling){names[i][1], show, attending, tokenizer_words_bound(tokenizer, true, k)};
+        for (size_t s = 0; s < 2; s++)
+            words[i]->ids->spellings[s] = (struct model_spelling){
+                names[i][s], s == 0 ? spell : show, attending,
+                tokenizer_words_bound(work->version->tokenizer, s == 1, work->request.predictions_k)};
     }
 }
 
