@@ -48,7 +48,7 @@ static void run(const struct slow_files *files)
     attn_status status = slow_convert(files, arena, &json, &err);
     fuzz_claim_told(status, &err);
     if (status == ATTN_OK)
-        fuzz_claim_told(status = tokenizer_load(json.at, json.length, arena, scratch, &tokenizer, &err), &err);
+        fuzz_claim_told(status = tokenizer_load_slow(json, arena, scratch, &tokenizer, &err), &err);
     if (status == ATTN_OK)
         fuzz_claim_told(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), &err);
     attn_arena_destroy(scratch);

@@ -189,6 +189,17 @@ static const char *json_escape(unsigned char character, char scratch[8])
     return scratch;
 }
 
+size_t chunks_json_bytes(struct text_span text)
+{
+    char scratch[8];
+    size_t bytes = 2;
+    for (size_t i = 0; i < text.length; i++) {
+        const char *instead = json_escape((unsigned char)text.at[i], scratch);
+        bytes += instead != NULL ? strlen(instead) : 1;
+    }
+    return bytes;
+}
+
 void chunks_json_string(struct chunks *chunks, const char *text)
 {
     chunks_json_span(chunks, text_span_of(text));

@@ -69,6 +69,8 @@ void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__
  */
 void chunks_json_string(struct chunks *chunks, const char *text);
 void chunks_json_span(struct chunks *chunks, struct text_span text);
+/* The bytes that this appends of valid UTF-8. */
+size_t chunks_json_bytes(struct text_span text);
 /* Appends a part that is written later. deferred and its context live in the arena. Only when may_defer is set. */
 void chunks_defer(struct chunks *chunks, const struct deferred *deferred);
 /* Moves all chunks of tail behind those of chunks; both must share the arena or outlive it. tail is then empty. */

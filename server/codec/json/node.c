@@ -382,7 +382,8 @@ static attn_status fail_unknown(struct reading *reading, const struct node *node
 static attn_status check_member(struct reading *reading, const struct node *node, const struct member *member,
                                 const struct member *members, size_t count)
 {
-    if (!member)
+    const bool is_known = member && (is_usable(reading, member) || reading->elsewhere);
+    if (!is_known)
         return fail_unknown(reading, node, members, count);
     if (!is_usable(reading, member) && !json_is_null(node->json))
         return node_fail(reading, node, ATTN_ERR_FIELD, "%s", reading->elsewhere[member->scope]);

@@ -9,12 +9,7 @@
 #include "codec/tensor/safetensors.h"
 #include "codec/tensor/write.h"
 
-enum {
-    FRAME_BYTES = 1024,
-    OUTPUT_BYTES = 256,
-    WORD_BYTES = 6 * 256,                       /* a word of the vocabulary, escaped */
-    TWICE_ESCAPED_WORD_BYTES = WORD_BYTES + 256 /* in JSON that is a string of JSON: \\u001f has one more backslash */
-};
+enum { FRAME_BYTES = 1024, OUTPUT_BYTES = 256 };
 
 struct model_output *model_answer_add(struct model_answer *answer, const char *name)
 {
@@ -228,11 +223,16 @@ void model_answer_write(const struct model_answer *answer, enum media media, con
         write_json(answer, runtime, out);
 }
 
-static size_t words_bound(const struct model_output *output, size_t word_bytes)
+/* Of each axis there are at most as many lists as rows. times 2: quotes and backslashes are escaped once more. */
+static size_t words_bound(const struct model_output *output, size_t times)
 {
+    const attn_tensor *ids = &output->tensor;
     size_t bound = 0;
-    for (size_t i = 0; i < spellings_of(output); i++)
-        bound = bound_add(bound, attn_tensor_count(&output->tensor), word_bytes);
+    for (size_t i = 0; i < spellings_of(output); i++) {
+        const size_t columns = ids->shape[ids->rank - 1], rows = columns > 0 ? attn_tensor_count(ids) / columns : 0,
+                     lists = sizeof "[]," * (size_t)ids->rank;
+        bound = bound_add(bound, rows, bound_add(lists, times, output->spellings[i].row_bytes));
+    }
     return bound;
 }
 
@@ -244,7 +244,7 @@ static size_t json_bound(const struct model_answer *answer)
         const struct tensor_style style = style_of(answer, output);
         bound = bound_add(bound, 1, OUTPUT_BYTES);
         bound = bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
-        bound = bound_add(bound, 1, words_bound(output, WORD_BYTES));
+        bound = bound_add(bound, 1, words_bound(output, 1));
         bound = bound_add(bound, 1, output->beside.bound);
     }
     for (size_t i = 0; i < answer->fact_count; i++)
@@ -259,8 +259,8 @@ static size_t file_bound(const struct model_answer *answer)
     size_t bound = safetensors_write_bound(entries, list_entries(answer, entries), texts, list_facts(answer, texts));
     for (size_t i = 0; i < answer->output_count; i++) {
         bound = bound_add(bound, MODEL_SPELLINGS_MAX, OUTPUT_BYTES);
-        bound = bound_add(bound, 1, words_bound(&answer->outputs[i], TWICE_ESCAPED_WORD_BYTES));
-        bound = bound_add(bound, 2, answer->outputs[i].beside.bound); /* JSON in a string of JSON */
+        bound = bound_add(bound, 1, words_bound(&answer->outputs[i], 2)); /* JSON in a string of JSON */
+        bound = bound_add(bound, 2, answer->outputs[i].beside.bound);
     }
     return bound;
 }

@@ -21,6 +21,7 @@ struct model_spelling {
     const char *name;
     struct text_span (*spell)(void *context, int64_t id); /* good until the next call; at is NULL without a word */
     void *context;
+    size_t row_bytes; /* the most that the words of a row of ids, the last axis, take as strings of JSON with commas */
 };
 
 /* A member of the same object that is no tensor, under a name such as "classes.labels". */

@@ -28,11 +28,19 @@ struct tokenizer;
  */
 ATTN_MUST_CHECK attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, attn_arena *scratch,
                                            const struct tokenizer **tokenizer, attn_error *err);
+/* Loads a text that slow_convert made. It may have members and steps that Hugging Face's tokenizers does not have. */
+ATTN_MUST_CHECK attn_status tokenizer_load_slow(struct text_span text, attn_arena *arena, attn_arena *scratch,
+                                                const struct tokenizer **tokenizer, attn_error *err);
 
 /* One more than the highest id. */
 uint32_t tokenizer_vocabulary_size(const struct tokenizer *tokenizer);
 /* The token's spelling in the vocabulary; a NUL stands behind it. at is NULL when no token has the id. */
 struct text_span tokenizer_token(const struct tokenizer *tokenizer, uint32_t id);
+/*
+ * The most bytes that the spellings of count different ids, or what tokenizer_show_id makes of them, take as strings of JSON
+ * with commas. An id without a token is null, and may stand there several times.
+ */
+size_t tokenizer_words_bound(const struct tokenizer *tokenizer, bool are_shown, size_t count);
 
 enum { TOKENIZER_NO_SEGMENT = 2 };
 
@@ -93,7 +101,8 @@ enum { TOKENIZER_SHOWN_MAX = 1024 };
  *               between words
  *
  * Bytes that are only a part of a character are written as \xE4. Added tokens, and those that the post-processor added,
- * keep their spelling. A token that covers no character of its text is shown as its id is. A text may hold U+0000.
+ * keep their spelling, and so do those that the decoder makes much longer. A token that covers no character of its text is
+ * shown as its id is. A text may hold U+0000.
  *
  * tokens, count and input are those of tokenizer_encode; shown has room for count, and refers to the tokenizer, to the
  * texts and to arena.

@@ -89,7 +89,7 @@ static const struct member members[] = {
     {"padding", step_ignored, 0, MEMBER_ALWAYS},        {"added_tokens", step_ignored, 0, MEMBER_ALWAYS},
     {"normalizer", step_ignored, 0, MEMBER_ALWAYS},     {"pre_tokenizer", step_ignored, 0, MEMBER_ALWAYS},
     {"post_processor", step_ignored, 0, MEMBER_ALWAYS}, {"decoder", step_ignored, 0, MEMBER_ALWAYS},
-    {"model", step_ignored, 0, MEMBER_ALWAYS},          {"before", step_ignored, 0, MEMBER_ALWAYS},
+    {"model", step_ignored, 0, MEMBER_ALWAYS},          {"before", step_ignored, 0, STEP_OF_SLOW},
 };
 
 static attn_status load_steps(struct loader *loader, const char *name, const struct step_table *table,
@@ -191,15 +191,15 @@ static attn_status read_rest(struct loading *loading, json_t **json)
     return loading_fail_json(loading, &error, error.position > 0 ? place_of(whole, &cuts, (size_t)error.position) : 0);
 }
 
-attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, attn_arena *scratch,
-                           const struct tokenizer **tokenizer, attn_error *err)
+static attn_status load(const char *text, size_t length, unsigned scopes, attn_arena *arena, attn_arena *scratch,
+                        const struct tokenizer **tokenizer, attn_error *err)
 {
     static const struct member_table *const no_sections[] = {NULL};
     const struct skim whole = {.body = text, .body_length = length, .arena = scratch};
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
     json_t *json = NULL;
     struct loader loader = {
-        .loading = {.reading = {.arena = arena, .skim = &whole, .sections = no_sections, .err = err},
+        .loading = {.reading = {.arena = arena, .skim = &whole, .sections = no_sections, .scopes = scopes, .err = err},
                     .scratch = scratch},
         .tokenizer = attn_arena_take_zeroed(arena, 1, sizeof *loader.tokenizer),
     };
@@ -211,10 +211,23 @@ attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, a
     if (!node_has_failed(reading)) {
         loader.root = (struct node){.json = json, .is_plain = true};
         loader.loading.vocabulary = &loader.tokenizer->vocabulary;
-        node_note(reading, load_parts(&loader));
+        if (node_note(reading, load_parts(&loader)) == ATTN_OK)
+            show_count(loader.tokenizer);
     }
     json_decref(json);
     attn_arena_release(scratch, mark);
     *tokenizer = node_has_failed(reading) ? NULL : loader.tokenizer;
     return reading->status;
+}
+
+attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, attn_arena *scratch,
+                           const struct tokenizer **tokenizer, attn_error *err)
+{
+    return load(text, length, 0, arena, scratch, tokenizer, err);
+}
+
+attn_status tokenizer_load_slow(struct text_span text, attn_arena *arena, attn_arena *scratch,
+                                const struct tokenizer **tokenizer, attn_error *err)
+{
+    return load(text.at, text.length, 1U << STEP_OF_SLOW, arena, scratch, tokenizer, err);
 }

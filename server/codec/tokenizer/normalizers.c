@@ -372,10 +372,10 @@ static const struct member bert_members[] = {
 static const struct member strip_members[] = {STEP_OPTION(strip, strip_left, node_decode_bool),
                                               STEP_OPTION(strip, strip_right, node_decode_bool)};
 static const struct member prepend_members[] = {STEP_OPTION(prepend, prepend, step_text),
-                                                STEP_OPTION(prepend, first, node_decode_bool)};
+                                                STEP_OPTION_OF(prepend, first, node_decode_bool, STEP_OF_SLOW)};
 static const struct member charsmap_option_members[] = {
     {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS},
-    STEP_OPTION(charsmap_option, longest, node_decode_bool)};
+    STEP_OPTION_OF(charsmap_option, longest, node_decode_bool, STEP_OF_SLOW)};
 
 static const struct step_kind kinds[] = {
     {"BertNormalizer", STEP_OPTIONS(bert), .settle = settle_bert, .edit = normalize_bert},
@@ -386,7 +386,7 @@ static const struct step_kind kinds[] = {
     {"Lowercase", .rewrite = lower_piece},
     {"Strip", STEP_OPTIONS(strip), .rewrite = strip_piece},
     {"StripAccents", .rewrite = strip_accents},
-    {"StripCombining", .rewrite = strip_combining}, /* of slow tokenizers: vowel signs stay */
+    {"StripCombining", .rewrite = strip_combining, .scope = STEP_OF_SLOW}, /* vowel signs stay */
     {"Replace", STEP_OPTIONS(step_replace), .settle = step_settle_replace, .rewrite = replace_piece},
     {"Prepend", STEP_OPTIONS(prepend), .settle = settle_prepend, .rewrite = prepend_piece},
     {"Nmt", .rewrite = normalize_nmt},

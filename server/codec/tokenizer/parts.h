@@ -79,6 +79,20 @@ decode_function charsmap_decode;
 /* The options are a struct charsmap_option. */
 void charsmap_edit(struct draft *draft, const void *options);
 
+/* ---- show.c: how long tokens are in an answer ---- */
+
+enum { LENGTHS_MAX = 512 };
+
+/* How many tokens have that length as a string of JSON. The last count is of all longer ones, the longest of which has longest. */
+struct token_lengths {
+    uint32_t counts[LENGTHS_MAX + 1];
+    size_t longest;
+};
+
+struct tokenizer;
+/* Counts the lengths of the spellings, and of what tokenizer_show_id makes of them. */
+void show_count(struct tokenizer *tokenizer);
+
 /* ---- the tokenizer ---- */
 
 struct tokenizer {
@@ -88,6 +102,7 @@ struct tokenizer {
     struct added added;
     struct steps before, normalizers, pre_tokenizers, decoders; /* before: of the whole text, with its added tokens */
     struct postprocessor postprocessor;
+    struct token_lengths spelled, shown;
 };
 
 /* ---- decoders.c ---- */

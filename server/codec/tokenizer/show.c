@@ -3,13 +3,20 @@
  */
 #include <string.h>
 
+#include "codec/bytes/bound.h"
+#include "codec/bytes/chunks.h"
 #include "codec/bytes/pace.h"
 #include "codec/bytes/utf8.h"
 #include "codec/tokenizer/encoding.h"
 #include "codec/tokenizer/parts.h"
 #include "codec/tokenizer/text/unicode.h"
 
-enum { ESCAPE_BYTES = 4 /* \xE4 */, SPELLED_MAX = TOKENIZER_SHOWN_MAX / ESCAPE_BYTES };
+enum {
+    ESCAPE_BYTES = 4, /* \xE4 */
+    SPELLED_MAX = TOKENIZER_SHOWN_MAX / ESCAPE_BYTES,
+    DECODED_TIMES =
+        2 /* a decoded token that takes more than so many times the bytes of its spelling is shown as spelled */
+};
 
 /* ---- bytes ---- */
 
@@ -131,13 +138,60 @@ bool tokenizer_show_id(const struct tokenizer *tokenizer, uint32_t id, bool is_f
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
     struct text_span text = {NULL, 0};
     const attn_status status = decode(tokenizer, id, is_first, scratch, &text);
-    if (status == ATTN_OK && text.length > 0 && text.length <= TOKENIZER_SHOWN_MAX) {
+    if (status == ATTN_OK && text.length > 0 && text.length <= TOKENIZER_SHOWN_MAX &&
+        chunks_json_bytes(text) <= DECODED_TIMES * chunks_json_bytes(spelling)) {
         *shown = without_join(text, spelling);
         if (shown->at == text.at)
             shown->at = memcpy(room, text.at, text.length);
     }
     attn_arena_release(scratch, mark);
     return status != ATTN_ERR_NO_MEMORY;
+}
+
+/* ---- lengths ---- */
+
+enum { NULL_BYTES = sizeof "null" - 1 };
+
+/* What is shown of bytes is known. A decoder's text is not: tokenizer_show_id bounds it. */
+static size_t shown_bytes(const struct tokenizer *tokenizer, uint32_t id, struct text_span spelling)
+{
+    char bytes[SPELLED_MAX + 1], room[TOKENIZER_SHOWN_MAX];
+    const bool is_added = added_find(&tokenizer->added, id) != NULL;
+    const size_t count = is_added ? 0 : read_bytes(tokenizer, spelling, bytes);
+    if (count > 0)
+        return chunks_json_bytes((struct text_span){room, write_bytes(bytes, count, room)});
+    return (is_added ? 1 : DECODED_TIMES) * chunks_json_bytes(spelling);
+}
+
+static void count_length(struct token_lengths *lengths, size_t bytes)
+{
+    lengths->counts[bytes < LENGTHS_MAX ? bytes : LENGTHS_MAX]++;
+    lengths->longest = bytes > lengths->longest ? bytes : lengths->longest;
+}
+
+void show_count(struct tokenizer *tokenizer)
+{
+    tokenizer->spelled = tokenizer->shown = (struct token_lengths){.longest = NULL_BYTES};
+    for (uint32_t id = 0; id < tokenizer_vocabulary_size(tokenizer); id++) {
+        const struct text_span spelling = tokenizer_token(tokenizer, id);
+        if (spelling.at == NULL)
+            continue;
+        count_length(&tokenizer->spelled, chunks_json_bytes(spelling));
+        count_length(&tokenizer->shown, shown_bytes(tokenizer, id, spelling));
+    }
+}
+
+size_t tokenizer_words_bound(const struct tokenizer *tokenizer, bool are_shown, size_t count)
+{
+    enum { COMMA = 1 };
+    const struct token_lengths *lengths = are_shown ? &tokenizer->shown : &tokenizer->spelled;
+    size_t bound = 0;
+    for (size_t length = LENGTHS_MAX; length > NULL_BYTES; length--) {
+        const size_t taken = lengths->counts[length] < count ? lengths->counts[length] : count;
+        bound = bound_add(bound, taken, (length < LENGTHS_MAX ? length : lengths->longest) + COMMA);
+        count -= taken;
+    }
+    return bound_add(bound, count, NULL_BYTES + COMMA);
 }
 
 /* ---- tokens of a text ---- */

@@ -318,7 +318,8 @@ def targets_of_marian_are_cut_by_their_own_pieces(program, _):
     files = {**base, "vocab.json": json.dumps(vocab).encode(), "source.spm": source, "tokenizer_config.json": b'{"tokenizer_class": "MarianTokenizer"}'}
     with tempfile.TemporaryDirectory() as parent:
         write(pathlib.Path(parent) / "own", {**files, "target.spm": target})
-        write(pathlib.Path(parent) / "same", files)
+        write(pathlib.Path(parent) / "same", {**files, "target.spm": source})
+        write(pathlib.Path(parent) / "lacking", files)
         write(pathlib.Path(parent) / "damaged", {**files, "target.spm": b"no protobuf"})
         with serve(program, pathlib.Path(parent)) as server:
             client = server.client()
@@ -332,5 +333,12 @@ def targets_of_marian_are_cut_by_their_own_pieces(program, _):
                 words = {"inputs": {"text": "ab", "target": "ab"}, "options": {"return": ["word_scores"], "words": ["ab"]}}
                 reply = client.post(f"/v1/models/{name}/attention", words)
                 assert reply.status == 400 and "is 2 tokens, " + ", ".join(f'"{token}"' for token in cut) in reply.json()["detail"], reply.body[:500]
+            for inputs, options, pointer in (({"target": "ab"}, {"return": ["output"]}, "/inputs/target"),
+                                             ({"target_ids": [0]}, {"return": ["word_scores"], "words": ["ab"]}, "/options/words/0"),
+                                             ({"target_ids": [0]}, {"return": ["word_scores"], "words": [6]}, None)):
+                reply = client.post("/v1/models/lacking/attention", {"inputs": {"text": "ab", **inputs}, "options": options})
+                told = reply.json()
+                assert reply.status == (400 if pointer else 200) and told.get("pointer") == pointer, reply.body[:500]
+                assert pointer is None or "target.spm" in told["detail"] and "download it beside source.spm" in told["detail"], told
             reply = client.post("/v1/models/damaged/tokens", {"inputs": {"text": "ab"}})
             assert reply.status == 400 and "target.spm: is not a model of SentencePiece" in reply.json()["detail"], reply.body[:500]

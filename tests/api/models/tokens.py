@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 
 from attnd import Server, wait_until
 from suite import Skipped, registry
@@ -273,6 +274,21 @@ def an_answer_over_the_limit_is_refused(_, server):
         assert tokenize(small.client(), "bert", {"text": "a " * 100})["lengths"] == [102]
         problem = refusal(small.client(), "bert", {"text": "a " * 10000}, status=413)
         assert problem["pointer"] == "/inputs/text" and "65536" in problem["error"], problem
+
+
+@check
+def the_bound_of_an_answer_is_near_what_its_words_take(_, server):
+    def ask(at, count, **more):
+        options = {"return": ["predictions"], "predictions_k": count, **more}
+        return at.post("/v1/models/small/attention", {"inputs": {"ids": [7] * 250}, "options": options})
+
+    with Server(server.program, environment={"ATTND_MAX_RESULT": "4M", "ATTND_NO_MODELS": "off"}) as small:
+        whole = ask(small.client(), 100)
+        assert whole.status == 200, whole.body[:300]
+        refused = ask(small.client(), 1000)
+        assert refused.status == 413, refused.status
+        bound = int(re.fullmatch(r"up to (\d+) bytes", refused.json()["received"]).group(1))
+        assert len(whole.body) <= bound <= 40 * len(whole.body), (len(whole.body), bound)
 
 
 @check

@@ -112,3 +112,16 @@ def a_new_version_that_does_not_fit_beside_the_old_one_leaves_it(program):
             os.replace(file.with_name("new"), file)
             wait_until(lambda: "reason" not in models(server)["one"], "the folder is not read again")
             wait_until(lambda: used(server) < before, "the old version keeps its memory")
+
+
+@test
+def the_models_of_the_program_answer_in_little_memory(program):
+    """--memory 64M leaves less than 14 MB for a request: the estimate counts what a head takes, and not much more."""
+    words = [{"return": ["predictions"]}, {"return": ["logit_lens"]}, {"return": ["word_scores"], "words": "next"}]
+    attribution = {"return": ["attribution"], "words": [7]}
+    gradient = {"return": ["embedding"], "metric": {"words": [7], "query": -1}}
+    with Server(program, environment={**SMALL, "ATTND_COMPUTE_THREADS": "2", "ATTND_NO_MODELS": "off"}) as server:
+        asked = [("small/attention", options) for options in words] + [("demo/attention", attribution), ("demo/gradients", gradient)]
+        for path, options in asked:
+            reply = server.client().post(f"/v1/models/{path}", {"inputs": {"ids": [9] * 64}, "options": options})
+            assert reply.status == 200, (path, options, reply.body[:400])

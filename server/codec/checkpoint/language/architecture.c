@@ -1,6 +1,7 @@
 /* architecture.c: the table of architectures, its choices by a configuration, and its patterns of names. */
 #include "codec/checkpoint/language/architecture.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,14 +163,30 @@ static bool shares_word(const char *wanted, const char *type)
 }
 
 /*
+ * Whether one letter is missing, too much, swapped with its neighbour or another one. Another letter makes another name,
+ * as blip is no clip, flava no llava and reformer no roformer, unless it stands behind the beginning of a long name.
+ */
+static bool is_misspelt(const char *wanted, const char *type)
+{
+    enum { TYPE_LEAST = 4, LONG_LEAST = 6, BEGINNING = 2 };
+    const size_t length = strlen(wanted), own = strlen(type);
+    size_t same = 0;
+    while (same < own && wanted[same] == type[same])
+        same++;
+    const bool is_other = length == own && same < own && strcmp(wanted + same + 1, type + same + 1) == 0;
+    return own >= TYPE_LEAST && nearest_distance(wanted, type) == 1 &&
+           (!is_other || (own >= LONG_LEAST && same >= BEGINNING));
+}
+
+/*
  * A wanted name is near when it begins or ends with the known one, when it begins the known one, or when both share a word:
- * "bert-japanese" and "jina_bert" are near "bert", "longt5" is near "t5". A small distance says nothing: blip is no clip.
+ * "bert-japanese" and "jina_bert" are near "bert", "longt5" is near "t5". A misspelt one is near, too.
  */
 static bool is_near(const char *wanted, const char *type)
 {
     const size_t length = strlen(wanted), own = strlen(type), shorter = length < own ? length : own;
     const bool begins = shorter >= 3 && strncmp(wanted, type, shorter) == 0;
-    return begins || text_ends(wanted, type) || shares_word(wanted, type);
+    return begins || text_ends(wanted, type) || shares_word(wanted, type) || is_misspelt(wanted, type);
 }
 
 /* Writes the types as far as a message has room for them. */
@@ -194,11 +211,15 @@ void architecture_write_types(const json_t *table, const char *member, const cha
 {
     json_t *types = list_types(table, member), *type;
     const char *nearest = NULL;
+    char wanted[NAME_MAX_BYTES];
     size_t distance = SIZE_MAX, i;
+    text_copy(wanted, sizeof wanted, model_type);
+    for (char *at = wanted; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
     json_array_foreach(types, i, type)
     {
-        const size_t edits = nearest_distance(model_type, json_string_value(type));
-        if (edits < distance && is_near(model_type, json_string_value(type))) {
+        const size_t edits = nearest_distance(wanted, json_string_value(type));
+        if (edits < distance && is_near(wanted, json_string_value(type))) {
             nearest = json_string_value(type);
             distance = edits;
         }

@@ -154,12 +154,19 @@ attn_status step_ignored(struct reading *reading, const struct node *node, void 
 
 /* ---- steps ---- */
 
+static bool is_usable(const struct loading *loading, const struct step_kind *kind)
+{
+    return kind->scope == MEMBER_ALWAYS || loading->reading.scopes >> kind->scope & 1;
+}
+
 static attn_status fail_kind(struct loading *loading, const struct node *node, const struct step_table *table,
                              const char *name)
 {
     char known[400] = "Sequence";
     size_t used = strlen(known);
     for (size_t i = 0; i < table->count; i++) {
+        if (!is_usable(loading, &table->kinds[i]))
+            continue;
         const int written = snprintf(known + used, sizeof known - used, ", %s", table->kinds[i].name);
         used += written > 0 && (size_t)written < sizeof known - used ? (size_t)written : 0;
     }
@@ -213,7 +220,7 @@ static attn_status load_steps(struct loading *loading, const struct node *node, 
     if (steps->count == STEPS_MAX)
         return node_fail(&loading->reading, node, ATTN_ERR_TOO_LARGE, "is one of more than %d steps", STEPS_MAX);
     for (size_t i = 0; i < table->count; i++) {
-        if (strcmp(table->kinds[i].name, name) != 0)
+        if (strcmp(table->kinds[i].name, name) != 0 || !is_usable(loading, &table->kinds[i]))
             continue;
         (void)json_object_del(node->json, "type");
         return load_step(loading, node, &table->kinds[i], &steps->items[steps->count++]);

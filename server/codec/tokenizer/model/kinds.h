@@ -33,6 +33,9 @@ struct decoding {
     struct pattern_search search;
 };
 
+/* The scope of kinds and members that Hugging Face's tokenizers does not have: texts of slow.h alone may name them. */
+enum { STEP_OF_SLOW = MEMBER_ALWAYS + 1 };
+
 struct step_kind {
     const char *name;
     const struct member *members; /* its options */
@@ -46,12 +49,14 @@ struct step_kind {
     draft_find *remove;  /* splits at what it finds */
     void (*decode)(struct decoding *decoding, const void *options);
     void (*write)(struct decoding *decoding, size_t i, struct text_span text, const void *options); /* text i anew */
+    unsigned scope;                                                                                 /* as of a member */
 };
 
 /* A row of the table of a struct's options, and the three members of a kind for such a table, NAME_members. */
-#define STEP_OPTION(options, name, decode)                                                                             \
+#define STEP_OPTION(options, name, decode) STEP_OPTION_OF(options, name, decode, MEMBER_ALWAYS)
+#define STEP_OPTION_OF(options, name, decode, scope)                                                                   \
     {                                                                                                                  \
-#name, decode, offsetof(struct options, name), MEMBER_ALWAYS                                                   \
+#name, decode, offsetof(struct options, name), scope                                                           \
     }
 #define STEP_OPTIONS(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
 

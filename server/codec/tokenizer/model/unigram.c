@@ -31,7 +31,7 @@ struct unigram {
 static const struct member members[] = {
     {"unk_id", step_count, offsetof(struct unigram, unknown), MEMBER_ALWAYS},
     {"byte_fallback", node_decode_bool, offsetof(struct unigram, byte_fallback), MEMBER_ALWAYS},
-    {"single_precision", node_decode_bool, offsetof(struct unigram, is_single), MEMBER_ALWAYS}, /* of slow files */
+    {"single_precision", node_decode_bool, offsetof(struct unigram, is_single), STEP_OF_SLOW},
 };
 
 struct scores {

@@ -34,12 +34,24 @@ const char *slow_vocabulary_name(const struct slow_files *files)
 #define WRITE_IT                                                                                                       \
     "from transformers import AutoTokenizer; AutoTokenizer.from_pretrained(\"DIR\").save_pretrained(\"DIR\")"
 
+/* Whether the pieces are those of sources alone. */
+static bool has_source(const struct slow_files *files)
+{
+    const char *name = files->files[SLOW_PIECES].name;
+    return name != NULL && strcmp(name, "source.spm") == 0;
+}
+
+bool slow_lacks_target(const struct slow_files *files)
+{
+    return has_source(files) && files->files[SLOW_TARGET].name == NULL;
+}
+
 bool slow_has_target(const struct slow_files *files, struct slow_files *target)
 {
     const struct slow_file_text *own = &files->files[SLOW_TARGET], *source = &files->files[SLOW_PIECES];
     *target = *files;
     target->files[SLOW_PIECES] = *own;
-    return own->name != NULL && source->name != NULL && strcmp(source->name, "source.spm") == 0 &&
+    return own->name != NULL && has_source(files) &&
            (own->text.length != source->text.length || memcmp(own->text.at, source->text.at, own->text.length) != 0);
 }
 

@@ -71,6 +71,8 @@ const char *slow_vocabulary_name(const struct slow_files *files);
 
 /* Whether targets are cut by a tokenizer of their own. *target has its files: SLOW_TARGET stands for SLOW_PIECES. */
 bool slow_has_target(const struct slow_files *files, struct slow_files *target);
+/* Whether targets are cut by target.spm, which the folder lacks. */
+bool slow_lacks_target(const struct slow_files *files);
 
 /*
  * Makes the text of a tokenizer.json. All memory is taken from arena: about eight times the bytes of the files. Messages

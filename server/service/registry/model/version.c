@@ -61,26 +61,36 @@ static attn_status read_target_tokenizer(struct model_version *version, attn_are
 {
     struct slow_files files;
     struct text_span text = {NULL, 0};
+    version->lacks_target = slow_lacks_target(&version->files.slow);
     if (!slow_has_target(&version->files.slow, &files))
         return ATTN_OK;
     const attn_status status = convert_slow(&files, scratch, &text, err);
-    return status == ATTN_OK
-               ? tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->target_tokenizer, err)
-               : status;
+    return status == ATTN_OK ? tokenizer_load_slow(text, version->files.arena, scratch, &version->target_tokenizer, err)
+                             : status;
+}
+
+static attn_status read_slow_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
+{
+    const struct slow_files *files = &version->files.slow;
+    struct text_span text = {NULL, 0};
+    if (convert_slow(files, scratch, &text, err) != ATTN_OK ||
+        model_files_name(tokenizer_load_slow(text, version->files.arena, scratch, &version->tokenizer, err),
+                         slow_vocabulary_name(files), err) != ATTN_OK)
+        return err->status;
+    return read_target_tokenizer(version, scratch, err);
 }
 
 static attn_status read_tokenizer(struct model_version *version, attn_arena *scratch, attn_error *err)
 {
     const struct model_files *files = &version->files;
-    struct text_span text = files->tokenizer;
-    const char *name = text.at != NULL ? files->tokenizer_name : slow_vocabulary_name(&files->slow);
-    const attn_status status =
-        text.at != NULL ? model_folder_check_text(name, text, err) : convert_slow(&files->slow, scratch, &text, err);
-    if (status != ATTN_OK ||
-        model_files_name(tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err),
-                         name, err) != ATTN_OK)
+    const struct text_span text = files->tokenizer;
+    if (text.at == NULL)
+        return read_slow_tokenizer(version, scratch, err);
+    if (model_folder_check_text(files->tokenizer_name, text, err) != ATTN_OK)
         return err->status;
-    return files->tokenizer.at != NULL ? ATTN_OK : read_target_tokenizer(version, scratch, err);
+    return model_files_name(
+        tokenizer_load(text.at, text.length, version->files.arena, scratch, &version->tokenizer, err),
+        files->tokenizer_name, err);
 }
 
 /* The model is served without a tokenizer that cannot be used. One that does not fit into the memory is a failure. */

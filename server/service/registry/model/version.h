@@ -25,6 +25,7 @@ struct model_version {
     atomic_bool is_told;                        /* the log has what its preparation took */
     const struct tokenizer *tokenizer;          /* in the files' arena; NULL: there is none, or it cannot be used */
     const struct tokenizer *target_tokenizer;   /* of targets; NULL: tokenizer */
+    bool lacks_target;                          /* neither cuts targets: the folder has no target.spm */
     char tokenizer_reason[REGISTRY_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
     size_t tokenizer_bytes;                     /* of memory */
 };

@@ -2,6 +2,7 @@
 #include "service/run/batch/batch.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,6 +94,16 @@ static bool need_tokenizer(const struct making *making, const char *field)
         making->kind == MODEL_REQUEST_TOKENS ? "give the model its tokenizer (docs/models.md)" : "give inputs.ids");
 }
 
+static bool need_target_pieces(const struct making *making, const char *field)
+{
+    const struct model_version *version = making->version;
+    return !version->lacks_target ||
+           outcome_fail(making->outcome, ATTN_ERR_FIELD, field,
+                        "%s is cut by target.spm, which the folder of the model \"%s\" lacks: download it beside "
+                        "source.spm, or give inputs.target_ids",
+                        field, version->common.name);
+}
+
 /* What the first stack reads. */
 enum reads { READS_WORDS, READS_IMAGES, READS_AUDIO };
 
@@ -138,7 +149,7 @@ static bool check_kinds(const struct making *making)
                             "%s needs decoder_start_token_id, which the model's configuration does not have: give "
                             "inputs.target_ids",
                             target);
-    return need_tokenizer(making, target);
+    return need_tokenizer(making, target) && need_target_pieces(making, target);
 }
 
 /* ---- texts ---- */
@@ -170,6 +181,29 @@ static void move_right(const struct making *making, struct tokenizer_output *out
                                                  .segment = TOKENIZER_NO_SEGMENT,
                                                  .is_special = true,
                                                  .text = tokenizer_token(making->version->tokenizer, start)};
+}
+
+/* As "deu_Latn", "de_DE" and "__de__" are spelled; no piece of a text and no other special token is. */
+static bool is_language(const struct tokenizer_token *token)
+{
+    const struct text_span text = token->text;
+    return memchr(text.at, '_', text.length) != NULL && (isalpha((unsigned char)text.at[0]) || text.at[0] == '_');
+}
+
+/* A target that begins with a language has it in place of the one that its tokenizer adds, before the text or behind. */
+static void choose_language(struct tokenizer_output *output)
+{
+    struct tokenizer_token *tokens = output->tokens;
+    size_t first = 0, added = 0;
+    while (first < output->count && tokens[first].segment == TOKENIZER_NO_SEGMENT)
+        first++;
+    while (added < output->count && !(tokens[added].segment == TOKENIZER_NO_SEGMENT && is_language(&tokens[added])))
+        added++;
+    if (first == output->count || added == output->count || !is_language(&tokens[first]))
+        return;
+    tokens[added] = tokens[first];
+    output->count--;
+    memmove(tokens + first, tokens + first + 1, (output->count - first) * sizeof *tokens);
 }
 
 /*
@@ -265,8 +299,10 @@ static bool encode(const struct making *making, size_t stack, size_t item)
     name_item(making, member, item, field);
     if (stack == 1 && reads_of(first_embedding(making)) == READS_AUDIO)
         begin_speech(making, &output, sequence);
-    else if (stack == 1)
+    else if (stack == 1) {
+        choose_language(&output);
         move_right(making, &output, sequence);
+    }
     making->batch->tokens[stack][item] = output.tokens;
     if (!check_length(making, field, &output.count) || !set_numbers(making, field, stack, &output, sequence))
         return false;

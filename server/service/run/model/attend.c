@@ -357,8 +357,10 @@ static void add_spellings(struct attending *attending)
     for (size_t i = 0; i < 2; i++) {
         if (words[i]->ids == NULL || work->version->tokenizer == NULL)
             continue;
-        words[i]->ids->spellings[0] = (struct model_spelling){names[i][0], spell, attending};
-        words[i]->ids->spellings[1] = (struct model_spelling){names[i][1], show, attending};
+        for (size_t s = 0; s < 2; s++)
+            words[i]->ids->spellings[s] = (struct model_spelling){
+                names[i][s], s == 0 ? spell : show, attending,
+                tokenizer_words_bound(work->version->tokenizer, s == 1, work->request.predictions_k)};
     }
 }
 

@@ -92,7 +92,8 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
         numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * (is_audio ? 2 * inner : inner);
         numbers += is_audio ? (double)attn_tensor_count(&embedding->second_kernel) + 5 * (double)count * width : 0;
     }
-    const double bytes = numbers * element + (double)(job->runtime->threads << 20);
+    const bool multiplies = embedding->projection.data != NULL || embedding->kernel.data != NULL;
+    const double bytes = numbers * element + (double)job->runtime->threads * (multiplies ? 1 << 20 : 32 * widest);
     return job->request->inputs.audio != NULL && embedding->second_kernel.data != NULL
                ? bytes + (double)attn_log_mel_bytes(embedding->kernel.shape[1], 2 * count, job->runtime->threads)
                : bytes;

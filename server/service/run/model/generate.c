@@ -264,7 +264,7 @@ bool model_generation_weigh(struct model_job *job)
     const struct checkpoint_model *model = &job->version->model;
     const double items = (double)job->request->inputs.batch, steps = (double)job->request->new_tokens;
     struct weighing weighing = {.keeps = true};
-    double bytes = SMALL_BYTES + items * (steps * TOKEN_BYTES + ITEM_BYTES) + model_head_bytes(job, 1);
+    double bytes = SMALL_BYTES + items * (steps * TOKEN_BYTES + ITEM_BYTES) + model_head_bytes(job, 1, 1);
     for (size_t stack = 0; stack < model->stack_count; stack++) {
         for (size_t i = 0; i < model->stacks[stack].block_count; i++)
             if (!weigh_block(job, &model->stacks[stack].blocks[i], stack, &weighing))

@@ -5,34 +5,6 @@
 
 #include "attn/model.h"
 
-static double head_numbers(const struct model_head *head)
-{
-    double numbers = 0;
-    for (size_t i = 0; i < head->source.count; i++)
-        numbers += (double)attn_tensor_count(&head->source.attachments[i].tensor);
-    return numbers;
-}
-
-double model_head_bytes(const struct model_job *job, size_t count)
-{
-    const struct model_head *head = &job->version->model.head;
-    const size_t tokens = model_head_reads_one(job) ? 1 : count, k = job->request->predictions_k;
-    const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
-                 element = (double)attn_dtype_bytes(model_job_compute(job));
-    const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
-    const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
-    return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) + rows * kept +
-           model_words_bytes(job) + (double)(job->runtime->threads << 21);
-}
-
-/* The head scores whole blocks of tokens. */
-double model_head_flops(const struct model_job *job, size_t count)
-{
-    const double tokens = (double)(model_head_reads_one(job) ? 1 : count),
-                 most = (double)model_head_rows(job, count) * HEAD_ROWS;
-    return (tokens < most ? tokens : most) * (2 * head_numbers(&job->version->model.head) + model_words_flops(job));
-}
-
 static const attn_tensor *find_weight(const struct envelope_source *source, const char *path)
 {
     static const attn_tensor absent = {.data = NULL};
@@ -40,6 +12,32 @@ static const attn_tensor *find_weight(const struct envelope_source *source, cons
         if (strcmp(source->attachments[i].path, path) == 0)
             return &source->attachments[i].tensor;
     return &absent;
+}
+
+double model_head_bytes(const struct model_job *job, size_t count, double times)
+{
+    const struct model_head *head = &job->version->model.head;
+    const size_t tokens = model_head_reads_one(job) ? 1 : count, k = job->request->predictions_k;
+    const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
+                 element = (double)attn_dtype_bytes(model_job_compute(job));
+    const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
+    const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
+    const double products = find_weight(&head->source, "weights.dense.weight")->data != NULL ? 2 : 1;
+    const double scored = rows * (element * ((double)head->words + 6 * width) + kept);
+    return model_converted_bytes(job, &head->source, ENVELOPE_LAYER_GRADIENTS) + model_words_bytes(job) +
+           times * (scored + products * (double)job->runtime->threads * PRODUCT_NUMBERS * element);
+}
+
+/* The head scores whole blocks of tokens. */
+double model_head_flops(const struct model_job *job, size_t count)
+{
+    const struct envelope_source *source = &job->version->model.head.source;
+    const double tokens = (double)(model_head_reads_one(job) ? 1 : count),
+                 most = (double)model_head_rows(job, count) * HEAD_ROWS;
+    double numbers = 0;
+    for (size_t i = 0; i < source->count; i++)
+        numbers += (double)attn_tensor_count(&source->attachments[i].tensor);
+    return (tokens < most ? tokens : most) * (2 * numbers + model_words_flops(job));
 }
 
 bool model_head_take(struct model_job *job, attn_prediction_head *made, struct prepared_weights **prepared)

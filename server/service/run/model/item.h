@@ -125,7 +125,7 @@ bool model_maps_select(struct model_block_run *run, attn_result *result);
 
 /* ---- the head and its predictions (head.c) ---- */
 
-double model_head_bytes(const struct model_job *job, size_t count);
+double model_head_bytes(const struct model_job *job, size_t count, double times); /* times: it scores or goes back */
 double model_head_flops(const struct model_job *job, size_t count);
 /* The head for attn_predict; *prepared, NULL before, becomes the weights to release when it is no longer used. */
 bool model_head_take(struct model_job *job, attn_prediction_head *made, struct prepared_weights **prepared);
@@ -142,7 +142,7 @@ bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t que
 bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics);
 
 /* A block of tokens that the head has scored, and where they go. */
-enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
+enum { HEAD_ROWS = 64 /* tokens that are scored at once */, PRODUCT_NUMBERS = 5 << 14 /* a thread's scratch */ };
 struct head_block {
     struct model_job *job;
     const struct model_words *words;

@@ -340,7 +340,7 @@ static void weigh_head(struct model_job *job)
     if (times == 0)
         return;
     const size_t swept = job->sweep.places, rows = part->longest_queries > swept ? part->longest_queries : swept;
-    job->run_bytes += model_head_bytes(job, rows) + model_attribution_bytes(job);
+    job->run_bytes += model_head_bytes(job, rows, 1) + model_attribution_bytes(job);
     job->time_flops += model_attribution_flops(job);
     if (job->sweep.values != NULL)
         job->time_flops += model_sweep_times(job, job->last_stack, SIZE_MAX) * (double)job->request->inputs.batch *

@@ -140,12 +140,11 @@ static bool weigh_stack(struct model_gradients *own, size_t index)
 static void weigh(struct model_gradients *own)
 {
     struct model_job *job = own->job;
-    const size_t longest = job->parts[job->last_stack].longest_queries;
     const double passes = 1 + gradients_integrated_passes(own);
     for (size_t i = 0; i < gradient_stacks(job); i++)
         if (!weigh_stack(own, i))
             return;
-    job->run_bytes += 3 * model_head_bytes(job, longest) + gradients_integrated_bytes(own);
+    job->run_bytes += model_head_bytes(job, 1, 3) + gradients_integrated_bytes(own);
     job->time_flops += 2 * passes * (double)job->request->inputs.batch * model_head_flops(job, 1);
     model_outputs_weigh(job);
 }

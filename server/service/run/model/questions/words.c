@@ -38,6 +38,12 @@ static bool encode_word(struct model_job *job, struct text_span text, const char
         return outcome_fail(&job->outcome, ATTN_ERR_FIELD, field,
                             "%s is a text, and the model \"%s\" has no tokenizer that can be used: give ids", field,
                             version->common.name);
+    if (version->lacks_target && version->model.stack_count == 2)
+        return outcome_fail(
+            &job->outcome, ATTN_ERR_FIELD, field,
+            "%s is a text, which target.spm cuts, and the folder of the model \"%s\" lacks it: download "
+            "it beside source.spm, or give ids",
+            field, version->common.name);
     const struct tokenizer *tokenizer = model_version_tokenizer(version, version->model.stack_count - 1);
     const attn_status status =
         tokenizer_encode(tokenizer, &input, job->outcome.arena, job->outcome.arena, &output, job->outcome.err);

@@ -174,6 +174,8 @@ START_TEST(the_json_string_of_a_span_ends_with_its_length)
     chunks_json_span(&chunks, (struct text_span){"a\0b\0", 4});
     chunks_json_span(&chunks, (struct text_span){"", 0});
     check_text(&chunks, "\"a\\u0000b\\u0000\"\"\"");
+    ck_assert_uint_eq(chunks_json_bytes((struct text_span){"a\0b\0", 4}), 16);
+    ck_assert_uint_eq(chunks_json_bytes(text_span_of("\"\\\n\xC3\xA4")), 10);
 }
 END_TEST
 

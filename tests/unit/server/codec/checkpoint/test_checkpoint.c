@@ -153,6 +153,52 @@ START_TEST(what_a_mapping_or_a_configuration_lacks_is_named)
 }
 END_TEST
 
+/* What is written before the list of types: "the nearest name that attnd has is bert; ", or nothing. */
+static const char *nearest_type(const struct architecture *architecture, const char *type)
+{
+    struct chunks out = chunks_begin(arena);
+    architecture_write_types(architecture->table, "model", type, "known are ", &out);
+    char *text = chunks_join(&out);
+    ck_assert(text != NULL && strstr(text, "known are bert, ") != NULL);
+    *strstr(text, "known are ") = '\0';
+    return text;
+}
+
+/* Each misspelt type, and the one that is meant; and types of transformers, with a relative that attnd runs. */
+static const char *const near_types[][2] = {
+    {"berrt", "bert"},        {"brt", "bert"},        {"BERT", "bert"},       {"lama", "llama"},
+    {"LLaMA", "llama"},       {"llamma", "llama"},    {"gpt-2", "gpt2"},      {"qwen22", "qwen2"},
+    {"qewn3", "qwen3"},       {"roberat", "roberta"}, {"robarta", "roberta"}, {"mistarl", "mistral"},
+    {"whispr", "whisper"},    {"falkon", "falcon"},   {"gema", "gemma"},      {"xlm_roberta", "xlm-roberta"},
+    {"gpt-neox", "gpt_neox"}, {"smollm2", "smollm3"}, {"longt5", "t5"},       {"deberta", "deberta-v2"},
+    {"openai-gpt", "gpt2"},   {"mllama", "llama"},    {"hubert", "bert"},     {"deberta-v3", "deberta-v2"},
+};
+
+/* Types of transformers and of other programs that are near to none, though many differ from one by a letter or two. */
+static const char far_types[] =
+    "mamba mamba2 jamba bamba zamba swin swinv2 blip blip-2 clap clvp led luke ernie ernie4_5 nemotron xlnet fnet rwkv beit "
+    "bit blt bark bros detr deta dpt dia git flava llada plamo pixtral voxtral ministral reformer informer longformer funnel "
+    "aria arcee afmoe smolvlm xglm glpn helium persimmon internlm2 chatglm baichuan RefinedWeb sam gte gemna bretr";
+
+START_TEST(the_nearest_type_is_meant_or_a_relative)
+{
+    json_t *config = json_object();
+    struct architecture architecture = architecture_open(config, arena);
+    char expected[96], type[32];
+    for (size_t i = 0; i < COUNT(near_types); i++) {
+        snprintf(expected, sizeof expected, "the nearest name that attnd has is %s; ", near_types[i][1]);
+        ck_assert_str_eq(nearest_type(&architecture, near_types[i][0]), expected);
+    }
+    struct text_span rest = text_span_of(far_types), word;
+    while (text_next(&rest, ' ', &word)) {
+        snprintf(type, sizeof type, "%.*s", (int)word.length, word.at);
+        ck_assert_msg(nearest_type(&architecture, type)[0] == '\0', "%s", type);
+    }
+    architecture_close(&architecture);
+    json_decref(config);
+}
+END_TEST
+
 START_TEST(a_module_has_a_bounded_number_of_tensors)
 {
     char mapping[4096] = "{\"modules\":[{\"path\":\"a\",\"weights\":{\"query\":\"q\"},\"options\":{";
@@ -428,6 +474,7 @@ CHECK_MAIN("checkpoint")
     tcase_add_test(tests, a_module_is_found_behind_any_prefix);
     tcase_add_test(tests, a_reference_has_the_number_of_its_layer);
     tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, COUNT(refusals));
+    tcase_add_test(tests, the_nearest_type_is_meant_or_a_relative);
     tcase_add_test(tests, a_module_has_a_bounded_number_of_tensors);
     tcase_add_loop_test(tests, of_text_and_images_one_part_is_found, 0, COUNT(parts));
     tcase_add_test(tests, windows_and_bases_follow_the_number_of_the_layer);

@@ -60,8 +60,8 @@ static struct text_span spell(void *context, int64_t id)
 static void add_spelled(size_t rows, size_t columns)
 {
     struct model_output *output = add("top.ids", ATTN_I64, ids, rows, columns);
-    output->spellings[0] = (struct model_spelling){"top.tokens", spell, ids};
-    output->spellings[1] = (struct model_spelling){"top.shown", spell, ids};
+    output->spellings[0] = (struct model_spelling){"top.tokens", spell, ids, columns * sizeof "\"a\\u0000b\""};
+    output->spellings[1] = (struct model_spelling){"top.shown", spell, ids, columns * sizeof "\"a\\u0000b\""};
 }
 
 START_TEST(an_answer_without_outputs_is_two_empty_objects)

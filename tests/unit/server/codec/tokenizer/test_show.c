@@ -1,6 +1,7 @@
 /* test_show.c: tests of server/codec/tokenizer/show.c. */
 #include <string.h>
 
+#include "codec/bytes/chunks.h"
 #include "tokenizer_stage.h"
 
 /* "a", "ä" (0xC3 0xA4) in pieces and whole, a space with half a character, and the byte 0, in GPT-2's alphabet. */
@@ -91,6 +92,56 @@ START_TEST(ids_show_what_the_decoder_gives)
 }
 END_TEST
 
+/*
+ * With quotes and a comma, two spellings take 7 bytes and four 5. Of what is shown, "\u0000" takes 9, " \\xC3" 9, "\\xC3" and
+ * "\\xA4" 8, "<ä>" 7. What is shorter counts as null does.
+ */
+START_TEST(different_words_take_no_more_than_the_longest)
+{
+    static const size_t spelled[] = {0, 7, 14, 19, 24, 29, 34, 39, 44}, shown[] = {0, 9, 18, 26, 34, 41, 46, 51, 56};
+    const struct tokenizer *tokenizer = load_text(text_span_of(BYTE_LEVEL));
+    for (size_t count = 0; count < COUNT(spelled); count++) {
+        ck_assert_uint_eq(tokenizer_words_bound(tokenizer, false, count), spelled[count]);
+        ck_assert_uint_eq(tokenizer_words_bound(tokenizer, true, count), shown[count]);
+    }
+}
+END_TEST
+
+START_TEST(the_bound_of_words_holds)
+{
+    static const char *const tokenizers[] = {BYTE_LEVEL, BYTE_FALLBACK, PIECES};
+    const struct tokenizer *tokenizer = load_text(text_span_of(tokenizers[_i]));
+    const uint32_t count = tokenizer_vocabulary_size(tokenizer);
+    char room[TOKENIZER_SHOWN_MAX];
+    size_t spelled = 0, shown = 0;
+    for (uint32_t id = 0; id < count; id++) {
+        struct text_span word;
+        ck_assert(tokenizer_show_id(tokenizer, id, false, scratch, room, &word));
+        spelled += chunks_json_bytes(tokenizer_token(tokenizer, id)) + 1;
+        shown += chunks_json_bytes(word) + 1;
+    }
+    ck_assert_uint_le(spelled, tokenizer_words_bound(tokenizer, false, count));
+    ck_assert_uint_le(shown, tokenizer_words_bound(tokenizer, true, count));
+}
+END_TEST
+
+START_TEST(a_token_that_the_decoder_makes_much_longer_is_shown_as_spelled)
+{
+    char text[512], room[TOKENIZER_SHOWN_MAX];
+    for (size_t length = 4; length <= 5; length++) {
+        struct text_span shown;
+        snprintf(
+            text, sizeof text,
+            "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}},\"decoder\":{\"type\":\"Replace\",\"pattern\":"
+            "{\"String\":\"a\"},\"content\":\"%.*s\"}}",
+            (int)length, "bbbbbbbb");
+        const struct tokenizer *tokenizer = load_text(text_span_of(text));
+        ck_assert(tokenizer_show_id(tokenizer, 0, false, scratch, room, &shown));
+        ck_assert_uint_eq(shown.length, length == 4 ? 4 : 1);
+    }
+}
+END_TEST
+
 START_TEST(a_pair_shows_the_characters_of_each_text)
 {
     struct text_span shown[8];
@@ -107,5 +158,8 @@ CHECK_MAIN("show")
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, a_text_shows_its_characters, 0, COUNT(texts));
     tcase_add_loop_test(tests, ids_show_what_the_decoder_gives, 0, COUNT(ids));
+    tcase_add_test(tests, different_words_take_no_more_than_the_longest);
+    tcase_add_loop_test(tests, the_bound_of_words_holds, 0, 3);
+    tcase_add_test(tests, a_token_that_the_decoder_makes_much_longer_is_shown_as_spelled);
     tcase_add_test(tests, a_pair_shows_the_characters_of_each_text);
 }

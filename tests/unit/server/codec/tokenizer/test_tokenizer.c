@@ -335,6 +335,13 @@ END_TEST
     "{\"model\":{\"type\":\"BPE\",\"continuing_subword_prefix\":\"" PREFIX "\",\"vocab\":{\"a\":0},\"merges\":[[" PAIR \
     "]]}}"
 
+/* Words that the text of slow_convert alone may have. */
+#define BEFORE    "{\"before\":{\"type\":\"NFC\"}," LETTERS "}"
+#define COMBINING "{\"normalizer\":{\"type\":\"StripCombining\"}," LETTERS "}"
+#define FIRST     "{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"a\",\"first\":true}," LETTERS "}"
+#define LONGEST   "{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\",\"longest\":true}," LETTERS "}"
+#define SINGLE    "{\"model\":{\"type\":\"Unigram\",\"single_precision\":true,\"vocab\":[[\"a\",0]]}}"
+
 static const struct {
     const char *text;
     attn_status status;
@@ -429,6 +436,11 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0]},\"merges\":[]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[,]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"added_tokens\":[{\"id\":12,\"content\":\"\"}]," LETTERS "}", ATTN_ERR_VALUE, "without \"content\""},
+    {BEFORE, ATTN_ERR_FIELD, "/before is an unknown member; known here: version, truncation"},
+    {COMBINING, ATTN_ERR_VALUE, "/normalizer is a normalizer of the kind \"StripCombining\", which is not supported"},
+    {FIRST, ATTN_ERR_FIELD, "/normalizer/first is an unknown member; known here: prepend"},
+    {LONGEST, ATTN_ERR_FIELD, "/normalizer/longest is an unknown member; known here: precompiled_charsmap"},
+    {SINGLE, ATTN_ERR_FIELD, "/model/single_precision is an unknown member; known here: unk_id, byte_fallback"},
 };
 
 START_TEST(a_file_that_is_not_supported_is_refused_by_name)
@@ -439,6 +451,13 @@ START_TEST(a_file_that_is_not_supported_is_refused_by_name)
     ck_assert_msg(status == refused_files[_i].status, "%s: %s: %s", text, attn_status_name(status), err.message);
     ck_assert_ptr_null(tokenizer);
     ck_assert_msg(strstr(err.message, refused_files[_i].fragment) != NULL, "%s: %s", text, err.message);
+}
+END_TEST
+
+START_TEST(words_of_slow_tokenizers_are_for_their_own_texts)
+{
+    static const char *const texts[] = {BEFORE, COMBINING, FIRST, LONGEST, SINGLE};
+    ck_assert_ptr_nonnull(load_slow(text_span_of(texts[_i])));
 }
 END_TEST
 
@@ -837,6 +856,7 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, a_text_that_cannot_be_encoded_is_refused_by_name, 0, COUNT(refused_texts));
     tcase_add_test(tests, a_model_without_an_unknown_token_refuses_the_text);
     tcase_add_loop_test(tests, a_file_that_is_not_supported_is_refused_by_name, 0, COUNT(refused_files));
+    tcase_add_loop_test(tests, words_of_slow_tokenizers_are_for_their_own_texts, 0, 5);
     tcase_add_test(tests, all_forms_of_json_are_read);
     tcase_add_loop_test(tests, long_vocabularies_are_read_in_pieces, 0, COUNT(long_files));
     tcase_add_test(tests, a_pair_becomes_the_token_that_it_spells);

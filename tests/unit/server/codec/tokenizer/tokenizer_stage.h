@@ -52,6 +52,16 @@ static inline const struct tokenizer *load_text(struct text_span text)
     return tokenizer;
 }
 
+/* Of a text that slow_convert made. */
+static inline const struct tokenizer *load_slow(struct text_span text)
+{
+    const struct tokenizer *tokenizer = NULL;
+    err = (attn_error){0};
+    const attn_status status = tokenizer_load_slow(text, arena, scratch, &tokenizer, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    return tokenizer;
+}
+
 static inline struct tokenizer_output encode(const struct tokenizer *tokenizer, const struct tokenizer_input *input)
 {
     struct tokenizer_output output = {NULL, 0};

@@ -86,7 +86,7 @@ static const struct tokenizer *load_class(const json_t *recording, const json_t 
     }
     const attn_status status = slow_convert(&files, arena, &json, &err);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
-    return load_text(json);
+    return load_slow(json);
 }
 
 /* ---- comparison ---- */

@@ -108,7 +108,7 @@ static const char *ids_of(const char *text, bool add_special)
     const attn_status status = slow_convert(&files, arena, &json, &err);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
     const struct tokenizer_input input = {.text = text_span_of(text), .add_special = add_special};
-    const struct tokenizer_output output = encode(load_text(json), &input);
+    const struct tokenizer_output output = encode(load_slow(json), &input);
     size_t used = 0;
     for (size_t i = 0; i < output.count; i++)
         used += (size_t)snprintf(said + used, sizeof said - used, i > 0 ? " %u" : "%u", (unsigned)output.tokens[i].id);

@@ -231,6 +231,67 @@ START_TEST(targets_of_other_models_do_too)
 }
 END_TEST
 
+/* A model whose tokenizer adds the language "en_XX" = 5 to texts, before "</s>" = 2 or behind it. */
+static struct model_version model_of_languages(bool is_behind)
+{
+    static const char format[] =
+        "{\"added_tokens\":[{\"id\":2,\"content\":\"</s>\",\"special\":true},{\"id\":3,\"content\":\"<mask>\","
+        "\"special\":true},{\"id\":4,\"content\":\"de_DE\",\"special\":true},{\"id\":5,\"content\":\"en_XX\","
+        "\"special\":true}],\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"post_processor\":{\"type\":"
+        "\"TemplateProcessing\",\"single\":[%s],\"pair\":[],\"special_tokens\":{\"</s>\":{\"ids\":[2]},\"en_XX\":"
+        "{\"ids\":[5]}}},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"b\":1,\"</s>\":2,"
+        "\"<mask>\":3,\"de_DE\":4,\"en_XX\":5}}}";
+    static const char text_part[] = "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}",
+                      end[] = "{\"SpecialToken\":{\"id\":\"</s>\",\"type_id\":0}}",
+                      language[] = "{\"SpecialToken\":{\"id\":\"en_XX\",\"type_id\":0}}";
+    char parts[256], text[1024];
+    snprintf(parts, sizeof parts, "%s,%s,%s", is_behind ? text_part : language, is_behind ? end : text_part,
+             is_behind ? language : end);
+    const int length = snprintf(text, sizeof text, format, parts);
+    struct model_version version = two_stacks;
+    version.tokenizer = NULL;
+    version.model.decoder_start_id = 2;
+    version.model.starts_with_last = is_behind;
+    ck_assert_msg(tokenizer_load(text, (size_t)length, arena, scratch, &version.tokenizer, &err) == ATTN_OK, "%s",
+                  err.message);
+    return version;
+}
+
+static const struct {
+    const char *target;
+    int64_t before[4], behind[4]; /* the inputs of the decoder, as NLLB's and mBART's tokenizers place the language */
+    size_t count;
+} languages[] = {
+    {"a b", {2, 5, 0, 1}, {5, 0, 1, 2}, 4},
+    {"de_DE a b", {2, 4, 0, 1}, {4, 0, 1, 2}, 4},
+    {"de_DE", {2, 4}, {4, 2}, 2},
+    {"<mask> a", {2, 5, 3, 0}, {5, 3, 0, 2}, 4},
+};
+
+START_TEST(a_target_may_begin_with_its_language)
+{
+    char body[128];
+    snprintf(body, sizeof body, "{\"inputs\": {\"text\": \"a\", \"target\": \"%s\"}}", languages[_i].target);
+    for (int is_behind = 0; is_behind < 2; is_behind++) {
+        const struct model_version version = model_of_languages(is_behind);
+        make_well(&version, body);
+        assert_ids(&batch.items[0].of[1], is_behind ? languages[_i].behind : languages[_i].before, languages[_i].count);
+        ck_assert_int_eq(batch.items[0].of[1].label, is_behind ? (int)languages[_i].behind[0] : 2);
+    }
+}
+END_TEST
+
+START_TEST(a_target_needs_the_pieces_of_targets)
+{
+    two_stacks.lacks_target = true;
+    make_well(&two_stacks, "{\"inputs\": {\"text\": \"a\", \"target_ids\": [0, 9]}}");
+    ck_assert_int_eq(make(&two_stacks, "{\"inputs\": {\"text\": \"a\", \"target\": \"b\"}}", MODEL_REQUEST_ATTENTION),
+                     ATTN_ERR_FIELD);
+    ck_assert_str_eq(err.field, "/inputs/target");
+    ck_assert(strstr(err.message, "target.spm, which the folder of the model \"t5\" lacks: download it") != NULL);
+}
+END_TEST
+
 START_TEST(target_ids_stay_as_they_are)
 {
     make_well(&two_stacks, "{\"inputs\": {\"ids\": [5, 1], \"target_ids\": [0, 9, 9]}}");
@@ -504,6 +565,8 @@ CHECK_MAIN("model_batch")
     tcase_add_test(tests, each_item_has_its_own_length);
     tcase_add_test(tests, targets_become_the_recorded_inputs_of_the_decoder);
     tcase_add_test(tests, targets_of_other_models_do_too);
+    tcase_add_loop_test(tests, a_target_may_begin_with_its_language, 0, COUNT(languages));
+    tcase_add_test(tests, a_target_needs_the_pieces_of_targets);
     tcase_add_test(tests, target_ids_stay_as_they_are);
     tcase_add_test(tests, without_a_target_the_second_stack_does_not_run);
     tcase_add_test(tests, images_and_vectors_are_views_of_each_item);
