@@ -6,6 +6,7 @@ docs/ leads to each of its pages.
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -50,9 +51,10 @@ def unreached(paths):
 
 
 def documents():
-    """What git has, or, in a tarball, what is there."""
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True)
-    names = listed.stdout.split("\n")[:-1] if listed.returncode == 0 else []
+    """What git has, or, in a tarball and without git, what is there."""
+    names = []
+    if shutil.which("git"):
+        names = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     found = [ROOT / name for name in names] or [path for path in ROOT.rglob("*.md")
                                                 if not {"node_modules", "build"} & set(path.relative_to(ROOT).parts)]
     return [path for path in found if path.exists()]
