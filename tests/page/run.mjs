@@ -20,6 +20,7 @@ const LANES = [
         "input/own",
         "expected/readers",
         "expected/diagnosis",
+        "expected/faults",
         "expected/shown",
         "models/changed",
         "models/asked",

@@ -1,7 +1,7 @@
 /**
  * results.js: the section on expected values: how far the run is from them, where, and why.
  */
-import { bdi, choice, h, numberField } from "../dom.js";
+import { bdi, choice, h, numberField, sayOnce } from "../dom.js";
 import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
 import { withPart } from "../exchange/files.js";
 import { short } from "../request/tensor.js";
@@ -26,7 +26,7 @@ export function createExpected(app) {
   const remove = h("button.link", { type: "button", onclick: () => store.change({ expected: null }) }, t("expected.remove"));
   const verdict = h("p.verdict", { role: "status" }),
     body = h("tbody", {}),
-    cause = h("p.cause", { role: "status" }),
+    cause = h("div.cause", { role: "status" }),
     note = h("p.note", {});
   const heads = [t("expected.step"), t("expected.absolute"), t("expected.relative"), t("expected.worst")];
   const table = h(
@@ -111,16 +111,28 @@ export function createExpected(app) {
 
   let drawn = [];
 
+  const wordsOf = ({ id, of }) => t("expected.cause." + id, { of }).trim();
+
+  /** One cause, or several that the values cannot tell apart. */
+  function listOf(causes) {
+    const [{ left, before }] = causes,
+      all = causes.map(({ parts }) => parts.map(wordsOf).join(" "));
+    const said = all.length > 1 ? [t("expected.either"), h("ul", {}, all.map((why) => h("li", {}, h("b", {}, why))))] : [h("b", {}, all[0])];
+    return [causes[0].parts.length > 1 && t("expected.pair"), " ", ...said, " ", t("expected.left", { left: sized(left), before: sized(before) })];
+  }
+
   async function sayCause(lines, run) {
     cause.hidden = true;
     if (lines.every(({ outside }) => outside === 0)) return;
     const mine = drawn,
-      { causeOf } = await diagnosisPart(),
-      found = await causeOf(lines, run, () => mine !== drawn).catch(() => null);
-    if (mine !== drawn || !found) return;
-    const why = t("expected.cause." + found.id, { of: found.of }).trim();
-    cause.replaceChildren(h("b", {}, why), " ", t("expected.left", { left: sized(found.left), before: sized(found.before) }));
+      isOld = () => mine !== drawn;
+    sayOnce(cause, t("expected.searching"));
     cause.hidden = false;
+    const { causesOf } = await diagnosisPart(),
+      causes = await causesOf(lines, run, isOld).catch(() => null);
+    if (isOld()) return;
+    cause.hidden = causes === null;
+    if (causes) cause.replaceChildren(...(causes.length > 0 ? listOf(causes).filter(Boolean) : [t("expected.unnamed")]));
   }
 
   function update(state) {
@@ -144,7 +156,10 @@ export function createExpected(app) {
     note.hidden = note.textContent === "";
     body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
     sayVerdict(lines, run);
-    sayCause(lines, run).catch(app.cannotUse);
+    sayCause(lines, run).catch((problem) => {
+      cause.hidden = true;
+      app.cannotUse(problem);
+    });
     if (app.hasNewValues) element.scrollIntoView({ block: "nearest" });
     app.hasNewValues = false;
   }
