@@ -22,6 +22,7 @@ const LANES = [
         "expected/diagnosis",
         "expected/faults",
         "expected/shown",
+        "expected/debugger",
         "models/changed",
         "models/asked",
         "input/touch",

@@ -12,7 +12,7 @@ import { mapCells } from "../exchange/api.js";
 import { tensorIn } from "../request/steps.js";
 import { apart, roundingOf } from "./differences.js";
 import { placingOf } from "./matching.js";
-import { Case, mistakesFor, pairsOf } from "./mistakes.js";
+import { Case, commonIn, mistakesFor, pairsOf } from "./mistakes.js";
 
 /** A cause leaves at most this share of the difference, and at most the square of this share of the values. */
 const CLEARLY = 0.1;
@@ -115,4 +115,12 @@ export async function causesOf(lines, run, isOld = () => false) {
 
   const single = await best(mistakes.map((mistake) => [mistake]));
   return isOld() || single.length > 0 ? single : best(pairsOf(mistakes), performance.now() + PAIRS_MS);
+}
+
+/** The output of a run with one of its common mistakes, to try. @param {{given: any, answer: any}} run */
+export function outputWithMistake({ given, answer }) {
+  const one = new Case(given, answer.outputs),
+    mistakes = commonIn(mistakesFor(one, null)),
+    mistake = mistakes[Math.floor(Math.random() * mistakes.length)];
+  return { shape: answer.outputs.output.shape, data: one.make([mistake]).steps.output.data };
 }

@@ -477,9 +477,12 @@ const COMMON = [
 /** Of these, two parts can be wrong at once. */
 const IN_PARTS = ["transposed", "biasNone"];
 
+/** @param {Mistake[]} mistakes */
+export const commonIn = (mistakes) => mistakes.filter(({ id }) => COMMON.includes(id));
+
 /** @param {Mistake[]} mistakes @returns {Mistake[][]} pairs, the commonest first */
 export function pairsOf(mistakes) {
-  const common = mistakes.filter(({ id }) => COMMON.includes(id)),
+  const common = commonIn(mistakes),
     /** @param {Mistake[]} pair */
     rank = (pair) => pair.reduce((sum, { id }) => sum + COMMON.indexOf(id), 0);
   const pairs = common.flatMap((a, n) => common.slice(n + 1).map((b) => [a, b]));

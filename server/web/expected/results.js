@@ -9,15 +9,15 @@ import { cellAt, linesFor } from "./differences.js";
 import { stepsThatFit } from "./matching.js";
 
 /** The diagnosis is loaded only if values differ. */
-const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
+export const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
 
 /** Formats a difference. */
 const sized = (value) => (value === 0 ? "0" : short(value, 2));
 
 const LABELLED = { query: "", key: "", feature: "d" };
 
-/** @param {import("../main.js").App} app */
-export function createExpected(app) {
+/** @param {import("../main.js").App} app @param {HTMLElement[]} more what stands below the cause */
+export function createExpected(app, more = []) {
   const { t, store } = app;
   const change = (patch, stroke = 0) => store.change({ expected: { ...store.state.expected, ...patch } }, stroke);
   const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }, name), { isNeeded: true, step: 1e-3 });
@@ -37,7 +37,7 @@ export function createExpected(app) {
     body,
   );
   const limits = h("div.row", {}, h("label.field", {}, h("span", {}, "rtol"), rtol.element), h("label.field", {}, h("span", {}, "atol"), atol.element));
-  const parts = [h("div.head", {}, h("h2", {}, t("expected.title")), remove), verdict, cause, table, limits, note],
+  const parts = [h("div.head", {}, h("h2", {}, t("expected.title")), remove), verdict, cause, ...more, table, limits, note],
     element = h("section.expected", { hidden: true });
 
   const nameOf = (kind, at, length, view, request) => {
@@ -63,7 +63,7 @@ export function createExpected(app) {
     const { row, col, head, batch, hasHead } = cellAt(line, run),
       { view } = store.state;
     const compare = view.compare === "difference" ? "now" : view.compare;
-    store.setView({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
+    store.setView({ mode: "lab", step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
   };
 
   /** If the name does not decide, a choice offers all steps that fit. */
