@@ -47,7 +47,7 @@ function numpyOf({ request, endpoint }) {
   return ["import numpy as np", ...lines, ""].join("\n");
 }
 
-/** A field for numbers of a program: typed, pasted or from a file. @param {(source: string | File) => void} use */
+/** A field for numbers of a program: typed, pasted or from a file. @param {string} label @param {number} rows @param {(source: string) => void} use */
 function numbersField(label, rows, use) {
   let timer = 0;
   /** Reads at once what was typed last. */
@@ -168,8 +168,12 @@ function createTheirs(app) {
   const { t } = app;
   let kept = null;
   const { text, note, element } = numbersField(t("bug.theirs.label"), 7, (source) => {
-    if (source.length >= PASTED_MAX) keep(foundInText(source), "");
-    else kept = null;
+    if (source.length < PASTED_MAX) return;
+    try {
+      keep(foundInText(source), "");
+    } catch (problem) {
+      app.cannotUse(problem);
+    }
   });
   text.placeholder = "tensor([[ 0.0213, -0.1142, …],\n        [ 0.0879,  0.0401, …]])";
   const sayKept = () => sayOnce(note, kept ? kept.map(({ name, tensor }) => [name, sizeOf(tensor)].filter(Boolean).join(": ")).join(", ") : t("bug.theirs.note"));

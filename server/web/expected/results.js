@@ -24,9 +24,9 @@ export function createExpected(app, more = []) {
   const rtol = tolerance("rtol"),
     atol = tolerance("atol");
   const remove = h("button.link", { type: "button", onclick: () => store.change({ expected: null }) }, t("expected.remove"));
-  const verdict = h("p.verdict", { role: "status" }),
+  const verdict = h("p.verdict", {}),
     body = h("tbody", {}),
-    cause = h("div.cause", { role: "status" }),
+    cause = h("div.cause", {}),
     note = h("p.note", {});
   const heads = [t("expected.step"), t("expected.absolute"), t("expected.relative"), t("expected.worst")];
   const table = h(
@@ -132,7 +132,9 @@ export function createExpected(app, more = []) {
       causes = await causesOf(lines, run, isOld).catch(() => null);
     if (isOld()) return;
     cause.hidden = causes === null;
-    if (causes) cause.replaceChildren(...(causes.length > 0 ? listOf(causes).filter(Boolean) : [t("expected.unnamed")]));
+    if (!causes) return;
+    cause.replaceChildren(...(causes.length > 0 ? listOf(causes).filter(Boolean) : [t("expected.unnamed")]));
+    app.say(cause.textContent, "cause");
   }
 
   function update(state) {
@@ -156,6 +158,7 @@ export function createExpected(app, more = []) {
     note.hidden = note.textContent === "";
     body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
     sayVerdict(lines, run);
+    app.say(verdict.textContent, "verdict");
     sayCause(lines, run).catch((problem) => {
       cause.hidden = true;
       app.cannotUse(problem);

@@ -31,6 +31,11 @@ const ready = (page) => page.locator(".theirs .tasks button:enabled").nth(2).wai
 
 async function enter(stage, options = {}) {
     const page = await openPage(stage, { viewport: { width: 1366, height: 768 }, ...options }, "/", opened);
+    await page.evaluate(() => {
+        const region = document.querySelector("p.spoken[role=status]");
+        window.said = [];
+        new MutationObserver(() => window.said.push(region.textContent)).observe(region, { childList: true });
+    });
     await page.locator(".ways button").nth(2).click();
     await ready(page);
     return page;
@@ -84,7 +89,10 @@ export const cases = {
             await verdictOf(page, "bad").waitFor();
             await causeIn(page, "not divided by √d_k");
             assert.equal(computedIn(page), before + 1);
-            assert.equal(await verdictOf(page, "bad").getAttribute("role"), "status");
+            const verdict = await verdictOf(page, "bad").textContent(),
+                cause = await page.locator(".expected .cause").textContent();
+            await page.waitForFunction((text) => document.querySelector("p.spoken[role=status]").textContent.includes(text), cause);
+            assert.ok((await page.evaluate(() => window.said)).some((text) => text.includes(verdict)), "the verdict is not announced");
             const between = await page.evaluate(() => {
                 const [button, verdict] = [".debugger .main", ".expected .verdict"].map((one) => document.querySelector(one).getBoundingClientRect());
                 return { apart: verdict.top - button.bottom, isSeen: verdict.top >= 0 && verdict.bottom <= window.innerHeight };
