@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { findings } from "../input/accessibility.mjs";
 import { randomMatrix } from "../../../server/web/request/tokens.js";
 import { dropFile, inFolder, numberOf, opened, openPage, settled, tabOf } from "../support.mjs";
 import { layer, turned } from "./planted.mjs";
@@ -74,8 +75,8 @@ const causeIn = (page, text) => page.locator(".expected .cause", { hasText: text
 
 export const cases = {
     async "debugger: the start opens it; pasted numbers become no request, and the verdict stands below the button"(stage) {
-        for (const viewport of [{ width: 1366, height: 768 }, { width: 390, height: 844 }]) {
-            const page = await enter(stage, { viewport }),
+        for (const options of [{}, { viewport: { width: 390, height: 844 }, colorScheme: "dark" }]) {
+            const page = await enter(stage, options),
                 request = rounded(layerOf(6, 16, 4)),
                 before = computedIn(page);
             for (const [label, rows] of arraysOf(request)) await fieldOf(page, label).locator("textarea").fill(printed(rows));
@@ -99,6 +100,8 @@ export const cases = {
             });
             assert.ok(between.isSeen && between.apart < 64, JSON.stringify(between));
             assert.match(await page.locator(".beside h3").textContent(), /^output, 6 × 16$/);
+            assert.deepEqual(await findings(page), []);
+            assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0, "too wide");
             await page.finish();
         }
     },
