@@ -11,6 +11,9 @@ const REMEMBER_MS = 300;
 const REMEMBERED = "attnd";
 const REMEMBERED_MOST = 1 << 23;
 
+/** Some mail programs cut longer addresses. */
+const LENGTHY = 8000;
+
 /** The Lab's request where nothing else was asked for. */
 const PLAIN = "sentence";
 
@@ -98,7 +101,7 @@ export async function shareState(app) {
   const address = await addressOf(app.store.state);
   put(address, false);
   if (address.hash === null) app.notify(app.t("share.long"));
-  else await app.copyText(location.href, address.isComplete ? "share.done" : "share.part");
+  else await app.copyText(location.href, !address.isComplete ? "share.part" : address.hash.length > LENGTHY ? "share.lengthy" : "share.done");
 }
 
 /** sessionStorage keeps changes that the URL did not receive before the page was left. */

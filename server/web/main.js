@@ -62,8 +62,6 @@ function createApp(store, language) {
     layers: [],
     /** New expected values have come. Their section is scrolled into view at the next update. */
     hasNewValues: false,
-    /** The Lab moves the focus to the field for own data at the next update. */
-    wantsOwnData: false,
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
@@ -162,10 +160,11 @@ function createApp(store, language) {
     else await openSentenceOfStart(text);
     if (!isKept && app.isReadBySmall) app.notify(app.t("opening.lab"));
   };
-  /** Opens the Lab at the field for own data, where numbers of another program are compared with the page's. */
-  app.openOwnData = async () => {
-    app.wantsOwnData = true;
-    await app.openLab();
+  /** The debugger takes the request of the Lab, unless its numbers are those of a model or of a kept layer. */
+  app.openDebugger = () => {
+    const { isUnused, source, layer } = store.state.given;
+    if (isUnused || source || layer) app.openCase({ ...presetCase("causal"), view: { mode: "bug" } });
+    else store.setView({ mode: "bug" });
   };
   /** Opens the same text in another layer of its model. */
   app.openSourceAt = (source, view) => opened(async () => ({ ...exampleOf(await caseOfModel(source)), view }))();
@@ -238,6 +237,11 @@ function createApp(store, language) {
     else if (problem.status === 401) app.askForKey(problem.message, again);
     else if (problem instanceof Refusal && !problem.tokens) refused(problem);
     else app.cannotUse(problem);
+  };
+
+  /** A mode with a better place for messages takes them there while it is open. */
+  app.takeNotice = (place) => {
+    if (notice.parentNode !== place) place.append(notice);
   };
 
   app.notify = (...content) => {
@@ -362,6 +366,13 @@ function createApp(store, language) {
     app.update(store.state);
   };
 
+  /** What is dropped onto the debugger is compared, and never becomes a request. */
+  app.useDropped = (file, text) => {
+    const { useFile, useText } = modes[store.state.view.mode];
+    if (file) useFile(file);
+    else if (text) useText(text);
+  };
+
   /** Sets aria-busy at once. CSS fades the map later, when the class "busy" is set. */
   app.setAsking = (isAsking) => {
     app.isAsking = isAsking;
@@ -373,7 +384,10 @@ function createApp(store, language) {
     const { view } = state,
       open = modes[view.mode];
     header.update(state);
-    if (holder.firstChild !== open.element) holder.replaceChildren(open.element);
+    if (holder.firstChild !== open.element) {
+      holder.before(notice);
+      holder.replaceChildren(open.element);
+    }
     if (view.mode !== "story") delete document.documentElement.dataset.present;
     open.update(state);
   };
@@ -387,7 +401,9 @@ function listenForDrops(app) {
     event.preventDefault();
     const [file] = event.dataTransfer.files,
       text = event.dataTransfer.getData("text/plain");
-    if (file) app.openFile(file);
+    const { mode } = app.store.state.view;
+    if (mode === "bug") app.useDropped(file, text);
+    else if (file) app.openFile(file);
     else if (text) app.openText(text);
   });
 }

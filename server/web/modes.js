@@ -5,7 +5,9 @@
  * undo history include it. A mode is made when the page is built. While it is open, every change of the state updates
  * it.
  *
- * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void}} Mode
+ * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void,
+ *            useFile?: (file: File) => void, useText?: (text: string) => void}} Mode useFile and useText: what becomes of a
+ *          dropped file and text, if it is not a request
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
@@ -14,6 +16,7 @@ import { createOpening } from "./opening/opening.js";
 /** Parts of the page that load when they are first needed. */
 const storyPart = () => withPart("player", () => import("./story/player.js"));
 const labPart = () => withPart("lab", () => import("./lab.js"));
+const debuggerPart = () => withPart("debugger", () => import("./debugger/debugger.js"));
 const modelsPart = () => withPart("explorer", () => import("./models/explorer.js"));
 
 /** A mode in a part. It is empty until the part has loaded. @param {() => Promise<(app: import("./main.js").App) => Mode>} load */
@@ -37,7 +40,7 @@ const modeOfPart = (load) => (app) => {
     if (mode) mode.update(state);
     else if (!isAsked) open();
   };
-  return { element, update, focus: () => mode?.focus() };
+  return { element, update, focus: () => mode?.focus(), useFile: (file) => mode?.useFile?.(file), useText: (text) => mode?.useText?.(text) };
 };
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */
@@ -46,11 +49,13 @@ export const MODES = {
   story: modeOfPart(async () => (await storyPart()).createStory),
   lab: modeOfPart(async () => (await labPart()).createLab),
   models: modeOfPart(async () => (await modelsPart()).createModels),
+  bug: modeOfPart(async () => (await debuggerPart()).createDebugger),
 };
 
 /** Modes that do more than change the view when they open. @type {Record<string, (app: import("./main.js").App) => void>} */
 export const ENTRANCES = {
   lab: (app) => app.openLab(),
+  bug: (app) => app.openDebugger(),
   story: async function enter(app) {
     try {
       await (await storyPart()).openStory(app);

@@ -48,7 +48,7 @@ export const DEFAULT_VIEW = {
 
 /** Members of a view that have a fixed set of values. */
 export const VIEW_CHOICES = {
-  mode: ["start", "story", "lab", "models"],
+  mode: ["start", "story", "lab", "models", "bug"],
   lesson: ["hand", "masks", "cross", "own"],
   present: ["off", "on"],
   tab: ["map", "links", "table", "layers"],

@@ -130,7 +130,7 @@ export async function opened(page) {
 }
 
 /** Tabs of the page, in their order. */
-export const TABS = { start: 0, story: 1, lab: 2, models: 3 };
+export const TABS = { start: 0, story: 1, lab: 2, models: 3, bug: 4 };
 export const tabOf = (page, mode) => page.locator("header nav button").nth(TABS[mode]);
 
 /** From the opening to the laboratory, with the sentence. */

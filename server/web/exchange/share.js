@@ -11,8 +11,14 @@ import { checkedLesson } from "../story/lesson.js";
 import { DEFAULT_VIEW, VIEW_CHOICES } from "../store.js";
 import { Problem } from "../texts.js";
 
-/** Mail programs and proxies cut longer URLs. */
-const HASH_MAX = 48000;
+/** Browsers open much longer addresses. A layer of 64 features and 32 tokens with expected values needs 120,000 characters. */
+const HASH_MAX = 1 << 17;
+
+/** A longer state is not packed. */
+const TEXT_MAX = 1 << 22;
+
+/** Digits of the numbers of an address that would be too long with all of them: float32 has no more. */
+const DIGITS = 9;
 
 async function through(stream, bytes) {
   const piped = new Blob([bytes]).stream().pipeThrough(stream);
@@ -72,7 +78,7 @@ function textOfCase(given) {
 /** Expected values are serialized once, with all their digits. */
 const expectedTexts = new WeakMap();
 
-function textOfExpected({ values, rtol, atol }) {
+export function textOfExpected({ values, rtol, atol }) {
   const number = (value) => (Number.isFinite(value) ? value : String(value)),
     write = ({ tensor, ...one }) => JSON.stringify({ ...one, tensor: nestedOf(tensor, number) });
   for (const one of values) if (!expectedTexts.has(one)) expectedTexts.set(one, write(one));
@@ -91,12 +97,19 @@ export function textOfState({ given, baseline, expected, lesson, view }) {
   return `${textOfCase(given).slice(0, -1)}${written.join("")}}`;
 }
 
+/** The text with numbers of as many digits as float32 has. */
+const shortened = (text) => JSON.stringify(JSON.parse(text, (_, value) => (typeof value === "number" ? Number(value.toPrecision(DIGITS)) : value)));
+
+const packedHash = async (text) => "#v1=" + toUrl(base64OfBytes(await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text))));
+
 /** @param {string} text of a state @returns {Promise<string | null>} null: too long for a URL */
 export async function hashOf(text) {
-  if (text.length > 100 * HASH_MAX) return null;
-  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
-  const hash = "#v1=" + toUrl(base64OfBytes(packed));
-  return hash.length <= HASH_MAX ? hash : null;
+  if (text.length > TEXT_MAX) return null;
+  const whole = await packedHash(text);
+  if (whole.length <= HASH_MAX) return whole;
+  if (whole.length > 2 * HASH_MAX) return null; // 17 digits become 9
+  const short = await packedHash(shortened(text));
+  return short.length <= HASH_MAX ? short : null;
 }
 
 async function contentOf(packed) {

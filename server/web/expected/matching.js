@@ -23,10 +23,14 @@ const ALIASES = {
   "in.query": ["x", "inputsquery"],
   "in.key": ["inputskey"],
   "in.value": ["inputsvalue"],
-  "w.query": ["wq", "weightsqueryweight"],
-  "w.key": ["wk", "weightskeyweight"],
-  "w.value": ["wv", "weightsvalueweight"],
-  "w.output": ["wo", "weightsoutputweight"],
+  "w.query": ["wq", "weightsqueryweight", "qprojweight"],
+  "w.key": ["wk", "weightskeyweight", "kprojweight"],
+  "w.value": ["wv", "weightsvalueweight", "vprojweight"],
+  "w.output": ["wo", "weightsoutputweight", "oprojweight", "outprojweight"],
+  "b.query": ["bq", "weightsquerybias", "qprojbias"],
+  "b.key": ["bk", "weightskeybias", "kprojbias"],
+  "b.value": ["bv", "weightsvaluebias", "vprojbias"],
+  "b.output": ["bo", "weightsoutputbias", "oprojbias", "outprojbias"],
 };
 
 /** Outputs of an answer that the page does not show as steps. */

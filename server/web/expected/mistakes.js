@@ -1,8 +1,19 @@
 /**
  * mistakes.js: common mistakes in implementations of attention, each computed as such an implementation would.
  *
+ * Mistakes are data, so that several can be made at once.
+ *
  * @typedef {import("../request/reference.js").Model} Model
- * @typedef {{id: string, of?: string, make: () => Model}} Mistake of: the part that is wrong, if several parts can be
+ * @typedef {object} Mistake
+ * @property {string} id
+ * @property {string} [of] the part that is wrong, if several parts can be
+ * @property {object} [patch] of the request: members that have other values; undefined removes a member
+ * @property {(model: Model) => void} [prepare] changes a model of the steps up to q, k and v
+ * @property {(model: Model) => void} [attention] changes the weights
+ * @property {(model: Model) => void} [context] changes the context
+ * @property {(model: Model, before: Record<string, object>) => void} [after] puts back steps that the implementation has, too
+ * @property {(value: number) => number} [round] stores every number in another type
+ * @property {(row: Float64Array) => void} [softmax] of a rounded row, in place
  */
 import { joinHeads } from "../request/linear.js";
 import { Masks } from "../request/masks.js";
@@ -11,8 +22,16 @@ import { completeModel, modelOf } from "../request/reference.js";
 import { tensorFrom } from "../request/tensor.js";
 import { roundersOf } from "./rounding.js";
 
+const isLeaf = (value) => value === null || typeof value !== "object" || Array.isArray(value) || Boolean(value.shape);
+
+/** Puts the members of a patch into a request, as deep as both have members. */
+function patched(value, patch) {
+  if (isLeaf(patch) || isLeaf(value)) return patch;
+  return { ...value, ...Object.fromEntries(Object.entries(patch).map(([name, one]) => [name, patched(value[name], one)])) };
+}
+
 /** What all mistakes start from. */
-class Case {
+export class Case {
   /** @param {{request: any, endpoint: string}} given @param {Record<string, object>} outputs of the server, for its dropout */
   constructor({ request, endpoint }, outputs) {
     this.request = request;
@@ -22,22 +41,24 @@ class Case {
   }
   #begin = (request) => modelOf(request, this.isLayer, undefined, true);
 
-  /** Computes another request. */
-  withRequest = (patch) => () => {
-    const request = { ...this.request, ...patch };
-    return completeModel(this.#begin(request), request, this.outputs);
-  };
-  /** Computes the same request in another way. */
-  withComputation = (prepare, change) => () => {
-    const model = this.#begin(this.request);
-    prepare(model);
-    return completeModel(model, this.request, this.outputs, change);
-  };
+  /** @param {Mistake[]} mistakes made at once @returns {Model} */
+  make(mistakes) {
+    if (mistakes[0]?.round) return roundedModel(this, mistakes[0]);
+    const request = mistakes.reduce((made, { patch }) => (patch ? patched(made, patch) : made), this.request),
+      model = this.#begin(request),
+      before = { ...model.steps };
+    const run = (name) => () => mistakes.forEach((one) => one[name]?.(model, before));
+    run("prepare")();
+    completeModel(model, request, this.outputs, { attention: run("attention"), context: run("context") });
+    run("after")();
+    return model;
+  }
 }
 
 // ---- scale ---------------------------------------------------------------------------------------------------------
 
-function scales({ request, model, withRequest }) {
+/** Two of them may be the same number: the values cannot tell them apart. */
+function scales({ model }) {
   const { dK, heads } = model.size,
     standard = 1 / Math.sqrt(dK);
   /** @type {[string, number][]} */
@@ -47,8 +68,7 @@ function scales({ request, model, withRequest }) {
     ["scaleWidth", 1 / Math.sqrt(heads * dK)],
     ["scaleTwice", standard * model.scale],
   ];
-  const different = found.filter(([, scale], n) => scale !== model.scale && found.findIndex(([, one]) => one === scale) === n);
-  return different.map(([id, scale]) => ({ id, make: withRequest({ options: { ...request.options, scale } }) }));
+  return found.filter(([, scale]) => scale !== model.scale).map(([id, scale]) => ({ id, patch: { options: { scale } } }));
 }
 
 // ---- masks ---------------------------------------------------------------------------------------------------------
@@ -62,9 +82,12 @@ const withHidden = (rules, hiddenBy) => ({
   offset: (b) => rules.offset(b),
 });
 
-const openMasks = (model) => {
-  model.masks = withHidden(model.masks, () => null);
+/** Replaces what hides a key. @param {(rules: any) => (b: number, h: number, i: number, j: number) => string | null} hiddenBy */
+const ruled = (hiddenBy) => (model) => {
+  model.masks = withHidden(model.masks, hiddenBy(model.masks));
 };
+
+const openMasks = ruled(() => () => null);
 
 /** @returns {boolean[]} whether a cell is hidden, for every cell of every map */
 function hiddenCells({ size: { batch, heads, qLen, kvLen } }, rules) {
@@ -95,57 +118,44 @@ const flipped = (json) => {
   return { shape, data: data.map((value) => Number(!value)) };
 };
 
-function masks({ request, model, withRequest, withComputation }) {
+function masks({ request, model }) {
   const rules = model.masks,
     given = request.masks ?? {},
     { qLen, kvLen } = model.size,
     hidden = hiddenCells(model, rules);
-  const found = [],
-    withMasks = (more) => withRequest({ masks: { ...given, ...more } });
+  const found = [];
   if (hidden.includes(true)) {
     const zeroed = closeAfter("masked", hidden);
-    const invert = (one) => {
-      one.masks = withHidden(rules, (...at) => (rules.hiddenBy(...at) === null ? "attend" : null));
+    const closedAtZero = (one) => {
+      zeroed(one);
+      softmaxOf(one, "key");
     };
-    found.push({ id: "maskAfter", make: withComputation(openMasks, { attention: closeAfter("attention", hidden) }) });
-    found.push({ id: "maskInverted", make: withComputation(invert) });
-    found.push({ id: "maskNone", make: withComputation(openMasks) });
-    found.push({ id: "maskNaN", make: withComputation(() => {}, { attention: emptyRowsNaN }) });
-    if (!model.sinks)
-      found.push({
-        id: "maskZero",
-        make: withComputation(openMasks, {
-          attention: (one) => {
-            zeroed(one);
-            softmaxOf(one, "key");
-          },
-        }),
-      });
+    found.push({ id: "maskNone", prepare: openMasks });
+    found.push({ id: "maskAfter", prepare: openMasks, attention: closeAfter("attention", hidden) });
+    found.push({ id: "maskNaN", attention: emptyRowsNaN });
+    if (!model.sinks) found.push({ id: "maskZero", prepare: openMasks, attention: closedAtZero });
     for (const name of ["attend", "padding"])
-      if (given[name] !== undefined) found.push({ id: "maskInverted", of: name, make: withMasks({ [name]: flipped(given[name]) }) });
+      if (given[name] !== undefined) found.push({ id: "maskInverted", of: name, patch: { masks: { [name]: flipped(given[name]) } } });
+    found.push({ id: "maskInverted", prepare: ruled((open) => (...at) => (open.hiddenBy(...at) === null ? "attend" : null)) });
   }
   const align = (name) => ({ causal: { ...(typeof given.causal === "object" ? given.causal : {}), align: name } });
-  if (!given.causal) found.push({ id: "causalAdded", make: withMasks({ causal: true }) });
+  if (!given.causal) found.push({ id: "causalAdded", patch: { masks: { causal: true } } });
   else if (qLen !== kvLen) {
     const isBottom = rules.offset(0) !== new Masks({ ...given, ...align("top_left") }, qLen, kvLen).offset(0);
-    found.push({ id: isBottom ? "causalTop" : "causalBottom", make: withMasks(align(isBottom ? "top_left" : "bottom_right")) });
+    found.push({ id: isBottom ? "causalTop" : "causalBottom", patch: { masks: align(isBottom ? "top_left" : "bottom_right") } });
   }
   return found;
 }
 
 /** A causal mask off by one: it hides the token itself, or shows the next one. */
-function shiftedCausal({ request, model, withComputation }) {
+function shiftedCausal({ request }) {
   if (!request.masks?.causal) return [];
-  const rules = model.masks,
-    ruled = (hiddenBy) => (one) => {
-      one.masks = withHidden(rules, hiddenBy);
-    };
-  const strict = ruled((b, h, i, j) => (j === i + rules.offset(b) ? "causal" : rules.hiddenBy(b, h, i, j))),
-    loose = ruled((b, h, i, j) => (j === i + 1 + rules.offset(b) ? null : rules.hiddenBy(b, h, i, j)));
+  const strict = ruled((rules) => (b, h, i, j) => (j === i + rules.offset(b) ? "causal" : rules.hiddenBy(b, h, i, j))),
+    loose = ruled((rules) => (b, h, i, j) => (j === i + 1 + rules.offset(b) ? null : rules.hiddenBy(b, h, i, j)));
   return [
-    { id: "causalStrict", make: withComputation(strict) },
-    { id: "causalStrict", make: withComputation(strict, { attention: emptyRowsNaN }) },
-    { id: "causalLoose", make: withComputation(loose) },
+    { id: "causalStrict", prepare: strict },
+    { id: "causalStrict", prepare: strict, attention: emptyRowsNaN },
+    { id: "causalLoose", prepare: loose },
   ];
 }
 
@@ -181,24 +191,40 @@ const softmaxOverHeads = (empty) => ({ steps, size: { batch, heads, qLen, kvLen 
     }
 };
 
-function softmaxes({ model, withComputation }) {
+function softmaxes({ model }) {
   if (model.sinks) return [];
-  const over = (id, attention) => ({ id, make: withComputation(() => {}, { attention }) }),
-    { heads } = model.size;
-  const overHeads = heads > 1 ? [0, 1 / heads].map((empty) => over("softmaxHeads", softmaxOverHeads(empty))) : [];
-  return [over("softmaxQueries", (one) => softmaxOf(one, "query")), ...overHeads];
+  const overHeads = model.size.heads > 1 ? [0, 1 / model.size.heads].map((empty) => ({ id: "softmaxHeads", attention: softmaxOverHeads(empty) })) : [];
+  return [{ id: "softmaxQueries", attention: (one) => softmaxOf(one, "query") }, ...overHeads];
 }
 
 /** Weights scaled as in training with dropout, with none of them dropped. */
-function dropoutScaling({ request, withComputation }) {
+function dropoutScaling({ request }) {
   const { training, dropout } = request.options ?? {};
   if (training) return [];
   const scaled = (p) => (one) => one.steps.attention.data.forEach((weight, at, data) => (data[at] = weight / (1 - p)));
-  return Array.from(new Set([0.1, 0.2, 0.5, dropout?.p ?? 0.1]), (p) => ({
-    id: "dropoutScaled",
-    of: `p = ${p}`,
-    make: withComputation(() => {}, { attention: scaled(p) }),
-  }));
+  return Array.from(new Set([0.1, 0.2, 0.5, dropout?.p ?? 0.1]), (p) => ({ id: "dropoutScaled", of: `p = ${p}`, attention: scaled(p) }));
+}
+
+/** Weights below this share of the largest say nothing of dropout. */
+const TOLD_FROM = 1e-3;
+
+/**
+ * Dropout at work: some weights are 0, and all others are divided by the same 1 − p. Only the weights themselves can show
+ * it. There must be as many zeros as p allows.
+ * @param {ArrayLike<number> | null} expected weights, in the order of the model's
+ */
+function dropoutAtWork(one, expected) {
+  if (!expected || one.request.options?.training) return [];
+  const { data } = one.make([]).steps.attention,
+    told = Array.from(data.keys()).filter((at) => data[at] > TOLD_FROM),
+    kept = told.filter((at) => expected[at] !== 0),
+    zeros = (told.length - kept.length) / told.length;
+  const ratios = kept.map((at) => expected[at] / data[at]).sort((a, b) => a - b),
+    p = 1 - 1 / ratios[ratios.length >> 1],
+    spread = Math.sqrt((p * (1 - p)) / told.length);
+  if (!(p > 0.01 && p < 0.95) || zeros === 0 || Math.abs(zeros - p) > 4 * spread + 0.01) return [];
+  const drop = ({ steps }) => steps.attention.data.forEach((weight, at, all) => (all[at] = expected[at] === 0 ? 0 : weight / (1 - p)));
+  return [{ id: "dropoutActive", of: `p = ${Math.round(100 * p) / 100}`, attention: drop }];
 }
 
 // ---- keys and heads ------------------------------------------------------------------------------------------------
@@ -213,20 +239,17 @@ function keysAsTheyLie({ shape, data }) {
   return { shape, data: out };
 }
 
-function keys({ model, withComputation }) {
+function keys({ model }) {
   const { kvLen, dK } = model.size;
   if (kvLen === 1 || dK === 1) return [];
-  const before = model.steps.k_rotated;
-  const make = withComputation((one) => {
+  const reshape = (one) => {
     one.steps.k_rotated = keysAsTheyLie(one.steps.k_rotated ?? one.steps.k);
-  });
-  const put = () => {
-    const made = make();
-    if (before) made.steps.k_rotated = before;
-    else delete made.steps.k_rotated;
-    return made;
   };
-  return [{ id: kvLen === dK ? "keysPlain" : "keysReshaped", make: put }];
+  const after = (one, before) => {
+    if (before.k_rotated) one.steps.k_rotated = before.k_rotated;
+    else delete one.steps.k_rotated;
+  };
+  return [{ id: kvLen === dK ? "keysPlain" : "keysReshaped", prepare: reshape, after }];
 }
 
 /** Key heads tiled (0, 1, 0, 1) instead of repeated (0, 0, 1, 1). */
@@ -241,20 +264,18 @@ function tiled({ shape: [batch, kvHeads, length, d], data }, heads) {
   return { shape: [batch, heads, length, d], data: out };
 }
 
-function groups({ model, withComputation }) {
+function groups({ model }) {
   const { heads, kvHeads } = model.size;
   if (kvHeads === 1 || kvHeads === heads) return [];
-  const names = ["k", "v", "k_rotated"].filter((name) => model.steps[name]);
-  const make = withComputation((one) => {
+  const namesIn = ({ steps }) => ["k", "v", "k_rotated"].filter((name) => steps[name]);
+  const prepare = (one) => {
     one.size = { ...one.size, kvHeads: heads };
-    for (const name of names) one.steps[name] = tiled(one.steps[name], heads);
-  });
-  const put = () => {
-    const made = make();
-    for (const name of names) made.steps[name] = model.steps[name];
-    return made;
+    for (const name of namesIn(one)) one.steps[name] = tiled(one.steps[name], heads);
   };
-  return [{ id: "groupsTiled", make: put }];
+  const after = (one, before) => {
+    for (const name of namesIn(one)) if (before[name]) one.steps[name] = before[name];
+  };
+  return [{ id: "groupsTiled", prepare, after }];
 }
 
 /** Feature c of a head is at c · heads + head. */
@@ -278,25 +299,24 @@ const joinedAt = (data, [, heads, length, d], b, i, feature) =>
 
 const HEADS = ["q", "k", "v"];
 
-function headSplits({ model, request, withComputation }) {
+function headSplits({ model, request }) {
   const isGiven = model.inputs.query.shape.length === 4;
   if (model.size.heads === 1 || isGiven) return [];
-  const join = (write) => ({
-    context: (one) => {
-      one.steps.concat = { shape: one.steps.concat.shape, data: write(one.scaled) };
-    },
-  });
+  const join = (write) => (one) => {
+    one.steps.concat = { shape: one.steps.concat.shape, data: write(one.scaled) };
+  };
   const split = (read) => (one) => {
     for (const name of HEADS) one.steps[name] = { shape: one.steps[name].shape, data: read(one.steps[name]) };
   };
   const asItLies = join(({ data }) => data.slice());
-  const found = [{ id: "headsJoined", make: withComputation(() => {}, asItLies) }];
+  const found = [{ id: "headsJoined", context: asItLies }];
   if (request.options?.rope) return found;
+  const reshape = split((one) => joinHeads(one).data);
   return [
     ...found,
-    { id: "headsInterleaved", make: withComputation(split((one) => interleaved(one, false)), join((one) => interleaved(one, true))) },
-    { id: "headsReshaped", make: withComputation(split((one) => joinHeads(one).data), asItLies) },
-    { id: "headsReshaped", make: withComputation(split((one) => joinHeads(one).data)) },
+    { id: "headsInterleaved", prepare: split((one) => interleaved(one, false)), context: join((one) => interleaved(one, true)) },
+    { id: "headsReshaped", prepare: reshape, context: asItLies },
+    { id: "headsReshaped", prepare: reshape },
   ];
 }
 
@@ -305,65 +325,61 @@ function headSplits({ model, request, withComputation }) {
 const WEIGHT_LABELS = { query: "W_Q", key: "W_K", value: "W_V", output: "W_O" };
 
 function transposedWeight(json) {
-  const { shape, data } = tensorFrom(json.weight),
+  const { shape, data } = tensorFrom(json),
     [size] = shape;
-  return { ...json, weight: { shape, data: data.map((_, at) => data[(at % size) * size + Math.floor(at / size)]) } };
+  return { weight: { shape, data: data.map((_, at) => data[(at % size) * size + Math.floor(at / size)]) } };
 }
 
-function transposed({ request, withRequest }) {
+const labelsOf = (names) => names.map((name) => WEIGHT_LABELS[name]).join(", ");
+
+/** Weights that are wrong together: those of the scores, those before the scores and after them, and all. */
+const TOGETHER = [["query", "key"], ["query", "key", "value"], ["query", "key", "value", "output"]];
+
+/** A mistake for each weight, then for several. @param {(name: string) => object} wrong */
+function forWeights(id, names, wrong) {
+  const parts = Object.fromEntries(names.map((name) => [name, wrong(name)])),
+    groups = [...names.map((name) => [name]), ...TOGETHER.filter((some) => some.every((name) => names.includes(name)))];
+  return groups.map((some) => ({ id, of: labelsOf(some), patch: { weights: Object.fromEntries(some.map((name) => [name, parts[name]])) } }));
+}
+
+function transposed({ request }) {
   const { weights = {} } = request;
   const square = Object.keys(WEIGHT_LABELS).filter((name) => {
     const shape = weights[name]?.weight ? tensorFrom(weights[name].weight).shape : [];
     return shape.length === 2 && shape[0] === shape[1];
   });
-  const mistake = (names) => ({
-    id: "transposed",
-    of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
-    make: withRequest({ weights: { ...weights, ...Object.fromEntries(names.map((name) => [name, transposedWeight(weights[name])])) } }),
-  });
-  return [...square.map((name) => mistake([name])), ...(square.length > 1 ? [mistake(square)] : [])];
+  return forWeights("transposed", square, (name) => transposedWeight(weights[name].weight));
 }
 
-/** Computes the request with other weights. */
-const withWeights = ({ request, withRequest }, replaced) => withRequest({ weights: { ...request.weights, ...replaced } });
-
-function biases(one) {
-  const { weights = {} } = one.request,
-    biased = Object.keys(WEIGHT_LABELS).filter((name) => weights[name]?.bias);
-  const mistake = (names) => ({
-    id: "biasNone",
-    of: names.map((name) => WEIGHT_LABELS[name]).join(", "),
-    make: withWeights(one, Object.fromEntries(names.map((name) => [name, { ...weights[name], bias: undefined }]))),
-  });
-  return [...biased.map((name) => mistake([name])), ...(biased.length > 1 ? [mistake(biased)] : [])];
+function biases({ request }) {
+  const { weights = {} } = request;
+  return forWeights("biasNone", Object.keys(WEIGHT_LABELS).filter((name) => weights[name]?.bias), () => ({ bias: undefined }));
 }
 
 /** Swaps two of Q, K and V: their weights, or the inputs themselves if there are no weights. */
-function swaps(one) {
-  const { request, isLayer, withRequest } = one,
-    owner = (isLayer ? request.weights : request.inputs) ?? {};
+function swaps({ request, isLayer }) {
+  const place = isLayer ? "weights" : "inputs",
+    owner = request[place] ?? {};
   const shapeAt = (name) => {
     const json = isLayer ? owner[name]?.weight : owner[name];
     return json && String(tensorFrom(json).shape);
   };
-  const pairs = [["query", "key"], ["key", "value"]].filter(([a, b]) => shapeAt(a) && shapeAt(a) === shapeAt(b));
-  return pairs.map(([a, b]) => {
-    const replaced = { [a]: owner[b], [b]: owner[a] };
-    return {
-      id: "swapped",
-      of: [a, b].map((name) => name[0].toUpperCase()).join(", "),
-      make: isLayer ? withWeights(one, replaced) : withRequest({ inputs: { ...owner, ...replaced } }),
-    };
-  });
+  const whole = (one) => (isLayer ? { bias: undefined, ...one } : one),
+    pairs = [["query", "key"], ["key", "value"]].filter(([a, b]) => shapeAt(a) && shapeAt(a) === shapeAt(b));
+  return pairs.map(([a, b]) => ({
+    id: "swapped",
+    of: [a, b].map((name) => name[0].toUpperCase()).join(", "),
+    patch: { [place]: { [a]: whole(owner[b]), [b]: whole(owner[a]) } },
+  }));
 }
 
-function rotations({ request, withRequest }) {
+function rotations({ request }) {
   const { rope } = request.options ?? {};
   if (!rope) return [];
   const layout = (rope.layout ?? "half").startsWith("interleaved") ? "half" : "interleaved";
   return [
-    { id: "rope", make: withRequest({ options: { ...request.options, rope: { ...rope, layout } } }) },
-    { id: "ropeNone", make: withRequest({ options: { ...request.options, rope: undefined } }) },
+    { id: "rope", patch: { options: { rope: { layout } } } },
+    { id: "ropeNone", patch: { options: { rope: undefined } } },
   ];
 }
 
@@ -372,8 +388,19 @@ function rotations({ request, withRequest }) {
 const ofTensors = (members, change) =>
   Object.fromEntries(Object.entries(members).map(([name, json]) => [name, Array.isArray(json) || json?.shape ? change(json) : json]));
 
-/** Rounds everything that is stored. Sums and exponentials stay float64. */
-function roundedModel({ request, isLayer, outputs }, round) {
+/** Softmax as NumPy computes it from numbers of two bytes: it stores exponentials and sums, too. */
+const storedSoftmax = (round, isEachSum) => (row) => {
+  const top = row.reduce((most, value) => Math.max(most, value), -Infinity),
+    powers = row.map((value) => (top === -Infinity ? 0 : round(Math.exp(round(value - top)))));
+  const sum = powers.reduce((total, power) => (isEachSum ? round(total + power) : total + power), 0);
+  row.set(powers.map((power) => (sum === 0 ? 0 : power / round(sum))));
+};
+
+/**
+ * Rounds everything that is stored. Sums and exponentials stay float64, unless the softmax is another.
+ * @param {Case} one @param {Mistake} mistake
+ */
+function roundedModel({ request, isLayer, outputs }, { round, softmax }) {
   const ofTensor = ({ shape, data }) => ({ shape, data: Float64Array.from(data, round) }),
     ofJson = (json) => ofTensor(tensorFrom(json));
   const weights = Object.fromEntries(
@@ -392,7 +419,8 @@ function roundedModel({ request, isLayer, outputs }, round) {
     if (!model.bend) model.steps.scaled = { shape: scaled.shape, data: model.steps.scores.data.map((value) => value * model.scale) };
     roundSteps(["scaled"]);
     model.steps.masked = { shape: masked.shape, data: added.map((value, at) => round(value + model.steps.scaled.data[at])) };
-    if (!model.sinks) softmaxOf(model, "key");
+    if (softmax) softmaxOfRows(model, softmax);
+    else if (!model.sinks) softmaxOf(model, "key");
     roundSteps(["attention"]);
   };
   const context = () => {
@@ -404,12 +432,59 @@ function roundedModel({ request, isLayer, outputs }, round) {
   return model;
 }
 
-const roundings = (one) => roundersOf().map(({ id, round }) => ({ id, make: () => roundedModel(one, round) }));
+function softmaxOfRows({ steps, size: { kvLen } }, softmax) {
+  steps.attention.data.set(steps.masked.data);
+  for (let from = 0; from < steps.attention.data.length; from += kvLen) softmax(steps.attention.data.subarray(from, from + kvLen));
+}
 
-/** @returns {Mistake[]} the mistakes that are possible in this request */
-export function mistakesFor(given, outputs) {
-  const one = new Case(given, outputs);
-  if (one.model.unknown.length > 0) return [];
-  const kinds = [scales, masks, shiftedCausal, softmaxes, dropoutScaling, keys, groups, headSplits, transposed, biases, swaps, rotations, roundings];
-  return kinds.flatMap((make) => make(one));
+/** A sum of half numbers is rounded at its end, or after each addition. */
+const roundings = ({ model }) =>
+  roundersOf().flatMap(({ id, round }) => [
+    { id, round },
+    ...(model.sinks ? [] : [false, true].map((isEachSum) => ({ id: id + ".softmax", round, softmax: storedSoftmax(round, isEachSum) }))),
+  ]);
+
+/** In this order they are made at once: masks hide what a softmax has given. @type {((one: Case) => Mistake[])[]} */
+const KINDS = [scales, softmaxes, masks, shiftedCausal, dropoutScaling, keys, groups, headSplits, transposed, biases, swaps, rotations, roundings];
+
+/** @param {Case} one @param {ArrayLike<number> | null} weights that are expected @returns {Mistake[]} those that are possible in this request */
+export const mistakesFor = (one, weights) => [...KINDS.flatMap((make) => make(one)), ...dropoutAtWork(one, weights)];
+
+/** Mistakes that people make together with another one, the commonest first. */
+const COMMON = [
+  "scaleNone",
+  "maskNone",
+  "biasNone",
+  "transposed",
+  "headsReshaped",
+  "causalAdded",
+  "headsInterleaved",
+  "ropeNone",
+  "swapped",
+  "scaleWidth",
+  "rope",
+  "groupsTiled",
+  "headsJoined",
+  "maskAfter",
+  "causalStrict",
+  "softmaxQueries",
+  "dropoutScaled",
+  "causalLoose",
+  "maskInverted",
+  "causalTop",
+];
+
+/** Of these, two parts can be wrong at once. */
+const IN_PARTS = ["transposed", "biasNone"];
+
+/** @param {Mistake[]} mistakes */
+export const commonIn = (mistakes) => mistakes.filter(({ id }) => COMMON.includes(id));
+
+/** @param {Mistake[]} mistakes @returns {Mistake[][]} pairs, the commonest first */
+export function pairsOf(mistakes) {
+  const common = commonIn(mistakes),
+    /** @param {Mistake[]} pair */
+    rank = (pair) => pair.reduce((sum, { id }) => sum + COMMON.indexOf(id), 0);
+  const pairs = common.flatMap((a, n) => common.slice(n + 1).map((b) => [a, b]));
+  return pairs.filter(([a, b]) => a.id !== b.id || IN_PARTS.includes(a.id)).sort((a, b) => rank(a) - rank(b));
 }

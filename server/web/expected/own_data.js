@@ -18,7 +18,7 @@ import { guessedStep, stepNamed } from "./matching.js";
 import { stepsIn } from "../request/steps.js";
 
 /** Members of a request that hold one tensor, with their labels. */
-const PLACES = {
+export const PLACES = {
   "in.query": ["X", ["inputs", "query"]],
   "in.key": ["X key", ["inputs", "key"]],
   "in.value": ["X value", ["inputs", "value"]],
@@ -26,6 +26,10 @@ const PLACES = {
   "w.key": ["W_K", ["weights", "key", "weight"]],
   "w.value": ["W_V", ["weights", "value", "weight"]],
   "w.output": ["W_O", ["weights", "output", "weight"]],
+  "b.query": ["b_Q", ["weights", "query", "bias"]],
+  "b.key": ["b_K", ["weights", "key", "bias"]],
+  "b.value": ["b_V", ["weights", "value", "bias"]],
+  "b.output": ["b_O", ["weights", "output", "bias"]],
 };
 
 const foundOf = (name, tensor, digits = 0) => ({ name, tensor, digits });
@@ -86,12 +90,18 @@ function maskOf({ tensor }) {
   return isAttend ? ["attend", nestedOf(tensor, Boolean)] : ["bias", jsonOfTensor(tensor)];
 }
 
+/** A case with a tensor in one of the places. */
+export function withTensor(given, place, { shape, data }) {
+  const [, path] = PLACES[place],
+    json = jsonOfTensor(path.at(-1) === "bias" ? { shape: [data.length], data } : { shape, data });
+  return { ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request: setIn(given.request, path, json) };
+}
+
 function putIn(app, place, [found]) {
-  const { given } = app.store.state,
-    [name, mask] = place === "mask" ? maskOf(found) : [],
-    path = name ? ["masks", name] : PLACES[place][1];
-  const request = setIn(given.request, path, mask ?? jsonOfTensor(found.tensor));
-  app.store.edit({ ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request });
+  const { given } = app.store.state;
+  if (place !== "mask") return app.store.edit(withTensor(given, place, found.tensor));
+  const [name, mask] = maskOf(found);
+  app.store.edit({ ...given, id: "", request: setIn(given.request, ["masks", name], mask) });
 }
 
 /** The choice of what one's data is, and what uses it. @param {import("../main.js").App} app */

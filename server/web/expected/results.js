@@ -1,7 +1,7 @@
 /**
  * results.js: the section on expected values: how far the run is from them, where, and why.
  */
-import { bdi, choice, h, numberField } from "../dom.js";
+import { bdi, choice, h, numberField, sayOnce } from "../dom.js";
 import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
 import { withPart } from "../exchange/files.js";
 import { short } from "../request/tensor.js";
@@ -9,24 +9,24 @@ import { cellAt, linesFor } from "./differences.js";
 import { stepsThatFit } from "./matching.js";
 
 /** The diagnosis is loaded only if values differ. */
-const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
+export const diagnosisPart = () => withPart("diagnosis", () => import("./diagnosis.js"));
 
 /** Formats a difference. */
 const sized = (value) => (value === 0 ? "0" : short(value, 2));
 
 const LABELLED = { query: "", key: "", feature: "d" };
 
-/** @param {import("../main.js").App} app */
-export function createExpected(app) {
+/** @param {import("../main.js").App} app @param {HTMLElement[]} more what stands below the cause */
+export function createExpected(app, more = []) {
   const { t, store } = app;
   const change = (patch, stroke = 0) => store.change({ expected: { ...store.state.expected, ...patch } }, stroke);
   const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }, name), { isNeeded: true, step: 1e-3 });
   const rtol = tolerance("rtol"),
     atol = tolerance("atol");
   const remove = h("button.link", { type: "button", onclick: () => store.change({ expected: null }) }, t("expected.remove"));
-  const verdict = h("p.verdict", { role: "status" }),
+  const verdict = h("p.verdict", {}),
     body = h("tbody", {}),
-    cause = h("p.cause", { role: "status" }),
+    cause = h("div.cause", {}),
     note = h("p.note", {});
   const heads = [t("expected.step"), t("expected.absolute"), t("expected.relative"), t("expected.worst")];
   const table = h(
@@ -37,7 +37,7 @@ export function createExpected(app) {
     body,
   );
   const limits = h("div.row", {}, h("label.field", {}, h("span", {}, "rtol"), rtol.element), h("label.field", {}, h("span", {}, "atol"), atol.element));
-  const parts = [h("div.head", {}, h("h2", {}, t("expected.title")), remove), verdict, cause, table, limits, note],
+  const parts = [h("div.head", {}, h("h2", {}, t("expected.title")), remove), verdict, cause, ...more, table, limits, note],
     element = h("section.expected", { hidden: true });
 
   const nameOf = (kind, at, length, view, request) => {
@@ -63,7 +63,7 @@ export function createExpected(app) {
     const { row, col, head, batch, hasHead } = cellAt(line, run),
       { view } = store.state;
     const compare = view.compare === "difference" ? "now" : view.compare;
-    store.setView({ step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
+    store.setView({ mode: "lab", step: line.step.id, tab: "map", row, col, batch, head: hasHead ? head : view.head, compare });
   };
 
   /** If the name does not decide, a choice offers all steps that fit. */
@@ -111,16 +111,30 @@ export function createExpected(app) {
 
   let drawn = [];
 
+  const wordsOf = ({ id, of }) => t("expected.cause." + id, { of }).trim();
+
+  /** One cause, or several that the values cannot tell apart. */
+  function listOf(causes) {
+    const [{ left, before }] = causes,
+      all = causes.map(({ parts }) => parts.map(wordsOf).join(" "));
+    const said = all.length > 1 ? [t("expected.either"), h("ul", {}, all.map((why) => h("li", {}, h("b", {}, why))))] : [h("b", {}, all[0])];
+    return [causes[0].parts.length > 1 && t("expected.pair"), " ", ...said, " ", t("expected.left", { left: sized(left), before: sized(before) })];
+  }
+
   async function sayCause(lines, run) {
     cause.hidden = true;
     if (lines.every(({ outside }) => outside === 0)) return;
     const mine = drawn,
-      { causeOf } = await diagnosisPart(),
-      found = await causeOf(lines, run, () => mine !== drawn).catch(() => null);
-    if (mine !== drawn || !found) return;
-    const why = t("expected.cause." + found.id, { of: found.of }).trim();
-    cause.replaceChildren(h("b", {}, why), " ", t("expected.left", { left: sized(found.left), before: sized(found.before) }));
+      isOld = () => mine !== drawn;
+    sayOnce(cause, t("expected.searching"));
     cause.hidden = false;
+    const { causesOf } = await diagnosisPart(),
+      causes = await causesOf(lines, run, isOld).catch(() => null);
+    if (isOld()) return;
+    cause.hidden = causes === null;
+    if (!causes) return;
+    cause.replaceChildren(...(causes.length > 0 ? listOf(causes).filter(Boolean) : [t("expected.unnamed")]));
+    app.say(cause.textContent, "cause");
   }
 
   function update(state) {
@@ -144,7 +158,11 @@ export function createExpected(app) {
     note.hidden = note.textContent === "";
     body.replaceChildren(...lines.map((line) => lineRow(line, run, view)));
     sayVerdict(lines, run);
-    sayCause(lines, run).catch(app.cannotUse);
+    app.say(verdict.textContent, "verdict");
+    sayCause(lines, run).catch((problem) => {
+      cause.hidden = true;
+      app.cannotUse(problem);
+    });
     if (app.hasNewValues) element.scrollIntoView({ block: "nearest" });
     app.hasNewValues = false;
   }

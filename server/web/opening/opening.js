@@ -60,7 +60,7 @@ export function createOpening(app) {
       {},
       button(t("opening.story"), () => app.openMode("story"), { class: "main" }),
       own.button,
-      button(t("opening.own"), () => app.openOwnData()),
+      button(t("opening.own"), () => app.openMode("bug")),
     ),
   );
 

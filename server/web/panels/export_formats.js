@@ -5,7 +5,7 @@ import { cssAt } from "../maps/colour.js";
 import { h } from "../dom.js";
 import { originOf } from "../models/case.js";
 import { hasKey } from "../exchange/server.js";
-import { viewToShare } from "../exchange/share.js";
+import { textOfExpected, viewToShare } from "../exchange/share.js";
 import { tableOfTexts } from "../texts.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -146,7 +146,7 @@ const inert = (json) => json.replace(/</g, "\\u003c");
  * This page as one file: its style and script to the byte, so that the hashes of the policy hold; the texts of one
  * language; the parts by name; and the state, with the lesson if there is one.
  */
-export function pageWith({ given, view, language, parts, lesson }) {
+export function pageWith({ given, view, language, parts, lesson, expected }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
   const own = (what) => document.querySelector(what).textContent,
     data = (attributes, json) => `<script type="application/json" ${attributes}>${inert(json)}</` + "script>";
@@ -156,6 +156,7 @@ export function pageWith({ given, view, language, parts, lesson }) {
     ...originOf(given),
     view: viewToShare(view),
     lesson,
+    expected: expected && JSON.parse(textOfExpected(expected)),
   });
   return [
     "<!doctype html>",

@@ -101,6 +101,7 @@ export function createHeader(app, isOpen) {
     isOpen: () => isOpen,
     update(state) {
       VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-selected", String(mode === state.view.mode)));
+      modes[VIEW_CHOICES.mode.indexOf("bug")].hidden = state.view.mode !== "bug";
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
       history.hidden = state.view.mode === "story" || state.view.mode === "start";
       shareButton.hidden = state.view.mode === "start";

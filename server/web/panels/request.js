@@ -76,7 +76,8 @@ function dropoutFields(app) {
   return { element: h("div", {}, training.element, row), update };
 }
 
-function optionFields(app) {
+/** Settings of a computation. @param {import("../main.js").App} app */
+export function settingFields(app) {
   const { t } = app;
   const heads = number(app, OPTION("num_heads"), { min: 1 });
   const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, placeholder: t("kvHeads.same") });
@@ -87,6 +88,27 @@ function optionFields(app) {
   const residual = check(app, t("residual"), OPTION("residual"));
   const norm = normChoice(app),
     dropout = dropoutFields(app);
+  const parts = [heads, kvHeads, scale, softcap, window, causal, residual, norm, dropout];
+  const layerOnly = h("div", {}, residual.element, norm.element);
+  const element = h(
+    "div",
+    {},
+    h("div.row", {}, field(t("heads"), heads.element), field(t("kvHeads"), kvHeads.element)),
+    h("div.row", {}, field(t("scale"), scale.element), field(t("softcap"), softcap.element)),
+    h("div.row", {}, field(t("window"), window.element), causal.element),
+    layerOnly,
+    dropout.element,
+  );
+  const update = ({ given }) => {
+    for (const part of parts) part.update(given.request);
+    layerOnly.hidden = given.endpoint !== LAYER;
+  };
+  return { element, update };
+}
+
+function optionFields(app) {
+  const { t } = app,
+    settings = settingFields(app);
   const painted = h(
     "p.note",
     {},
@@ -98,29 +120,15 @@ function optionFields(app) {
       t("painted.clear"),
     ),
   );
-  const parts = [heads, kvHeads, scale, softcap, window, causal, residual, norm, dropout];
   const palette = choice(
     VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
     "viridis",
     (value) => app.store.setView({ palette: value }),
   );
-  const layerOnly = h("div", {}, residual.element, norm.element);
-  const element = h(
-    "section",
-    {},
-    h("h2", {}, t("options")),
-    h("div.row", {}, field(t("heads"), heads.element), field(t("kvHeads"), kvHeads.element)),
-    h("div.row", {}, field(t("scale"), scale.element), field(t("softcap"), softcap.element)),
-    h("div.row", {}, field(t("window"), window.element), causal.element),
-    painted,
-    layerOnly,
-    dropout.element,
-    field(t("palette"), palette),
-  );
+  const element = h("section", {}, h("h2", {}, t("options")), settings.element, painted, field(t("palette"), palette));
   const update = ({ given, view }) => {
     palette.value = view.palette;
-    for (const part of parts) part.update(given.request);
-    layerOnly.hidden = given.endpoint !== LAYER;
+    settings.update({ given });
     painted.hidden = given.request.masks?.attend === undefined;
   };
   return { element, update };
@@ -226,17 +234,9 @@ function ownFields(app) {
       file,
     ),
     h("p.note", {}, t("own.note")),
+    h("button", { type: "button", onclick: () => app.openMode("bug") }, t("opening.own")),
   );
-  /** Waits until the Lab is in the document. */
-  function update() {
-    if (!app.wantsOwnData) return;
-    app.wantsOwnData = false;
-    setTimeout(() => {
-      element.closest("details").open = true;
-      text.focus();
-    });
-  }
-  return { element, update };
+  return { element, update: () => {} };
 }
 
 /** More names than this get a search field. */

@@ -188,9 +188,9 @@ function softmaxRow(row) {
   if (top === -Infinity) return { ...row, top, sum: 0, lse: top, entropy: 0 };
   let sum = sink === undefined ? 0 : Math.exp(sink - top),
     entropy = 0;
-  for (let j = 0; j < masked.length; j++) sum += Math.exp(masked[j] - top);
+  for (let j = 0; j < masked.length; j++) sum += weights[j] = Math.exp(masked[j] - top);
   for (let j = 0; j < masked.length; j++) {
-    weights[j] = Math.exp(masked[j] - top) / sum;
+    weights[j] /= sum;
     if (weights[j] > 0) entropy -= weights[j] * Math.log(weights[j]);
   }
   const lost = sink === undefined ? 0 : Math.exp(sink - top) / sum;

@@ -148,6 +148,24 @@ async function* trouble(page, open) {
     }
 }
 
+async function* debugging(page, open) {
+    await open("/", opened);
+    await page.locator(".ways button").nth(2).click();
+    await page.locator(".inputs details summary").click();
+    await page.locator(".theirs .tasks button:enabled").nth(2).waitFor();
+    yield "the debugger";
+    await page.locator(".theirs .tasks button").nth(2).click();
+    await page.waitForFunction(() => document.querySelector(".theirs textarea").value !== "");
+    await page.locator(".debugger .main").click();
+    await page.locator(".expected .cause b").first().waitFor();
+    yield "the debugger, with a mistake";
+    await page.locator(".inputs textarea").first().fill("1 2 x");
+    await page.locator(".inputs small.wrong").waitFor();
+    await page.locator(".debugger .main").click();
+    await notice(page);
+    yield "the debugger, with a wrong number";
+}
+
 async function* story(page, open) {
     await open(addressOf({ preset: "three" }));
     await openMode(page, "story");
@@ -209,5 +227,5 @@ export async function* walk(page, stage, language) {
         await page.goto(stage.url + path);
         await ready(page);
     };
-    for (const part of [opening, laboratory, story, models, trouble]) yield* part(page, open, stage, language);
+    for (const part of [opening, laboratory, debugging, story, models, trouble]) yield* part(page, open, stage, language);
 }

@@ -160,7 +160,7 @@ export const cases = {
     async "addresses: what is too long for one is kept beside it"(stage) {
         const page = await openPage(stage);
         const query = Array.from({ length: 300 }, (_, i) =>
-            Array.from({ length: 40 }, (__, j) => Math.sin(i * 12.9898 + j * 78.233) * 43758.5453 % 1),
+            Array.from({ length: 120 }, (__, j) => Math.sin(i * 12.9898 + j * 78.233) * 43758.5453 % 1),
         );
         await answerTo(page, () => dropFile(page, "mine.json", JSON.stringify({ inputs: { query } })));
         await page.waitForFunction(() => history.state);

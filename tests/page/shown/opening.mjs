@@ -273,14 +273,14 @@ export const cases = {
         assert.equal(await page.locator(".notice").isVisible(), false);
         await page.finish();
     },
-    async "opening: its buttons lead to the story and to a field for numbers of one's own; the foot to the interface and back"(stage) {
+    async "opening: its buttons lead to the story and to the debugger; the foot to the interface and back"(stage) {
         const page = await open(stage);
         await page.getByRole("button", { name: "How does it work?" }).click();
         await page.locator(".scene svg").waitFor();
         await tabOf(page, "start").click();
         await opened(page);
         await page.getByRole("button", { name: "My attention gives other numbers" }).click();
-        await page.waitForFunction(() => document.activeElement.matches(".panel textarea[placeholder]"));
+        await page.locator(".debugger .main").waitFor();
         const foot = page.locator(".foot");
         for (const name of ["server/web/", "Licence: Apache 2.0"]) assert.ok((await foot.textContent()).includes(name), name);
         await foot.locator("summary").click();
