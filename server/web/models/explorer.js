@@ -56,12 +56,13 @@ export function createModels(app) {
 
   // ---- what is asked ---------------------------------------------------------------------------------------------
 
-  const form = createForm(app, { change, viewState }),
+  const toModelOf = (name) => change(toModel(factsOf(name), viewState().texts, app.language));
+  const form = createForm(app, { change, viewState, toModelOf }),
     tools = createTools(app, { change }),
     textPanels = [createTextPanel(app, { change, open }), createTextPanel(app, { change, open })],
     changed = h("p.changed", { hidden: true }),
     said = h("p.note", {}),
-    bySmall = h("button", { type: "button", onclick: () => change(toModel("small")) }, t("models.bySmall")),
+    bySmall = h("button", { type: "button", onclick: () => toModelOf("small") }, t("models.bySmall")),
     spelled = h("p.row-of", { role: "status", hidden: true }),
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
@@ -128,7 +129,7 @@ export function createModels(app) {
       app.failed(problem, "models", findModels);
     }
     const names = facts.map(({ name }) => name);
-    if (names.length > 0 && !names.includes(viewState().model)) change({ model: names[0] });
+    if (names.length > 0 && !names.includes(viewState().model)) toModelOf(names[0]);
     else update(store.state);
   }
 

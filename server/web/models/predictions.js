@@ -23,7 +23,7 @@ const largest = (all) => Array.from(all.keys()).sort((one, other) => all[other].
 /** Most words that are shown as buttons. */
 const WORDS_SHOWN = 40;
 
-function percent(probability) {
+export function percent(probability) {
   if (probability > 0 && probability < 0.0005) return `< ${fixed(0.1, 1)} %`;
   return `${fixed(100 * probability, probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
 }

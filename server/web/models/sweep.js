@@ -23,6 +23,13 @@ const partOf = (run, over) => (run.part === "attention" ? {} : { part: isOfEncod
 const axisOf = (run, over) => (isOfEncoder(run, over) ? "keys" : "queries");
 const tokensOf = (run) => run[axisOf(run, "query")];
 
+/** What a run says at a token without each of its heads. @returns {Promise<{values: number[][], before: number}>} log-probabilities of the word */
+export async function sweptHeads(run, row, words) {
+  const sweep = { at: PLACES.head, ...partOf(run, "head"), over: ["layer", "head"], do: "zero" },
+    { values, unchanged } = (await answerAbout(run, bodyOf(run, { return: ["sweep"], metric: { words, query: row }, sweep, digits: 6 }))).outputs.sweep;
+  return { values: values[0].map((heads) => heads.map(Number)), before: Number(unchanged[0]) };
+}
+
 /** @param {import("../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
 export function createSweep(app, change) {
   const { t } = app,

@@ -31,25 +31,55 @@
  */
 
 import { NO_CHANGES } from "./changes.js";
+import { OPENING } from "./examples.js";
 import { VIEW_CHOICES } from "../store.js";
 
 /** Sentences in which heads of "demo" show what they have learned (docs/demo_model.md). */
 export const SENTENCES = {
   en: [
+    "The animal did not cross the street because the [MASK] was too tired",
+    "The animal did not cross the street because the [MASK] was too wide",
     "The animal did not cross the street because it was too tired",
     "The animal did not cross the street because it was too wide",
-    "The animal did not cross the street because the [MASK] was too tired",
     "Anna likes tea, and Tom likes [MASK] too.",
     "The keys to the cabinet are old.",
     "( a [ b [MASK] c )",
   ],
-  tr: ["Hayvan caddeyi geçmedi çünkü o çok yorgundu", "Hayvan caddeyi geçmedi çünkü o çok genişti"],
+  tr: [
+    "Hayvan caddeyi geçmedi çünkü [MASK] çok yorgundu",
+    "Hayvan caddeyi geçmedi çünkü [MASK] çok genişti",
+    "Hayvan caddeyi geçmedi çünkü o çok yorgundu",
+    "Hayvan caddeyi geçmedi çünkü o çok genişti",
+  ],
   ru: [
+    "Животное не перешло шоссе, потому что [MASK] было слишком усталым.",
+    "Животное не перешло шоссе, потому что [MASK] было слишком широким.",
     "Животное не перешло шоссе, потому что оно было слишком усталым.",
     "Животное не перешло шоссе, потому что оно было слишком широким.",
     "Собака не перешла улицу, потому что она была слишком усталой.",
   ],
 };
+
+/** What stands for a hidden word, which only encoders fill in. */
+export const MASK = "[MASK]";
+
+const wordsOf = (text) => text.split(/\s+/);
+
+/** A sentence of the list for a model that hides no words, in the place of one with a hidden word. */
+export const unmasked = (text, language) =>
+  text.includes(MASK) && SENTENCES[language].includes(text)
+    ? SENTENCES[language].find((one) => !one.includes(MASK) && wordsOf(one).at(-1) === wordsOf(text).at(-1)) ?? text
+    : text;
+
+/** The sentence of the list with as many words and the fewest others; the text itself, if none has as many. */
+export function sentenceBeside(text, language) {
+  const words = wordsOf(text),
+    othersIn = (one) => wordsOf(one).filter((word, at) => word !== words[at]).length;
+  const [nearest = text] = SENTENCES[language]
+    .filter((one) => one !== text && wordsOf(one).length === words.length)
+    .sort((one, other) => othersIn(one) - othersIn(other));
+  return nearest;
+}
 
 export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention"];
 export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
@@ -60,15 +90,15 @@ export const SWEEP_DO = ["zero", "mean", "replace"];
 const NEW_MOST = 4096;
 export const HEAD_TABS = ["map", "links"];
 
-/** @returns {ViewState} opens the head that finds what "it" refers to */
+/** @returns {ViewState} opens the hidden word, and the head that finds what it refers to */
 const defaultViewState = (language) => ({
   model: "demo",
   texts: [SENTENCES[language][0]],
   target: "",
   part: "encoder_attention",
-  layer: 3,
-  head: 0,
-  row: { en: 9, tr: 6, ru: 8 }[language],
+  layer: OPENING.layer,
+  head: OPENING.head,
+  row: -1,
   measure: "none",
   isSorted: false,
   least: 0,

@@ -3,9 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { assertClose, numberOf } from "../support.mjs";
+import { assertClose, eventually, numberOf, someOf } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
-import { answerOf, cellOf, computed, guessesOf, HIDDEN, openHead, openModels, say, SENTENCE } from "./opened.mjs";
+import { answerOf, cellOf, computed, guessesOf, HIDDEN, openHead, openModels, openTrial, say, SENTENCE } from "./opened.mjs";
 
 const button = (page, name) => page.locator(".headview").getByRole("button", { name, exact: true });
 const effect = (page) => page.locator(".effect");
@@ -19,12 +19,54 @@ const EDGE = { at: "attention", layers: [3], heads: [0], queries: [10], keys: [2
 
 /** Until the page says what the changes do. */
 async function told(page, part) {
-    await effect(page).locator("p", { hasText: part }).waitFor({ timeout: 60000 });
+    const sentence = page.locator(".effect:visible p, .trial-said").filter({ hasText: part }).first();
+    await sentence.waitFor({ timeout: 60000 });
     await computed(page);
-    return effect(page).locator("p").textContent();
+    return sentence.textContent();
 }
 
+/** The words with a bar, and the share of each. */
+const barsOf = (page) => page.locator(".bars-of li").evaluateAll((all) => all.map(({ children: [name, bar, size] }) => [name.textContent, parseFloat(bar.firstChild.style.width) / 100, size.textContent]));
+
 export const cases = {
+    async "changed: it opens on a hidden word, and one control switches off the head that matters most, and on again"(stage) {
+        const locales = [["en-GB", HIDDEN, "animal"], ["tr-TR", "Hayvan caddeyi geçmedi çünkü [MASK] çok yorgundu", "hayvan"], ["ru-RU", "Животное не перешло шоссе, потому что [MASK] было слишком усталым.", "животное"]];
+        for (const [locale, text, noun] of someOf(locales, 2)) {
+            const page = await openTrial(stage, { locale }),
+                said = page.locator(".trial-said"),
+                before = await answerOf(stage, text, { return: ["predictions"] }),
+                query = before.tokens.text[0].indexOf("[MASK]"),
+                of = (answer) => ({ word: answer.outputs.predictions.shown[0][0][0], share: answer.outputs.predictions.probabilities[0][0][0] });
+            const whole = of(await answerOf(stage, text, { return: ["predictions"], queries: [query] })),
+                without = of(await answerOf(stage, text, { return: ["predictions"], queries: [query], ablate: [[3, 0]] }));
+            assert.equal(whole.word, noun);
+            assert.ok((await said.textContent()).includes(noun));
+            const check = async ({ word, share }) =>
+                eventually(async () => {
+                    const [[name, width]] = await barsOf(page);
+                    assert.equal(name, word);
+                    assert.ok(Math.abs(width - share) < 1e-3, `${width} / ${share}`);
+                });
+            await check(whole);
+            const [{ values, unchanged }] = [(await answerOf(stage, text, { return: ["sweep"], metric: { words: [whole.word], query }, sweep: { at: "context", over: ["layer", "head"], do: "zero" } })).outputs.sweep],
+                change = ([layer, head]) => Math.abs(values[0][layer][head] - unchanged[0]),
+                roles = [[0, 0], [0, 1], [1, 0], [2, 0], [3, 0], [3, 1]];
+            assert.ok(roles.every((place) => change(place) <= change([3, 0])), "the head matters most");
+            await page.locator(".trial .main").click();
+            await check(without);
+            await page.waitForFunction((word) => document.querySelector(".trial-said").textContent.includes(word), without.word);
+            const sentence = await said.textContent();
+            assert.ok(sentence.includes(whole.word), sentence);
+            const [one, other] = shareIn(sentence.replaceAll(/(\d),(\d)/g, "$1.$2"));
+            assert.ok(Math.abs(one - without.share) < 0.006 && Math.abs(other - whole.share) < 0.006, sentence);
+            assert.equal(await effect(page).isVisible(), false, "said once");
+            assert.deepEqual(await findings(page), []);
+            await page.locator(".trial .main").click();
+            await check(whole);
+            assert.equal(await page.locator(".changed").isVisible(), false);
+            await page.finish();
+        }
+    },
     async "changed: a head off or at its mean, one sentence says what it does, and one click goes back"(stage) {
         const page = await openModels(stage);
         await say(page, HIDDEN);
