@@ -247,6 +247,7 @@ export function createMainView(app) {
       links.show({
         ...sheet,
         row: view.row,
+        chosen: view.row,
         queriesName: t("queries"),
         mode: view.linkMode,
         top: view.linkTop,

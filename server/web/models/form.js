@@ -45,7 +45,7 @@ export function createForm(app, { change, viewState, toModelOf }) {
       texts = [text.value, ...(before.texts.length > 1 ? [second.value] : [])];
     if (texts.some((one) => one.trim() === "")) return;
     const isSame = String([...texts, target.value]) === String([...before.texts, before.target]);
-    change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], newTokens: 0 }) });
+    change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], lines: [], newTokens: 0 }) });
   };
   const useSample = (sentence) => {
     text.value = sentence;

@@ -6,7 +6,7 @@ import { bdi, choice, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { HeatmapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
-import { canPatch, whyUnpatched } from "./changes.js";
+import { canPatch, isPatched, whyUnpatched } from "./changes.js";
 import { measuredAt, plain, signed } from "./measured.js";
 import { answerAbout, bodyOf, canPredict } from "./textrun.js";
 import { SWEEP_DO, SWEEP_OVER } from "./view_state.js";
@@ -101,7 +101,7 @@ export function createSweep(app, change) {
     const { row, words, sweepOver } = viewState,
       isReplaced = viewState.sweepDo === "replace" && canPatch(run, other, axisOf(run, sweepOver)),
       sweepDo = viewState.sweepDo === "replace" && !isReplaced ? "zero" : viewState.sweepDo,
-      isPaired = isReplaced || run.changes.patched.length > 0,
+      isPaired = isReplaced || isPatched(run.changes),
       measured = await measuredAt(run, row, words);
     const sweep = { at: PLACES[sweepOver], ...partOf(run, sweepOver), over: ["layer", sweepOver], do: sweepDo, ...(isReplaced ? { from: 1 } : {}), ...(isPaired ? { items: [0] } : {}) },
       options = { return: ["sweep"], metric: { words: measured.words, query: row }, sweep, digits: 6 },

@@ -93,6 +93,7 @@ export function createTextPanel(app, hooks) {
       ...viewState,
       row: rowOfRun(run, viewState),
       patched: canPatch(run, other) ? viewState.patched : [],
+      lines: canPatch(run, other) ? viewState.lines : [],
       layer: Math.min(viewState.layer, run.layers - 1),
       head: Math.min(viewState.head, run.heads + 1),
     };

@@ -3,7 +3,7 @@
  * one without which the most probable word changes most.
  */
 import { bdi, h, sayOnce } from "../dom.js";
-import { isIn, toggled } from "./changes.js";
+import { isChanged, isIn, toggled } from "./changes.js";
 import { headsWithRole } from "./examples.js";
 import { plain } from "./measured.js";
 import { percent } from "./predictions.js";
@@ -86,8 +86,8 @@ export function createTrial(app, { change }) {
   const tell = (sentence) => sayOnce(said, sentence);
 
   /** Whether nothing but the switch has changed the model. @param {import("./changes.js").Changes} changes */
-  const isAlone = ({ ablate, averaged, patched, edges }) =>
-    !element.hidden && found !== null && averaged.length + patched.length + edges.length === 0 && ablate.length === 1 && isIn(ablate, found.layer, found.head);
+  const isAlone = ({ ablate, ...others }) =>
+    !element.hidden && found !== null && !isChanged({ ...others, ablate: [] }) && ablate.length === 1 && isIn(ablate, found.layer, found.head);
 
   /** @param {TextRun} run @param {TextRun} base without changes @param {import("./view_state.js").ViewState} viewState */
   function update(run, base, viewState) {

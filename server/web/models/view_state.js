@@ -3,6 +3,7 @@
  *
  * @typedef {[number, number]} Head a layer and a head of it
  * @typedef {[number, number, number, number]} Edge a layer, a head of it, a query and a key
+ * @typedef {[number, number, number]} Line a layer, a head of it and a query
  * @typedef {object} ViewState
  * @property {string} model
  * @property {string[]} texts one, or two to compare
@@ -22,6 +23,7 @@
  * @property {Head[]} averaged heads whose context is its mean over the text
  * @property {Head[]} patched heads whose context is that of the other text
  * @property {Edge[]} edges that are hidden
+ * @property {Line[]} lines between two texts: places where a head has its context from the other one
  * @property {string} words that are scored, with commas between them
  * @property {boolean} scoresText scores each token of the text, too
  * @property {string} question that is open, one of QUESTIONS; "": none
@@ -119,7 +121,7 @@ const defaultViewState = (language) => ({
 const CHANGES_MOST = 4096;
 
 const isIndex = (value) => Number.isSafeInteger(value) && value >= 0;
-/** Whether it is a list of places, each with as many indices: heads have two, edges four. */
+/** Whether it is a list of places, each with as many indices: heads have two, lines three, edges four. */
 const isPlaces = (value, most, length = 2) =>
   Array.isArray(value) && value.length <= most && value.every((one) => Array.isArray(one) && one.length === length && one.every(isIndex));
 const isText = (value) => typeof value === "string" && value.length < 1 << 16;
@@ -143,6 +145,7 @@ const IS_POSSIBLE = {
   averaged: (value) => isPlaces(value, CHANGES_MOST),
   patched: (value) => isPlaces(value, CHANGES_MOST),
   edges: (value) => isPlaces(value, CHANGES_MOST, 4),
+  lines: (value) => isPlaces(value, CHANGES_MOST, 3),
   words: isText,
   scoresText: (value) => typeof value === "boolean",
   question: (value) => value === "" || QUESTIONS.includes(value),

@@ -165,6 +165,56 @@ export const cases = {
         assert.equal(await effect(page).first().isVisible(), false);
         await page.finish();
     },
+    async "changed: a line from a word to the one below it, by the pointer or by keys, gives a head what it has in the other sentence"(stage) {
+        const page = await openTrial(stage),
+            texts = [HIDDEN, HIDDEN.replace("tired", "wide")],
+            pair = page.locator(".pairs button").nth(10);
+        assert.equal(await page.locator(".pair-box").isVisible(), false);
+        await page.getByRole("button", { name: "Compare two sentences" }).click();
+        await computed(page);
+        assert.equal(await page.getByLabel("Second sentence").inputValue(), texts[1]);
+        await pair.waitFor();
+        const draw = async (from, to) => {
+            await pair.scrollIntoViewIfNeeded();
+            for (const [one, button] of [[from, "down"], [to, "up"]]) {
+                const { x, y, width, height } = await one.boundingBox();
+                await page.mouse.move(x + width / 2, y + height / 2, { steps: 3 });
+                await page.mouse[button]();
+            }
+        };
+        await draw(pair.locator("span").last(), page.locator(".pairs button").nth(8).locator("span").first());
+        await page.locator(".pair-box .note", { hasText: "same place" }).waitFor();
+        assert.equal(await page.locator(".changed").isVisible(), false);
+        const check = async () => {
+            await page.waitForFunction(() => document.querySelectorAll(".effect:not([hidden])").length === 2);
+            await computed(page);
+            const sentences = await effect(page).locator("p").allTextContents();
+            for (const [at, two] of [texts, texts.toReversed()].entries()) {
+                const { outputs } = await answerOf(stage, two, { return: ["predictions"], queries: [10], interventions: [{ ...PATCH, queries: [10] }] }),
+                    { tokens, probabilities } = outputs.predictions;
+                assert.ok(sentences[at].includes(`layer 3 head 0 at “[MASK]” from the other sentence, the prediction at “[MASK]” is now “${tokens[0][0][0]}”`), sentences[at]);
+                assert.ok(Math.abs(shareIn(sentences[at])[0] - probabilities[0][0][0]) < 0.006, sentences[at]);
+            }
+        };
+        await draw(pair.locator("span").first(), pair.locator("span").last());
+        await check();
+        assert.equal(await pair.getAttribute("aria-pressed"), "true");
+        assert.deepEqual(await findings(page), []);
+        for (const [key, isDrawn] of [["Enter", false], [" ", true]]) {
+            await pair.press(key);
+            await computed(page);
+            assert.equal(await pair.getAttribute("aria-pressed"), String(isDrawn));
+        }
+        await check();
+        await pair.press("ArrowRight");
+        assert.equal(await page.evaluate(() => document.activeElement.textContent), "waswas");
+        await page.getByLabel("Second sentence").fill("Anna likes tea");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        assert.equal(await page.locator(".pair-box").isVisible(), false);
+        assert.equal(await page.locator(".changed").isVisible(), false);
+        await page.finish();
+    },
     async "changed: the request is copied as a line that gives the same answer"(stage) {
         const page = await openModels(stage, { permissions: ["clipboard-read", "clipboard-write"] });
         await say(page, HIDDEN);

@@ -2,6 +2,7 @@
  * heads.mjs: a sentence through a model: every head, what is made of several, and what the model predicts.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -292,6 +293,8 @@ export const cases = {
         const readouts = await page.locator(".headview .readout").allTextContents();
         assert.match(readouts[0], /^it → animal/);
         assert.match(readouts[1], /^it → street/);
+        const patched = page.locator(".headview").getByRole("button", { name: "from the other sentence" });
+        assert.equal(await patched.first().isEnabled(), true, "the second sentence has as many tokens");
         const boxes = await page.locator(".column").evaluateAll((columns) => columns.map((one) => one.getBoundingClientRect().top));
         assert.equal(boxes[0], boxes[1]);
         await page.locator(".model-form input").nth(1).fill("The animal did not cross the street because it was too small");
@@ -396,7 +399,7 @@ export const cases = {
         writeModel(join(folder, "moods"), { layers: 2, heads: 4, width: 64, longest: 64, labels });
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const own = { ...stage, url: server.url },
-            page = await openModels(own);
+            page = await openModels(own, { permissions: ["clipboard-read", "clipboard-write"] });
         await page.locator(".model-form select").first().selectOption("moods");
         await computed(page);
         const classesOf = async (ablate) => (await answerOf(own, SENTENCE, { return: ["classes"], ablate }, "moods")).outputs.classes;
@@ -411,6 +414,13 @@ export const cases = {
             [layer, head] = first[0].match(/\d+/g).map(Number);
         const moved = (await classesOf([[layer, head]])).probabilities[0][best] - probabilities[0][best];
         assertClose(Number(first[1].replace("−", "-")), moved, 3, "change");
+        const sentence = await page.locator(".moves .said").textContent(),
+            [now, was] = Array.from(sentence.matchAll(/([\d.]+) %/g), ([, number]) => Number(number) / 100);
+        assert.ok(sentence.includes(`layer ${layer}, head ${head}`) && Math.abs(now - was - moved) < 0.011, sentence);
+        await page.locator(".moves").getByRole("button", { name: "Copy as curl" }).click();
+        const line = await (await page.waitForFunction(() => navigator.clipboard.readText())).jsonValue(),
+            copied = JSON.parse(execFileSync("sh", ["-c", line], { encoding: "utf8" })).outputs.classes;
+        assertClose(copied.probabilities[0][best], probabilities[0][best] + moved, 4, "curl");
         assert.ok(others.every(([, change]) => Math.abs(Number(change.replace("−", "-"))) <= Math.abs(moved) + 1e-4));
         assert.deepEqual(await findings(page), []);
         await page.finish();
