@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import {
+    eventually,
     inLaboratory,
     addressOf,
     answerTo,
@@ -201,12 +202,12 @@ export const cases = {
             .slice(0, 3)
             .map(([, token]) => token);
         const said = page.locator(".links .note bdi");
-        assert.deepEqual(await said.allTextContents(), [request.tokens.query[1], ...best]);
+        await eventually(async () => assert.deepEqual(await said.allTextContents(), [request.tokens.query[1], ...best]));
         await page.getByRole("combobox", { name: "Which links" }).selectOption("threshold");
         await page.getByRole("slider").fill("0.2");
         await page.getByRole("group", { name: "Queries" }).getByRole("button").nth(2).click();
         const above = answer.outputs.attention[0][0][2].flatMap((w, j) => (w >= 0.2 ? [request.tokens.key[j]] : []));
-        assert.deepEqual(await said.allTextContents(), [request.tokens.query[2], ...above]);
+        await eventually(async () => assert.deepEqual(await said.allTextContents(), [request.tokens.query[2], ...above]));
         await page.finish();
     },
     async "values: weights that are next to nothing have no link, and the links of the chosen word stand out"(stage) {
