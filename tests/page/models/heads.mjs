@@ -387,6 +387,7 @@ export const cases = {
             for (const key of ["l", "a"]) await page.keyboard.press(key);
             await page.locator(".headview .segments button").nth(1).click();
             await page.locator(".model-tools select").selectOption("entropy");
+            assert.equal(await page.locator(".dump-how summary").evaluate((one) => getComputedStyle(one).display), "list-item", "with its marker");
             await page.locator(".dump-how summary").click();
             await computed(page);
             assert.deepEqual(await findings(page), [], "links");
