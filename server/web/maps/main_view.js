@@ -42,7 +42,7 @@ export function createMainView(app) {
     onlayout: (used) => bars.place(used, map.element.clientWidth),
   });
   const bars = createBars(app, (col) => map.moveTo(map.focus.row, col));
-  const links = new LinksView({ onselect: (row) => row !== null && store.setView({ row }) });
+  const links = new LinksView({ onselect: (row) => row !== null && store.setView({ row, col: app.seen().view.col }) });
   const layers = new LayersView(app, (scale, isMasked) => legend.update({ scale, range: store.state.view.range, isWeight: true, isMasked }));
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
   const markTable = fadeEdges(table);
@@ -247,6 +247,7 @@ export function createMainView(app) {
       links.show({
         ...sheet,
         row: view.row,
+        chosen: view.row,
         queriesName: t("queries"),
         mode: view.linkMode,
         top: view.linkTop,

@@ -1,14 +1,16 @@
 /**
- * changes.js: what is changed in a model while it runs: heads that are off, averaged or patched, and edges that are hidden.
+ * changes.js: what is changed in a model while it runs: heads that are off, averaged or patched, at all words or at one (a
+ * line), and edges that are hidden.
  *
  * @typedef {import("./view_state.js").Head} Head
  * @typedef {import("./view_state.js").Edge} Edge
+ * @typedef {import("./view_state.js").Line} Line
  * @typedef {import("./textrun.js").TextRun} TextRun
- * @typedef {{ablate: Head[], averaged: Head[], patched: Head[], edges: Edge[]}} Changes patched: by the context of another text
+ * @typedef {{ablate: Head[], averaged: Head[], patched: Head[], edges: Edge[], lines: Line[]}} Changes patched and lines: by the context of another text
  */
 
 /** @type {Changes} */
-export const NO_CHANGES = { ablate: [], averaged: [], patched: [], edges: [] };
+export const NO_CHANGES = { ablate: [], averaged: [], patched: [], edges: [], lines: [] };
 
 /** Most changes that a sentence names. */
 const NAMED = 3;
@@ -20,7 +22,10 @@ export const isIn = (list, ...place) => list.some((one) => String(one) === Strin
 export const toggled = (list, ...place) => (isIn(list, ...place) ? list.filter((one) => String(one) !== String(place)) : [...list, place]);
 
 /** @param {Changes} changes @returns {boolean} */
-export const isChanged = ({ ablate, averaged, patched, edges }) => ablate.length + averaged.length + patched.length + edges.length > 0;
+export const isChanged = (changes) => Object.keys(NO_CHANGES).some((name) => changes[name].length > 0);
+
+/** Whether a run has numbers of another text. @param {Changes} changes */
+export const isPatched = ({ patched, lines }) => patched.length + lines.length > 0;
 
 /** Whether a text can have numbers of another one: each token of the axis has one there. @param {TextRun | undefined} other */
 export const canPatch = (run, other, axis = "queries") => other !== undefined && other[axis].length === run[axis].length;
@@ -30,7 +35,7 @@ export const whyUnpatched = (t, run, other, axis = "queries") =>
   other === undefined || canPatch(run, other, axis) ? "" : t("models.unpatched", { n: run[axis].length, other: other[axis].length });
 
 /** The changes that a run of this size can have. @param {TextRun} run @param {Changes} changes @param {TextRun} [other] of the other text @returns {Changes} */
-export function changesFor(run, { ablate, averaged, patched, edges }, other) {
+export function changesFor(run, { ablate, averaged, patched, edges, lines }, other) {
   const { layers, heads, queries, keys } = run;
   const isThere = ([layer, head, query = 0, key = 0]) => layer < layers && head < heads && query < queries.length && key < keys.length;
   return {
@@ -38,6 +43,7 @@ export function changesFor(run, { ablate, averaged, patched, edges }, other) {
     averaged: averaged.filter(isThere),
     patched: canPatch(run, other) ? patched.filter(isThere) : [],
     edges: edges.filter(isThere),
+    lines: canPatch(run, other) ? lines.filter(isThere) : [],
   };
 }
 
@@ -57,7 +63,7 @@ export function withHead(changes, layer, head, state) {
 }
 
 /** Options of a request. @param {Changes} changes @param {string} part whose heads they are: "attention", of models of one stack, or "cross_attention" … */
-export function optionsOfChanges({ ablate, averaged, patched, edges }, part) {
+export function optionsOfChanges({ ablate, averaged, patched, edges, lines }, part) {
   const isOneStack = part === "attention",
     place = isOneStack ? {} : { part: part.split("_")[0] },
     context = ([layer, head]) => ({ at: "context", ...place, layers: [layer], heads: [head] });
@@ -65,6 +71,7 @@ export function optionsOfChanges({ ablate, averaged, patched, edges }, part) {
     ...(isOneStack ? [] : ablate.map((head) => ({ ...context(head), do: "zero" }))),
     ...averaged.map((head) => ({ ...context(head), do: "mean" })),
     ...patched.map((head) => ({ ...context(head), items: [0], do: "replace", from: 1 })),
+    ...lines.map(([layer, head, query]) => ({ ...context([layer, head]), queries: [query], items: [0], do: "replace", from: 1 })),
     ...edges.map(([layer, head, query, key]) => ({ at: "attention", ...place, layers: [layer], heads: [head], queries: [query], keys: [key], do: "mask" })),
   ];
   return { ...(isOneStack && ablate.length > 0 ? { ablate } : {}), ...(interventions.length > 0 ? { interventions } : {}) };
@@ -72,7 +79,7 @@ export function optionsOfChanges({ ablate, averaged, patched, edges }, part) {
 
 /** Each change in words, and the changes without it. @returns {{short: string, long: string, undo: Partial<Changes>}[]} */
 export function listOfChanges(t, { queries, keys }, changes) {
-  const { edges } = changes;
+  const { edges, lines } = changes;
   const ofHeads = ([state, name]) =>
     changes[name].map(([layer, head]) => ({
       short: `${layer}·${head} ${t("models.state." + state)}`,
@@ -83,7 +90,12 @@ export function listOfChanges(t, { queries, keys }, changes) {
     const edge = `${queries[query]} → ${keys[key]}`;
     return { short: `${layer}·${head} ${edge}`, long: t("models.changed.edge", { layer, head, edge }), undo: { edges: toggled(edges, layer, head, query, key) } };
   };
-  return [...Object.entries(LISTS).flatMap(ofHeads), ...edges.map(ofEdge)];
+  const ofLine = ([layer, head, query]) => ({
+    short: `${layer}·${head} ${queries[query]} ↕`,
+    long: t("models.changed.line", { layer, head, token: queries[query] }),
+    undo: { lines: toggled(lines, layer, head, query) },
+  });
+  return [...Object.entries(LISTS).flatMap(ofHeads), ...edges.map(ofEdge), ...lines.map(ofLine)];
 }
 
 /** All changes of a run as a part of a sentence. @param {TextRun} run */

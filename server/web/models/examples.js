@@ -31,6 +31,9 @@ export const isSpelled = (piece) => piece === "[UNK]" || /^##.$/u.test(piece);
 
 export const EXAMPLES = Object.keys(ROLES);
 
+/** A head with a role that no example shows. */
+const NEXT = { role: "demo.next", layer: 0, head: 1 };
+
 /** Head 0 of these layers of the model "small" has a role that is measured (docs/small_model.md). By rising layer. */
 export const ROLES_OF_SMALL = [
   { role: "demo.previous", layer: 0 },
@@ -58,12 +61,19 @@ export function exampleOf(given) {
   return { ...given, id: isPlain && found && ROLES[found].layer === source.layer ? found : "" };
 }
 
-/** The role of a head, for any text. @returns {string} "" if it has none */
-export function roleOf({ source }, head) {
-  if (source?.model === "small") return (head === 0 && ROLES_OF_SMALL.find(({ layer }) => layer === source.layer)?.role) || "";
-  if (source?.model !== "demo") return "";
-  return EXAMPLES.find((id) => ROLES[id].layer === source.layer && ROLES[id].head === head) ?? "";
-}
+/** Heads with a role, by model. @type {Record<string, {role: string, layer: number, head: number}[]>} */
+const HEADS = {
+  demo: [...EXAMPLES.map((role) => ({ role, layer: ROLES[role].layer, head: ROLES[role].head })), NEXT],
+  small: ROLES_OF_SMALL.map((one) => ({ ...one, head: 0 })).reverse(),
+};
+
+/** The heads of a model that have a role, the most telling one first. @param {string | undefined} model */
+export const headsWithRole = (model) => HEADS[model] ?? [];
+
+/** The role of a head of a model, for any text. @returns {string} "" if it has none */
+export const roleOfHead = (model, layer, head) => headsWithRole(model).find((one) => one.layer === layer && one.head === head)?.role ?? "";
+
+export const roleOf = ({ source }, head) => roleOfHead(source?.model, source?.layer, head);
 
 /** The two words of "swap" for a sentence with one of them, and its two forms. @returns {{words: string[], texts: string[], chosen: number} | null} */
 export function swapOf({ source }) {

@@ -7,8 +7,9 @@ import { createTextPanel } from "./text_panel.js";
 import { readDump } from "./reader.js";
 import { createForm, createTools, toModel } from "./form.js";
 import { caseOfHead } from "./case_of_head.js";
-import { changesFor, isChanged, listOfChanges, NO_CHANGES } from "./changes.js";
+import { changesFor, isChanged, isPatched, listOfChanges, NO_CHANGES } from "./changes.js";
 import { listModels, runText } from "./textrun.js";
+import { createPair } from "./pair.js";
 import { viewStateFrom } from "./view_state.js";
 
 /** Most runs of texts that are kept, so that going back sends no request. */
@@ -56,21 +57,23 @@ export function createModels(app) {
 
   // ---- what is asked ---------------------------------------------------------------------------------------------
 
-  const form = createForm(app, { change, viewState }),
+  const toModelOf = (name) => change(toModel(factsOf(name), viewState().texts, app.language));
+  const form = createForm(app, { change, viewState, toModelOf }),
     tools = createTools(app, { change }),
     textPanels = [createTextPanel(app, { change, open }), createTextPanel(app, { change, open })],
+    pair = createPair(app, change),
     changed = h("p.changed", { hidden: true }),
     said = h("p.note", {}),
-    bySmall = h("button", { type: "button", onclick: () => change(toModel("small")) }, t("models.bySmall")),
+    bySmall = h("button", { type: "button", onclick: () => toModelOf("small") }, t("models.bySmall")),
     spelled = h("p.row-of", { role: "status", hidden: true }),
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
     texts = h("div.columns", {}, textPanels[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said, spelled, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), createHow(app));
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, spelled, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), pair.element, createHow(app));
 
   /** Each text runs once per set of changes. */
   function runOf(model, { text, target, part, newTokens }, changes, base, other, signal) {
-    const key = JSON.stringify([model.name, text, target, part, newTokens, changes, changes.patched.length > 0 && other.text]);
+    const key = JSON.stringify([model.name, text, target, part, newTokens, changes, isPatched(changes) && other.text]);
     if (!runs.has(key)) {
       if (runs.size >= RUNS_KEPT) runs.delete(runs.keys().next().value);
       runs.set(key, runText(model, { text, target, part, newTokens, changes }, base, other, signal));
@@ -128,7 +131,7 @@ export function createModels(app) {
       app.failed(problem, "models", findModels);
     }
     const names = facts.map(({ name }) => name);
-    if (names.length > 0 && !names.includes(viewState().model)) change({ model: names[0] });
+    if (names.length > 0 && !names.includes(viewState().model)) toModelOf(names[0]);
     else update(store.state);
   }
 
@@ -188,6 +191,7 @@ export function createModels(app) {
     else askIfNew(now);
     showSpelled(now);
     tools.element.hidden = texts.hidden = changed.hidden = shown.length === 0;
+    pair.update(shown, now);
     if (shown.length === 0) return;
     tools.update(now);
     texts.classList.toggle("two", shown.length > 1);
@@ -207,7 +211,7 @@ export function createModels(app) {
   }
 
   function askIfNew(now) {
-    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.newTokens, now.ablate, now.averaged, now.patched, now.edges]);
+    const key = JSON.stringify([now.model, now.texts, now.target, now.part, now.newTokens, now.ablate, now.averaged, now.patched, now.edges, now.lines]);
     if (!factsOf(now.model) || key === asked) return;
     if (asked === "" || JSON.parse(asked)[0] !== now.model) shown = [];
     asked = key;

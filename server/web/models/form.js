@@ -3,18 +3,33 @@
  */
 import { choice, field, h } from "../dom.js";
 import { NO_CHANGES } from "./changes.js";
-import { MEASURES, PARTS, SENTENCES } from "./view_state.js";
+import { headsWithRole } from "./examples.js";
+import { MASK, MEASURES, PARTS, sentenceBeside, SENTENCES, unmasked } from "./view_state.js";
 
 /** The models of the program, which have learned from such sentences. A language model hides no words. */
-const HAS_SAMPLES = { demo: () => true, small: (sentence) => !sentence.includes("[MASK]") };
+const HAS_SAMPLES = { demo: () => true, small: (sentence) => !sentence.includes(MASK) };
 
-/** What another model makes of the view. @param {string} model @returns {Partial<import("./view_state.js").ViewState>} */
-export const toModel = (model) => ({ model, ...NO_CHANGES, linked: [], row: -1, newTokens: 0 });
+/**
+ * What another model makes of the view: a head that has a role opens, and a sentence of the list hides a word only from models that fill it in.
+ * @param {import("./textrun.js").Facts} facts @param {string[]} texts @returns {Partial<import("./view_state.js").ViewState>}
+ */
+export function toModel({ name, kind }, texts, language) {
+  const [first] = headsWithRole(name);
+  return {
+    model: name,
+    ...NO_CHANGES,
+    ...(first ? { layer: first.layer, head: first.head } : {}),
+    texts: kind === "encoder" ? texts : texts.map((text) => unmasked(text, language)),
+    linked: [],
+    row: -1,
+    newTokens: 0,
+  };
+}
 
 /** Fields for the model, a sentence, and a second one to compare. Enter submits. */
-export function createForm(app, { change, viewState }) {
+export function createForm(app, { change, viewState, toModelOf }) {
   const { t } = app;
-  const model = choice([], "", (value) => change(toModel(value)));
+  const model = choice([], "", (value) => toModelOf(value));
   const inputOf = () => h("input", { type: "text", spellcheck: "false", autocomplete: "off" });
   const [text, second, target] = [inputOf(), inputOf(), inputOf()];
   const part = choice(
@@ -30,7 +45,7 @@ export function createForm(app, { change, viewState }) {
       texts = [text.value, ...(before.texts.length > 1 ? [second.value] : [])];
     if (texts.some((one) => one.trim() === "")) return;
     const isSame = String([...texts, target.value]) === String([...before.texts, before.target]);
-    change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], newTokens: 0 }) });
+    change({ texts, target: target.value, row: -1, ...(isSame ? {} : { edges: [], lines: [], newTokens: 0 }) });
   };
   const useSample = (sentence) => {
     text.value = sentence;
@@ -39,9 +54,8 @@ export function createForm(app, { change, viewState }) {
   const both = () => {
     const { texts } = viewState(),
       isOne = texts.length === 1;
-    change({ texts: isOne ? [texts[0], otherOf(texts[0])] : [texts[0]] });
+    change({ texts: isOne ? [texts[0], sentenceBeside(texts[0], app.language)] : [texts[0]] });
   };
-  const otherOf = (one) => SENTENCES[app.language].find((sentence) => sentence !== one) ?? one;
   const secondField = field(t("models.second"), second),
     targetField = field(t("models.target"), target),
     partField = field(t("models.part"), part);

@@ -7,6 +7,7 @@ import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
 import { drawThumb } from "../maps/thumb.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { isIn, stateOfHead } from "./changes.js";
+import { headsWithRole, roleOfHead } from "./examples.js";
 import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
 
 /** Colours of heads whose links are drawn together: similar in lightness, and distinct for colour-blind readers. */
@@ -66,7 +67,7 @@ export class HeadGrid {
       across: isList ? run.heads : run.heads + extras.length,
       rowNames: isList ? null : numbers(run.layers),
       colNames: [...numbers(run.heads), ...extras.map((name) => t("models." + name))],
-      hasCaptions: viewState.measure !== "none",
+      hasCaptions: viewState.measure !== "none" || headsWithRole(run.facts?.name).length > 0,
       open: this.places.findIndex(({ layer, head }) => layer === viewState.layer && head === viewState.head),
     });
   }
@@ -119,10 +120,17 @@ export class HeadGrid {
 
   #caption(layer, head, isList) {
     const { run, viewState } = this;
-    if (viewState.measure === "none" || head >= run.heads) return "";
+    if (head >= run.heads) return "";
+    if (viewState.measure === "none") return this.#role(layer, head, "short.");
     const value = measuresOf(run, viewState.measure)[layer * run.heads + head],
       text = Number.isNaN(value) ? "–" : short(value, 2);
     return isList ? `${layer}·${head}  ${text}` : text;
+  }
+
+  /** What a head of the program's own models has learned. @returns {string} "" of other heads */
+  #role(layer, head, form = "") {
+    const role = roleOfHead(this.run.facts?.name, layer, head);
+    return role && this.app.t("role." + form + role);
   }
 
   /** Draws each thumbnail once per colour scale. All share the range of the open map. */
@@ -171,6 +179,7 @@ export class HeadGrid {
     const { run, viewState, app } = this,
       extra = EXTRAS[head - run.heads];
     const parts = [extra ? app.t("models.extraAt", { layer, name: app.t("models." + extra) }) : app.t("models.headAt", { layer, head })];
+    if (this.#role(layer, head)) parts.push(this.#role(layer, head, "short."));
     if (!extra && viewState.measure !== "none")
       parts.push(`${app.t("models.measure." + viewState.measure)} ${short(measuresOf(run, viewState.measure)[layer * run.heads + head], 3)}`);
     const state = stateOfHead(viewState, layer, head);

@@ -9,6 +9,7 @@ import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
 import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, whyUnpatched, withHead } from "./changes.js";
+import { roleOfHead } from "./examples.js";
 import { headColour } from "./headgrid.js";
 import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
 import { bodyAt, canChange, expertsAt, hasSteps, headOf } from "./textrun.js";
@@ -64,6 +65,7 @@ export function createHeadView(app, { change, open }) {
   });
   const links = new LinksView({ onselect: (row) => row !== null && change({ row }) });
   const title = h("h2", {}),
+    role = h("p.role-of", {}),
     readout = h("p.readout", {}),
     legend = h("p.head-legend", {}),
     note = h("p.note", {});
@@ -87,6 +89,7 @@ export function createHeadView(app, { change, open }) {
     "section.headview",
     {},
     h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
+    role,
     h("div.row-of", {}, openIt, link, stateOf),
     unpatched,
     effect,
@@ -96,7 +99,8 @@ export function createHeadView(app, { change, open }) {
     note,
   );
   let seen = { run: null, viewState: null, extent: null },
-    drawn = "";
+    drawn = "",
+    tokensShown = "";
 
   const setState = (state) => change(withHead(seen.viewState, seen.viewState.layer, seen.viewState.head, state));
   const switchOff = () => setState(stateOfHead(seen.viewState, seen.viewState.layer, seen.viewState.head) === "off" ? "on" : "off");
@@ -171,7 +175,9 @@ export function createHeadView(app, { change, open }) {
     withMaps(run, viewState, [[viewState.layer, viewState.head]], ([full]) => {
       const sheet = sheetOfMap(run, viewState, full);
       const row = Math.min(viewState.row, sheet.matrix.rows - 1);
-      if (map.focus.row !== row || !map.sheet) map.focus = { row, col: strongest(sheet.matrix, row) };
+      const tokens = JSON.stringify([run.facts?.name, run.keys]);
+      if (map.focus.row !== row || tokens !== tokensShown) map.focus = { row, col: strongest(sheet.matrix, row) };
+      tokensShown = tokens;
       map.show(sheet);
       showReadout(null);
     });
@@ -221,6 +227,9 @@ export function createHeadView(app, { change, open }) {
     const { layer, head, tab } = viewState,
       extra = EXTRAS[head - run.heads];
     title.textContent = extra ? t("models.extraAt", { layer, name: t("models." + extra) }) : t("models.headAt", { layer, head });
+    const found = roleOfHead(run.facts?.name, layer, head);
+    role.textContent = found && `${t("role.head", { layer, head })} ${t("role." + found)}`;
+    role.hidden = !found;
     note.textContent = tab === "links" && viewState.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
     openIt.disabled = link.disabled = Boolean(extra);

@@ -23,7 +23,7 @@ const largest = (all) => Array.from(all.keys()).sort((one, other) => all[other].
 /** Most words that are shown as buttons. */
 const WORDS_SHOWN = 40;
 
-function percent(probability) {
+export function percent(probability) {
   if (probability > 0 && probability < 0.0005) return `< ${fixed(0.1, 1)} %`;
   return `${fixed(100 * probability, probability < 0.0995 || (probability > 0.9 && probability < 0.9995) ? 1 : 0)} %`;
 }
@@ -77,12 +77,27 @@ export function createPredictions(app, { change, told }) {
     return tableOf(t("models.lens"), [t("models.layer"), t("models.word"), ...(after ? [t("models.after")] : [])], lines);
   }
 
+  /** The heads without which the label changes most, the largest change in a sentence, and the request that has it. */
+  function movedBy(run, before, moves) {
+    const [{ layer, head, change }] = moves,
+      { word, probability, value } = before,
+      after = { word, probability: probability + change, value: value + change },
+      body = () => bodyAt({ ...run, changes: { ...run.changes, ablate: [...run.changes.ablate, [layer, head]] } }, 0);
+    return [
+      h("p.said", {}, t("models.movesSaid", { head: t("models.headAt", { layer, head }), word, size: sizeOf(after), past: sizeOf(before) })),
+      tableOf(t("models.moves", { word }), [t("models.head"), t("models.change")], moves.slice(0, MOVES_SHOWN).map(lineOfMove)),
+      h("button.link", { type: "button", onclick: () => app.copyText(curlOf(pathOfModel(run.facts.name), body())) }, t("models.copy")),
+    ];
+  }
+
+  const lineOfMove = ({ layer, head, change }) =>
+    h("tr", {}, h("th", { scope: "row" }, t("models.headAt", { layer, head })), h("td", {}, `${change > 0 ? "+" : "−"}${fixed(Math.abs(change), 4)}`));
+
   /** Which heads move the best label: asked for by a button, because it takes a request per head. */
-  function movesFor(run, row, { word }, mine) {
-    const ask = h("button", { type: "button", onclick: () => list() }, t("models.moves", { word })),
+  function movesFor(run, row, best, mine) {
+    const { word } = best,
+      ask = h("button", { type: "button", onclick: () => list() }, t("models.moves", { word })),
       part = h("div.moves", {}, ask);
-    const line = ({ layer, head, change }) =>
-      h("tr", {}, h("th", { scope: "row" }, t("models.headAt", { layer, head })), h("td", {}, `${change > 0 ? "+" : "−"}${fixed(Math.abs(change), 4)}`));
     async function list() {
       ask.disabled = true;
       try {
@@ -90,8 +105,9 @@ export function createPredictions(app, { change, told }) {
           ask.textContent = t("models.moving", { done, of });
           return wanted === mine;
         });
-        if (wanted === mine)
-          part.replaceChildren(tableOf(t("models.moves", { word }), [t("models.head"), t("models.change")], moves.slice(0, MOVES_SHOWN).map(line)));
+        if (wanted !== mine) return;
+        part.replaceChildren(...movedBy(run, best, moves));
+        app.say(unended(part.firstChild.textContent), "question");
       } catch (problem) {
         if (wanted === mine) part.replaceChildren(h("p.note", {}, app.wordsOf(problem)));
       }

@@ -6,7 +6,7 @@ import { bdi, choice, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { HeatmapView } from "../maps/heatmap.js";
 import { short } from "../request/tensor.js";
-import { canPatch, whyUnpatched } from "./changes.js";
+import { canPatch, isPatched, whyUnpatched } from "./changes.js";
 import { measuredAt, plain, signed } from "./measured.js";
 import { answerAbout, bodyOf, canPredict } from "./textrun.js";
 import { SWEEP_DO, SWEEP_OVER } from "./view_state.js";
@@ -22,6 +22,13 @@ const isOfEncoder = (run, over) => run.part === "cross_attention" && over === "q
 const partOf = (run, over) => (run.part === "attention" ? {} : { part: isOfEncoder(run, over) ? "encoder" : run.part.split("_")[0] });
 const axisOf = (run, over) => (isOfEncoder(run, over) ? "keys" : "queries");
 const tokensOf = (run) => run[axisOf(run, "query")];
+
+/** What a run says at a token without each of its heads. @returns {Promise<{values: number[][], before: number}>} log-probabilities of the word */
+export async function sweptHeads(run, row, words) {
+  const sweep = { at: PLACES.head, ...partOf(run, "head"), over: ["layer", "head"], do: "zero" },
+    { values, unchanged } = (await answerAbout(run, bodyOf(run, { return: ["sweep"], metric: { words, query: row }, sweep, digits: 6 }))).outputs.sweep;
+  return { values: values[0].map((heads) => heads.map(Number)), before: Number(unchanged[0]) };
+}
 
 /** @param {import("../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
 export function createSweep(app, change) {
@@ -94,7 +101,7 @@ export function createSweep(app, change) {
     const { row, words, sweepOver } = viewState,
       isReplaced = viewState.sweepDo === "replace" && canPatch(run, other, axisOf(run, sweepOver)),
       sweepDo = viewState.sweepDo === "replace" && !isReplaced ? "zero" : viewState.sweepDo,
-      isPaired = isReplaced || run.changes.patched.length > 0,
+      isPaired = isReplaced || isPatched(run.changes),
       measured = await measuredAt(run, row, words);
     const sweep = { at: PLACES[sweepOver], ...partOf(run, sweepOver), over: ["layer", sweepOver], do: sweepDo, ...(isReplaced ? { from: 1 } : {}), ...(isPaired ? { items: [0] } : {}) },
       options = { return: ["sweep"], metric: { words: measured.words, query: row }, sweep, digits: 6 },

@@ -10,6 +10,8 @@ import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
 import { createQuestions } from "./questions.js";
 import { canChange, canGenerate, hasSteps, mapsWithoutFirst } from "./textrun.js";
+import { createTrial } from "./trial.js";
+import { MASK } from "./view_state.js";
 
 /** @typedef {import("./textrun.js").TextRun} TextRun @typedef {import("./view_state.js").ViewState} ViewState */
 
@@ -36,7 +38,8 @@ export function createTextPanel(app, hooks) {
   });
   const view = createHeadView(app, hooks),
     questions = createQuestions(app, hooks.change),
-    predictions = createPredictions(app, { change: hooks.change, told: view.tell }),
+    trial = createTrial(app, hooks),
+    predictions = createPredictions(app, { change: hooks.change, told }),
     legend = createLegend(t, (range) => hooks.change({ range })),
     title = h("h2", {}),
     facts = h("p.note", {}),
@@ -45,16 +48,23 @@ export function createTextPanel(app, hooks) {
     "section.column",
     {},
     title,
+    trial.element,
     h("section.grid-box", {}, h("div.head", {}, h("h2", {}, t("models.grid")), facts), grid.element, legend.element, how),
     view.element,
     predictions.element,
     questions.element,
   );
 
+  /** A sentence about the changes stands beside the control that made them. */
+  function told(sentence) {
+    if (sentence !== "") trial.tell(sentence);
+    view.tell(trial.isAlone(seen.run.changes) ? "" : sentence);
+  }
+
   /** Index of the chosen query; by default the masked word, else the last word. */
   function rowOfRun({ queries }, { row }) {
     if (row >= 0) return Math.min(row, queries.length - 1);
-    const masked = queries.findIndex((word) => /^(\[MASK\]|<mask>)$/.test(word)),
+    const masked = queries.findIndex((word) => [MASK, "<mask>"].includes(word)),
       isSpecial = /^(\[SEP\]|<\/s>|\[PAD\])$/.test(queries.at(-1) ?? "");
     return masked >= 0 ? masked : Math.max(0, queries.length - (isSpecial ? 2 : 1));
   }
@@ -83,6 +93,7 @@ export function createTextPanel(app, hooks) {
       ...viewState,
       row: rowOfRun(run, viewState),
       patched: canPatch(run, other) ? viewState.patched : [],
+      lines: canPatch(run, other) ? viewState.lines : [],
       layer: Math.min(viewState.layer, run.layers - 1),
       head: Math.min(viewState.head, run.heads + 1),
     };
@@ -95,6 +106,7 @@ export function createTextPanel(app, hooks) {
     const hints = [isSorted ? "" : "models.axes", hasSteps(run) ? "models.how" : "", run.facts ? "models.keys" : "models.keyOfLinks", run.facts && canGenerate(run.facts) ? "models.keyOfNew" : ""];
     how.textContent = hints.filter(Boolean).map((key) => t(key)).join(" ");
     showMaps(run, own);
+    trial.update(run, base, own);
     predictions.update(run, base, own);
     questions.update({ run, viewState: own, other });
   }

@@ -50,7 +50,7 @@ import { SAFETENSORS } from "../request/safetensors.js";
 import { matrixOf } from "../request/tensor.js";
 import { Problem } from "../texts.js";
 import { pathOfModel } from "./case.js";
-import { optionsOfChanges } from "./changes.js";
+import { isPatched, optionsOfChanges } from "./changes.js";
 import { isSpelled } from "./examples.js";
 
 /** Delay of a request about one token, so that tokens passed over by the arrow keys cost none. */
@@ -90,7 +90,7 @@ const pairOf = (inputs, others) => Object.fromEntries(Object.keys(inputs).map((n
  * @param {object} options
  * @param {boolean} [isPaired] the other text is a second item
  */
-export const bodyOf = ({ inputs, other, changes, part }, options, isPaired = changes.patched.length > 0) => ({
+export const bodyOf = ({ inputs, other, changes, part }, options, isPaired = isPatched(changes)) => ({
   inputs: isPaired ? pairOf(inputs, other) : inputs,
   options: { ...options, ...optionsOfChanges(changes, part) },
 });

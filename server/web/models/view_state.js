@@ -3,6 +3,7 @@
  *
  * @typedef {[number, number]} Head a layer and a head of it
  * @typedef {[number, number, number, number]} Edge a layer, a head of it, a query and a key
+ * @typedef {[number, number, number]} Line a layer, a head of it and a query
  * @typedef {object} ViewState
  * @property {string} model
  * @property {string[]} texts one, or two to compare
@@ -22,6 +23,7 @@
  * @property {Head[]} averaged heads whose context is its mean over the text
  * @property {Head[]} patched heads whose context is that of the other text
  * @property {Edge[]} edges that are hidden
+ * @property {Line[]} lines between two texts: places where a head has its context from the other one
  * @property {string} words that are scored, with commas between them
  * @property {boolean} scoresText scores each token of the text, too
  * @property {string} question that is open, one of QUESTIONS; "": none
@@ -31,25 +33,55 @@
  */
 
 import { NO_CHANGES } from "./changes.js";
+import { OPENING } from "./examples.js";
 import { VIEW_CHOICES } from "../store.js";
 
 /** Sentences in which heads of "demo" show what they have learned (docs/demo_model.md). */
 export const SENTENCES = {
   en: [
+    "The animal did not cross the street because the [MASK] was too tired",
+    "The animal did not cross the street because the [MASK] was too wide",
     "The animal did not cross the street because it was too tired",
     "The animal did not cross the street because it was too wide",
-    "The animal did not cross the street because the [MASK] was too tired",
     "Anna likes tea, and Tom likes [MASK] too.",
     "The keys to the cabinet are old.",
     "( a [ b [MASK] c )",
   ],
-  tr: ["Hayvan caddeyi geçmedi çünkü o çok yorgundu", "Hayvan caddeyi geçmedi çünkü o çok genişti"],
+  tr: [
+    "Hayvan caddeyi geçmedi çünkü [MASK] çok yorgundu",
+    "Hayvan caddeyi geçmedi çünkü [MASK] çok genişti",
+    "Hayvan caddeyi geçmedi çünkü o çok yorgundu",
+    "Hayvan caddeyi geçmedi çünkü o çok genişti",
+  ],
   ru: [
+    "Животное не перешло шоссе, потому что [MASK] было слишком усталым.",
+    "Животное не перешло шоссе, потому что [MASK] было слишком широким.",
     "Животное не перешло шоссе, потому что оно было слишком усталым.",
     "Животное не перешло шоссе, потому что оно было слишком широким.",
     "Собака не перешла улицу, потому что она была слишком усталой.",
   ],
 };
+
+/** What stands for a hidden word, which only encoders fill in. */
+export const MASK = "[MASK]";
+
+const wordsOf = (text) => text.split(/\s+/);
+
+/** A sentence of the list for a model that hides no words, in the place of one with a hidden word. */
+export const unmasked = (text, language) =>
+  text.includes(MASK) && SENTENCES[language].includes(text)
+    ? SENTENCES[language].find((one) => !one.includes(MASK) && wordsOf(one).at(-1) === wordsOf(text).at(-1)) ?? text
+    : text;
+
+/** The sentence of the list with as many words and the fewest others; the text itself, if none has as many. */
+export function sentenceBeside(text, language) {
+  const words = wordsOf(text),
+    othersIn = (one) => wordsOf(one).filter((word, at) => word !== words[at]).length;
+  const [nearest = text] = SENTENCES[language]
+    .filter((one) => one !== text && wordsOf(one).length === words.length)
+    .sort((one, other) => othersIn(one) - othersIn(other));
+  return nearest;
+}
 
 export const PARTS = ["encoder_attention", "decoder_attention", "cross_attention"];
 export const MEASURES = ["none", "entropy", "previous_token", "first_token", "same_token", "induction", "distance"];
@@ -60,15 +92,15 @@ export const SWEEP_DO = ["zero", "mean", "replace"];
 const NEW_MOST = 4096;
 export const HEAD_TABS = ["map", "links"];
 
-/** @returns {ViewState} opens the head that finds what "it" refers to */
+/** @returns {ViewState} opens the hidden word, and the head that finds what it refers to */
 const defaultViewState = (language) => ({
   model: "demo",
   texts: [SENTENCES[language][0]],
   target: "",
   part: "encoder_attention",
-  layer: 3,
-  head: 0,
-  row: { en: 9, tr: 6, ru: 8 }[language],
+  layer: OPENING.layer,
+  head: OPENING.head,
+  row: -1,
   measure: "none",
   isSorted: false,
   least: 0,
@@ -89,7 +121,7 @@ const defaultViewState = (language) => ({
 const CHANGES_MOST = 4096;
 
 const isIndex = (value) => Number.isSafeInteger(value) && value >= 0;
-/** Whether it is a list of places, each with as many indices: heads have two, edges four. */
+/** Whether it is a list of places, each with as many indices: heads have two, lines three, edges four. */
 const isPlaces = (value, most, length = 2) =>
   Array.isArray(value) && value.length <= most && value.every((one) => Array.isArray(one) && one.length === length && one.every(isIndex));
 const isText = (value) => typeof value === "string" && value.length < 1 << 16;
@@ -113,6 +145,7 @@ const IS_POSSIBLE = {
   averaged: (value) => isPlaces(value, CHANGES_MOST),
   patched: (value) => isPlaces(value, CHANGES_MOST),
   edges: (value) => isPlaces(value, CHANGES_MOST, 4),
+  lines: (value) => isPlaces(value, CHANGES_MOST, 3),
   words: isText,
   scoresText: (value) => typeof value === "boolean",
   question: (value) => value === "" || QUESTIONS.includes(value),

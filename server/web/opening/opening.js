@@ -5,7 +5,7 @@ import { bdi, h, sayOnce } from "../dom.js";
 import { exampleOn, OPENING, ROLES_OF_SMALL, swapOf } from "../models/examples.js";
 import { fixed } from "../request/tensor.js";
 import { createPicture } from "./picture.js";
-import { hasSameWords, isMissing, nearWords, readSentence, tellingReading, tellingWord, withWords } from "./reading.js";
+import { hasSameWords, isMissing, nearWords, readSentence, SURE_FROM, tellingReading, tellingWord, withWords } from "./reading.js";
 
 /** Delay between the last key and the request. */
 const TYPED_MS = 350;
@@ -87,7 +87,8 @@ export function createOpening(app) {
       at = row.indexOf(Math.max(...row)),
       [word, noun] = [words[chosen].text, words[at].text];
     const share = fixed(100 * row[at], 0),
-      said = h("p", {}, filled(app, words[at].isSpecial ? "opening.rests" : "opening.looks", { word, noun }, { share }));
+      key = words[at].isSpecial ? "opening.rests" : row[at] < SURE_FROM ? "opening.unsure" : "opening.looks",
+      said = h("p", {}, filled(app, key, { word, noun }, { share }));
     if (said.textContent !== answer.textContent) answer.replaceChildren(...said.childNodes);
   }
 
@@ -224,7 +225,7 @@ function createUnknown(app, say) {
     list.replaceChildren();
     if (element.hidden) return;
     sayOnce(note, t("opening.spelled"));
-    const near = await nearWords(reading, unknown, signal);
+    const near = await nearWords(unknown);
     if (signal.aborted) return;
     const offer = (word, other) => h("button", { type: "button", onclick: () => say(withWords(reading, new Map([[word, other]]))) }, bdi(other));
     list.replaceChildren(

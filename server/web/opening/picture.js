@@ -68,23 +68,36 @@ export function createPicture({ label, unknown, choose }) {
       const link = links[at];
       path.style.strokeOpacity = String(link ? 0.3 + 0.7 * link.weight : 0);
       if (!link) return;
-      const line = curve(made[hinted ?? chosen].text, made[link.j].text, height);
+      const line = curve(made[hinted ?? chosen], made[link.j], height);
       path.setAttribute("d", line);
       path.style.setProperty("d", `path("${line}")`);
       path.style.strokeWidth = `${1 + 7 * link.weight}px`;
     });
   }
 
-  /** A curve above the words, from the top of one to the top of the other. A link of a word to itself is a loop. */
+  /**
+   * A curve above the words, from the top of one to the top of the other. A link of a word to itself is a loop. Between two
+   * lines, it goes from the top of the lower word to what stands below the upper one, so that it crosses no word of these lines.
+   */
   function curve(from, to, height) {
     const { left, top } = element.getBoundingClientRect();
-    const [a, b] = [from, to].map((one) => {
-      const box = one.getBoundingClientRect();
-      return { x: box.left + box.width / 2 - left, y: box.top - top - 1 };
+    const [a, b] = [from, to].map(({ word, text }) => {
+      const box = text.getBoundingClientRect();
+      return { x: box.left + box.width / 2 - left, y: box.top - top - 1, below: word.getBoundingClientRect().bottom - top + 1 };
     });
+    if (from.word.offsetTop !== to.word.offsetTop) {
+      const isDown = a.y < b.y,
+        [begin, end] = [isDown ? a.below : a.y, isDown ? b.y : b.below],
+        middle = (begin + end) / 2;
+      return written([a.x, begin, a.x, middle, b.x, middle, b.x, end]);
+    }
     const aside = from === to ? 10 : 0,
       lift = Math.min(1.25 * height - 12, 28 + 0.3 * Math.abs(a.x - b.x)),
-      points = [a.x - aside, a.y, a.x - 3 * aside, Math.min(a.y, b.y + lift) - lift, b.x + 3 * aside, Math.min(b.y, a.y + lift) - lift, b.x + aside, b.y];
+      rise = a.y - lift;
+    return written([a.x - aside, a.y, a.x - 3 * aside, rise, b.x + 3 * aside, rise, b.x + aside, b.y]);
+  }
+
+  function written(points) {
     const [x, y, ...rest] = points.map((value) => value.toFixed(1));
     return `M${x} ${y}C${rest.join(" ")}`;
   }

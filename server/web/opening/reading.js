@@ -102,33 +102,43 @@ export async function readSentence(text, isDemoWanted, signal) {
   return orThrow(isMissing(free) ? known : free);
 }
 
-/** Least weight on another word that makes a head worth to be shown first. */
-const LOOKING_FROM = 0.5;
+/** Least weight on another word of a head that is sure of it, and of one that is shown first all the same. */
+export const SURE_FROM = 0.5;
+const TOLD_FROM = 0.2;
 
 /** What the head for pronouns was trained on. */
-const PRONOUN = /(^|\P{L})(it|he|she|they|o|onlar|он|она|оно|они)(\P{L}|$)/iu;
+const PRONOUN = /^(it|he|she|they|o|onlar|он|она|оно|они)$/iu;
 
-/** The reading to show first: the highest layer that looks at a word, without a pronoun not the one for pronouns. @param {Reading[]} readings */
-export function tellingReading(readings) {
-  const isLooking = ({ text, words, weights, role }) =>
-    (role !== "small.referent" || PRONOUN.test(text)) &&
-    weights.some((row, i) => row.some((weight, j) => weight >= LOOKING_FROM && i !== j && !words[i].isSpecial && !words[j].isSpecial));
-  return readings.findLast(isLooking) ?? readings[0];
+/** The last pronoun with a word behind it; −1: there is none. @param {Word[]} words */
+function pronounIn(words) {
+  const last = words.findLastIndex(({ text }) => /\p{L}/u.test(text));
+  return words.findLastIndex(({ text }, at) => at < last && PRONOUN.test(text));
 }
 
-/** The word that points at another word most. @param {Reading} reading */
-export function tellingWord({ words, weights }) {
-  let found = Math.max(0, words.findIndex(({ isSpecial }) => !isSpecial)),
-    most = -1;
-  weights.forEach((row, i) =>
-    row.forEach((weight, j) => {
-      if (i === j || words[i].isSpecial || words[j].isSpecial || weight <= most) return;
-      most = weight;
-      found = i;
-    }),
-  );
+/**
+ * The word that points at another word most, and its weight there. In "small", which does not look ahead, the word that decides what a
+ * pronoun means stands behind it, and the noun in front of it.
+ * @param {Reading} reading
+ */
+function strongestIn({ words, weights, role }) {
+  const pronoun = role === "small.referent" ? pronounIn(words) : -1,
+    isLink = (i, j) => i !== j && !words[i].isSpecial && !words[j].isSpecial && (pronoun < 0 || (i > pronoun && j < pronoun));
+  let found = { at: Math.max(0, words.findIndex(({ isSpecial }) => !isSpecial)), weight: -1 };
+  weights.forEach((row, i) => row.forEach((weight, j) => isLink(i, j) && weight > found.weight && (found = { at: i, weight })));
   return found;
 }
+
+/** The reading to show first: the highest layer that looks at a word. The head for pronouns may be unsure, but needs one. @param {Reading[]} readings */
+export function tellingReading(readings) {
+  const isTelling = (reading) => {
+    const { weight } = strongestIn(reading);
+    return reading.role === "small.referent" ? pronounIn(reading.words) >= 0 && weight >= TOLD_FROM : weight >= SURE_FROM;
+  };
+  return readings.findLast(isTelling) ?? readings[0];
+}
+
+/** The word to show first. @param {Reading} reading */
+export const tellingWord = (reading) => strongestIn(reading).at;
 
 /** Whether at most one word differs. @param {Reading | null} before @param {Reading} reading */
 export const hasSameWords = (before, { words }) =>
@@ -141,9 +151,8 @@ export function withWords({ text }, others) {
   return characters.join("");
 }
 
-/** Predictions that are asked for, and those that are offered. */
-const LOOKED_AT = 60,
-  OFFERED = 3;
+/** Most words that are offered. */
+const OFFERED = 3;
 
 /** Least number of letters to insert, remove or replace (Levenshtein). */
 function distance(a, b) {
@@ -156,26 +165,35 @@ function distance(a, b) {
   return row[b.length];
 }
 
-const isCyrillic = (text) => /^\p{Script=Cyrillic}/u.test(text);
+/** All words of "demo", which are the predictions at any token. @type {Promise<string[]> | null} */
+let vocabulary = null;
+
+async function wordsOfDemo() {
+  const body = { inputs: { text: "a" }, options: { return: ["predictions"], predictions_k: 1000, queries: [0] } };
+  const { outputs } = await (await ask(pathOfModel("demo"), { body })).json();
+  return outputs.predictions.tokens[0][0].filter((word) => /^\p{L}{2,}$/u.test(word));
+}
 
 /**
- * Words that the model knows and predicts in the place of an unknown one. Those that are spelled almost like it come first.
- * @param {Reading} reading @param {Word[]} unknown @param {AbortSignal} signal @returns {Promise<string[][]>} for each unknown word
+ * Words that the model knows and that are spelled almost like an unknown one, the nearest first.
+ * @param {Word[]} unknown @returns {Promise<string[][]>} for each unknown word
  */
-export async function nearWords(reading, unknown, signal) {
-  const masked = withWords(reading, new Map(unknown.map((word) => [word, "[MASK]"])));
-  const body = { inputs: { text: masked }, options: { return: ["predictions"], predictions_k: LOOKED_AT } };
-  const { outputs, tokens } = await (await ask(pathOfModel("demo"), { body, signal })).json();
-  const own = reading.words.filter((word) => unknown.includes(word) || word.text === "[MASK]"),
-    places = tokens.text[0].flatMap((piece, at) => (piece === "[MASK]" ? [at] : []));
+export async function nearWords(unknown) {
+  vocabulary ??= wordsOfDemo().catch((problem) => {
+    vocabulary = null;
+    throw problem;
+  });
+  const known = await vocabulary;
   return unknown.map((word) => {
     const text = word.text.toLowerCase(),
-      isNear = (one) => distance(one, text) <= Math.min(2, text.length / 3);
-    const fitting = outputs.predictions.tokens[0][places[own.indexOf(word)]].filter(
-      (one) => /^\p{L}{2,}$/u.test(one) && isCyrillic(one) === isCyrillic(text),
-    );
-    const [first] = word.text,
+      [first] = word.text,
+      most = Math.min(2, text.length / 3),
       written = (one) => (first === first.toLowerCase() ? one : one[0].toUpperCase() + one.slice(1));
-    return [...fitting.filter(isNear), ...fitting.filter((one) => !isNear(one))].slice(0, OFFERED).map(written);
+    return known
+      .map((one) => ({ one, far: distance(one, text) }))
+      .filter(({ far }) => far <= most)
+      .sort((a, b) => a.far - b.far)
+      .slice(0, OFFERED)
+      .map(({ one }) => written(one));
   });
 }

@@ -140,7 +140,7 @@ const CASES = {
     async "a head of a model shows the server's numbers"({ page, url }) {
         await openMode(page, 3);
         await until(page, () => document.querySelector(".models .readout b") && !document.querySelector(".models [aria-busy=true]"));
-        const { outputs } = await attend(url, "/v1/models/demo/attention", { inputs: { text: SENTENCE } });
+        const { outputs } = await attend(url, "/v1/models/demo/attention", { inputs: { text: SENTENCE.replace("because it", "because the [MASK]") } });
         await page.focus(".headgrid [role=gridcell]");
         for (const key of ["ArrowUp", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
         assert.equal(await labelOf(page, ".headgrid [role=gridcell]"), "layer 2, head 2");

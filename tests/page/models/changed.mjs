@@ -3,9 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { assertClose, numberOf } from "../support.mjs";
+import { assertClose, eventually, numberOf, someOf } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
-import { answerOf, cellOf, computed, guessesOf, HIDDEN, openHead, openModels, say, SENTENCE } from "./opened.mjs";
+import { answerOf, cellOf, computed, guessesOf, HIDDEN, openHead, openModels, openTrial, say, SENTENCE } from "./opened.mjs";
 
 const button = (page, name) => page.locator(".headview").getByRole("button", { name, exact: true });
 const effect = (page) => page.locator(".effect");
@@ -19,12 +19,54 @@ const EDGE = { at: "attention", layers: [3], heads: [0], queries: [10], keys: [2
 
 /** Until the page says what the changes do. */
 async function told(page, part) {
-    await effect(page).locator("p", { hasText: part }).waitFor({ timeout: 60000 });
+    const sentence = page.locator(".effect:visible p, .trial-said").filter({ hasText: part }).first();
+    await sentence.waitFor({ timeout: 60000 });
     await computed(page);
-    return effect(page).locator("p").textContent();
+    return sentence.textContent();
 }
 
+/** The words with a bar, and the share of each. */
+const barsOf = (page) => page.locator(".bars-of li").evaluateAll((all) => all.map(({ children: [name, bar, size] }) => [name.textContent, parseFloat(bar.firstChild.style.width) / 100, size.textContent]));
+
 export const cases = {
+    async "changed: it opens on a hidden word, and one control switches off the head that matters most, and on again"(stage) {
+        const locales = [["en-GB", HIDDEN, "animal"], ["tr-TR", "Hayvan caddeyi geçmedi çünkü [MASK] çok yorgundu", "hayvan"], ["ru-RU", "Животное не перешло шоссе, потому что [MASK] было слишком усталым.", "животное"]];
+        for (const [locale, text, noun] of someOf(locales, 2)) {
+            const page = await openTrial(stage, { locale }),
+                said = page.locator(".trial-said"),
+                before = await answerOf(stage, text, { return: ["predictions"] }),
+                query = before.tokens.text[0].indexOf("[MASK]"),
+                of = (answer) => ({ word: answer.outputs.predictions.shown[0][0][0], share: answer.outputs.predictions.probabilities[0][0][0] });
+            const whole = of(await answerOf(stage, text, { return: ["predictions"], queries: [query] })),
+                without = of(await answerOf(stage, text, { return: ["predictions"], queries: [query], ablate: [[3, 0]] }));
+            assert.equal(whole.word, noun);
+            assert.ok((await said.textContent()).includes(noun));
+            const check = async ({ word, share }) =>
+                eventually(async () => {
+                    const [[name, width]] = await barsOf(page);
+                    assert.equal(name, word);
+                    assert.ok(Math.abs(width - share) < 1e-3, `${width} / ${share}`);
+                });
+            await check(whole);
+            const [{ values, unchanged }] = [(await answerOf(stage, text, { return: ["sweep"], metric: { words: [whole.word], query }, sweep: { at: "context", over: ["layer", "head"], do: "zero" } })).outputs.sweep],
+                change = ([layer, head]) => Math.abs(values[0][layer][head] - unchanged[0]),
+                roles = [[0, 0], [0, 1], [1, 0], [2, 0], [3, 0], [3, 1]];
+            assert.ok(roles.every((place) => change(place) <= change([3, 0])), "the head matters most");
+            await page.locator(".trial .main").click();
+            await check(without);
+            await page.waitForFunction((word) => document.querySelector(".trial-said").textContent.includes(word), without.word);
+            const sentence = await said.textContent();
+            assert.ok(sentence.includes(whole.word), sentence);
+            const [one, other] = shareIn(sentence.replaceAll(/(\d),(\d)/g, "$1.$2"));
+            assert.ok(Math.abs(one - without.share) < 0.006 && Math.abs(other - whole.share) < 0.006, sentence);
+            assert.equal(await effect(page).isVisible(), false, "said once");
+            assert.deepEqual(await findings(page), []);
+            await page.locator(".trial .main").click();
+            await check(whole);
+            assert.equal(await page.locator(".changed").isVisible(), false);
+            await page.finish();
+        }
+    },
     async "changed: a head off or at its mean, one sentence says what it does, and one click goes back"(stage) {
         const page = await openModels(stage);
         await say(page, HIDDEN);
@@ -121,6 +163,56 @@ export const cases = {
         await computed(page);
         assert.equal(await button(page, OTHER).first().isDisabled(), true);
         assert.equal(await effect(page).first().isVisible(), false);
+        await page.finish();
+    },
+    async "changed: a line from a word to the one below it, by the pointer or by keys, gives a head what it has in the other sentence"(stage) {
+        const page = await openTrial(stage),
+            texts = [HIDDEN, HIDDEN.replace("tired", "wide")],
+            pair = page.locator(".pairs button").nth(10);
+        assert.equal(await page.locator(".pair-box").isVisible(), false);
+        await page.getByRole("button", { name: "Compare two sentences" }).click();
+        await computed(page);
+        assert.equal(await page.getByLabel("Second sentence").inputValue(), texts[1]);
+        await pair.waitFor();
+        const draw = async (from, to) => {
+            await pair.scrollIntoViewIfNeeded();
+            for (const [one, button] of [[from, "down"], [to, "up"]]) {
+                const { x, y, width, height } = await one.boundingBox();
+                await page.mouse.move(x + width / 2, y + height / 2, { steps: 3 });
+                await page.mouse[button]();
+            }
+        };
+        await draw(pair.locator("span").last(), page.locator(".pairs button").nth(8).locator("span").first());
+        await page.locator(".pair-box .note", { hasText: "same place" }).waitFor();
+        assert.equal(await page.locator(".changed").isVisible(), false);
+        const check = async () => {
+            await page.waitForFunction(() => document.querySelectorAll(".effect:not([hidden])").length === 2);
+            await computed(page);
+            const sentences = await effect(page).locator("p").allTextContents();
+            for (const [at, two] of [texts, texts.toReversed()].entries()) {
+                const { outputs } = await answerOf(stage, two, { return: ["predictions"], queries: [10], interventions: [{ ...PATCH, queries: [10] }] }),
+                    { tokens, probabilities } = outputs.predictions;
+                assert.ok(sentences[at].includes(`layer 3 head 0 at “[MASK]” from the other sentence, the prediction at “[MASK]” is now “${tokens[0][0][0]}”`), sentences[at]);
+                assert.ok(Math.abs(shareIn(sentences[at])[0] - probabilities[0][0][0]) < 0.006, sentences[at]);
+            }
+        };
+        await draw(pair.locator("span").first(), pair.locator("span").last());
+        await check();
+        assert.equal(await pair.getAttribute("aria-pressed"), "true");
+        assert.deepEqual(await findings(page), []);
+        for (const [key, isDrawn] of [["Enter", false], [" ", true]]) {
+            await pair.press(key);
+            await computed(page);
+            assert.equal(await pair.getAttribute("aria-pressed"), String(isDrawn));
+        }
+        await check();
+        await pair.press("ArrowRight");
+        assert.equal(await page.evaluate(() => document.activeElement.textContent), "waswas");
+        await page.getByLabel("Second sentence").fill("Anna likes tea");
+        await page.keyboard.press("Enter");
+        await computed(page);
+        assert.equal(await page.locator(".pair-box").isVisible(), false);
+        assert.equal(await page.locator(".changed").isVisible(), false);
         await page.finish();
     },
     async "changed: the request is copied as a line that gives the same answer"(stage) {

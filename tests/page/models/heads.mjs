@@ -2,12 +2,13 @@
  * heads.mjs: a sentence through a model: every head, what is made of several, and what the model predicts.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assertClose, eventually, numberOf, openPage, settled, someOf, startServer, tabOf } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
-import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, say, SENTENCE, sentence } from "./opened.mjs";
+import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, openTrial, say, SENTENCE, sentence } from "./opened.mjs";
 import { writeMixture, writeModel } from "./random_model.mjs";
 
 const numberIn = (label) => numberOf(label.slice(label.lastIndexOf(", ") + 2));
@@ -31,17 +32,34 @@ async function labelsInOrder(page) {
 }
 
 export const cases = {
-    async "models: it opens on the head that finds what “it” means"(stage) {
+    async "models: it opens on the head that finds what “it” means, and heads say what they have learned"(stage) {
         const page = await openModels(stage);
-        assert.equal(await labelOf(page), "layer 3, head 0");
+        assert.equal(await labelOf(page), "layer 3, head 0, pronoun");
         assert.match(await page.locator(".headview .readout").textContent(), /^it → animal0\.99999/);
         await say(page, "The animal did not cross the street because it was too wide");
         assert.match(await cellOf(page, 9, 7), /^it → street, 0\.9/);
+        const roles = { "0 0": "previous", "0 1": "next", "1 0": "copy", "2 0": "subject", "3 1": "bracket" };
+        for (const [layer, head] of [[0, 0], [0, 1], [1, 0], [2, 0], [3, 1], [1, 1]]) {
+            await openHead(page, layer, head);
+            const role = roles[`${layer} ${head}`];
+            assert.equal(await labelOf(page), [`layer ${layer}, head ${head}`, role].filter(Boolean).join(", "));
+            assert.equal(await page.locator(".role-of").isVisible(), Boolean(role));
+        }
+        await page.finish();
+    },
+    async "models: another model opens a head with a role at its strongest key, and no hidden word that it cannot fill in"(stage) {
+        const page = await openTrial(stage);
+        await page.locator(".model-form select").first().selectOption("small");
+        await computed(page);
+        assert.equal(await sentence(page).inputValue(), SENTENCE);
+        assert.equal(await labelOf(page), "layer 2, head 0, pronoun");
+        await page.locator(".trial", { hasText: "Layer" }).waitFor();
+        await eventually(async () => assert.match(await page.locator(".headview .readout").textContent(), /^\s*tired →\s*animal0\.9/));
         await page.finish();
     },
     async "models: a sentence in any of the three languages finds its noun"(stage) {
-        for (const [locale, pair] of [["tr-TR", /^o → Hayvan0,9/], ["ru-RU", /^оно → Животное0,9/]]) {
-            const page = await openModels(stage, { locale });
+        for (const [locale, pair] of [["tr-TR", /^\[MASK\] → Hayvan0,9/], ["ru-RU", /^\[MASK\] → Животное0,9/]]) {
+            const page = await openTrial(stage, { locale });
             assert.match(await page.locator(".headview .readout").textContent(), pair);
             await page.finish();
         }
@@ -53,11 +71,11 @@ export const cases = {
         page.on("request", (one) => one.url().endsWith("/attention") && asked.push(one.postDataJSON().options.return));
         for (const [layer, head, row, col] of [[0, 1, 4, 5], [1, 3, 2, 9], [3, 2, 13, 0]]) {
             await openHead(page, layer, head);
-            assert.equal(await labelOf(page), `layer ${layer}, head ${head}`);
+            assert.ok((await labelOf(page)).startsWith(`layer ${layer}, head ${head}`));
             assertClose(numberIn(await cellOf(page, row, col)), outputs.attention[layer][0][head][row][col], 5, "weight");
         }
         await openHead(page, 0, 1);
-        assert.ok(asked.every(([first]) => first === "predictions"), JSON.stringify(asked));
+        assert.ok(asked.every(([first]) => ["predictions", "sweep"].includes(first)), JSON.stringify(asked));
         await page.finish();
     },
     async "models: the token of the row has its experts beside the weight"(stage) {
@@ -262,7 +280,7 @@ export const cases = {
         assert.ok(Math.abs(percentOf(ablated[3]) - without.predictions.probabilities[0][0][0]) < 0.006);
         assert.ok(percentOf(ablated[3]) < percentOf(ablated[1]) - 0.3);
         assert.match(await labelOf(page), /off$/);
-        await page.getByRole("button", { name: "All as it was" }).click();
+        await page.locator(".trial .main").click();
         await computed(page);
         assert.equal((await guessesOf(page, 0))[0].length, 2);
         await page.finish();
@@ -275,6 +293,8 @@ export const cases = {
         const readouts = await page.locator(".headview .readout").allTextContents();
         assert.match(readouts[0], /^it → animal/);
         assert.match(readouts[1], /^it → street/);
+        const patched = page.locator(".headview").getByRole("button", { name: "from the other sentence" });
+        assert.equal(await patched.first().isEnabled(), true, "the second sentence has as many tokens");
         const boxes = await page.locator(".column").evaluateAll((columns) => columns.map((one) => one.getBoundingClientRect().top));
         assert.equal(boxes[0], boxes[1]);
         await page.locator(".model-form input").nth(1).fill("The animal did not cross the street because it was too small");
@@ -344,10 +364,11 @@ export const cases = {
     },
     async "models: a tap chooses a head on a phone, and nothing is cut off"(stage) {
         const page = await openModels(stage, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+        await headCell(page).scrollIntoViewIfNeeded();
         const box = await headCell(page).boundingBox();
         await page.touchscreen.tap(box.x + box.width * 1.5 + 6, box.y + box.height / 2);
         await computed(page);
-        assert.equal(await labelOf(page), "layer 3, head 1");
+        assert.equal(await labelOf(page), "layer 3, head 1, bracket");
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         assert.equal(overflow, 0);
         await page.finish();
@@ -366,6 +387,7 @@ export const cases = {
             for (const key of ["l", "a"]) await page.keyboard.press(key);
             await page.locator(".headview .segments button").nth(1).click();
             await page.locator(".model-tools select").selectOption("entropy");
+            assert.equal(await page.locator(".dump-how summary").evaluate((one) => getComputedStyle(one).display), "list-item", "with its marker");
             await page.locator(".dump-how summary").click();
             await computed(page);
             assert.deepEqual(await findings(page), [], "links");
@@ -378,7 +400,7 @@ export const cases = {
         writeModel(join(folder, "moods"), { layers: 2, heads: 4, width: 64, longest: 64, labels });
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const own = { ...stage, url: server.url },
-            page = await openModels(own);
+            page = await openModels(own, { permissions: ["clipboard-read", "clipboard-write"] });
         await page.locator(".model-form select").first().selectOption("moods");
         await computed(page);
         const classesOf = async (ablate) => (await answerOf(own, SENTENCE, { return: ["classes"], ablate }, "moods")).outputs.classes;
@@ -393,6 +415,13 @@ export const cases = {
             [layer, head] = first[0].match(/\d+/g).map(Number);
         const moved = (await classesOf([[layer, head]])).probabilities[0][best] - probabilities[0][best];
         assertClose(Number(first[1].replace("−", "-")), moved, 3, "change");
+        const sentence = await page.locator(".moves .said").textContent(),
+            [now, was] = Array.from(sentence.matchAll(/([\d.]+) %/g), ([, number]) => Number(number) / 100);
+        assert.ok(sentence.includes(`layer ${layer}, head ${head}`) && Math.abs(now - was - moved) < 0.011, sentence);
+        await page.locator(".moves").getByRole("button", { name: "Copy as curl" }).click();
+        const line = await (await page.waitForFunction(() => navigator.clipboard.readText())).jsonValue(),
+            copied = JSON.parse(execFileSync("sh", ["-c", line], { encoding: "utf8" })).outputs.classes;
+        assertClose(copied.probabilities[0][best], probabilities[0][best] + moved, 4, "curl");
         assert.ok(others.every(([, change]) => Math.abs(Number(change.replace("−", "-"))) <= Math.abs(moved) + 1e-4));
         assert.deepEqual(await findings(page), []);
         await page.finish();

@@ -1,7 +1,7 @@
 /**
  * opened.mjs: the mode of models as people drive it, and the server's own answers to compare with.
  */
-import { opened, openPage, settled, tabOf } from "../support.mjs";
+import { addressOf, opened, openPage, settled, tabOf } from "../support.mjs";
 
 export const SENTENCE = "The animal did not cross the street because it was too tired";
 export const HIDDEN = "The animal did not cross the street because the [MASK] was too tired";
@@ -20,10 +20,20 @@ export async function computed(page) {
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
-export async function openModels(stage, options = {}, path = "/") {
-    const page = await openPage(stage, options, path, path === "/" ? opened : settled);
-    await tabOf(page, "models").click();
+/** With the row of "it", of a sentence that hides no word. */
+const SHOWN = addressOf({ preset: "sentence", view: { mode: "models", models: { texts: [SENTENCE], row: 9 } } });
+
+export async function openModels(stage, options = {}, path = SHOWN) {
+    const page = await openPage(stage, options, path, path === "/" ? opened : path === SHOWN ? computed : settled);
+    if (path !== SHOWN) await tabOf(page, "models").click();
     await computed(page);
+    return page;
+}
+
+/** The mode as it opens, with its hidden word. Until the switch stands. */
+export async function openTrial(stage, options = {}) {
+    const page = await openModels(stage, options, "/");
+    await page.locator(".trial .main").waitFor();
     return page;
 }
 

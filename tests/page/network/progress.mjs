@@ -86,7 +86,7 @@ export const cases = {
     async "progress: a change while a text is computed waits for the text"(stage) {
         const { page, state, stop } = await openSlow(stage, true);
         await page.locator(".headview").getByRole("button", { name: "off", exact: true }).evaluate((button) => button.click());
-        await page.locator(".effect", { hasText: "head 0 off" }).waitFor();
+        await page.locator(".trial-said", { hasText: "head 0 off" }).waitFor();
         assert.equal(await page.locator(".column .note").first().textContent(), "4 layers × 4 heads, 5 tokens");
         await page.finish();
         stop();

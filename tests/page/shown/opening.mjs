@@ -162,6 +162,31 @@ export const cases = {
             const ends = await page.locator(".word, .swap").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ bottom, right }) => [bottom, right]));
             for (const [bottom, right] of ends) assert.ok(bottom <= 844 && right <= 390, `${locale}: ${bottom}, ${right}`);
             assert.ok(arc.height > 20 && arc.y > 0 && arc.y + arc.height < 844, locale);
+            const { y, height } = await page.locator(".ways button").last().boundingBox();
+            assert.ok(y + height <= 844, `${locale}: the third button ends at ${y + height}`);
+            const crossed = await page.evaluate(() => {
+                const [path] = document.querySelectorAll(".arcs path"),
+                    from = document.querySelector(".picture").getBoundingClientRect(),
+                    length = path.getTotalLength(),
+                    points = Array.from({ length: 100 }, (_, n) => path.getPointAtLength((n * length) / 99)).map(({ x, y: down }) => ({ x: from.left + x, y: from.top + down }));
+                const isIn = ({ left, right, top, bottom }) => points.some(({ x, y: down }) => x > left && x < right && down > top + 1 && down < bottom - 1);
+                return Array.from(document.querySelectorAll(".word .text, .word .value")).filter((one) => isIn(one.getBoundingClientRect())).map((one) => one.textContent);
+            });
+            assert.deepEqual(crossed, [], locale);
+            await page.finish();
+        }
+    },
+    async "opening: the field for one's own sentence shows all of the first one, and its button looks pressed"(stage) {
+        for (const [width, locale] of someOf([[1366, "ru-RU"], [1440, "en-GB"], [1920, "tr-TR"]], 2)) {
+            const page = await open(stage, { locale, viewport: { width, height: 900 } }),
+                own = page.getByRole("button", { name: LOCALES[locale].yours }),
+                ground = () => own.evaluate((one) => getComputedStyle(one).backgroundColor);
+            const before = await ground();
+            await own.click();
+            await page.mouse.move(0, 0);
+            assert.notEqual(await ground(), before);
+            const [inside, box] = await page.locator(".own input").evaluate((one) => [one.scrollWidth, one.clientWidth]);
+            assert.ok(inside <= box, `${locale} ${width}: ${inside} in ${box}`);
             await page.finish();
         }
     },
@@ -201,7 +226,8 @@ export const cases = {
         assert.match(await page.locator(".unknowns").textContent(), /does not know the underlined words/);
         assert.match(await page.getByRole("option", { name: /anmal/ }).textContent(), /unknown to the model/);
         const offers = page.locator(".unknowns li");
-        await offers.nth(1).waitFor();
+        await offers.first().waitFor();
+        assert.equal(await offers.count(), 1, "no word is spelled like exhausted");
         assert.deepEqual(await offers.locator("bdi:first-of-type").first().textContent(), "anmal");
         for (const offer of await offers.locator("button").allTextContents()) {
             const { pieces } = await headOf(stage, offer);
@@ -243,6 +269,24 @@ export const cases = {
         await tabOf(page, "lab").click();
         await page.locator(".notice", { hasText: "The laboratory shows the model “demo”" }).waitFor();
         await page.finish();
+    },
+    async "opening: in a sentence with a pronoun, the word behind it is asked, and a head that is unsure says so"(stage) {
+        for (const [text, word, noun] of [
+            ["My grandmother repaired an antique violin yesterday because it was broken", "broken", "violin"],
+            ["Моя бабушка вчера чинила старую скрипку, потому что она была сломана", "сломана", "скрипку"],
+            ["Büyükannem dün eski kemanı onardı çünkü o kırıktı", "kırıktı", "kemanı"],
+        ]) {
+            const page = await open(stage);
+            await write(page, text);
+            await page.locator(".says h2", { hasText: "Layer 2, head 0" }).waitFor();
+            const words = await wordsOf(page),
+                share = words.find((one) => one.text === noun).bar,
+                sentence = await said(page);
+            assert.ok(sentence.includes(`“${word}” looks at “${noun}”`), sentence);
+            assert.ok(sentence.includes(`with ${Math.round(100 * share)} % of its attention`), sentence);
+            assert.equal(sentence.startsWith("This head is unsure"), share < 0.5, sentence);
+            await page.finish();
+        }
     },
     async "opening: a sentence of one's own is in the address, comes back, and goes to the laboratory"(stage) {
         const page = await open(stage),
@@ -398,7 +442,7 @@ export const cases = {
             const words = await page.locator(".in-words").textContent();
             assert.ok((await button.textContent()).startsWith(words + " "), words);
         }
-        assert.match(await page.locator(".strip").textContent(), /X .*·.*W_Q .*,.*W_K .*→.*Q .*→.*QKᵀ .*→.*softmax .*→.*A V .*·.*W_O .*=.*· W_O .*output /);
+        assert.match(await page.locator(".strip").textContent(), /X .*·.*W_Q .*,.*W_K .*→.*Q .*→.*QKᵀ .*→.*softmax .*→.*A V .*·.*W_O .*=.*concat W_O .*output /);
         await page.finish();
     },
     async "opening: on a phone the strip shows to which side it goes on"(stage) {

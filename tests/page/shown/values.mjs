@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import {
+    eventually,
+    inLaboratory,
     addressOf,
     answerTo,
     assertClose,
@@ -138,7 +140,7 @@ export const cases = {
             softmax: "attention",
             "A V": "context",
             concat: "concat",
-            "· W_O": "projected",
+            "concat W_O": "projected",
         };
         for (const [label, name] of Object.entries(places)) {
             await page
@@ -200,12 +202,19 @@ export const cases = {
             .slice(0, 3)
             .map(([, token]) => token);
         const said = page.locator(".links .note bdi");
-        assert.deepEqual(await said.allTextContents(), [request.tokens.query[1], ...best]);
+        await eventually(async () => assert.deepEqual(await said.allTextContents(), [request.tokens.query[1], ...best]));
         await page.getByRole("combobox", { name: "Which links" }).selectOption("threshold");
         await page.getByRole("slider").fill("0.2");
         await page.getByRole("group", { name: "Queries" }).getByRole("button").nth(2).click();
         const above = answer.outputs.attention[0][0][2].flatMap((w, j) => (w >= 0.2 ? [request.tokens.key[j]] : []));
-        assert.deepEqual(await said.allTextContents(), [request.tokens.query[2], ...above]);
+        await eventually(async () => assert.deepEqual(await said.allTextContents(), [request.tokens.query[2], ...above]));
+        await page.finish();
+    },
+    async "values: weights that are next to nothing have no link, and the links of the chosen word stand out"(stage) {
+        const page = await openPage(stage, {}, "/", inLaboratory);
+        await page.getByRole("tab", { name: "Links" }).click();
+        assert.deepEqual(await page.locator(".links .note bdi").allTextContents(), ["it", "animal"]);
+        assert.equal(await page.locator(".links [aria-pressed=true]").textContent(), "it");
         await page.finish();
     },
     async "values: a mistake in a number would be found"(stage) {
