@@ -19,7 +19,7 @@ command -v apt-get >/dev/null ||
     die "missing packages (by Debian's names): $missing; there is no apt-get here, so install them by this system's own means"
 if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || die "packages are missing and there is no sudo; as root: apt-get install $missing"
-    said=$(sudo true 2>&1) || die "packages are missing and sudo refuses ($(echo "$said" | head -n 1)); as root: apt-get install $missing"
+    said=$(sudo true 2>&1) || die "packages are missing and sudo refuses ($(echo "$said" | tail -n 1)); as root: apt-get install $missing"
     as_root=sudo
 fi
 echo "installing${as_root:+ by sudo}: $missing"

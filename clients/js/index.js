@@ -226,9 +226,9 @@ async function followed(stream, tell) {
   }
 }
 
-/** @param {string} address @param {any} error what fetch threw, or the reading of an answer */
+/** A browser says the same of a server that is away and of one that refuses its page. @param {string} address @param {any} error of fetch */
 const unreached = (address, error) =>
-  new TypeError(`${address} cannot be reached: ${error.cause?.message || error.cause?.code || error.message}`, { cause: error });
+  new TypeError(`${address} cannot be reached${/** @type {any} */ (globalThis).location ? ", or its --cors-origin does not name this page" : ""}: ${error.cause?.message || error.cause?.code || error.message}`, { cause: error });
 
 /** The server of ATTND_URL, in Node.js; else that which this module comes from; else the usual one. */
 const defaultAddress = () =>
@@ -335,7 +335,7 @@ function refusalOf(response, text) {
   try {
     problem = JSON.parse(text);
   } catch {
-    problem.error = text.slice(0, 500) || undefined; // a proxy's words
+    problem.error = response.headers.get("Content-Type")?.startsWith("text/html") ? `HTTP ${response.status}, a page of HTML that attnd did not write` : text.slice(0, 500) || undefined; // a proxy's words
   }
   return new AttndError(response.status, problem, Number.isNaN(wait) ? undefined : wait);
 }

@@ -510,6 +510,8 @@ static bool has_certificate(struct serving *serving, char *message, size_t size)
 static bool can_listen(struct serving *serving, char *message, size_t size)
 {
     complete_setup(serving);
+    /* Keys that cannot be read have a line of their own; the address is not asked to do without them. */
+    serving->setup.is_open |= serving->config->keys != NULL;
     return http_daemon_can_listen(&serving->setup, message, size);
 }
 
@@ -552,6 +554,9 @@ int check(const struct config *config)
     bool is_right = true, goes_on = true;
     for (uint64_t i = 0; i < config->unknown_variables; i++)
         printf("%-11s %s\n", "settings", setting_say_unknown(config->unknown_variable[i], message));
+    if (config->open == SWITCH_ON && config->keys == NULL)
+        printf("%-11s %s\n", "open",
+               "without keys: anybody who reaches the address may compute, and read, replace and delete what is kept");
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && goes_on; i++) {
         const bool is_done = parts[i].try(&serving, message, sizeof message);
         if (!is_done || !parts[i].is_said_later)

@@ -181,6 +181,13 @@ const cases = {
             await assert.rejects(other.models.list(), { name: "TypeError", message: words });
         }
     },
+    async "an error of a proxy has its status; its words are the message, a page of HTML is not"() {
+        const page = "HTTP 502, a page of HTML that attnd did not write";
+        for (const [type, body, message] of [["text/html; charset=utf-8", "<html><h1>Bad Gateway", page], ["text/plain", "no backend", "no backend"]]) {
+            const other = attnd("http://a", { fetch: async () => new Response(body, { status: 502, headers: { "Content-Type": type } }) });
+            await assert.rejects(other.models.list(), { name: "AttndError", status: 502, message });
+        }
+    },
     async "the address comes from the environment, and a wrong one is named"() {
         process.env.ATTND_URL = url + "/";
         assert.ok((await attnd().models.list()).models.length > 0);

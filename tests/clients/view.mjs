@@ -34,6 +34,7 @@ const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main>
 </script>`;
 
 const README_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../README.md", import.meta.url), "utf8"))[1];
+const CLIENT_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../clients/js/README.md", import.meta.url), "utf8"))[1];
 const SERIES = readFileSync(new URL("../../VERSION", import.meta.url), "utf8").trim().replace(/\.\d+$/, "");
 
 async function onPage(browser, content, path, work) {
@@ -76,11 +77,24 @@ const cases = {
         onPage(browser, `<!doctype html>${README_PAGE.replaceAll("http://127.0.0.1:8080", url)}`, "", async (page) => {
             const head = await page.locator("[role=gridcell]").boundingBox(),
                 grid = page.getByRole("grid");
-            const answer = await attnd(url).models.attention("demo", { inputs: { text: JSON.parse(/text: (".*?")/.exec(README_PAGE)[1]) } }),
+            const answer = await attnd(url).models.attention("demo", { inputs: { text: JSON.parse(/text = (".*?")/.exec(README_PAGE)[1]) } }),
                 [layers, , heads, , keys] = answer.outputs.attention.shape;
             const counts = [await grid.getAttribute("aria-rowcount"), await grid.getAttribute("aria-colcount")];
             assert.deepEqual(counts, [String(layers), String(heads)]);
             for (const size of [head.width / keys, head.height / keys]) assert.ok(size >= 6, `a cell has ${size} pixels`);
+        }),
+    "the README's page says that the server is away": (browser) =>
+        onPage(browser, `<!doctype html>${README_PAGE.replaceAll("http://127.0.0.1:8080", "http://127.0.0.1:9")}`, "", (page) =>
+            page.getByText("Failed to fetch").waitFor(),
+        ),
+    "the page of the JavaScript client's README computes; what is refused to it is said": (browser) =>
+        onPage(browser, `<!doctype html><body>${CLIENT_PAGE.replaceAll("http://127.0.0.1:8080", url)}`, "", async (page) => {
+            await page.getByText("layers, texts, heads, queries, keys: 4,1,4,6,6").waitFor();
+            const words = await page.evaluate(async (address) => {
+                const { attnd } = await import(address);
+                return attnd().models.list().catch((error) => error.message);
+            }, `${url}/web/${SERIES}/client.js`);
+            assert.equal(words, `${url} cannot be reached, or its --cors-origin does not name this page: Failed to fetch`);
         }),
     "the JavaScript client that the server serves computes at that server, streams, and reads a refusal": (browser) =>
         onPage(browser, "<!doctype html><title>A page</title>", "", async (page) => {

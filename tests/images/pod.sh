@@ -34,7 +34,7 @@ printf '%s\n' "resources: [../../..$PWD/docker/kubernetes/overlays/keys]" 'patch
 podman volume create attnd-models >/dev/null
 cp -r tests/others/models/bert "$(podman volume inspect -f '{{.Mountpoint}}' attnd-models)"
 kubectl kustomize /run/attn/models | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
-    sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
+    sed -e "s|image: attnd:.*|image: $image|" > /run/attn/pod.yaml
 
 verbose=1
 give_up() {

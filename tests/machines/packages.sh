@@ -40,7 +40,7 @@ check "what is there is not missing" run $install make gcc libc6-dev
 instead dpkg-query 'exit 1'
 instead id 'echo 1000'
 instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package" >&2; exit 100 ;; esac; echo "W: Failed to fetch"'
-instead sudo '[ "$1" = true ] && { echo "sudo: a password is required" >&2; exit 1; }'
+instead sudo '[ "$1" = true ] && { printf "sudo: %s\n" "unable to resolve host vm" "a password is required" >&2; exit 1; }'
 check "sudo that refuses" says "packages are missing and sudo refuses (sudo: a password is required); as root: apt-get install no-such-thing" \
     $install gcc no-such-thing
 check "INSTALL=no installs nothing" says "missing packages (by Debian's names): no-such-thing; INSTALL=no leaves them to you" \

@@ -195,14 +195,17 @@ static bool received_text(const struct reading *reading, const struct node *node
     return is_value;
 }
 
-static attn_status fail_wanted(struct reading *reading, const struct node *node, attn_status status, const char *wanted)
+/* before, unless it is empty, is said first: it is shorter than a long list of what is wanted. */
+static attn_status fail_wanted(struct reading *reading, const struct node *node, attn_status status, const char *before,
+                               const char *wanted)
 {
     char text[100], received[104], expected[128];
     if (node_has_failed(reading))
         return reading->status;
     bool is_value = received_text(reading, node, text, sizeof text);
     const char *article = is_value ? "" : text[0] == 'a' || text[0] == 'o' ? "an " : "a ";
-    node_fail(reading, node, status, "must be %s, received %s%s", wanted, article, text);
+    node_fail(reading, node, status, "%s%smust be %s, received %s%s", before, before[0] != '\0' ? "; it " : "", wanted,
+              article, text);
     snprintf(received, sizeof received, is_value ? "%s" : "\"%s\"", text);
     json_t *quoted = json_string(wanted);
     size_t written = quoted ? json_dumpb(quoted, expected, sizeof expected, JSON_ENCODE_ANY) : 0;
@@ -217,7 +220,7 @@ static attn_status fail_wanted(struct reading *reading, const struct node *node,
 
 attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted)
 {
-    return fail_wanted(reading, node, ATTN_ERR_FIELD, wanted);
+    return fail_wanted(reading, node, ATTN_ERR_FIELD, "", wanted);
 }
 
 void node_explain(struct reading *reading, const char *sentence)
@@ -344,14 +347,11 @@ static bool explain_word(const struct reading *reading, const struct node *node,
 
 attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted)
 {
-    char here[SENTENCE_MAX];
-    if (node_has_failed(reading))
-        return reading->status;
-    fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
+    char here[SENTENCE_MAX], before[SENTENCE_MAX + 16] = "";
     const char *word = json_tree_word(node->json);
-    if (word != NULL && reading->err != NULL && explain_word(reading, node, word, true, here))
-        node_explain(reading, here);
-    return ATTN_ERR_VALUE;
+    if (word != NULL && explain_word(reading, node, word, true, here))
+        snprintf(before, sizeof before, "is unknown: %s", here);
+    return fail_wanted(reading, node, ATTN_ERR_VALUE, before, wanted);
 }
 
 static attn_status fail_unknown(struct reading *reading, const struct node *node, const struct member *members,

@@ -46,6 +46,7 @@ bool index_list_select(const struct index_list *list, attn_arena *arena, attn_se
 }
 
 static const char wanted_selection[] = "a list of indices and of ranges such as \"0-2\", or one range";
+#define WANTED_FROM_THE_END "; from the end, {\"from\": -3, \"to\": -1}"
 static const char wanted_piece[] = "an index, or a range such as \"0-2\" or {\"from\": 0, \"to\": 2}";
 
 /* ---- ranges of a request ---- */
@@ -108,7 +109,9 @@ static attn_status decode_any_range(struct reading *reading, const struct node *
         return read_range(text, length, range)
                    ? ATTN_OK
                    : node_fail_value(reading, node,
-                                     "a range such as \"0-2\"; from the end, {\"from\": -3, \"to\": -1}");
+                                     node->name != NULL
+                                         ? "a list of indices, or a range such as \"0-2\"" WANTED_FROM_THE_END
+                                         : "an index, or a range such as \"0-2\"" WANTED_FROM_THE_END);
     if (json_is_object(node->json))
         return decode_ends(reading, node, range);
     return decode_pair(reading, node, range);
@@ -131,7 +134,7 @@ static attn_status decode_piece(struct reading *reading, const struct node *node
 
 /* ---- lists of a request ---- */
 
-/* Two numbers in ascending order were a range before 0.3.0. The hint about it ends with version 1. */
+/* Two numbers in ascending order were a range in older servers. The hint about it ends with version 1. */
 static bool was_range(const struct node *list, const struct index_range *ranges)
 {
     return ATTN_VERSION_MAJOR == 0 && json_array_size(list->json) == 2 &&
@@ -279,7 +282,7 @@ bool index_list_hint(const struct index_list *list, const char *name, char messa
         return false;
     const long long first = (long long)list->ranges[0].from, second = (long long)list->ranges[1].from;
     snprintf(message, INDEX_HINT_MAX,
-             "[%lld, %lld] is %s %lld and %lld; before 0.3.0 it was the range %lld-%lld: write \"%lld-%lld\"", first,
-             second, name, first, second, first, second, first, second);
+             "[%lld, %lld] is %s %lld and %lld; older servers read the range %lld-%lld: for that, write \"%lld-%lld\"",
+             first, second, name, first, second, first, second, first, second);
     return true;
 }

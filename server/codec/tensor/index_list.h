@@ -20,7 +20,7 @@ struct index_list {
     const struct index_range *ranges; /* in the arena of the request */
     size_t count;                     /* 0: not given, which selects all */
     bool counts_from_end;             /* an index is negative */
-    bool was_range;                   /* [0, 2], which selected 0 to 2 before 0.3.0 */
+    bool was_range;                   /* [0, 2], which selected 0 to 2 in older servers */
 };
 
 /* What requests to attention and to models select. Lists without negative indices are in attn_options, too. */
@@ -51,7 +51,7 @@ ATTN_MUST_CHECK attn_status index_lists_settle(const struct index_lists *lists, 
 /* Whether any of them counts from the end. */
 bool index_lists_count_from_end(const struct index_lists *lists);
 
-/* The hint about a list that was a range before 0.3.0. False: there is none. */
+/* The hint about a list that was a range in older servers. False: there is none. */
 enum { INDEX_HINT_MAX = 200 };
 bool index_list_hint(const struct index_list *list, const char *name, char message[INDEX_HINT_MAX]);
 

@@ -33,7 +33,7 @@ function withAll(json, kind, name) {
 function listOf(tokens, side, step) {
   if (!tokens || Array.isArray(tokens)) return tokens;
   const owner = tokens[SIDES[step]?.[side]] ?? tokens;
-  return owner.text ?? owner[side] ?? owner.query;
+  return owner.shown ?? owner.text ?? owner[side] ?? owner.query;
 }
 
 /** The maps of one step. */

@@ -82,6 +82,10 @@ def a_check_names_each_part_that_fails_and_serves_nobody(program):
         assert status == 1 and set(failures) == {"keys", "address", "layers", "models"}, said
         assert "/nowhere" in failures["keys"] and "in use" in failures["address"], failures
         assert failures["layers"].startswith('"broken": ') and failures["models"].startswith('"x": '), failures
+    status, said = outcomes("--keys", "/nowhere", "--listen", "0.0.0.0:0")
+    assert status == 1 and {part for part, rest in said if rest != "ok"} == {"keys"}, said
+    status, said = outcomes(ATTND_OPEN="on", ATTND_LISTEN="0.0.0.0:0")
+    assert status == 0 and dict(said)["open"].startswith("without keys: anybody "), said
     status, said = outcomes("--tls-cert", "/nowhere", "--tls-key", "/nowhere")
     assert status == 1 and "TLS: /nowhere" in dict(said)["certificate"] and dict(said)["address"] == "ok", said
     refused(program, "check", "--queue", "many", says="--queue cannot be", status=USAGE)

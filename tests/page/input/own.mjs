@@ -242,7 +242,7 @@ export const cases = {
             [",x\nb,y\n", "“y” in row 2"],
             ["1,2\n3,", "a field is empty"],
             ["NaN inf", "NaN cannot be computed with"],
-            ['{"a": 1}', "no form that this page knows"],
+            ['{"a": 1}', 'no form that this page knows, such as [[1, 0], [0, 1]] or {"inputs": {"query": [[1, 0], [0, 1]]}}.'],
             ['{"inputs": {"query": [[1, 2], [3]]}}', "inputs.query"],
             ['{"attention": [[1, 2], [3]]}', "lists have different lengths"],
             ['{"a": [1, 2', "stops being JSON"],

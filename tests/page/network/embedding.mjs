@@ -130,6 +130,9 @@ export const cases = {
             assert.ok(Math.abs(Number(shown.replace("−", "-")) - value) <= 1e-5 * value, label);
             const largest = Math.max(...outputs.attention[1][0][2][9]);
             await page.locator("#links").getByText(new RegExp(`^it → .* ${Number(largest.toPrecision(3))}`)).waitFor();
+            await map.focus();
+            for (const key of ["Control+Home", "ArrowDown"]) await page.keyboard.press(key);
+            assert.match(await map.getAttribute("aria-label"), /^The → \[CLS\], /); // as the text has it; the vocabulary has "the"
         });
     },
     async "embedding: each cell of a map has the colour of its number, and what a mask hides has none"(stage) {

@@ -314,8 +314,8 @@ START_TEST(a_list_that_was_a_range_gets_a_hint)
     static const struct {
         const char *list, *hint;
     } cases[] = {
-        {"[0,5]", "[0, 5] is keys 0 and 5; before 0.3.0 it was the range 0-5: write \"0-5\""},
-        {"[0,2.0]", "[0, 2] is keys 0 and 2; before 0.3.0 it was the range 0-2: write \"0-2\""},
+        {"[0,5]", "[0, 5] is keys 0 and 5; older servers read the range 0-5: for that, write \"0-5\""},
+        {"[0,2.0]", "[0, 2] is keys 0 and 2; older servers read the range 0-2: for that, write \"0-2\""},
         {"[0,1]", NULL},
         {"[2,0]", NULL},
         {"[0,-1]", NULL},
