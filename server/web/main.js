@@ -319,6 +319,8 @@ function createApp(store, language) {
     }
   };
   app.share = () => shareState(app);
+  /** What the open mode shows, to be saved as pictures. @returns {import("./panels/snapshot.js").Picture[]} */
+  app.pictures = () => modes[store.state.view.mode].pictures?.() ?? [];
 
   // ---- the page --------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@
  * undo history include it. A mode is made when the page is built. While it is open, every change of the state updates
  * it.
  *
- * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void}} Mode
+ * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void,
+ *            pictures?: () => import("./panels/snapshot.js").Picture[]}} Mode
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
@@ -37,7 +38,7 @@ const modeOfPart = (load) => (app) => {
     if (mode) mode.update(state);
     else if (!isAsked) open();
   };
-  return { element, update, focus: () => mode?.focus() };
+  return { element, update, focus: () => mode?.focus(), pictures: () => mode?.pictures?.() ?? [] };
 };
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */

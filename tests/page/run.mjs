@@ -28,6 +28,7 @@ const LANES = [
         "input/keyboard",
         "input/focus",
         "shown/pictures",
+        "shown/taken",
         "shown/story",
         "network/docs",
         // Programs that change when we change their version.

@@ -253,12 +253,20 @@ export function createMainView(app) {
         threshold: view.linkThreshold,
       });
   }
+  /** The map itself is saved with all of its cells (panels/export_formats.js). @returns {import("../panels/snapshot.js").Picture[]} */
+  function pictures() {
+    const views = { links: links.element, table, layers: layers.element },
+      [id, view] = Object.entries(views).find(([, one]) => one.checkVisibility()) ?? [],
+      { source, layer } = app.seen().run.given;
+    if (id === "layers") return [{ id, title: `${source?.model ?? layer.name} · ${t("tab.layers")}`, origin: source?.text, elements: [view, legend.element] }];
+    return id ? [{ id, title: map.sheet.fileTitle, origin: source?.text, elements: [view] }] : [];
+  }
   /** Focuses the open view. */
   function focus() {
     const found = Array.from(body.querySelectorAll("[role=gridcell], .table, .links button")).find((one) => one.checkVisibility());
     found?.focus();
   }
-  return { element, update, map, showFirst, focus };
+  return { element, update, map, showFirst, focus, pictures };
 }
 
 /** Smallest and largest width of the bars, and the most keys that they show. */

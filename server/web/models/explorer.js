@@ -213,7 +213,8 @@ export function createModels(app) {
     asked = key;
     ask(now);
   }
-  return { element, update, focus: textPanels[0].focus };
+  const pictures = () => textPanels.slice(0, shown.length).flatMap((panel, at) => panel.pictures().map((one) => ({ ...one, id: one.id + (at || ""), name: [one.name, at ? 2 : ""].join(" ").trim() })));
+  return { element, update, focus: textPanels[0].focus, pictures };
 }
 
 /** How to write maps of other programs to a file. */

@@ -129,7 +129,8 @@ export function createOpening(app) {
     if (text !== wanted?.[0] || (reader === "demo") !== wanted[1]) ask(text, reader);
     else if (readings.length > 1 && readingBy(reader) !== reading) show(readingBy(reader), tellingWord(readingBy(reader)));
   }
-  return { element, update, focus: picture.focus };
+  const pictures = () => (reading ? [{ id: "start", title: answer.textContent, origin: title.textContent, elements: [picture.element] }] : []);
+  return { element, update, focus: picture.focus, pictures };
 }
 
 /** Buttons side by side, of which one is pressed. @param {string} label @param {(at: number) => void} choose */

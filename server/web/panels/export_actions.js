@@ -3,7 +3,7 @@
  */
 import { cssColour, download } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
-import { fetchParts } from "../exchange/files.js";
+import { fetchParts, withPart } from "../exchange/files.js";
 import { pathOf } from "../exchange/layers.js";
 import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
@@ -49,8 +49,35 @@ export async function savePage(app, more = {}) {
   }
 }
 
+const snapshotPart = () => withPart("snapshot", () => import("./snapshot.js"));
+
+/** @param {import("../main.js").App} app @param {import("./snapshot.js").Picture} picture @param {"png" | "svg"} ending */
+async function savePicture(app, picture, ending) {
+  const { isDark } = app.appearance();
+  try {
+    const { pngOfView, svgOfView } = await snapshotPart();
+    const content = ending === "png" ? await pngOfView(picture, isDark) : svgOfView(picture, isDark).svg;
+    download(`attention-${picture.id}.${ending}`, content, "image/svg+xml");
+  } catch (problem) {
+    app.cannotUse(problem);
+  }
+}
+
+/** The open views as pictures. @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
+const picturesOf = (app) =>
+  app.pictures().flatMap((picture) => {
+    const item = (format, ending) => [[picture.name, format].filter(Boolean).join(" · "), () => savePicture(app, picture, ending)];
+    return [item("PNG", "png"), item("SVG", "svg")];
+  });
+
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function exportsOf(app) {
+  const pictures = picturesOf(app);
+  return app.store.state.view.mode === "lab" ? exportsOfLab(app, pictures) : pictures;
+}
+
+/** The map is saved with all of its cells, and any other view as it is shown. */
+function exportsOfLab(app, pictures) {
   const sheet = () => app.mainView.map.sheet;
   const savePng = () =>
     pictureOf(app.mainView.map.cells, sheet(), colours()).toBlob((blob) => download(fileName(app, "png"), blob));
@@ -64,8 +91,7 @@ export function exportsOf(app) {
     download(fileName(app, "npy"), npyOf(tensorSeen(seen), seen.run.answer.effective?.compute === "float64"));
   };
   return [
-    ["PNG", savePng],
-    ["SVG", saveSvg],
+    ...(pictures.length > 0 ? pictures : [["PNG", savePng], ["SVG", saveSvg]]),
     ["CSV", () => download(fileName(app, "csv"), csvOf(sheet()), "text/csv")],
     ["NPY", saveNpy],
     ["JSON", () => download(runFile(app, "json"), jsonOf(app.seen().run), "application/json")],

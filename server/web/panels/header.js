@@ -10,21 +10,21 @@ import { oneTabStop } from "../focus.js";
 import { hasTexts, LANGUAGES } from "../texts.js";
 import { copiesOf, exportsOf } from "./export_actions.js";
 
-/** A button that opens a list. Escape closes it, and so does the focus when it leaves. */
-function menu(label, items) {
-  const details = h("details.menu", {}, h("summary", {}, label));
+/**
+ * A button that opens a list. Escape closes it, and so does the focus when it leaves.
+ * @param {string} label @param {() => [string, () => void][]} itemsNow names and actions, asked for when it opens
+ */
+function menu(label, itemsNow) {
+  const list = h("div", {}),
+    details = h("details.menu", {}, h("summary", {}, label), list);
   const choose = (action) => () => {
     details.open = false;
     details.firstChild.focus();
     action();
   };
-  details.append(
-    h(
-      "div",
-      {},
-      items.map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)),
-    ),
-  );
+  details.addEventListener("toggle", () => {
+    if (details.open) list.replaceChildren(...itemsNow().map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)));
+  });
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     details.open = false;
@@ -57,8 +57,8 @@ export function createHeader(app, isOpen) {
     { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() },
     "↷",
   );
-  const copies = menu(t("copy"), copiesOf(app)),
-    exports = menu(t("export"), exportsOf(app));
+  const copies = menu(t("copy"), () => copiesOf(app)),
+    exports = menu(t("export"), () => exportsOf(app));
   const languages = LANGUAGES.filter(([id]) => hasServer() || hasTexts(id));
   const language = choice(languages, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
@@ -71,7 +71,7 @@ export function createHeader(app, isOpen) {
     ),
   );
   const history = h("span.pair", {}, undo, redo),
-    ofLab = [presets, copies, exports];
+    ofLab = [presets, copies];
   const shareButton = h("button", { type: "button", onclick: app.share }, t("share"));
   const tabs = h("nav.segments", { role: "tablist", "aria-label": t("modes") }, modes),
     actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, shareButton, copies, exports),
