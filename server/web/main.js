@@ -321,6 +321,8 @@ function createApp(store, language) {
   app.share = () => shareState(app);
   /** What the open mode shows, to be saved as pictures. @returns {import("./panels/snapshot.js").Picture[]} */
   app.pictures = () => modes[store.state.view.mode].pictures?.() ?? [];
+  /** Asks for what a copy of the open mode needs. */
+  app.complete = async () => modes[store.state.view.mode].complete?.();
 
   // ---- the page --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@
  * it.
  *
  * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void,
- *            pictures?: () => import("./panels/snapshot.js").Picture[]}} Mode
+ *            pictures?: () => import("./panels/snapshot.js").Picture[], complete?: () => Promise<unknown>}} Mode
+ *          complete asks for all that a copy of the mode needs
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";

@@ -4,6 +4,7 @@
 import { cssColour, download } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
 import { fetchParts, withPart } from "../exchange/files.js";
+import { answersToTake } from "../exchange/kept.js";
 import { pathOf } from "../exchange/layers.js";
 import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
@@ -32,6 +33,8 @@ function fileName(app, ending) {
 }
 
 function runFile(app, ending) {
+  const { mode: open } = app.store.state.view;
+  if (open === "start" || open === "models") return `attention-${open}.${ending}`;
   const { name, mode } = app.seen();
   return `attention${name && (mode === "kept" ? "-A" : "-B")}.${ending}`;
 }
@@ -42,12 +45,20 @@ const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map
 export async function savePage(app, more = {}) {
   const { store, language } = app;
   try {
-    const parts = await fetchParts();
-    download(runFile(app, "html"), pageWith({ given: caseToExport(store.state), view: store.state.view, language, parts, ...more }), "text/html");
+    await app.complete();
+    const isOfModel = ["start", "models"].includes(store.state.view.mode),
+      [parts, answers] = await Promise.all([fetchParts(), isOfModel ? answersToTake() : {}]);
+    download(runFile(app, "html"), pageWith({ given: caseToExport(store.state), view: store.state.view, language, parts, answers, ...more }), "text/html");
   } catch (problem) {
     app.cannotUse(problem);
   }
 }
+
+/** The page as a file, and the line that shows this file in another page. @returns {[string, () => void][]} names and actions */
+const pagesOf = (app) => [
+  [app.t("export.html"), () => savePage(app)],
+  ["<iframe>", () => app.copyText(`<iframe src="${runFile(app, "html")}" title="attnd" width="100%" height="720"></iframe>`)],
+];
 
 const snapshotPart = () => withPart("snapshot", () => import("./snapshot.js"));
 
@@ -73,7 +84,10 @@ const picturesOf = (app) =>
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function exportsOf(app) {
   const pictures = picturesOf(app);
-  return app.store.state.view.mode === "lab" ? exportsOfLab(app, pictures) : pictures;
+  const { mode } = app.store.state.view,
+    isSaved = mode === "start" || (mode === "models" && !app.dump);
+  if (mode === "lab") return exportsOfLab(app, pictures);
+  return isSaved ? [...pictures, ...pagesOf(app)] : pictures;
 }
 
 /** The map is saved with all of its cells, and any other view as it is shown. */
@@ -95,6 +109,6 @@ function exportsOfLab(app, pictures) {
     ["CSV", () => download(fileName(app, "csv"), csvOf(sheet()), "text/csv")],
     ["NPY", saveNpy],
     ["JSON", () => download(runFile(app, "json"), jsonOf(app.seen().run), "application/json")],
-    [app.t("export.html"), () => savePage(app)],
+    ...pagesOf(app),
   ];
 }

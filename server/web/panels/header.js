@@ -4,6 +4,7 @@
 import { choice, h } from "../dom.js";
 import { EXAMPLES } from "../models/examples.js";
 import { PRESETS } from "../request/presets.js";
+import { hasAnswers } from "../exchange/kept.js";
 import { hasServer } from "../exchange/server.js";
 import { VIEW_CHOICES } from "../store.js";
 import { oneTabStop } from "../focus.js";
@@ -63,10 +64,12 @@ export function createHeader(app, isOpen) {
   const language = choice(languages, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
+  /** A copy has the opening with its answers, and the story with its lesson. */
+  const isAway = (mode) => !hasServer() && ((mode === "start" && !hasAnswers()) || (mode === "story" && !store.state.lesson));
   const modes = VIEW_CHOICES.mode.map((mode) =>
     h(
       "button",
-      { type: "button", role: "tab", "aria-controls": "main", hidden: !hasServer() && (mode === "start" || (mode === "story" && !store.state.lesson)), onclick: () => app.openMode(mode) },
+      { type: "button", role: "tab", "aria-controls": "main", hidden: isAway(mode), onclick: () => app.openMode(mode) },
       t("mode." + mode),
     ),
   );
