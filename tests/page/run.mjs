@@ -29,6 +29,8 @@ const LANES = [
         "input/focus",
         "shown/pictures",
         "shown/taken",
+        "shown/colours",
+        "shown/printed",
         "shown/story",
         "network/docs",
         // Programs that change when we change their version.
