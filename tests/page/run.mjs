@@ -31,6 +31,7 @@ const LANES = [
         "shown/taken",
         "shown/colours",
         "shown/printed",
+        "shown/animated",
         "shown/story",
         "network/docs",
         // Programs that change when we change their version.
