@@ -377,6 +377,7 @@ function createApp(store, language) {
     const { view } = state,
       open = modes[view.mode];
     header.update(state);
+    document.documentElement.dataset.drawn = app.appearance().isDark ? "dark" : "light"; // canvases keep it on paper
     if (holder.firstChild !== open.element) holder.replaceChildren(open.element);
     if (view.mode !== "story") delete document.documentElement.dataset.present;
     open.update(state);
