@@ -1,11 +1,11 @@
 /**
- * colours.mjs: what can be computed of the colours in the style: the contrast of texts with what they stand on, and
+ * colours.mjs: what can be computed of the sizes and the colours in the style: the contrast of texts with what they stand on, and
  * how far colours with a meaning are from each other for people who see two kinds of colours only.
  *
  * A colour of the style belongs to a list below when it becomes one of a text, or gets a meaning.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 const WEB = new URL("../../../server/web/", import.meta.url);
 
@@ -104,5 +104,15 @@ export const cases = {
         for (const { panel } of coloursOfStyle())
             for (const [at, colour] of Object.entries(heads)) assert.ok(contrast(colour, panel) >= LINE_LEAST, `head ${at}: ${contrast(colour, panel)}`);
         assert.deepEqual(tooNear(heads, Object.keys(heads).slice(0, 3), HEADS_APART_LEAST), []);
+    },
+    "sizes: a text has one of the named sizes, or a share of that around it"() {
+        const sizes = readFileSync(new URL("style.css", WEB), "utf8").match(/\/\* Sizes of text\. \*\/\n((?: +--.*\n)+)/)[1],
+            names = Array.from(sizes.matchAll(/--(\w+):/g), ([, name]) => name);
+        assert.ok(names.length <= 6, names.join(" "));
+        const sheets = readdirSync(WEB, { recursive: true }).filter((file) => file.endsWith(".css")),
+            found = sheets.flatMap((file) => Array.from(readFileSync(new URL(file, WEB), "utf8").matchAll(/font(?:-size)?:\s*([^;]+);/g), ([, value]) => [file, value.replace(/\s+/g, " ")]));
+        const isNamed = (value) => names.some((name) => value.includes(`var(--${name})`)) || /^(inherit|0|[\d.]+em|clamp\(100%.*|\d+px system-ui.*)$/.test(value); // pixels: in an SVG
+        assert.ok(found.length > 30);
+        assert.deepEqual(found.filter(([, value]) => !isNamed(value)), []);
     },
 };

@@ -101,6 +101,18 @@ async function takes(stage, page, { of, name = "", title, origin }) {
     });
 }
 
+/** On a telephone, the list opens within the window. */
+async function opensInWindow(stage) {
+    for (const come of [opened, inMode("models", ".headview .readout b"), inLaboratory]) {
+        const page = await openPage(stage, { viewport: { width: 390, height: 844 } }, "/", come);
+        await page.locator(".more").click();
+        await page.locator(".menu", { hasText: "Export" }).locator("summary").click();
+        const { x, width } = await page.locator(".menu[open] > div").boundingBox();
+        assert.ok(x >= 0 && x + width <= 390, `from ${x} to ${x + width}`);
+        await page.finish();
+    }
+}
+
 export const cases = Object.fromEntries(
     Object.entries(MODES).map(([name, [come, ...views]]) => [
         `taken: as a picture with its title and its origin: ${name}`,
@@ -114,3 +126,4 @@ export const cases = Object.fromEntries(
         },
     ]),
 );
+cases["taken: on a telephone the list of formats opens within the window"] = opensInWindow;
