@@ -16,16 +16,14 @@ import { copiesOf, exportsOf } from "./export_actions.js";
  * @param {string} label @param {() => [string, () => void][]} itemsNow names and actions, asked for when it opens
  */
 function menu(label, itemsNow) {
+  const fill = () => list.replaceChildren(...itemsNow().map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)));
   const list = h("div", {}),
-    details = h("details.menu", {}, h("summary", {}, label), list);
+    details = h("details.menu", {}, h("summary", { onclick: fill }, label), list);
   const choose = (action) => () => {
     details.open = false;
     details.firstChild.focus();
     action();
   };
-  details.addEventListener("toggle", () => {
-    if (details.open) list.replaceChildren(...itemsNow().map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)));
-  });
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     details.open = false;
@@ -106,7 +104,7 @@ export function createHeader(app, isOpen) {
       VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-selected", String(mode === state.view.mode)));
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
       history.hidden = state.view.mode === "story" || state.view.mode === "start";
-      shareButton.hidden = state.view.mode === "start";
+      shareButton.hidden = theme.hidden = state.view.mode === "start";
       updateTabs();
       updateActions();
       presets.value = state.given.id;

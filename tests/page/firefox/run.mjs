@@ -70,10 +70,9 @@ async function savedBy(page, folder, press, ending = ".html") {
 }
 
 /** Presses a button of the menu "Export". */
-const EXPORT = (text) => `(async () => {
+const EXPORT = (text) => `(() => {
     const menu = document.querySelectorAll(".menu")[1];
-    menu.open = true;
-    await new Promise((resolve) => menu.addEventListener("toggle", resolve, { once: true }));
+    menu.querySelector("summary").click();
     Array.from(menu.querySelectorAll("button")).find((button) => button.textContent.endsWith(${JSON.stringify(text)})).click();
 })()`;
 
