@@ -31,14 +31,18 @@ export async function answersToTake() {
   return Object.fromEntries(found);
 }
 
-/** What this page took along, if it is a copy. @type {Record<string, {type: string, base64: string}> | null} */
-const taken = JSON.parse(document.querySelector("#answers")?.textContent ?? "null");
+/** @type {Record<string, {type: string, base64: string}> | null} */
+let taken = null;
 
-export const isCopy = document.querySelector("#state") !== null;
-export const hasAnswers = () => taken !== null && Object.keys(taken).length > 0;
+/** What this page took along, if it is a copy. */
+const answersTaken = () => (taken ??= JSON.parse(document.querySelector("#answers")?.textContent ?? "{}"));
+
+export const isCopy = () => document.querySelector("#state") !== null;
+export const hasAnswers = () => Object.keys(answersTaken()).length > 0;
 
 /** @param {string} path @param {object | undefined} body @param {string} accept @returns {Response | null} null: it did not take this answer along */
 export function answerTaken(path, body, accept) {
-  const found = taken?.[keyOf(path, body)] ?? taken?.[keyOf(path, body) + accept];
+  const answer = answersTaken(),
+    found = answer[keyOf(path, body)] ?? answer[keyOf(path, body) + accept];
   return found ? new Response(bytesOfBase64(found.base64), { headers: { "Content-Type": found.type } }) : null;
 }

@@ -30,7 +30,7 @@ export const reached = (answer) =>
     throw problem.name === "AbortError" ? problem : new Problem("gone");
   });
 
-export const hasServer = () => !isCopy && location.protocol !== "file:";
+export const hasServer = () => !isCopy() && location.protocol !== "file:";
 
 /** Held in memory only, until the page is closed. */
 let apiKey = "";
@@ -75,7 +75,7 @@ async function answerOfEvents(response, tell) {
  * @returns {Promise<Response>} or throws a Refusal, or the Problem "stopped"; of a copy, "copy.none"
  */
 export async function ask(path, { accept = "application/json", body, signal, hasEvents = false } = {}) {
-  if (isCopy) {
+  if (isCopy()) {
     const taken = answerTaken(path, body, accept);
     if (taken) return taken;
     throw new Problem("copy.none");
