@@ -1,7 +1,7 @@
 /**
  * export_actions.js: the actions of the menus "Copy" and "Export", for the shown run.
  */
-import { cssColour, download } from "../dom.js";
+import { cssColour, download, h } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
 import { fetchParts, withPart } from "../exchange/files.js";
 import { answersToTake } from "../exchange/kept.js";
@@ -57,7 +57,7 @@ export async function savePage(app, more = {}) {
 /** The page as a file, and the line that shows this file in another page. @returns {[string, () => void][]} names and actions */
 const pagesOf = (app) => [
   [app.t("export.html"), () => savePage(app)],
-  ["<iframe>", () => app.copyText(`<iframe src="${runFile(app, "html")}" title="attnd" width="100%" height="720"></iframe>`)],
+  ["<iframe>", () => app.copyText(h("iframe", { src: runFile(app, "html"), title: "attnd", width: "100%", height: 720 }).outerHTML)],
 ];
 
 const snapshotPart = () => withPart("snapshot", () => import("./snapshot.js"));
