@@ -33,5 +33,5 @@ export function createLab(app) {
     element.classList.toggle("stale", state.isRefused && app.seen().mode !== "kept");
     for (const part of parts) part.update(state);
   }
-  return { element, update, focus: app.mainView.focus };
+  return { element, update, focus: app.mainView.focus, pictures: app.mainView.pictures };
 }

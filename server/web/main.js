@@ -323,6 +323,10 @@ function createApp(store, language) {
     }
   };
   app.share = () => shareState(app);
+  /** What the open mode shows, to be saved as pictures. @returns {import("./panels/snapshot.js").Picture[]} */
+  app.pictures = () => modes[store.state.view.mode].pictures?.() ?? [];
+  /** Asks for what a copy of the open mode needs. */
+  app.complete = async () => modes[store.state.view.mode].complete?.();
 
   // ---- the page --------------------------------------------------------------------------------------------------
 
@@ -384,6 +388,7 @@ function createApp(store, language) {
     const { view } = state,
       open = modes[view.mode];
     header.update(state);
+    document.documentElement.dataset.drawn = app.appearance().isDark ? "dark" : "light"; // canvases keep it on paper
     if (holder.firstChild !== open.element) {
       holder.before(notice);
       holder.replaceChildren(open.element);

@@ -6,8 +6,10 @@
  * it.
  *
  * @typedef {{element: HTMLElement, update: (state: import("./store.js").State) => void, focus: () => void,
- *            useFile?: (file: File) => void, useText?: (text: string) => void}} Mode useFile and useText: what becomes of a
- *          dropped file and text, if it is not a request
+ *            useFile?: (file: File) => void, useText?: (text: string) => void,
+ *            pictures?: () => import("./panels/snapshot.js").Picture[], complete?: () => Promise<unknown>}} Mode useFile and
+ *          useText: what becomes of a dropped file and text, if it is not a request; complete asks for all that a copy of the
+ *          mode needs
  */
 import { h } from "./dom.js";
 import { withPart } from "./exchange/files.js";
@@ -40,7 +42,8 @@ const modeOfPart = (load) => (app) => {
     if (mode) mode.update(state);
     else if (!isAsked) open();
   };
-  return { element, update, focus: () => mode?.focus(), useFile: (file) => mode?.useFile?.(file), useText: (text) => mode?.useText?.(text) };
+  return { element, update, focus: () => mode?.focus(), pictures: () => mode?.pictures?.() ?? [],
+           useFile: (file) => mode?.useFile?.(file), useText: (text) => mode?.useText?.(text) };
 };
 
 /** @type {Record<string, (app: import("./main.js").App) => Mode>} VIEW_CHOICES in store.js orders the tabs */

@@ -4,8 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { attnd } from "../../clients/js/index.js";
 import { startBrowser } from "../page/support.mjs";
 
@@ -16,10 +19,12 @@ import attnd
 client = attnd.Client(sys.argv[1])
 answer = client.model_attention("demo", "The animal did not cross the street because it was too tired")
 print(answer["attention"][1, 0, 2, 9, 2])
-print(attnd.head_view(answer, layer=3)._repr_html_())
+print(attnd.head_view(answer, layer=3)._repr_html_(), end="\\0")
+print(attnd.head_view(answer, layer=3, inline=True).html)
 `;
-const [value, ...lines] = execFileSync(python, ["-c", PROGRAM, url], { encoding: "utf8" }).split("\n"),
-    html = lines.join("\n");
+const said = execFileSync(python, ["-c", PROGRAM, url], { encoding: "utf8" }),
+    value = parseFloat(said),
+    [html, inline] = said.slice(said.indexOf("\n") + 1).split("\0");
 
 /** A notebook puts the output into its page and makes its scripts anew, because scripts of innerHTML do not run. */
 const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main><h1>A notebook</h1><div id="out"></div></main><script>
@@ -36,6 +41,25 @@ const NOTEBOOK = `<!doctype html><html lang="en"><title>A notebook</title><main>
 const README_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../README.md", import.meta.url), "utf8"))[1];
 const CLIENT_PAGE = /```html\n(.*?)```/s.exec(readFileSync(new URL("../../clients/js/README.md", import.meta.url), "utf8"))[1];
 const SERIES = readFileSync(new URL("../../VERSION", import.meta.url), "utf8").trim().replace(/\.\d+$/, "");
+
+/** A file on disk, in a browser without a way to any server. */
+async function fromDisk(browser, content, work) {
+    const folder = mkdtempSync(join(tmpdir(), "attnd-view-")),
+        context = await browser.newContext(),
+        asked = [];
+    try {
+        writeFileSync(join(folder, "view.html"), content);
+        await context.setOffline(true);
+        context.on("request", (request) => /^http/.test(request.url()) && asked.push(request.url()));
+        const page = await context.newPage();
+        await page.goto(pathToFileURL(join(folder, "view.html")).href);
+        await work(page);
+        assert.deepEqual(asked, []);
+    } finally {
+        await context.close();
+        rmSync(folder, { recursive: true });
+    }
+}
 
 async function onPage(browser, content, path, work) {
     const site = createServer((_, response) => response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(content));
@@ -73,6 +97,8 @@ const cases = {
     "a file opens with every head": (browser) =>
         onPage(browser, `<!doctype html><title>A file</title>${html}`, "", opensAnotherHead),
     "a notebook shows every head": (browser) => onPage(browser, NOTEBOOK, "#" + encodeURIComponent(html), opensAnotherHead),
+    "an inline view opens from disk, without a server": (browser) =>
+        fromDisk(browser, `<!doctype html><meta charset="utf-8"><title>A file</title>${inline}`, opensAnotherHead),
     "the README's page draws every head, in cells that one can see": (browser) =>
         onPage(browser, `<!doctype html>${README_PAGE.replaceAll("http://127.0.0.1:8080", url)}`, "", async (page) => {
             const head = await page.locator("[role=gridcell]").boundingBox(),

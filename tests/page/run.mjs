@@ -30,6 +30,10 @@ const LANES = [
         "input/keyboard",
         "input/focus",
         "shown/pictures",
+        "shown/taken",
+        "shown/colours",
+        "shown/printed",
+        "shown/animated",
         "shown/story",
         "network/docs",
         // Programs that change when we change their version.

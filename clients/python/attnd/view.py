@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import urllib.request
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,11 +40,12 @@ class HeadView:
 
 
 def head_view(answer: Any, step: str = "attention", *, batch: int = 0, layer: int | None = None, head: int = 0,
-              url: str | None = None) -> HeadView:
+              url: str | None = None, inline: bool = False) -> HeadView:
     """
     Every head of one item of a batch, as a grid; a click opens one as a map and as links. answer is one of Client, or maps
     as an array (layers, heads, queries, keys), with fewer dimensions too; url is a server whose module draws, else that of
-    the answer. The notebook needs a way to the server; the numbers are in the notebook.
+    the answer. The numbers are in the notebook. It needs a way to the server whenever it is shown; with inline, the module
+    is fetched once, now, and is in the notebook too.
     """
     is_array = hasattr(answer, "__array__")
     maps = np.asarray(answer if is_array else answer[step], "<f4")
@@ -52,6 +54,7 @@ def head_view(answer: Any, step: str = "attention", *, batch: int = 0, layer: in
     maps = maps.reshape((1,) * (4 - maps.ndim) + maps.shape)
     layers = list(range(len(maps))) if is_array else answer.layers(step)
     server = url or (address() if is_array else answer.url)
+    module = f"{server}/web/{__version__.rpartition('.')[0]}/attention.js"
     name = f"attnd-{uuid.uuid4().hex}"
     script = SCRIPT % {
         "id": _script(name),
@@ -60,11 +63,17 @@ def head_view(answer: Any, step: str = "attention", *, batch: int = 0, layer: in
         "tokens": _script(None if is_array else _tokens(answer.rows(step), batch)),
         "layers": _script(layers),
         "open": _script({"layer": layers[0] if layer is None else layer, "head": head}),
-        "module": _script(f"{server}/web/{__version__.rpartition('.')[0]}/attention.js"),
-        "failed": _script(f"{server} cannot be reached from this page: "),
+        "module": _script(_fetched(module) if inline else module),
+        "failed": _script("" if inline else f"{server} cannot be reached from this page: "),
     }
     return HeadView(f'<div id="{name}" role="group" aria-label="attention"><div></div><p></p><div></div><div></div></div>'
                     f'<script type="module">{script}</script>')
+
+
+def _fetched(address: str) -> str:
+    """The address of a script that has its text in it."""
+    with urllib.request.urlopen(address, timeout=30) as response:
+        return "data:text/javascript;base64," + base64.b64encode(response.read()).decode()
 
 
 def _script(value: Any) -> str:

@@ -31,7 +31,7 @@ export function fetchPart(name) {
 
 /** @returns {Promise<Record<string, string>>} all parts, for a copy of the page */
 export async function fetchParts() {
-  const names = ["debugger", "diagnosis", "dumps_worker", "explorer", "lab", "player"];
+  const names = ["debugger", "diagnosis", "dumps_worker", "explorer", "lab", "player", "snapshot"];
   return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await fetchPart(name)])));
 }
 

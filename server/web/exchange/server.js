@@ -3,6 +3,7 @@
  */
 
 import { Problem } from "../texts.js";
+import { answerTaken, isCopy, keepAnswer } from "./kept.js";
 import { inSight } from "./waiting.js";
 
 const EVENTS = "text/event-stream";
@@ -29,7 +30,7 @@ export const reached = (answer) =>
     throw problem.name === "AbortError" ? problem : new Problem("gone");
   });
 
-export const hasServer = () => location.protocol !== "file:";
+export const hasServer = () => !isCopy() && location.protocol !== "file:";
 
 /** Held in memory only, until the page is closed. */
 let apiKey = "";
@@ -71,9 +72,14 @@ async function answerOfEvents(response, tell) {
  * @param {string} path relative to the page
  * @param {{accept?: string, body?: object, signal?: AbortSignal, hasEvents?: boolean}} [options] with a body, the method is
  *        POST; hasEvents: the server may say how far it is, and then answers in JSON
- * @returns {Promise<Response>} or throws a Refusal, or the Problem "stopped"
+ * @returns {Promise<Response>} or throws a Refusal, or the Problem "stopped"; of a copy, "copy.none"
  */
 export async function ask(path, { accept = "application/json", body, signal, hasEvents = false } = {}) {
+  if (isCopy()) {
+    const taken = answerTaken(path, body, accept);
+    if (taken) return taken;
+    throw new Problem("copy.none");
+  }
   const sent = body && { method: "POST", body: JSON.stringify(body) };
   const headers = {
     Accept: hasEvents ? `${EVENTS}, ${accept};q=0.9` : accept,
@@ -83,7 +89,7 @@ export async function ask(path, { accept = "application/json", body, signal, has
   const send = async (ownSignal, tell) => {
     // A URL has several representations, and kept layers may change, so the browser's cache is not used.
     const response = await reached(fetch(path, { signal: ownSignal, headers, cache: "no-store", ...sent }));
-    if (response.ok) return response.headers.get("Content-Type") === EVENTS ? answerOfEvents(response, tell) : response;
+    if (response.ok) return keepAnswer(path, body, response.headers.get("Content-Type") === EVENTS ? await answerOfEvents(response, tell) : response);
     const problem = await response.json().catch(() => ({ error: response.statusText }));
     throw new Refusal({ status: response.status, ...problem });
   };

@@ -14,7 +14,7 @@ import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor } from "../request/steps.js";
 import { extentOfStep } from "./pickers.js";
 import { VIEW_CHOICES } from "../store.js";
-import { fixed, short } from "../request/tensor.js";
+import { fixed, short, scientific } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
 
 const TABLE_ROWS = 24,
@@ -165,6 +165,11 @@ export function createMainView(app) {
     const rows = Math.min(TABLE_ROWS, matrix.rows),
       cols = Math.min(TABLE_COLS, matrix.cols);
     const name = (labels, prefix, at) => bdi(labels ? labelAt(labels, at) : prefix + at);
+    const shown = Array.from({ length: rows * cols }, (_, n) => [fromRow + Math.floor(n / cols), fromCol + (n % cols)])
+      .filter(([i, j]) => !isHidden(i, j))
+      .map(([i, j]) => matrix.data[i * matrix.cols + j]);
+    const written = formatOf(shown, sheet.isWeight),
+      cell = (at) => h("td", { title: short(matrix.data[at], 7) }, written(matrix.data[at]));
     const head = h(
       "tr",
       {},
@@ -179,7 +184,7 @@ export function createMainView(app) {
         Array.from({ length: cols }, (__, j) =>
           isHidden(fromRow + i, fromCol + j)
             ? h("td.hidden-cell", { title: t("masked") }, "–")
-            : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 3)),
+            : cell((fromRow + i) * matrix.cols + fromCol + j),
         ),
       ),
     );
@@ -254,12 +259,36 @@ export function createMainView(app) {
         threshold: view.linkThreshold,
       });
   }
+  /** The map itself is saved with all of its cells (panels/export_formats.js). @returns {import("../panels/snapshot.js").Picture[]} */
+  function pictures() {
+    const views = { links: links.element, table, layers: layers.element },
+      [id, view] = Object.entries(views).find(([, one]) => one.checkVisibility()) ?? [],
+      { source, layer } = app.seen().run.given;
+    if (id === "layers") return [{ id, title: `${source?.model ?? layer.name} · ${t("tab.layers")}`, origin: source?.text, elements: [view, legend.element] }];
+    return id ? [{ id, title: map.sheet.fileTitle, origin: source?.text, elements: [view] }] : [];
+  }
   /** Focuses the open view. */
   function focus() {
     const found = Array.from(body.querySelectorAll("[role=gridcell], .table, .links button")).find((one) => one.checkVisibility());
     found?.focus();
   }
-  return { element, update, map, showFirst, focus };
+  return { element, update, map, showFirst, focus, pictures };
+}
+
+/** Most decimals of a table, and those of weights that would need more. */
+const DECIMALS_MOST = 5,
+  DECIMALS_OF_WEIGHTS = 4;
+
+/**
+ * One form for all numbers of a table, so that their digits stand below each other: three significant digits of the
+ * smallest. Weights below 0.00005 are 0.0000. @param {number[]} values @returns {(value: number) => string}
+ */
+function formatOf(values, isWeight) {
+  const sizes = values.filter((value) => value !== 0 && Number.isFinite(value)).map(Math.abs),
+    decimals = sizes.every(Number.isInteger) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.min(...sizes)))),
+    isPlain = decimals <= DECIMALS_MOST && Math.max(0, ...sizes) < 1e6;
+  const write = isPlain ? (value) => fixed(value, decimals) : isWeight ? (value) => fixed(value, DECIMALS_OF_WEIGHTS) : (value) => scientific(value, 2);
+  return (value) => (Number.isFinite(value) ? write(value) : short(value));
 }
 
 /** Smallest and largest width of the bars, and the most keys that they show. */

@@ -2,6 +2,7 @@
  * explorer.js: the Models mode: runs sentences through a whole model, and shows every head.
  */
 import { h, sayOnce } from "../dom.js";
+import { hasAnswers } from "../exchange/kept.js";
 import { hasServer } from "../exchange/server.js";
 import { createTextPanel } from "./text_panel.js";
 import { readDump } from "./reader.js";
@@ -121,10 +122,16 @@ export function createModels(app) {
     old.hidden = !isOld;
   }
 
+  /** A copy may have no answers about models. */
+  const withoutServer = (problem) => {
+    if (hasServer()) throw problem;
+    return [];
+  };
+
   async function findModels() {
     facts = [];
     try {
-      if (hasServer()) facts = await listModels();
+      if (hasServer() || hasAnswers()) facts = await listModels().catch(withoutServer);
       isListed = true;
       app.retries.done("models");
     } catch (problem) {
@@ -139,7 +146,7 @@ export function createModels(app) {
 
   function sayOf(now) {
     const model = factsOf(now.model);
-    if (!hasServer()) return t("models.noServer");
+    if (!hasServer() && facts.length === 0) return t("models.noServer");
     if (isListed && facts.length === 0) return t("models.none");
     if (model?.state === "broken") return t("models.broken", { why: model.reason });
     if (["image", "audio"].includes(model?.kind)) return t("models." + model.kind, { name: model.name });
@@ -217,7 +224,8 @@ export function createModels(app) {
     asked = key;
     ask(now);
   }
-  return { element, update, focus: textPanels[0].focus };
+  const pictures = () => textPanels.slice(0, shown.length).flatMap((panel, at) => panel.pictures().map((one) => ({ ...one, id: one.id + (at || ""), name: [one.name, at ? 2 : ""].join(" ").trim() })));
+  return { element, update, focus: textPanels[0].focus, pictures };
 }
 
 /** How to write maps of other programs to a file. */

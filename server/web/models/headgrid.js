@@ -10,8 +10,8 @@ import { isIn, stateOfHead } from "./changes.js";
 import { headsWithRole, roleOfHead } from "./examples.js";
 import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
 
-/** Colours of heads whose links are drawn together: similar in lightness, and distinct for colour-blind readers. */
-const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#16876b", "#b3358f", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
+/** Colours of heads whose links are drawn together. The first three are distinct for colour-blind readers. */
+const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#b3358f", "#16876b", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
 
 /** Most thumbnails made per frame, so that the page stays responsive. */
 const MADE_A_FRAME = 32;

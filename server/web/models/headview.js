@@ -249,5 +249,9 @@ export function createHeadView(app, { change, open }) {
     if (tab === "map") drawMap(run, viewState);
     else drawLinks(run, viewState);
   }
-  return { element, update, tell, switchOff };
+  const pictures = () => {
+    const parts = seen.viewState.tab === "map" ? [map.element, readout] : [legend, links.element];
+    return [{ id: "head", name: title.textContent, title: [`${seen.run.facts?.name ?? ""} ${title.textContent}`.trim(), sentence.textContent].filter(Boolean).join(". "), elements: parts }];
+  };
+  return { element, update, tell, switchOff, pictures };
 }

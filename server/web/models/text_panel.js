@@ -110,5 +110,15 @@ export function createTextPanel(app, hooks) {
     predictions.update(run, base, own);
     questions.update({ run, viewState: own, other });
   }
-  return { element, update, focus: () => grid.pictures.cell.focus() };
+  /** @returns {import("../panels/snapshot.js").Picture[]} */
+  const pictures = () => {
+    const origin = [seen.run.facts?.name, seen.run.text].filter(Boolean).join(" · "),
+      sweep = questions.element.querySelector(".sweep");
+    return [
+      { id: "heads", name: t("models.grid"), title: `${t("models.grid")} · ${facts.textContent}`, origin, elements: [grid.element, legend.element] },
+      ...view.pictures().map((one) => ({ ...one, origin })),
+      ...(sweep ? [{ id: "sweep", name: t("models.question.sweep"), title: questions.element.querySelector(".said").textContent, origin, elements: [sweep] }] : []),
+    ];
+  };
+  return { element, update, focus: () => grid.pictures.cell.focus(), pictures };
 }

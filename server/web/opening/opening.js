@@ -2,7 +2,7 @@
  * opening.js: the first mode: a sentence, and where a head that has learned something looks in it.
  */
 import { bdi, h, sayOnce } from "../dom.js";
-import { exampleOn, OPENING, ROLES_OF_SMALL, swapOf } from "../models/examples.js";
+import { exampleCase, exampleOn, OPENING, ROLES_OF_SMALL, swapOf } from "../models/examples.js";
 import { fixed } from "../request/tensor.js";
 import { createPicture } from "./picture.js";
 import { hasSameWords, isMissing, nearWords, readSentence, SURE_FROM, tellingReading, tellingWord, withWords } from "./reading.js";
@@ -130,7 +130,14 @@ export function createOpening(app) {
     if (text !== wanted?.[0] || (reader === "demo") !== wanted[1]) ask(text, reader);
     else if (readings.length > 1 && readingBy(reader) !== reading) show(readingBy(reader), tellingWord(readingBy(reader)));
   }
-  return { element, update, focus: picture.focus };
+  const pictures = () => (reading ? [{ id: "start", title: answer.textContent, origin: title.textContent, elements: [picture.element] }] : []);
+  /** A copy has both forms of the sentence, and its case in the Lab. */
+  const complete = () => {
+    const { text, model } = reading,
+      texts = swapOf({ source: { text } })?.texts ?? [text];
+    return Promise.all(texts.flatMap((one) => [readSentence(one, store.state.view.reader === "demo"), model === "demo" && exampleCase(OPENING.id, app.language, one)]));
+  };
+  return { element, update, focus: picture.focus, pictures, complete };
 }
 
 /** Buttons side by side, of which one is pressed. @param {string} label @param {(at: number) => void} choose */

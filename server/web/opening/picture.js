@@ -12,6 +12,8 @@ import { chosenLinks } from "../maps/links.js";
 const LINKS = 4,
   LINKED_FROM = 0.02,
   WRITTEN_FROM = 0.005;
+/** Of A4 and of Letter, without margins, in CSS pixels. */
+const PAPER_WIDTH = 680;
 
 /** @param {{label: string, unknown: string, choose: (at: number) => void}} hooks */
 export function createPicture({ label, unknown, choose }) {
@@ -53,7 +55,7 @@ export function createPicture({ label, unknown, choose }) {
   }
 
   function draw() {
-    if (!reading || list.clientWidth === 0) return;
+    if (!reading || list.clientWidth === 0 || element.style.zoom) return; // zoom: on paper
     const row = reading.weights[hinted ?? chosen];
     made.forEach(({ word, fill, value }, at) => {
       word.style.setProperty("--weight", String(row[at]));
@@ -124,5 +126,19 @@ export function createPicture({ label, unknown, choose }) {
   }
   arcs.addEventListener("animationend", () => arcs.classList.remove("drawing"));
   new ResizeObserver(draw).observe(list);
+
+  /** Curves are not drawn anew for paper, so words stay there where they are, at a smaller size. */
+  function keepForPaper() {
+    const kept = [element, list, ...made.map(({ fill }) => fill.parentElement)].map((one) => [one, getComputedStyle(one)]),
+      sizes = kept.map(([one, { width, height, padding, margin, gap, fontSize }]) => [one, { width, height, padding, margin, gap, fontSize }]);
+    for (const [one, its] of sizes) Object.assign(one.style, its);
+    element.style.zoom = String(Math.min(1, PAPER_WIDTH / element.offsetWidth));
+  }
+  function leavePaper() {
+    for (const one of [element, list, ...made.map(({ fill }) => fill.parentElement)]) one.removeAttribute("style");
+    if (reading) show(reading, chosen);
+  }
+  window.addEventListener("beforeprint", () => element.isConnected && keepForPaper());
+  window.addEventListener("afterprint", () => element.isConnected && leavePaper());
   return { element, show, focus: () => list.focus() };
 }

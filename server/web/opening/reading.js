@@ -90,7 +90,7 @@ const isKnownTo = ({ words }) => words.every(({ isKnown }) => isKnown);
 /**
  * The head of "demo" reads a sentence of words that it knows, and the heads of "small" any other: one reading each, by
  * rising layer. Without "small", or if it is wanted, "demo" reads what it can.
- * @param {string} text @param {boolean} isDemoWanted @param {AbortSignal} signal @returns {Promise<Reading[]>}
+ * @param {string} text @param {boolean} isDemoWanted @param {AbortSignal} [signal] @returns {Promise<Reading[]>}
  */
 export async function readSentence(text, isDemoWanted, signal) {
   const read = (model, heads) => orRefusal(readLayers(model, heads, text, signal));

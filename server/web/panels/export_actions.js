@@ -1,9 +1,10 @@
 /**
  * export_actions.js: the actions of the menus "Copy" and "Export", for the shown run.
  */
-import { cssColour, download } from "../dom.js";
+import { cssColour, download, h } from "../dom.js";
 import { requestToSend } from "../exchange/api.js";
-import { fetchParts } from "../exchange/files.js";
+import { fetchParts, withPart } from "../exchange/files.js";
+import { answersToTake } from "../exchange/kept.js";
 import { pathOf } from "../exchange/layers.js";
 import { tensorSeen } from "../request/runs.js";
 import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./export_formats.js";
@@ -32,6 +33,8 @@ function fileName(app, ending) {
 }
 
 function runFile(app, ending) {
+  const { mode: open } = app.store.state.view;
+  if (open === "start" || open === "models") return `attention-${open}.${ending}`;
   const { name, mode } = app.seen();
   return `attention${name && (mode === "kept" ? "-A" : "-B")}.${ending}`;
 }
@@ -42,15 +45,53 @@ const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map
 export async function savePage(app, more = {}) {
   const { store, language } = app;
   try {
-    const parts = await fetchParts();
-    download(runFile(app, "html"), pageWith({ given: caseToExport(store.state), view: store.state.view, language, parts, ...more }), "text/html");
+    await app.complete();
+    const isOfModel = ["start", "models"].includes(store.state.view.mode),
+      [parts, answers] = await Promise.all([fetchParts(), isOfModel ? answersToTake() : {}]);
+    download(runFile(app, "html"), pageWith({ given: caseToExport(store.state), view: store.state.view, language, parts, answers, ...more }), "text/html");
   } catch (problem) {
     app.cannotUse(problem);
   }
 }
 
+/** The page as a file, and the line that shows this file in another page. @returns {[string, () => void][]} names and actions */
+const pagesOf = (app) => [
+  [app.t("export.html"), () => savePage(app)],
+  ["<iframe>", () => app.copyText(h("iframe", { src: runFile(app, "html"), title: "attnd", width: "100%", height: 720 }).outerHTML)],
+];
+
+const snapshotPart = () => withPart("snapshot", () => import("./snapshot.js"));
+
+/** @param {import("../main.js").App} app @param {import("./snapshot.js").Picture} picture @param {"png" | "svg"} ending */
+async function savePicture(app, picture, ending) {
+  const { isDark } = app.appearance();
+  try {
+    const { pngOfView, svgOfView } = await snapshotPart();
+    const content = ending === "png" ? await pngOfView(picture, isDark) : svgOfView(picture, isDark).svg;
+    download(`attention-${picture.id}.${ending}`, content, "image/svg+xml");
+  } catch (problem) {
+    app.cannotUse(problem);
+  }
+}
+
+/** The open views as pictures. @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
+const picturesOf = (app) =>
+  app.pictures().flatMap((picture) => {
+    const item = (format, ending) => [[picture.name, format].filter(Boolean).join(" · "), () => savePicture(app, picture, ending)];
+    return [item("PNG", "png"), item("SVG", "svg")];
+  });
+
 /** @param {import("../main.js").App} app @returns {[string, () => void][]} names and actions */
 export function exportsOf(app) {
+  const pictures = picturesOf(app);
+  const { mode } = app.store.state.view,
+    isSaved = mode === "start" || (mode === "models" && !app.dump);
+  if (mode === "lab") return exportsOfLab(app, pictures);
+  return isSaved ? [...pictures, ...pagesOf(app)] : pictures;
+}
+
+/** The map is saved with all of its cells, and any other view as it is shown. */
+function exportsOfLab(app, pictures) {
   const sheet = () => app.mainView.map.sheet;
   const savePng = () =>
     pictureOf(app.mainView.map.cells, sheet(), colours()).toBlob((blob) => download(fileName(app, "png"), blob));
@@ -64,11 +105,10 @@ export function exportsOf(app) {
     download(fileName(app, "npy"), npyOf(tensorSeen(seen), seen.run.answer.effective?.compute === "float64"));
   };
   return [
-    ["PNG", savePng],
-    ["SVG", saveSvg],
+    ...(pictures.length > 0 ? pictures : [["PNG", savePng], ["SVG", saveSvg]]),
     ["CSV", () => download(fileName(app, "csv"), csvOf(sheet()), "text/csv")],
     ["NPY", saveNpy],
     ["JSON", () => download(runFile(app, "json"), jsonOf(app.seen().run), "application/json")],
-    [app.t("export.html"), () => savePage(app)],
+    ...pagesOf(app),
   ];
 }

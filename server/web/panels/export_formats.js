@@ -144,13 +144,14 @@ const inert = (json) => json.replace(/</g, "\\u003c");
 
 /**
  * This page as one file: its style and script to the byte, so that the hashes of the policy hold; the texts of one
- * language; the parts by name; and the state, with the lesson if there is one.
+ * language; the parts by name; answers of the server; and the state, with the lesson if there is one.
  */
-export function pageWith({ given, view, language, parts, lesson, expected }) {
+export function pageWith({ given, view, language, parts, answers, lesson, expected }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
   const own = (what) => document.querySelector(what).textContent,
     data = (attributes, json) => `<script type="application/json" ${attributes}>${inert(json)}</` + "script>";
   const state = JSON.stringify({
+    preset: given.isUnused ? given.id : undefined,
     endpoint: given.endpoint,
     request: given.request,
     ...originOf(given),
@@ -171,6 +172,7 @@ export function pageWith({ given, view, language, parts, lesson, expected }) {
     "</head>",
     "<body>",
     data(`id="texts" lang="${language}"`, JSON.stringify(tableOfTexts(language))),
+    data('id="answers"', JSON.stringify(answers)),
     data('id="state"', state),
     ...Object.entries(parts).map(([name, text]) => data(`id="part-${name}"`, JSON.stringify(text))),
     `<script>${own("body > script:not([type])")}</` + "script>",

@@ -4,27 +4,26 @@
 import { choice, h } from "../dom.js";
 import { EXAMPLES } from "../models/examples.js";
 import { PRESETS } from "../request/presets.js";
+import { hasAnswers } from "../exchange/kept.js";
 import { hasServer } from "../exchange/server.js";
 import { VIEW_CHOICES } from "../store.js";
 import { oneTabStop } from "../focus.js";
 import { hasTexts, LANGUAGES } from "../texts.js";
 import { copiesOf, exportsOf } from "./export_actions.js";
 
-/** A button that opens a list. Escape closes it, and so does the focus when it leaves. */
-function menu(label, items) {
-  const details = h("details.menu", {}, h("summary", {}, label));
+/**
+ * A button that opens a list. Escape closes it, and so does the focus when it leaves.
+ * @param {string} label @param {() => [string, () => void][]} itemsNow names and actions, asked for when it opens
+ */
+function menu(label, itemsNow) {
+  const fill = () => list.replaceChildren(...itemsNow().map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)));
+  const list = h("div", {}),
+    details = h("details.menu", {}, h("summary", { onclick: fill }, label), list);
   const choose = (action) => () => {
     details.open = false;
     details.firstChild.focus();
     action();
   };
-  details.append(
-    h(
-      "div",
-      {},
-      items.map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)),
-    ),
-  );
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     details.open = false;
@@ -57,21 +56,23 @@ export function createHeader(app, isOpen) {
     { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() },
     "↷",
   );
-  const copies = menu(t("copy"), copiesOf(app)),
-    exports = menu(t("export"), exportsOf(app));
+  const copies = menu(t("copy"), () => copiesOf(app)),
+    exports = menu(t("export"), () => exportsOf(app));
   const languages = LANGUAGES.filter(([id]) => hasServer() || hasTexts(id));
   const language = choice(languages, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
+  /** A copy has the opening with its answers, and the story with its lesson. */
+  const isAway = (mode) => !hasServer() && ((mode === "start" && !hasAnswers()) || (mode === "story" && !store.state.lesson));
   const modes = VIEW_CHOICES.mode.map((mode) =>
     h(
       "button",
-      { type: "button", role: "tab", "aria-controls": "main", hidden: !hasServer() && (mode === "start" || (mode === "story" && !store.state.lesson)), onclick: () => app.openMode(mode) },
+      { type: "button", role: "tab", "aria-controls": "main", hidden: isAway(mode), onclick: () => app.openMode(mode) },
       t("mode." + mode),
     ),
   );
   const history = h("span.pair", {}, undo, redo),
-    ofLab = [presets, copies, exports];
+    ofLab = [presets, copies];
   const shareButton = h("button", { type: "button", onclick: app.share }, t("share"));
   const tabs = h("nav.segments", { role: "tablist", "aria-label": t("modes") }, modes),
     actions = h("div.actions", { role: "toolbar", "aria-label": t("actions") }, shareButton, copies, exports),
@@ -104,7 +105,7 @@ export function createHeader(app, isOpen) {
       modes[VIEW_CHOICES.mode.indexOf("bug")].hidden = state.view.mode !== "bug";
       for (const one of ofLab) one.hidden = state.view.mode !== "lab";
       history.hidden = state.view.mode === "story" || state.view.mode === "start";
-      shareButton.hidden = state.view.mode === "start";
+      shareButton.hidden = theme.hidden = state.view.mode === "start";
       updateTabs();
       updateActions();
       presets.value = state.given.id;

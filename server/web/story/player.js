@@ -169,12 +169,13 @@ export function createStory(app) {
     next = button(t("story.next"), "▶", () => turn(1)),
     dots = h("ol.dots", {}),
     count = h("span.count", {});
+  const body = h("div.story-body", {}, diagram, h("div.story-side", {}, where, formula, row));
   const element = h(
     "section.story",
     { "aria-label": t("mode.story") },
     h("div.story-head", {}, choose, h("span.gap"), save, toLab, present),
     say,
-    h("div.story-body", {}, diagram, h("div.story-side", {}, where, formula, row)),
+    body,
     h("div.player", {}, back, dots, next, count),
   );
   let shown = null,
@@ -319,7 +320,8 @@ export function createStory(app) {
     fit();
     if (now.answer) draw(now);
   }
-  return { element, update, focus: () => diagram.focus() };
+  const pictures = () => (shown ? [{ id: "story", title: say.textContent, origin: inLanguage(lesson.title, app.language), elements: [body] }] : []);
+  return { element, update, focus: () => diagram.focus(), pictures };
 }
 
 /** Focuses the button for the next page, so that keys turn pages. @param {import("../main.js").App} app */

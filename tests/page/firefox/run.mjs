@@ -4,7 +4,7 @@
  * One browser goes from mode to mode, as a person does. Numbers are compared with what the server answers.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -60,13 +60,25 @@ async function numberAt(page, cell, row, col) {
     return numberOf((await labelOf(page, cell)).split(", ").at(-1));
 }
 
-/** Saves a copy of the page, by a press of a button, and opens it. */
-async function openSaved(page, folder, press) {
+/** Saves a file by a press of a button. @returns {Promise<string>} its path */
+async function savedBy(page, folder, press, ending = ".html") {
     const before = new Set(readdirSync(folder));
     await page.evaluate(press);
-    const saved = () => readdirSync(folder).find((name) => !before.has(name) && name.endsWith(".html") && !existsSync(join(folder, name + ".part")));
+    const saved = () => readdirSync(folder).find((name) => !before.has(name) && name.endsWith(ending) && statSync(join(folder, name)).size > 0 && !existsSync(join(folder, name + ".part")));
     for (const late = Date.now() + WAIT_MS; !saved() && Date.now() < late; ) await new Promise((resolve) => setTimeout(resolve, 100));
-    const path = join(folder, saved());
+    return join(folder, saved());
+}
+
+/** Presses a button of the menu "Export". */
+const EXPORT = (text) => `(() => {
+    const menu = document.querySelectorAll(".menu")[1];
+    menu.querySelector("summary").click();
+    Array.from(menu.querySelectorAll("button")).find((button) => button.textContent.endsWith(${JSON.stringify(text)})).click();
+})()`;
+
+/** Saves a copy of the page, by a press of a button, and opens it. */
+async function openSaved(page, folder, press) {
+    const path = await savedBy(page, folder, press);
     await page.goto("about:blank");
     await page.goto(pathToFileURL(path).href);
 }
@@ -82,6 +94,25 @@ const CASES = {
         const { outputs } = await attend(url, "/v1/models/demo/attention", { inputs: { text: SENTENCE } });
         assertClose(numberOf(await textOf(page, ".readout b")), outputs.attention[3][0][0][9][2], 6, "it → animal");
         await until(page, () => document.querySelector(".verdict.good"));
+    },
+    async "the links and their words are saved as a picture"({ page, url, folder }) {
+        await page.goto("about:blank");
+        await page.goto(url + addressOf({ preset: "cross", view: { tab: "links" } }));
+        await settled(page);
+        const path = await savedBy(page, folder, EXPORT("PNG"), ".png"),
+            bytes = readFileSync(path);
+        await page.goto("about:blank");
+        const [width, most] = await page.evaluate(async (base64) => {
+            const image = Object.assign(new Image(), { src: "data:image/png;base64," + base64 });
+            await image.decode();
+            const context = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height }).getContext("2d");
+            context.drawImage(image, 0, 0);
+            const { data } = context.getImageData(0, 0, image.width, image.height);
+            let blue = 0;
+            for (let at = 0; at < data.length; at += 4) blue += Number(data[at + 2] > data[at] + 64);
+            return [image.width, blue];
+        }, bytes.toString("base64"));
+        assert.ok(width > 600 && most > 1000, `${width} wide, ${most} dots of links`);
     },
     async "the laboratory edits, and shows what the server computes"({ page, url }) {
         await page.goto("about:blank");
@@ -154,7 +185,7 @@ const CASES = {
         await settled(page);
         assert.deepEqual(await findings(page), []);
         const number = await numberAt(page, CELL, 1, 2);
-        await openSaved(page, folder, () => document.querySelectorAll(".menu")[1].querySelector("button:last-child").click());
+        await openSaved(page, folder, EXPORT("(HTML)"));
         await settled(page);
         assert.match(await textOf(page, ".checks"), /Opened from disk/);
         assertClose(await numberAt(page, CELL, 1, 2), number, 5, "from disk");

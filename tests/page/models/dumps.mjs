@@ -27,18 +27,18 @@ const nested = (...sizes) => {
 const MAPS = nested(LAYERS, HEADS, TOKENS.length, TOKENS.length);
 const FLAT = Float32Array.from(MAPS.flat(3));
 
-function safetensors(name, shape, metadata) {
+export function safetensors(name, shape, metadata, numbers = FLAT) {
     const header = JSON.stringify({
         __metadata__: metadata,
-        [name]: { dtype: "F32", shape, data_offsets: [0, FLAT.byteLength] },
+        [name]: { dtype: "F32", shape, data_offsets: [0, numbers.byteLength] },
     });
     const padded = header.padEnd(Math.ceil(header.length / 8) * 8),
         length = Buffer.alloc(8);
     length.writeBigUInt64LE(BigInt(padded.length));
-    return Buffer.concat([length, Buffer.from(padded), Buffer.from(FLAT.buffer)]);
+    return Buffer.concat([length, Buffer.from(padded), Buffer.from(numbers.buffer)]);
 }
 
-function npy(descr, shape, bytes) {
+export function npy(descr, shape, bytes) {
     const header = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.join(", ")},), }`.padEnd(117) + "\n",
         head = Buffer.from([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
     return Buffer.concat([head, Buffer.from(header), bytes]);
@@ -53,7 +53,7 @@ function words(list) {
 }
 
 /** A zip of files, packed or not. The sums are not looked at. */
-function zip(files, isPacked) {
+export function zip(files, isPacked) {
     const parts = [],
         entries = [];
     let at = 0;

@@ -82,7 +82,7 @@ export const cases = {
         const hashOf = (pattern) =>
             "'sha256-" + createHash("sha256").update(pattern.exec(html)[1]).digest("base64") + "'";
         const hashes = [hashOf(/<script>([^]*?)<\/script>/)];
-        for (const part of ["debugger", "diagnosis", "explorer", "lab", "player"]) {
+        for (const part of ["debugger", "diagnosis", "explorer", "lab", "player", "snapshot"]) {
             const text = JSON.parse((await get(url, {}, "GET", `/web/parts/${part}.json`)).body);
             hashes.push("'sha256-" + createHash("sha256").update(text).digest("base64") + "'");
         }

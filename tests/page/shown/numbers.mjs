@@ -2,7 +2,7 @@
  * numbers.mjs: fields for numbers: what they read, and that they never say another number than the one that is computed.
  */
 import assert from "node:assert/strict";
-import { answerTo, choosePreset, chooseStep, focusGrid, openPage, settled } from "../support.mjs";
+import { answerTo, choosePreset, chooseStep, focusGrid, inLaboratory, numberOf, openPage, settled } from "../support.mjs";
 
 const LOCALES = ["en-GB", "tr-TR", "ru-RU"];
 
@@ -121,6 +121,20 @@ export const cases = {
         await page.keyboard.press("Escape");
         assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
         await saysOnly(page, field, "0.8");
+        await page.finish();
+    },
+    async "numbers: a table has one form, its digits stand below each other, and the whole number is a hint"(stage) {
+        const page = await openPage(stage, { viewport: { width: 1366, height: 768 } }, "/", inLaboratory);
+        for (const step of ["softmax", "· scale"]) {
+            await chooseStep(page, step);
+            await page.getByRole("tab", { name: "Table" }).click();
+            const cells = await page.locator(".table tbody td").evaluateAll((all) => all.map(({ textContent, title }) => [textContent, title]));
+            const forms = new Set(cells.map(([text]) => text.replace(/^−?\d+/, "").replace(/\d/g, "0")));
+            assert.equal(forms.size, 1, `${step}: ${[...forms].join(" ")}`);
+            const [decimals] = [...forms].map((form) => form.length - 1);
+            for (const [text, whole] of cells) assert.ok(Math.abs(numberOf(text) - numberOf(whole)) <= 0.51 * 10 ** -decimals, `${step}: ${text} for ${whole}`);
+            await page.getByRole("tab", { name: "Map" }).click();
+        }
         await page.finish();
     },
 };

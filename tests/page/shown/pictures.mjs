@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { tableOf } from "../../../server/web/maps/colour.js";
-import { choosePreset, eventually, openPage, settled } from "../support.mjs";
+import { choosePreset, eventually, opened, openPage, settled } from "../support.mjs";
 
 /** Colour of each cell, a little off its middle where a number may stand. */
 const colours = (page, rows, cols) =>
@@ -78,6 +78,44 @@ export const cases = {
         }
         assert.equal(said.size, 1);
         assert.equal(seen.size, 3);
+        await page.finish();
+    },
+    async "pictures: a link is as wide as its number, in the opening and in the laboratory"(stage) {
+        const opening = await openPage(stage, {}, "/", opened);
+        await opening.getByRole("button", { name: "Your sentence" }).click();
+        await opening.getByRole("textbox", { name: "Sentence" }).fill("Barack Obama visited Ankara because he was invited");
+        await opening.getByText("Barack", { exact: true }).waitFor();
+        await eventually(async () => {
+            const [numbers, widths] = await opening.evaluate(() => [
+                Array.from(document.querySelectorAll(".word .value"), ({ textContent }) => Number(textContent)),
+                Array.from(document.querySelectorAll(".arcs path"), ({ style }) => (Number(style.strokeOpacity) > 0 ? parseFloat(style.strokeWidth) : 0)).filter(Boolean),
+            ]);
+            const largest = numbers.sort((a, b) => b - a).slice(0, widths.length);
+            assert.ok(widths.length > 1 && largest.every((number, at) => Math.abs(1 + 7 * number - widths[at]) <= 0.04), `${largest} and ${widths}`);
+        });
+        await opening.finish();
+        const page = await openPage(stage),
+            { answer } = await choosePreset(page, "cross");
+        await page.getByRole("tab", { name: "Links" }).click();
+        await page.getByRole("textbox", { name: "Strongest of each token" }).fill("1");
+        const wanted = answer.outputs.attention[0][0].map((row) => Math.max(...row));
+        await eventually(async () => {
+            /** Of each row, the sum of the opacities across its link, where all links are level. */
+            const found = await page.evaluate((rows) => {
+                const canvas = document.querySelector(".stage .sides canvas"),
+                    ratio = canvas.width / canvas.clientWidth,
+                    { data } = canvas.getContext("2d").getImageData(Math.round(4 * ratio), 0, 1, Math.round(26 * rows * ratio));
+                return Array.from({ length: rows }, (_, row) => {
+                    let sum = 0;
+                    for (let y = Math.round(26 * row * ratio); y < Math.round(26 * (row + 1) * ratio); y++) sum += data[4 * y + 3] / 255;
+                    return sum / ratio;
+                });
+            }, wanted.length);
+            wanted.forEach((weight, row) => {
+                const across = (0.12 + 0.88 * weight) * (0.75 + 5 * weight);
+                assert.ok(Math.abs(found[row] - across) <= 0.15, `row ${row}: ${found[row]} for ${across}`);
+            });
+        });
         await page.finish();
     },
 };
