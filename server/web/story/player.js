@@ -313,6 +313,7 @@ export function createStory(app) {
     });
     const words = inLanguage(pages[view.page].say, app.language);
     if (say.textContent !== words) say.replaceChildren(...symbol(words));
+    ask.hidden ||= !pages[view.page].ask; // the answer comes later
     back.disabled = view.page === 0;
     next.disabled = view.page === pages.length - 1;
     count.textContent = `${view.page + 1} / ${pages.length}`;
@@ -346,7 +347,7 @@ export function createStory(app) {
     const tell = (j) => {
       guessed.set(key, j);
       store.setView({ col: best });
-      update(store.state).then(() => diagram.focus());
+      update(store.state).then(() => next.focus({ preventScroll: true }));
     };
     question.textContent = inLanguage(page.ask, app.language);
     guesses.replaceChildren(

@@ -160,7 +160,7 @@ export const cases = {
                 const id = step === "heads" ? "attention" : step;
                 if (!outputs?.[id]) continue;
                 const tensor = outputs[id],
-                    matrix = tensor[0][head]?.[0]?.length ? tensor[0][head] : tensor[0],
+                    matrix = tensor[0][0][0]?.length ? tensor[0][head] : tensor[0][0].length ? tensor[0] : tensor,
                     wanted = (step === "output" && lesson === LESSONS[0] ? [matrix[row]] : matrix).flat(),
                     shown = (await page.locator(".scene .plate.result").last().locator(".plate-number").allTextContents()).slice(-wanted.length);
                 assert.equal(shown.length, wanted.length, say.en);
