@@ -4,9 +4,8 @@
  * A product stands in one line, or as on a blackboard: the left matrix, the upper matrix, and the result where they meet.
  * Lines run between cells and never over a number. All sizes grow with the page's type and with the room.
  */
-import { cellText } from "../maps/heatmap.js";
 import { classOfRole, ROLE, svg } from "../dom.js";
-import { short } from "../request/tensor.js";
+import { fixed, short } from "../request/tensor.js";
 
 /**
  * @typedef {{rows: number, cols: number, at: (i: number, j: number) => number}} Grid
@@ -28,6 +27,8 @@ const CELL_MOST = 150,
   /** Width of a letter, in sizes of its type. */
   LETTER = 0.58,
   NAME_MOST = 14,
+  /** Type of names that do not fit otherwise. */
+  SMALLER = 0.8,
   /** In smaller cells there is no room for numbers: only the marked row is drawn. */
   CELL_LEAST = 24,
   TERMS_MOST = 12;
@@ -71,9 +72,11 @@ const beside = ({ rowNames }, text) => (rowNames ? widthOf(rowNames, text) + 12 
 /** The largest cells that a layout allows, with level names of columns if these fit. */
 function fitted(plates, unit, layout) {
   const text = TEXT * unit;
-  for (const isTilted of [false, true]) {
-    const cell = Math.min(CELL_MOST * unit, layout(text, isTilted));
-    if (isTilted || plates.every(({ colNames }) => widthOf(colNames, text) <= cell - 2)) return { cell, text, isTilted };
+  /** @type {[number, boolean][]} */
+  const ways = [[text, false], [SMALLER * text, false], [text, true]];
+  for (const [size, isTilted] of ways) {
+    const cell = Math.min(CELL_MOST * unit, layout(size, isTilted));
+    if (isTilted || plates.every(({ colNames }) => widthOf(colNames, size) <= cell - 2)) return { cell, text: size, isTilted };
   }
 }
 
@@ -88,23 +91,28 @@ const rowOf = ({ grid, rowNames, isHidden, ...plate }, row) => ({
 /** A colour of a cell, which becomes stronger with the number. Text stays readable on the strongest. */
 const fillOf = (tone, share) => `color-mix(in srgb, var(--${tone}) ${(5 + 33 * share).toFixed(1)}%, var(--panel))`;
 
+/** A number in a cell: whole, or with two decimals. */
+const cellNumber = (value) => (Number.isInteger(value) || Math.abs(value) >= 100 ? short(value, 3) : fixed(value, 2));
+
 /** Draws one matrix with its labels and highlights. @param {Plate} plate @param {Spot} spot @param {More & {lit?: Partial<Place>}} more */
 function drawPlate({ grid, name, rowNames, colNames, tone, isWeight, isHidden }, { x, y, cell, text, isTilted }, { lit = {}, choose, isAsking }) {
   const group = svg("g", { class: choose ? "plate result" : "plate" }),
     cells = upTo(grid.rows * grid.cols).map((n) => ({ i: Math.floor(n / grid.cols), j: n % grid.cols })),
+    isOutOf = (value, i, j) => value === -Infinity || Boolean(isHidden?.(i, j)),
+    wordsOf = (value, i, j) => (isAsking && i === lit.row ? "?" : isOutOf(value, i, j) ? (isWeight ? "–" : "−∞") : isWeight ? fixed(value, 2) : cellNumber(value)),
+    longest = Math.max(...cells.map(({ i, j }) => wordsOf(grid.at(i, j), i, j).length)),
+    size = Math.min(Math.max(0.36 * cell, 9), (0.82 * cell) / (LETTER * longest), NUMBER_MOST * (text / TEXT)),
     most = isWeight ? 1 : Math.max(...cells.map(({ i, j }) => Math.abs(grid.at(i, j))).filter(Number.isFinite), 1e-30);
   for (const { i, j } of cells) {
     const value = grid.at(i, j),
-      isOut = value === -Infinity || Boolean(isHidden?.(i, j)),
+      isOut = isOutOf(value, i, j),
       isUntold = isAsking && i === lit.row,
       rect = svg("rect", { x: x + j * cell, y: y + i * cell, width: cell - 1, height: cell - 1, rx: 3 });
     rect.style.fill = isOut || isUntold ? "var(--hidden)" : fillOf(tone ?? (isWeight ? "accent" : "muted"), Math.abs(value) / most);
     if (value < 0 && !isOut && !isUntold) rect.classList.add("negative");
     if (choose) rect.addEventListener("click", () => choose(i, j));
     group.append(rect);
-    const words = isUntold ? "?" : isOut ? (isWeight ? "–" : "−∞") : isWeight ? cellText(value) : short(value, 3),
-      size = Math.min(Math.max(0.36 * cell, 9), (0.82 * cell) / (LETTER * words.length), NUMBER_MOST * (text / TEXT));
-    if (size >= NUMBER_LEAST) group.append(textAt(x + (j + 0.5) * cell, y + (i + 0.5) * cell + 0.35 * size, isOut ? "plate-number out" : "plate-number", size, words));
+    if (size >= NUMBER_LEAST) group.append(textAt(x + (j + 0.5) * cell, y + (i + 0.5) * cell + 0.35 * size, isOut ? "plate-number out" : "plate-number", size, wordsOf(value, i, j)));
   }
   group.append(named(name, x + (grid.cols * cell) / 2, y - above({ colNames }, text, isTilted) + 1.2 * text, 1.25 * text));
   const isLit = (is) => (is ? " lit" : "");
