@@ -28,7 +28,7 @@ const CELL_MOST = 150,
   LETTER = 0.58,
   NAME_MOST = 14,
   /** Type of names that do not fit otherwise. */
-  SMALLER = 0.8,
+  SMALLER = 0.88,
   /** In smaller cells there is no room for numbers: only the marked row is drawn. */
   CELL_LEAST = 24,
   TERMS_MOST = 12;

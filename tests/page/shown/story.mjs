@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
+import { addressOf, dropFile, exported, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -55,6 +55,28 @@ function assertTrue({ sum, value }, what) {
     const [found, said] = [valueOf(sum), numberOf(value)];
     if (Number.isFinite(said)) assert.ok(Math.abs(found - said) <= 2e-3 * Math.max(Math.abs(said), 1e-3), `${what}: ${sum} = ${value}`);
     else assert.equal(found, said);
+}
+
+/** What people with each kind of colour blindness see (Machado, Oliveira and Fernandes, 2009), on linear RGB. */
+const SIGHTS = {
+    full: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+};
+const times = (matrix, vector) => matrix.map((row) => row.reduce((sum, value, at) => sum + value * vector[at], 0));
+const linearOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+
+/** Coordinates of OKLab, in which equal distances look equal. */
+function seenAs(hex, sight) {
+    const rgb = times(sight, linearOf(hex)).map((c) => Math.min(1, Math.max(0, c)));
+    const lms = times([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]], rgb);
+    return times([[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]], lms.map(Math.cbrt));
+}
+
+function contrastOf(one, other) {
+    const [light, dark] = [one, other].map((hex) => times([[0.2126, 0.7152, 0.0722]], linearOf(hex))[0]).sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
 }
 
 const turnTo = async (page, lesson, at, language = "en") => {
@@ -189,6 +211,19 @@ export const cases = {
         assert.ok(found >= 7, `${found} formulas`);
         await page.finish();
     },
+    "story: Q, K and V can be read on the page, and told apart by everybody"() {
+        const style = readFileSync(new URL("../../../server/web/maps/style.css", import.meta.url), "utf8");
+        const colour = (name, at) => new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(style)[at + 1];
+        for (const at of [0, 1]) {
+            const colours = ["q", "k", "v"].map((name) => colour(name, at));
+            for (const one of colours) for (const ground of ["ground", "panel"]) assert.ok(contrastOf(one, colour(ground, at)) >= 4.5, `${one} on ${ground}`);
+            for (const [kind, sight] of Object.entries(SIGHTS))
+                for (const [a, b] of [[0, 1], [0, 2], [1, 2]]) {
+                    const [one, other] = [colours[a], colours[b]].map((hex) => seenAs(hex, sight));
+                    assert.ok(Math.hypot(...one.map((value, n) => value - other[n])) >= 0.18, `${colours[a]} and ${colours[b]}: ${kind}`);
+                }
+        }
+    },
     async "story: Q, K and V have one colour each, in the story, the strip and the formulas, by day and by night"(stage) {
         for (const colorScheme of ["light", "dark"]) {
             const page = await openStory(stage, { colorScheme });
@@ -213,6 +248,11 @@ export const cases = {
             for (const [n, name] of ["q", "k", "v"].entries()) assert.deepEqual(new Set(await colours(`.strip .of-${name}`)), new Set([wanted[n]]));
             await page.finish();
         }
+        await inFolder(async (folder) => {
+            const page = await openPage(stage, {}, addressOf({ preset: "three", view: { step: "q" } }));
+            assert.match(readFileSync(await exported(page, "SVG", folder), "utf8"), /<tspan fill="[^"]+">Q<\/tspan>/);
+            await page.finish();
+        });
     },
     async "story: a value is named by its step, and a mix of values sums over the words"(stage) {
         for (const [locale, language, [it, animal, living]] of [
