@@ -36,9 +36,17 @@ export function svg(tag, attributes, ...children) {
 /** A token in <bdi>, so that right-to-left tokens do not reorder their neighbours. */
 export const bdi = (text) => h("bdi", {}, text === "" ? "∅" : text);
 
-/** "W_Q" with Q as a subscript. Its text content is still "W_Q". */
+const subscripts = (text) => text.split(/(_\w+)/).map((part) => (part[0] === "_" ? h("sub", {}, h("span.under", {}, "_"), part.slice(1)) : part));
+
+/** Q, K, V and the weights that make them; not those of "W_QKV". */
+export const ROLE = /(W_[QKV]\b|(?<![A-Za-z_])[QKV](?=K?ᵀ|[^\w]|$)|(?<=Q)K(?=ᵀ))/;
+
+/** The class that colours Q and W_Q: "of-q". */
+export const classOfRole = (name) => "of-" + name.at(-1).toLowerCase();
+
+/** "W_Q" with Q as a subscript, and Q, K and V in their colours. Its text content is still "W_Q". */
 export function symbol(text) {
-  return text.split(/(_\w+)/).map((part) => (part[0] === "_" ? h("sub", {}, h("span.under", {}, "_"), part.slice(1)) : part));
+  return text.split(ROLE).flatMap((part, at) => (at % 2 === 1 ? h(`span.${classOfRole(part)}`, {}, subscripts(part)) : subscripts(part)));
 }
 
 /** Sets the text of a live region only if it differs, so that screen readers do not repeat it. */

@@ -26,6 +26,8 @@ export const DEFAULT_VIEW = {
   reader: "",
   lesson: "hand",
   page: 0,
+  /** Which variant of the lesson's request. */
+  variant: 0,
   present: "off",
   batch: 0,
   head: 0,

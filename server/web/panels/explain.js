@@ -2,13 +2,19 @@
  * explain.js: explains one number: its dot product, its softmax or its norm, with the numbers filled in.
  *
  * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked: index of a line, or -1
+ * @typedef {string | [string, string]} Part of a written formula; with a kind: "of-q", "of-k" and "of-v" are numbers of
+ *          Q, K and V, and "name" is the name of a term
+ * @typedef {(value: number, digits?: number) => string} Write
+ * @typedef {(kind: "input" | "query" | "value", column: number, within?: number) => string} NameOf names a column of X, of
+ *          all heads' Q and K, or of all heads' V; within: the column in its head
  * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null, column?: string,
- *            worked?: (write: (value: number) => string) => string}} Explanation worked: the formula with numbers
+ *            worked?: (write: Write) => Part[]}} Explanation worked: the formula with numbers
  *          column: letter of the cell's column in the formula, if it is not j; the row is i
  */
 import { rowMoments } from "../request/linear.js";
 
-const feature = (c) => "d" + c;
+/** @type {NameOf} */
+const plainNames = (kind, column, within = column) => "d" + within;
 
 /** Names of cells in formulas; other steps go by their label. */
 const CELL_NAMES = { scores: "score", scaled: "scaled", masked: "masked", attention: "weight", dropped: "dropped", context: "context", projected: "projected", residual: "residual" };
@@ -17,6 +23,12 @@ const CELL_NAMES = { scores: "score", scaled: "scaled", masked: "masked", attent
 export const cellName = ({ id, label }, { i, j }) => `${CELL_NAMES[id] ?? label}[${i}, ${j}]`;
 
 const TERMS_WORKED = 3;
+
+/** Digits of numbers that are in an exponent, or near 1. */
+const EXACT = 7;
+
+/** "of-q" for Q and W_Q; "" for a matrix that is of none of the three. */
+const kindOf = (name) => (/^(W_)?[QKV]$/.test(name) ? "of-" + name.at(-1).toLowerCase() : "");
 
 /** Explains a sum of products. */
 function products(formula, names, a, b, labels, start = 0) {
@@ -28,14 +40,23 @@ function products(formula, names, a, b, labels, start = 0) {
     terms: { head: ["", names[0], names[1], "×"], lines: [...lines, ...more], marked: -1 },
     notes: [],
     value: sum,
-    worked: (write) => workedSum(lines, sum, write),
+    worked: (write) => workedSum(lines, names, sum, write, start),
   };
 }
 
-/** The first terms of a sum, and its result. */
-function workedSum(lines, sum, write) {
-  const some = lines.slice(0, TERMS_WORKED).map(([, a, b]) => `${write(a)} · ${write(b)}`);
-  return [...some, ...(lines.length > TERMS_WORKED ? ["…"] : [])].join(" + ") + ` = ${write(sum)}`;
+/** A negative number inside a formula. */
+const bracketed = (text) => (text[0] === "−" ? `(${text})` : text);
+
+/** The largest terms of a sum by name, what the others add, and the result. @returns {any[]} Parts */
+function workedSum(lines, names, sum, write, start) {
+  const size = ([, a, b]) => Math.abs(a * b) + 1e-9 * (Math.abs(a) + Math.abs(b)),
+    ordered = [...lines].sort((one, other) => size(other) - size(one)),
+    rest = ordered.slice(TERMS_WORKED).reduce((total, line) => total + line[3], 0);
+  const [kindA, kindB] = names.map(kindOf);
+  const terms = ordered.slice(0, TERMS_WORKED).map(([name, a, b]) => [[bracketed(write(a)), kindA], " · ", [bracketed(write(b)), kindB], " ", [name, "name"]]);
+  if (rest !== 0) terms.push([bracketed(write(rest)), " ", ["…", "name"]]);
+  if (start !== 0) terms.push([bracketed(write(start)), " ", ["bias", "name"]]);
+  return [...terms.flatMap((term, at) => (at === 0 ? term : [" + ", ...term])), ` = ${write(sum)}`];
 }
 
 const range = (length) => Array.from({ length }, (_, at) => at);
@@ -47,7 +68,7 @@ const row = (tensor, b, i) => {
 };
 
 /** Explains q, k or v of a layer: a row of the input times a column of the weight. */
-function explainProjection(model, name, at) {
+function explainProjection(model, name, at, nameOf) {
   const { batch, i, h, j } = at;
   if (!model.isLayer) return { formula: name + " = input", terms: null, notes: [["givenAsIs"]], value: null };
   const d = model.steps[name].shape[3],
@@ -60,18 +81,18 @@ function explainProjection(model, name, at) {
     ["X", "W_" + letter],
     (n) => x[n],
     (n) => linear.cols[column][n],
-    range(x.length).map(feature),
+    range(x.length).map((c) => nameOf("input", c)),
     linear.bias?.[column] ?? 0,
   );
   if (model.normed && x !== undefined && model.sources[name] === model.normed.query) found.notes.push(["normedFirst"]);
   return found;
 }
 
-function explainRotation(model, name, at) {
+function explainRotation(model, name, at, nameOf) {
   const source = model.steps[name[0]],
     d = source.shape[3];
   const from = ((at.batch * source.shape[1] + at.h) * source.shape[2] + at.i) * d;
-  const lines = range(d).map((c) => [feature(c), source.data[from + c], model.steps[name].data[from + c]]);
+  const lines = range(d).map((c) => [nameOf("query", at.h * d + c, c), source.data[from + c], model.steps[name].data[from + c]]);
   return {
     formula: "x′ = x cos mθ − y sin mθ,  y′ = y cos mθ + x sin mθ",
     value: lines[at.j][2],
@@ -80,7 +101,7 @@ function explainRotation(model, name, at) {
   };
 }
 
-function explainScore(model, at) {
+function explainScore(model, at, nameOf) {
   const { dK, heads, kvHeads, qLen, kvLen } = model.size;
   const q = (model.steps.q_rotated ?? model.steps.q).data,
     k = (model.steps.k_rotated ?? model.steps.k).data;
@@ -91,7 +112,7 @@ function explainScore(model, at) {
     ["Q", "K"],
     (n) => q[from + n],
     (n) => k[to + n],
-    range(dK).map(feature),
+    range(dK).map((c) => nameOf("query", at.h * dK + c, c)),
   );
 }
 
@@ -104,9 +125,14 @@ function explainScaled(model, at, line, options) {
     ["score · scale", score * model.scale],
   ];
   if (bend) lines.push(bend.term, [bend.formula.replace("{}", "score · scale"), line.scaled[at.j]]);
+  const bent = (inner) => (bend ? bend.formula.replace("{}", inner) : inner);
   return {
-    formula: bend ? bend.formula.replace("{}", "scale · score") : options.scale === undefined ? "scale · score,  scale = 1/√d_k" : "scale · score",
+    formula: `scaled[i, j] = ${bent("score[i, j] · scale")}` + (options.scale === undefined ? ",  scale = 1/√d_k" : ""),
     notes: [],
+    worked: (write) => [
+      bent(`${bracketed(write(score))} · ${write(model.scale)}`).replace(/\bc\b/g, bend ? write(bend.term[1]) : ""),
+      ` = ${write(line.scaled[at.j])}`,
+    ],
     terms: { head: ["", ""], lines, marked: lines.length - 1 },
     value: line.scaled[at.j],
   };
@@ -118,14 +144,15 @@ function hiddenNote(model, at) {
 }
 
 function explainMasked(model, at, line) {
+  const added = line.masked[at.j] > -Infinity ? line.added[at.j] : -Infinity;
   const lines = [
     ["scaled", line.scaled[at.j]],
-    ["bias", line.added[at.j]],
-    ["mask", Number(line.masked[at.j] > -Infinity)],
+    ["mask", added],
   ];
   return {
-    formula: "scaled + bias (mask = 1),  −∞ (mask = 0)",
+    formula: "masked[i, j] = scaled[i, j] + mask[i, j]",
     terms: { head: ["", ""], lines, marked: -1 },
+    worked: (write) => [`${write(line.scaled[at.j])} + ${bracketed(write(added))} = ${write(line.masked[at.j])}`],
     notes: hiddenNote(model, at),
     value: line.masked[at.j],
   };
@@ -140,12 +167,16 @@ function explainWeight(model, at, line, keyName) {
     const exp = sum > 0 ? Math.exp(line.masked[j] - top) : 0;
     lines.push([keyName(j), line.masked[j], exp, line.weights[j]]);
   }
+  const before = line.masked.every((score, j) => score === line.scaled[j]) ? "scaled" : "masked";
   const marked = shown.indexOf(at.j);
   if (sink !== undefined) lines.push(["sink", sink, Math.exp(sink - top), Math.exp(sink - top) / sum]);
   const notes = [...hiddenNote(model, at), ...(sum > 0 ? [["softmaxSum", { top, sum }]] : [["noKeys"]])];
   return {
-    formula: "weight[i, j] = exp(s[i, j] − max) / Σ exp(s[i, ·] − max)",
-    worked: (write) => `exp(${write(line.masked[at.j])} − ${write(top)}) / ${write(sum)} = ${write(line.weights[at.j])}`,
+    formula: `weight[i, j] = exp(${before}[i, j] − max) / Σ exp(${before}[i, ·] − max)`,
+    worked:
+      sum > 0
+        ? (write) => [`exp(${write(line.masked[at.j], EXACT)} − ${bracketed(write(top, EXACT))}) / ${write(sum, EXACT)} = ${write(line.weights[at.j], EXACT - 1)}`]
+        : undefined,
     notes,
     value: line.weights[at.j],
     terms: { head: ["", "s", "exp(s − max)", "weight"], lines, marked },
@@ -156,7 +187,8 @@ function explainDropped(model, at, line, options) {
   const p = options.dropout?.p ?? 0,
     value = model.steps.dropped?.data[indexOfCell(model, at)] ?? null;
   return {
-    formula: "weight / (1 − p)  ∨  0",
+    formula: "dropped[i, j] = weight[i, j] / (1 − p)  ∨  0",
+    worked: (write) => [value ? `${write(line.weights[at.j])} / ${write(1 - p)} = ${write(value)}` : "0"],
     notes: [["dropoutSeed", { p, seed: options.dropout?.seed ?? 0 }]],
     value,
     terms: {
@@ -200,29 +232,31 @@ function explainConcat(model, at) {
   };
 }
 
-function explainProjected(model, at) {
+function explainProjected(model, at, nameOf, named = "projected") {
   const x = row(model.steps.concat, at.batch, at.i),
     linear = model.linear.output;
   return products(
-    "projected[i, j] = Σ_d concat[i, d] · W_O[d, j]",
+    `${named}[i, j] = Σ_d concat[i, d] · W_O[d, j]`,
     ["concat", "W_O"],
     (n) => x[n],
     (n) => linear.cols[at.j][n],
-    range(x.length).map(feature),
+    range(x.length).map((c) => nameOf("value", c)),
     linear.bias?.[at.j] ?? 0,
   );
 }
 
-function explainResidual(model, at) {
-  const added = row(model.steps.projected ?? model.steps.concat, at.batch, at.i)[at.j];
+function explainResidual(model, at, named = "residual") {
+  const sublayer = model.steps.projected ? "projected" : "concat",
+    added = row(model.steps[sublayer], at.batch, at.i)[at.j];
   const x = row(model.inputs.query, at.batch, at.i)[at.j];
   return {
-    formula: "X + sublayer(X)",
+    formula: `${named}[i, j] = X[i, j] + ${sublayer}[i, j]`,
+    worked: (write) => [`${write(x)} + ${bracketed(write(added))} = ${write(x + added)}`],
     terms: {
       head: ["", ""],
       lines: [
         ["X", x],
-        ["sublayer", added],
+        [sublayer, added],
       ],
       marked: -1,
     },
@@ -231,10 +265,13 @@ function explainResidual(model, at) {
   };
 }
 
-function explainOutput(model, at, options) {
+function explainOutput(model, at, options, nameOf) {
   const before = model.steps.residual ?? model.steps.projected ?? model.steps.concat;
   const isNormed = model.isLayer && options.norm && options.norm.position !== "pre";
-  if (!isNormed) return { formula: "output", terms: null, notes: [["sameAsBefore"]], value: null };
+  if (!isNormed) {
+    const found = model.steps.residual ? explainResidual(model, at, "output") : model.steps.projected ? explainProjected(model, at, nameOf, "output") : null;
+    return found ?? { formula: "output", terms: null, notes: [["sameAsBefore"]], value: null };
+  }
   const width = before.shape.at(-1),
     from = (at.batch * before.shape[1] + at.i) * width;
   const { mean, deviation } = rowMoments(before.data, from, width, options.norm);
@@ -249,6 +286,10 @@ function explainOutput(model, at, options) {
   ];
   return {
     formula: "(x − mean) / √(variance + ε) · γ + β",
+    worked: (write) => [
+      `(${write(x)} − ${bracketed(write(mean))}) / ${write(deviation)} · ${bracketed(write(gain[at.j]))} + ${bracketed(write(shift[at.j]))}`,
+      ` = ${write(((x - mean) / deviation) * gain[at.j] + shift[at.j])}`,
+    ],
     terms: { head: ["", ""], lines, marked: -1 },
     notes: [],
     value: ((x - mean) / deviation) * gain[at.j] + shift[at.j],
@@ -262,20 +303,21 @@ function explainOutput(model, at, options) {
  * @param {(i: number) => object} lineOf computes row i of the map, as rowOf does
  * @param {(j: number) => string} keyName
  * @param {object} options of the request
+ * @param {NameOf} [nameOf]
  * @returns {Explanation | null} null: an input, or a step that the page has no equation for
  */
-export function explainCell(model, id, at, lineOf, keyName, options) {
+export function explainCell(model, id, at, lineOf, keyName, options, nameOf = plainNames) {
   const line = ["scores", "scaled", "masked", "attention", "dropped", "context"].includes(id) ? lineOf(at.i) : null;
   switch (id) {
     case "q":
     case "k":
     case "v":
-      return explainProjection(model, id, at);
+      return explainProjection(model, id, at, nameOf);
     case "q_rotated":
     case "k_rotated":
-      return explainRotation(model, id, at);
+      return explainRotation(model, id, at, nameOf);
     case "scores":
-      return explainScore(model, at);
+      return explainScore(model, at, nameOf);
     case "scaled":
       return explainScaled(model, at, line, options);
     case "masked":
@@ -289,11 +331,11 @@ export function explainCell(model, id, at, lineOf, keyName, options) {
     case "concat":
       return explainConcat(model, at);
     case "projected":
-      return explainProjected(model, at);
+      return explainProjected(model, at, nameOf);
     case "residual":
       return explainResidual(model, at);
     case "output":
-      return options.feed_forward ? null : explainOutput(model, at, options);
+      return options.feed_forward ? null : explainOutput(model, at, options, nameOf);
     default:
       return null;
   }

@@ -39,7 +39,7 @@ function runFile(app, ending) {
   return `attention${name && (mode === "kept" ? "-A" : "-B")}.${ending}`;
 }
 
-const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map((name) => [name, cssColour(name)]));
+const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch", "q", "k", "v"].map((name) => [name, cssColour(name)]));
 
 /** Saves this page with all its parts. @param {import("../main.js").App} app @param {object} [more] state */
 export async function savePage(app, more = {}) {

@@ -2,13 +2,20 @@
  * export_formats.js: writes what is shown as files and as commands.
  */
 import { cssAt } from "../maps/colour.js";
-import { h } from "../dom.js";
+import { classOfRole, h, ROLE } from "../dom.js";
 import { originOf } from "../models/case.js";
 import { hasKey } from "../exchange/server.js";
 import { textOfExpected, viewToShare } from "../exchange/share.js";
 import { tableOfTexts } from "../texts.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+
+/** A title whose Q, K and V have their colours. */
+const colouredXml = (text, colours) =>
+  text
+    .split(ROLE)
+    .map((part, at) => (at % 2 === 1 ? `<tspan fill="${colours[classOfRole(part).at(-1)]}">${escapeXml(part)}</tspan>` : escapeXml(part)))
+    .join("");
 
 /** Most cells of an SVG. For more, PNG is the better format. */
 export const SVG_CELLS = 1 << 16;
@@ -27,7 +34,7 @@ export function svgOf(sheet, colours) {
     `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
       `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
     `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`,
-    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${escapeXml(fileTitle)}</text>`,
+    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${colouredXml(fileTitle, colours)}</text>`,
   ];
   for (let i = 0; i < matrix.rows; i++) {
     for (let j = 0; j < matrix.cols; j++) {

@@ -26,11 +26,15 @@ function chosenLines({ lines, marked }) {
 }
 
 /** Formats a number so that three columns of numbers fit. */
-export function written(value) {
+export function written(value, digits = 4) {
   if (typeof value !== "number") return value;
   const isSmall = value !== 0 && Math.abs(value) < 1e-3;
-  return isSmall ? scientific(value, 2) : short(value, 4);
+  return isSmall ? scientific(value, digits - 2) : short(value, digits);
 }
+
+/** The formula with numbers. @param {import("./explain.js").Part[]} parts */
+export const workedOut = (parts) =>
+  parts.map((part) => (typeof part === "string" ? part : part[1] === "name" ? h("small", {}, "(", bdi(part[0]), ")") : h("span", { class: part[1] }, part[0])));
 
 /** "score[i, j]" with the names of the cell's row and column. */
 export function formulaOf({ formula, column = "j" }, { i, j }) {
@@ -77,7 +81,7 @@ function termsTable(terms, t) {
 }
 
 /** How the number of a cell was computed, by the page's own computation; null: not known. */
-export function explanationOf({ run, view, step }, row, col, lineOf = rowOf) {
+export function explanationOf({ run, view, step }, row, col, lineOf = rowOf, nameOf = undefined) {
   const { answer, given, check } = run;
   if (!check?.model || (!check.model.steps.context && !["scores", "scaled", "masked", "attention"].includes(step.id)))
     return null;
@@ -91,6 +95,7 @@ export function explanationOf({ run, view, step }, row, col, lineOf = rowOf) {
     (i) => lineOf(check.model, view.batch, view.head, i),
     (j) => labelAt(keys, j),
     given.request.options ?? {},
+    nameOf,
   );
 }
 
@@ -178,7 +183,7 @@ export function createCell(app) {
 
   function writtenOut(found, names, value, answer) {
     const parts = [h("p.formula", {}, formulaOf(found, names))];
-    if (found.worked) parts.push(h("p.worked", {}, found.worked(written)));
+    if (found.worked) parts.push(h("p.worked", {}, workedOut(found.worked(written))));
     if (found.terms) parts.push(termsTable(found.terms, t));
     for (const [note, values] of found.notes) parts.push(h("p.note", {}, t("note." + note, noteValues(values))));
     if (found.value !== null && !answer.isLocal)

@@ -39,7 +39,7 @@ const OUTPUTS = [
   step("dropped", "dropout", "attend", "query", "key", { perHead: "q", isWeight: true }),
   step("context", "A V", "mix", "query", "feature", { perHead: "q" }),
   step("concat", "concat", "mix", "query", "feature"),
-  step("projected", "concat W_O", "mix", "query", "feature"),
+  step("projected", "projected", "mix", "query", "feature"),
   step("residual", "+ X", "finish", "query", "feature"),
   step("attention_output", "attention output", "finish", "query", "feature"),
   step("feed_forward", "FF", "finish", "query", "feature"),

@@ -160,7 +160,7 @@ const CASES = {
         const said = [];
         for (let n = 0; n < LESSON_PAGES; n++) {
             said.push(await textOf(page, ".say"));
-            if (n === 2) await until(page, () => document.querySelector(".story .worked").textContent === "score[home, go] = 1 · 2 + 3 · 1 = 5");
+            if (n === 1) await until(page, () => document.querySelector(".story .worked").textContent === "Q[it, living] = 1 · 3 (tired) + 1 · 0 (asks) + 0 · 0 (living) = 3");
             if (n === 2) assert.equal((await page.$$(".beam")).length, 2);
             await page.keyboard.press("ArrowRight");
             if (n < LESSON_PAGES - 1) await until(page, (old) => document.querySelector(".say").textContent !== old, said[n]);

@@ -442,7 +442,7 @@ export const cases = {
             const words = await page.locator(".in-words").textContent();
             assert.ok((await button.textContent()).startsWith(words + " "), words);
         }
-        assert.match(await page.locator(".strip").textContent(), /X .*·.*W_Q .*,.*W_K .*→.*Q .*→.*QKᵀ .*→.*softmax .*→.*A V .*·.*W_O .*=.*concat W_O .*output /);
+        assert.match(await page.locator(".strip").textContent(), /X .*·.*W_Q .*,.*W_K .*→.*Q .*→.*QKᵀ .*→.*softmax .*→.*A V .*·.*W_O .*=.*projected .*output /);
         await page.finish();
     },
     async "opening: on a phone the strip shows to which side it goes on"(stage) {

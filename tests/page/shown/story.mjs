@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
+import { addressOf, dropFile, exported, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
 
 const LESSONS = ["hand", "masks", "cross"].map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
@@ -24,6 +24,61 @@ async function openStory(stage, options = {}) {
 const said = (page, text) =>
     page.waitForFunction((wanted) => document.querySelector(".say")?.textContent === wanted, text);
 
+const wrote = (page, wanted) => page.waitForFunction((text) => document.querySelector(".story .worked").textContent.startsWith(text), wanted);
+
+/** Pages of the hand-made lesson. */
+const [Q_PAGE, GUESS_PAGE, SCALE_PAGE, WEIGHT_PAGE, CONTEXT_PAGE, HEADS_PAGE] = [1, 3, 4, 5, 6, 7];
+
+/** Answers to a question, with a word that is wrong. */
+async function guess(page) {
+    if (await page.locator(".wordlist button").first().isVisible()) await page.locator(".wordlist button").nth(1).click();
+}
+
+/** The value of a written formula whose names are small, and the number after it. */
+const readFormula = (page, place) =>
+    page.locator(place).evaluate((worked) => {
+        const copy = worked.cloneNode(true);
+        for (const name of copy.querySelectorAll("small")) name.remove();
+        const parts = copy.textContent.split(" = "),
+            [sum, value] = parts.slice(-2);
+        return { parts: parts.length, sum, value };
+    });
+
+/** "2 · 3 + exp(−1)" as a number. */
+function valueOf(sum) {
+    const plain = sum.replace(/−/g, "-").replace(/·/g, "*").replace(/,/g, ".").replace(/∞/g, "Infinity").replace(/exp/g, "Math.exp");
+    assert.match(plain, /^[-+*/(). \dInfityMathexp]+$/, sum);
+    return new Function(`return ${plain}`)();
+}
+
+function assertTrue({ sum, value }, what) {
+    const [found, said] = [valueOf(sum), numberOf(value)];
+    if (Number.isFinite(said)) assert.ok(Math.abs(found - said) <= 2e-3 * Math.max(Math.abs(said), 1e-3), `${what}: ${sum} = ${value}`);
+    else assert.equal(found, said);
+}
+
+/** What people with each kind of colour blindness see (Machado, Oliveira and Fernandes, 2009), on linear RGB. */
+const SIGHTS = {
+    full: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+};
+const times = (matrix, vector) => matrix.map((row) => row.reduce((sum, value, at) => sum + value * vector[at], 0));
+const linearOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+
+/** Coordinates of OKLab, in which equal distances look equal. */
+function seenAs(hex, sight) {
+    const rgb = times(sight, linearOf(hex)).map((c) => Math.min(1, Math.max(0, c)));
+    const lms = times([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]], rgb);
+    return times([[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]], lms.map(Math.cbrt));
+}
+
+function contrastOf(one, other) {
+    const [light, dark] = [one, other].map((hex) => times([[0.2126, 0.7152, 0.0722]], linearOf(hex))[0]).sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+}
+
 const turnTo = async (page, lesson, at, language = "en") => {
     await page.locator(".turn").nth(at).click();
     await said(page, lesson.pages[at].say[language]);
@@ -38,24 +93,35 @@ export const cases = {
                 assert.equal(new Set(Object.values(text)).size, 3);
             }
     },
-    async "story: keys and buttons turn the pages, and every page fits the window"(stage) {
-        for (const [locale, language] of [
-            ["en-GB", "en"],
-            ["ru-RU", "ru"],
+    async "story: keys turn the pages, and every picture fits at every size, with lines beside the numbers"(stage) {
+        for (const [width, height, locale, language] of [
+            [390, 844, "tr-TR", "tr"],
+            [1366, 768, "ru-RU", "ru"],
+            [1440, 900, "en-GB", "en"],
+            [1920, 1080, "en-GB", "en"],
         ]) {
-            const page = await openStory(stage, { locale, viewport: { width: 1366, height: 768 } });
+            const page = await openStory(stage, { locale, viewport: { width, height } });
             for (const { say } of LESSONS[0].pages) {
                 await said(page, say[language]);
+                await guess(page);
                 await drawn(page);
-                const [story, ...parts] = await page.evaluate(() =>
-                    [".story", ".scene svg", ".player"].map((part) => {
-                        const { top, bottom } = document.querySelector(part).getBoundingClientRect();
-                        return { part, top, bottom };
-                    }),
-                );
-                assert.ok(story.bottom <= 768, say[language]);
-                for (const { part, top, bottom } of parts)
-                    assert.ok(top >= story.top && bottom <= story.bottom, `${part}: ${say[language]}`);
+                const { outside, struck, bottom, numbers } = await page.evaluate(() => {
+                    const scene = document.querySelector(".scene").getBoundingClientRect(),
+                        boxes = Array.from(document.querySelectorAll(".scene text:not(.term)"), (text) => ({ name: text.textContent, ...text.getBoundingClientRect().toJSON() })),
+                        numbers = Array.from(document.querySelectorAll(".plate-number"), (text) => text.getBoundingClientRect());
+                    const outside = boxes.filter(({ top, bottom, left, right }) => top < scene.top - 1 || bottom > scene.bottom + 1 || left < scene.left - 1 || right > scene.right + 1);
+                    const origin = document.querySelector(".scene svg").getBoundingClientRect();
+                    const points = Array.from(document.querySelectorAll(".beam"), (beam) =>
+                        Array.from({ length: 60 }, (_, n) => beam.getPointAtLength((n / 59) * beam.getTotalLength())),
+                    ).flat();
+                    const isOn = ({ x, y }) => numbers.some(({ left, right, top, bottom }) => x + origin.left > left && x + origin.left < right && y + origin.top > top + 2 && y + origin.top < bottom - 2);
+                    return { outside: outside.map(({ name }) => name), struck: points.filter(isOn).length, bottom: document.querySelector(".story").getBoundingClientRect().bottom, numbers: numbers.length };
+                });
+                const what = `${width}: ${say[language]}`;
+                assert.deepEqual(outside, [], what);
+                assert.equal(struck, 0, what);
+                assert.ok(numbers > 0, what);
+                if (width > 960) assert.ok(bottom <= height, what);
                 await page.keyboard.press("ArrowRight");
             }
             await page.keyboard.press("Home");
@@ -65,52 +131,163 @@ export const cases = {
     },
     async "story: a cell is a row and a column, written out with the words' names"(stage) {
         const page = await openStory(stage);
-        await turnTo(page, LESSONS[0], 2);
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent === "score[home, go] = 1 · 2 + 3 · 1 = 5");
+        await wrote(page, "it = 1 · tired + 1 · asks");
+        await turnTo(page, LESSONS[0], Q_PAGE);
+        await wrote(page, "Q[it, living] = 1 · 3 (tired) + 1 · 0 (asks) + 0 · 0 (living) = 3");
         assert.equal(await page.locator(".beam").count(), 2);
         await page.locator(".result rect").first().click();
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("score[I, I] = 2 · 1"));
+        await wrote(page, "Q[Animal, living] = ");
         await page.locator(".scene").focus();
         await page.keyboard.press("ArrowRight");
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("score[I, go] = 2 · 2"));
-        await said(page, LESSONS[0].pages[2].say.en);
+        await wrote(page, "Q[Animal, place] = ");
+        await said(page, LESSONS[0].pages[Q_PAGE].say.en);
         await page.finish();
     },
+    async "story: a guess comes before the answer, for each last word"(stage) {
+        const page = await openStory(stage);
+        await turnTo(page, LESSONS[0], GUESS_PAGE);
+        await page.locator(".wordlist button", { hasText: "avoids" }).waitFor();
+        const untold = () => page.locator(".plate-number", { hasText: "?" }).count();
+        assert.equal(await untold(), 6);
+        assert.equal(await page.locator(".story .worked").isVisible(), false);
+        await guess(page);
+        await wrote(page, "score[it, Animal] = 3 · 2 (living) + 0 · 0 (place) = 6");
+        assert.equal(await untold(), 0);
+        assert.equal(await page.locator(".wordlist .best").textContent(), "Animal");
+        assert.match(await page.locator(".reply").textContent(), /^The largest number of the row is that of “Animal”/);
+        await page.locator(".story-head .segments button", { hasText: "wide" }).click();
+        await page.waitForFunction(() => document.querySelector(".reply").textContent === "");
+        await page.locator(".wordlist button", { hasText: "street" }).click();
+        await wrote(page, "score[it, street] = 3 · 2 (place) + 0 · 0 (living) = 6");
+        assert.match(await page.locator(".reply").textContent(), /^Right/);
+        await turnTo(page, LESSONS[0], WEIGHT_PAGE);
+        await wrote(page, "weight[it, street] = ");
+        await page.finish();
+    },
+    async "story: every number of a picture is that of the answer, and every formula gives the value after it"(stage) {
+        const page = await openStory(stage);
+        let outputs = null;
+        page.on("response", async (response) => {
+            if (response.request().method() === "POST") outputs = (await response.json().catch(() => null))?.outputs ?? outputs;
+        });
+        for (const [n, lesson] of LESSONS.entries()) {
+            await page.locator(".story select").selectOption(["hand", "masks", "cross"][n]);
+            for (const [at, { step, head = 0, row = 3, say }] of lesson.pages.entries()) {
+                outputs = null;
+                await page.locator(".turn").nth(at).click();
+                await said(page, say.en);
+                await guess(page);
+                await page.waitForTimeout(150);
+                if (!step.startsWith("in.")) assertTrue(await readFormula(page, ".story .worked"), say.en);
+                const id = step === "heads" ? "attention" : step;
+                if (!outputs?.[id]) continue;
+                const tensor = outputs[id],
+                    matrix = tensor[0][0][0]?.length ? tensor[0][head] : tensor[0][0].length ? tensor[0] : tensor,
+                    wanted = (step === "output" && lesson === LESSONS[0] ? [matrix[row]] : matrix).flat(),
+                    shown = (await page.locator(".scene .plate.result").last().locator(".plate-number").allTextContents()).slice(-wanted.length);
+                assert.equal(shown.length, wanted.length, say.en);
+                shown.forEach((text, cell) => {
+                    const isOut = text === "–" || text === "−∞";
+                    if (isOut) assert.ok(!wanted[cell] || wanted[cell] === "-Infinity", `${say.en}: ${text} for ${wanted[cell]}`);
+                    else assert.ok(Math.abs(numberOf(text) - wanted[cell]) <= 0.0051 * Math.max(1, Math.abs(wanted[cell])), `${say.en}: ${text} for ${wanted[cell]}`);
+                });
+            }
+        }
+        await page.finish();
+    },
+    async "story: in the laboratory, too, every formula gives the value after it"(stage) {
+        const page = await openPage(stage, {}, addressOf({ preset: "sentence" }));
+        let found = 0;
+        for (const button of await page.locator(".strip button").all()) {
+            await button.click();
+            await page.waitForTimeout(100);
+            if (!(await page.locator(".explain .worked").isVisible())) continue;
+            found++;
+            const written = await readFormula(page, ".explain .worked");
+            assertTrue(written, "laboratory");
+            const heading = await page.locator(".explain .pairing b").textContent();
+            assert.ok(Math.abs(numberOf(heading) - numberOf(written.value)) <= 1e-3 * Math.abs(numberOf(heading)) + 1e-9, `${heading} and ${written.value}`);
+        }
+        assert.ok(found >= 7, `${found} formulas`);
+        await page.finish();
+    },
+    "story: Q, K and V can be read on the page, and told apart by everybody"() {
+        const style = readFileSync(new URL("../../../server/web/maps/style.css", import.meta.url), "utf8");
+        const colour = (name, at) => new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(style)[at + 1];
+        for (const at of [0, 1]) {
+            const colours = ["q", "k", "v"].map((name) => colour(name, at));
+            for (const one of colours) for (const ground of ["ground", "panel"]) assert.ok(contrastOf(one, colour(ground, at)) >= 4.5, `${one} on ${ground}`);
+            for (const [kind, sight] of Object.entries(SIGHTS))
+                for (const [a, b] of [[0, 1], [0, 2], [1, 2]]) {
+                    const [one, other] = [colours[a], colours[b]].map((hex) => seenAs(hex, sight));
+                    assert.ok(Math.hypot(...one.map((value, n) => value - other[n])) >= 0.18, `${colours[a]} and ${colours[b]}: ${kind}`);
+                }
+        }
+    },
+    async "story: Q, K and V have one colour each, in the story, the strip and the formulas, by day and by night"(stage) {
+        for (const colorScheme of ["light", "dark"]) {
+            const page = await openStory(stage, { colorScheme });
+            const wanted = await page.evaluate(() => ["q", "k", "v"].map((name) => {
+                const probe = document.body.appendChild(document.createElement("i"));
+                probe.style.color = `var(--${name})`;
+                const { color } = getComputedStyle(probe);
+                probe.remove();
+                return color;
+            }));
+            assert.equal(new Set(wanted).size, 3);
+            const colours = (place, property = "color") => page.locator(place).evaluateAll((all, name) => all.map((one) => getComputedStyle(one)[name]), property);
+            await turnTo(page, LESSONS[0], GUESS_PAGE);
+            await guess(page);
+            await wrote(page, "score[");
+            assert.deepEqual(await colours(".plate-name .of-q", "fill"), [wanted[0], wanted[0]]);
+            assert.deepEqual(await colours(".plate-name .of-k", "fill"), [wanted[1], wanted[1]]);
+            assert.deepEqual(new Set(await colours(".story .formula .of-q")), new Set([wanted[0]]));
+            assert.deepEqual(new Set(await colours(".story .worked .of-k")), new Set([wanted[1]]));
+            await tabOf(page, "lab").click();
+            await page.locator(".strip .of-v").first().waitFor();
+            for (const [n, name] of ["q", "k", "v"].entries()) assert.deepEqual(new Set(await colours(`.strip .of-${name}`)), new Set([wanted[n]]));
+            await page.finish();
+        }
+        await inFolder(async (folder) => {
+            const page = await openPage(stage, {}, addressOf({ preset: "three", view: { step: "q" } }));
+            assert.match(readFileSync(await exported(page, "SVG", folder), "utf8"), /<tspan fill="[^"]+">Q<\/tspan>/);
+            await page.finish();
+        });
+    },
     async "story: a value is named by its step, and a mix of values sums over the words"(stage) {
-        for (const [locale, language, [home, go]] of [
-            ["en-GB", "en", ["home", "go"]],
-            ["tr-TR", "tr", ["gidiyorum", "eve"]],
-            ["ru-RU", "ru", ["домой", "иду"]],
+        for (const [locale, language, [it, animal, living]] of [
+            ["en-GB", "en", ["it", "Animal", "living"]],
+            ["tr-TR", "tr", ["o", "Hayvan", "canlı"]],
+            ["ru-RU", "ru", ["оно", "Животное", "живое"]],
         ]) {
             const page = await openStory(stage, { locale });
-            const starts = (wanted) => page.waitForFunction((text) => document.querySelector(".story .worked").textContent.startsWith(text), wanted);
-            for (const [at, name] of [[2, "score"], [3, "scaled"], [5, "weight"]]) {
+            for (const [at, name] of [[SCALE_PAGE, "scaled"], [WEIGHT_PAGE, "weight"]]) {
                 await turnTo(page, LESSONS[0], at, language);
-                await starts(`${name}[${home}, ${go}] = `);
+                await wrote(page, `${name}[${it}, ${animal}] = `);
             }
-            await turnTo(page, LESSONS[0], 6, language);
-            await starts(`context[${home}, d0] = `);
-            assert.equal(await page.locator(".story .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
+            await turnTo(page, LESSONS[0], CONTEXT_PAGE, language);
+            await wrote(page, `context[${it}, ${living}] = `);
+            assert.equal(await page.locator(".story .formula").textContent(), `context[${it}, ${living}] = Σ_j A[${it}, j] · V[j, ${living}]`);
             await tabOf(page, "lab").click();
             await page.locator(".stage h2", { hasText: "A V" }).waitFor();
-            assert.equal(await page.locator(".explain .formula").textContent(), `context[${home}, d0] = Σ_j A[${home}, j] · V[j, d0]`);
+            assert.equal(await page.locator(".explain .formula").textContent(), `context[${it}, d0] = Σ_j A[${it}, j] · V[j, d0]`);
             await page.finish();
         }
     },
     async "story: on the page of two heads the marked row is the one where they look elsewhere"(stage) {
         const page = await openStory(stage);
-        await turnTo(page, LESSONS[0], 7);
-        await page.waitForFunction(() => document.querySelector(".story .worked").textContent.startsWith("weight[go, go] = "));
+        await turnTo(page, LESSONS[0], HEADS_PAGE);
+        await wrote(page, "weight[it, tired] = ");
         await page.getByRole("button", { name: "Open in the laboratory" }).click();
         await page.locator(".stage h2", { hasText: "softmax" }).waitFor();
         const strongest = [];
         for (const head of [0, 1]) {
             await page.locator(".heads button").nth(head).click();
             await page.locator(".stage h2", { hasText: `head ${head}` }).waitFor();
-            const row = (await tableOf(page))[1].map((text) => (text === "–" ? -1 : numberOf(text)));
+            const row = (await tableOf(page))[3].map((text) => (text === "–" ? -1 : numberOf(text)));
             strongest.push(row.indexOf(Math.max(...row)));
         }
-        assert.deepEqual(strongest, [0, 1]);
+        assert.deepEqual(strongest, [0, 5]);
         await page.finish();
     },
     async "story: padding is [PAD], and two documents are two sentences"(stage) {
@@ -138,14 +315,20 @@ export const cases = {
             await page.finish();
         }
     },
-    async "story: the scale moves the bars of the row"(stage) {
+    async "story: the scale of a long row moves its bars, and a button divides again"(stage) {
         const page = await openStory(stage);
-        await turnTo(page, LESSONS[0], 3);
-        const bars = () => page.locator(".story .row-bars button > :last-child").allTextContents();
-        assert.deepEqual(await bars(), ["0.10", "0.03", "0.87"]);
-        await page.locator(".scale input").fill("0");
-        await page.waitForFunction(() => document.querySelector(".story .row-bars").textContent.includes("0.33"));
-        assert.deepEqual(await bars(), ["0.33", "0.33", "0.33"]);
+        await turnTo(page, LESSONS[0], SCALE_PAGE);
+        assert.equal(LESSONS[0].pages[SCALE_PAGE].request.inputs.key[0].length, 64);
+        const bars = async (wanted) => {
+            await page.waitForFunction((text) => document.querySelector(".story .row-bars button > :last-child")?.textContent === text, wanted[0]);
+            assert.deepEqual(await page.locator(".story .row-bars button > :last-child").allTextContents(), wanted);
+        };
+        await bars(["0.53", "0.22", "0.12", "0.04", "0.01", "0.08"]);
+        await page.locator(".scale input").fill("1");
+        await bars(["1.00", "0.00", "0.00", "0.00", "0.00", "0.00"]);
+        await wrote(page, "scaled[it, Animal] = 24 · 1 = 24");
+        await page.locator(".scale button").click();
+        await bars(["0.53", "0.22", "0.12", "0.04", "0.01", "0.08"]);
         await page.finish();
     },
     async "story: its address brings back the page, the cell and the lesson"(stage) {
@@ -180,29 +363,42 @@ export const cases = {
         await dropFile(page, "wrong.json", JSON.stringify({ ...lesson, pages: [...lesson.pages, { say: 7 }] }));
         await page.locator(".notice", { hasText: "page 2 of the lesson" }).waitFor();
         await page.finish();
+        for (const [members, why] of [
+            [{ features: { input: [1] } }, "the features of a lesson"],
+            [{ variants: [{ inputs: {} }] }, "at most 4 variants"],
+        ]) {
+            const other = await openPage(stage);
+            await dropFile(other, "wrong.json", JSON.stringify({ ...lesson, ...members }));
+            await other.locator(".notice", { hasText: why }).waitFor();
+            await other.finish();
+        }
         const hostile = await openPage(stage, {}, addressOf({ preset: "three", lesson: { pages: [1] } }), opened);
         assert.match(await hostile.locator(".notice").textContent(), /a lesson needs/);
         await hostile.finish();
     },
-    async "story: presenting hides the bar, and Escape brings it back"(stage) {
-        const page = await openStory(stage);
+    async "story: presenting hides the bar and enlarges the names, and Escape brings it back"(stage) {
+        const page = await openStory(stage, { viewport: { width: 1920, height: 1080 } });
+        const size = () => page.locator(".plate-row").first().evaluate((label) => parseFloat(getComputedStyle(label).fontSize));
+        const before = await size();
         await page.keyboard.press("p");
         await page.waitForFunction(() => !document.querySelector(".bar nav").checkVisibility());
+        await page.waitForFunction((least) => parseFloat(getComputedStyle(document.querySelector(".plate-row")).fontSize) > least, 1.5 * before);
+        assert.equal(await page.getByRole("button", { name: "Save as a page" }).isVisible(), false);
         await page.getByRole("button", { name: "Present" }).click();
         await page.waitForFunction(() => document.querySelector(".bar nav").checkVisibility());
         await page.finish();
     },
-    async "story: motion stops where it is not wanted"(stage) {
-        for (const [reducedMotion, name] of [
-            ["reduce", "none"],
-            ["no-preference", "beam"],
+    async "story: terms fly into their sum, and motion stops where it is not wanted"(stage) {
+        for (const [reducedMotion, names] of [
+            ["reduce", ["none", "none"]],
+            ["no-preference", ["beam", "fly"]],
         ]) {
             const page = await openStory(stage, { reducedMotion });
-            await turnTo(page, LESSONS[0], 2);
+            await turnTo(page, LESSONS[0], Q_PAGE);
             await page.waitForFunction((wanted) => {
-                const beam = document.querySelector(".beam");
-                return beam && getComputedStyle(beam).animationName === wanted;
-            }, name);
+                const names = [".beam", ".term"].map((part) => document.querySelector(part)).map((one) => one && getComputedStyle(one).animationName);
+                return names.join() === wanted;
+            }, names.join());
             await page.finish();
         }
     },

@@ -109,7 +109,7 @@ export const cases = {
         for (const [label, name] of Object.entries(steps)) {
             await page
                 .locator(".strip button")
-                .filter({ has: page.getByText(label, { exact: true }) })
+                .filter({ has: page.locator(".name", { hasText: new RegExp(`^${label.replace("+", "\\+")}\\s*$`) }) })
                 .click();
             await settled(page);
             await page.getByRole("tab", { name: "Table" }).click();
@@ -140,12 +140,12 @@ export const cases = {
             softmax: "attention",
             "A V": "context",
             concat: "concat",
-            "concat W_O": "projected",
+            projected: "projected",
         };
         for (const [label, name] of Object.entries(places)) {
             await page
                 .locator(".strip button")
-                .filter({ has: page.getByText(label, { exact: true }) })
+                .filter({ has: page.locator(".name", { hasText: new RegExp(`^${label.replace("+", "\\+")}\\s*$`) }) })
                 .click();
             await focusGrid(page);
             await page.keyboard.press("ArrowDown");
