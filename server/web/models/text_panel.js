@@ -8,7 +8,7 @@ import { createPredictions } from "./predictions.js";
 import { HeadGrid } from "./headgrid.js";
 import { createHeadView } from "./headview.js";
 import { extentOfRun } from "./measures.js";
-import { createQuestions } from "./questions.js";
+import { createQuestions } from "./asked/questions.js";
 import { canChange, canGenerate, hasSteps, mapsWithoutFirst } from "./textrun.js";
 import { createTrial } from "./trial.js";
 import { MASK } from "./view_state.js";

@@ -7,7 +7,7 @@ import { isChanged, isIn, toggled } from "./changes.js";
 import { headsWithRole } from "./examples.js";
 import { plain } from "./measured.js";
 import { percent } from "./predictions.js";
-import { sweptHeads } from "./sweep.js";
+import { sweptHeads } from "./asked/sweep.js";
 import { canPredict, PASSED_MS, predictionsAt } from "./textrun.js";
 
 /** Words with a bar. */

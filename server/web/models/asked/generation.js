@@ -2,12 +2,12 @@
  * generation.js: new tokens: the model appends the most probable token, one at each press. Maps, predictions and measures are then those
  * of the longer text.
  */
-import { bdi, h } from "../dom.js";
-import { isChanged } from "./changes.js";
-import { plain } from "./measured.js";
-import { canGenerate } from "./textrun.js";
+import { bdi, h } from "../../dom.js";
+import { isChanged } from "../changes.js";
+import { plain } from "../measured.js";
+import { canGenerate } from "../textrun.js";
 
-/** @param {import("../main.js").App} app @param {(patch: object) => void} change */
+/** @param {import("../../main.js").App} app @param {(patch: object) => void} change */
 export function createGeneration(app, change) {
   const { t } = app;
   let newTokens = 0,
@@ -20,7 +20,7 @@ export function createGeneration(app, change) {
     none = h("button", { type: "button", onclick: () => to(0) }, t("models.noTokens")),
     full = h("p.note", { hidden: true });
 
-  /** The tokens of what grows, with the new ones. @param {import("./textrun.js").TextRun} run */
+  /** The tokens of what grows, with the new ones. @param {import("../textrun.js").TextRun} run */
   const lengthOf = ({ facts, inputs, ids, generated }) =>
     (facts.kind === "encoder-decoder" ? inputs.target_ids ?? [] : ids).length - (generated?.ids[0].length ?? 0) + newTokens;
 

@@ -1,16 +1,16 @@
 /**
  * attribution.js: what each head, each feed-forward network and the embedding add to the logit of a word.
  */
-import { h } from "../dom.js";
-import { short } from "../request/tensor.js";
-import { measuredAt, plain, signed } from "./measured.js";
-import { tableOf } from "./table.js";
-import { answerAbout, bodyOf, canPredict } from "./textrun.js";
+import { h } from "../../dom.js";
+import { short } from "../../request/tensor.js";
+import { measuredAt, plain, signed } from "../measured.js";
+import { tableOf } from "../table.js";
+import { answerAbout, bodyOf, canPredict } from "../textrun.js";
 
 /** The largest parts that have a bar each. */
 const PARTS_SHOWN = 12;
 
-/** @param {import("../main.js").App} app @returns {import("./questions.js").Question} */
+/** @param {import("../../main.js").App} app @returns {import("./questions.js").Question} */
 export function createAttribution(app) {
   const { t } = app;
   /** The parts of the sum, the largest first. @returns {{name: string, value: number}[]} */

@@ -2,14 +2,14 @@
  * sweep.js: a sweep: the model runs once for each layer and head, or each layer and token, with a change there. A map shows how
  * far each change moves what the model says at one token.
  */
-import { bdi, choice, h } from "../dom.js";
-import { extentOf, scaleOf } from "../maps/colour.js";
-import { HeatmapView } from "../maps/heatmap.js";
-import { short } from "../request/tensor.js";
-import { canPatch, isPatched, whyUnpatched } from "./changes.js";
-import { measuredAt, plain, signed } from "./measured.js";
-import { answerAbout, bodyOf, canPredict } from "./textrun.js";
-import { SWEEP_DO, SWEEP_OVER } from "./view_state.js";
+import { bdi, choice, h } from "../../dom.js";
+import { extentOf, scaleOf } from "../../maps/colour.js";
+import { HeatmapView } from "../../maps/heatmap.js";
+import { short } from "../../request/tensor.js";
+import { canPatch, isPatched, whyUnpatched } from "../changes.js";
+import { measuredAt, plain, signed } from "../measured.js";
+import { answerAbout, bodyOf, canPredict } from "../textrun.js";
+import { SWEEP_DO, SWEEP_OVER } from "../view_state.js";
 
 /** In CSS pixels. */
 const HEIGHT = 320;
@@ -30,7 +30,7 @@ export async function sweptHeads(run, row, words) {
   return { values: values[0].map((heads) => heads.map(Number)), before: Number(unchanged[0]) };
 }
 
-/** @param {import("../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
+/** @param {import("../../main.js").App} app @param {(patch: object) => void} change @returns {import("./questions.js").Question} */
 export function createSweep(app, change) {
   const { t } = app,
     over = choice(SWEEP_OVER.map((id) => [id, t("models.sweepOver." + id)]), SWEEP_OVER[0], (value) => change({ sweepOver: value })),

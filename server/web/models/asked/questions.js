@@ -1,8 +1,8 @@
 /**
  * questions.js: what can be asked about a text beside its maps and predictions. One question is open at a time.
  *
- * @typedef {import("./textrun.js").TextRun} TextRun
- * @typedef {{run: TextRun, viewState: import("./view_state.js").ViewState, other?: TextRun}} Seen other: the run of a second text
+ * @typedef {import("../textrun.js").TextRun} TextRun
+ * @typedef {{run: TextRun, viewState: import("../view_state.js").ViewState, other?: TextRun}} Seen other: the run of a second text
  * @typedef {{sentence: string, content: any[], body: object}} Answered what is said and shown, and the request that asks it
  *
  * @typedef {object} Question
@@ -12,19 +12,19 @@
  * @property {(seen: Seen) => void} [update] of the controls
  * @property {(seen: Seen, signal: AbortSignal) => Promise<Answered>} answer
  */
-import { bdi, h } from "../dom.js";
-import { curlOf } from "../panels/export_formats.js";
-import { short } from "../request/tensor.js";
+import { bdi, h } from "../../dom.js";
+import { curlOf } from "../../panels/export_formats.js";
+import { short } from "../../request/tensor.js";
 import { createAttribution } from "./attribution.js";
-import { pathOfModel } from "./case.js";
+import { pathOfModel } from "../case.js";
 import { createGeneration } from "./generation.js";
-import { plain, unended } from "./measured.js";
-import { whyUnscored } from "./scores.js";
+import { plain, unended } from "../measured.js";
+import { whyUnscored } from "../scores.js";
 import { createSweep } from "./sweep.js";
-import { tableOf } from "./table.js";
-import { bodyOf, expertsAt, PASSED_MS } from "./textrun.js";
+import { tableOf } from "../table.js";
+import { bodyOf, expertsAt, PASSED_MS } from "../textrun.js";
 
-/** What each token chose in every layer of a mixture of experts. @param {import("../main.js").App} app @returns {Question} */
+/** What each token chose in every layer of a mixture of experts. @param {import("../../main.js").App} app @returns {Question} */
 function createExperts(app) {
   const { t } = app;
   const line = (run, row, layer) => {
@@ -39,7 +39,7 @@ function createExperts(app) {
   return { id: "experts", isFor: (run) => Boolean(run.experts), controls: [], answer };
 }
 
-/** @param {import("../main.js").App} app @param {(patch: object) => void} change */
+/** @param {import("../../main.js").App} app @param {(patch: object) => void} change */
 export function createQuestions(app, change) {
   const { t } = app,
     generation = createGeneration(app, change),
