@@ -68,7 +68,7 @@ const textOf = (page, selector) => page.locator(selector).first().evaluate((elem
 
 /** A file of a picture in a page of its own. */
 async function onPage(stage, path, work) {
-    const page = await stage.browser.newPage({ viewport: { width: 1600, height: 2000 } });
+    const page = await stage.browser.newPage({ viewport: { width: 2000, height: 2000 } });
     try {
         await page.goto(pathToFileURL(path).href);
         return await work(page);
@@ -117,7 +117,7 @@ export const cases = Object.fromEntries(
     Object.entries(MODES).map(([name, [come, ...views]]) => [
         `taken: as a picture with its title and its origin: ${name}`,
         async (stage) => {
-            const page = await openPage(stage, { viewport: { width: 1366, height: 900 } }, "/", come);
+            const page = await openPage(stage, { viewport: { width: 1920, height: 1080 } }, "/", come);
             for (const { go, ...view } of views) {
                 await go?.(page);
                 await takes(stage, page, view);
