@@ -33,7 +33,7 @@ rm -rf "$target/parts"
 mkdir "$target/parts"
 "${0%/*}/bundle_modules.sh" "$source" "$target"
 find "$source" -mindepth 2 -name '*.css' | LC_ALL=C sort | xargs cat "$source/style.css" |
-    awk '!/^ *\/\*.*\*\/$/ && !/^$/' > "$target/style.css"
+    esbuild --loader=css --minify-whitespace --log-level=warning > "$target/style.css"
 sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :
 if grep -qi '</script\|<!--' "$target/script.js" "$target/texts.json" "$target/parts" -r || grep -qi '</style' "$target/style.css"; then
     echo "bundle_page.sh: a module, a text or the style would end its own element" >&2

@@ -116,12 +116,12 @@ export const cases = {
             const cells = await page
                 .locator(".table tbody tr")
                 .evaluateAll((rows) =>
-                    rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.textContent)),
+                    rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.title || td.textContent)),
                 );
             const wanted = answer.outputs[name][0][2];
             assert.equal(cells.length, wanted.length, name);
             wanted.forEach((row, i) =>
-                row.forEach((value, j) => assertClose(numberOf(cells[i][j]), value, 3, `${name} [${i}, ${j}]`)),
+                row.forEach((value, j) => assertClose(numberOf(cells[i][j]), value, 6, `${name} [${i}, ${j}]`)),
             );
             await page.getByRole("tab", { name: "Map" }).click();
         }
