@@ -237,12 +237,12 @@ export async function cellPoint(page, row, col) {
     return { x: box.x + (col + 0.5) * box.width, y: box.y + (row + 0.5) * box.height };
 }
 
-/** The table of the tab "Table": texts of its cells, row by row. */
+/** The table of the tab "Table": the exact numbers of its cells, or what stands for them, row by row. */
 export async function tableOf(page) {
     await page.getByRole("tab", { name: "Table" }).click();
     const cells = await page
         .locator(".table tbody tr")
-        .evaluateAll((rows) => rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.textContent)));
+        .evaluateAll((rows) => rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => (td.matches(".hidden-cell") ? td.textContent : td.title))));
     await page.getByRole("tab", { name: "Map" }).click();
     return cells;
 }

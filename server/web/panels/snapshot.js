@@ -60,7 +60,7 @@ function inPlace(element) {
 /** @param {Picture} picture @param {boolean} isDark @returns {{svg: string, width: number, height: number}} */
 export function svgOfView({ title, origin, elements }, isDark) {
   const sheet = h("div.sheet", {}, h("h2", {}, title), elements.map(inPlace), h("p.note", {}, ["attnd", origin].filter(Boolean).join(" · "))),
-    aside = h("div.aside", {}, sheet);
+    aside = h("div.unseen", {}, sheet);
   document.body.append(aside);
   const { width, height } = sheet.getBoundingClientRect(),
     [w, t] = [Math.ceil(width), Math.ceil(height)],

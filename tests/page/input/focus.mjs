@@ -7,7 +7,7 @@ import { computed } from "../models/opened.mjs";
 
 const MODES = ["start", "story", "lab", "models"];
 const MAP = ".sentence, .scene, .body [role=gridcell], .headgrid [role=gridcell]";
-const MOST_STOPS = 10;
+const MOST_STOPS = 11;
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 const SKIP = { "en-GB": "Skip to the map", "tr-TR": "Haritaya geç", "ru-RU": "Перейти к карте" };
 

@@ -38,8 +38,8 @@ async function unmasked(stage) {
     return JSON.stringify((await response.json()).outputs.attention);
 }
 
-/** A word that the model does not know, and one that it knows. */
-const UNKNOWN = { en: ["tired", "exhausted"], tr: ["yorgundu", "bitkindi"], ru: ["усталым", "изнурённым"] };
+/** A word of the sentence, and as a slip of the finger spells it. */
+const UNKNOWN = { en: ["animal", "anmal"], tr: ["Hayvan", "Hayvn"], ru: ["Животное", "Живтное"] };
 
 async function* opening(page, open, stage, language) {
     yield "first visit";

@@ -98,7 +98,8 @@ export const cases = {
             { answer } = await choosePreset(page, "cross");
         await page.getByRole("tab", { name: "Links" }).click();
         await page.getByRole("textbox", { name: "Strongest of each token" }).fill("1");
-        const wanted = answer.outputs.attention[0][0].map((row) => Math.max(...row));
+        const wanted = answer.outputs.attention[0][0].map((row) => Math.max(...row)),
+            chosen = 0;
         await eventually(async () => {
             /** Of each row, the sum of the opacities across its link, where all links are level. */
             const found = await page.evaluate((rows) => {
@@ -112,7 +113,8 @@ export const cases = {
                 });
             }, wanted.length);
             wanted.forEach((weight, row) => {
-                const across = (0.12 + 0.88 * weight) * (0.75 + 5 * weight);
+                const share = row === chosen ? 1 : 0.12, // links of the other rows are pale
+                    across = share * (0.12 + 0.88 * weight) * (0.75 + 5 * weight);
                 assert.ok(Math.abs(found[row] - across) <= 0.15, `row ${row}: ${found[row]} for ${across}`);
             });
         });
