@@ -108,14 +108,14 @@ export const cases = {
     async "progress: a stopped question has no answer, and the focus is where it is asked again"(stage) {
         const { page, state, stop } = await openSlow(stage, true);
         await computed(page);
-        await page.locator(".questions").getByRole("button", { name: "Sweep" }).click();
+        await page.locator(".questions").getByRole("button", { name: "Attribution" }).click();
         await bar(page).getByRole("button", { name: "Stop" }).click();
         await page.locator(".question .note", { hasText: "Stopped. There is no answer." }).waitFor();
         await page.waitForTimeout(100);
         assert.equal(await page.evaluate(() => document.activeElement.textContent), "Compute it again");
         state.isSlow = false;
         await page.keyboard.press("Enter");
-        await page.locator(".question .said", { hasText: "The log-probability" }).waitFor();
+        await page.locator(".question .said", { hasText: "The largest part is" }).waitFor();
         await page.finish();
         stop();
     },
