@@ -170,8 +170,8 @@ def the_keys_of_the_cluster_work(program):
     assert any(line == "kubectl create secret generic attnd-keys --from-file=keys" for line in lines), lines
     with tempfile.TemporaryDirectory() as folder, Shell(program, folder, ATTND_LISTEN=":8080", **settings) as shell:
         for line in lines:
-            if line.startswith("attnd "):
-                shell.type(line)
+            if " key " in line:
+                shell.type(re.sub(r"^docker run --rm attnd:\S+|  +#.*", lambda found: "attnd" if found.start() == 0 else "", line))
         os.mkdir(f"{folder}/etc")
         os.rename(f"{folder}/keys", f"{folder}/etc/keys")
         shell.type("attnd")
