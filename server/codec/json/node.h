@@ -36,8 +36,8 @@ struct reading {
     const struct skim *skim;
     const struct member_table *const *sections; /* the sections where an unknown member may belong; ends with NULL */
     unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
-    const char *const *elsewhere; /* by scope: "belongs to …", for a member whose scope is not among scopes. NULL:
-                                           such a member is an unknown one */
+    /* By scope: "belongs to …", for a member whose scope is not among scopes. NULL: such a member is an unknown one. */
+    const char *const *elsewhere;
     const struct foreign_word *foreign; /* ends with a row without words; NULL: none are known */
     lacking_function *lacking;          /* NULL: all sections are here */
     const char *silent;                 /* a member of the root whose strings no message repeats; NULL: none */

@@ -14,8 +14,7 @@
 enum {
     ESCAPE_BYTES = 4, /* \xE4 */
     SPELLED_MAX = TOKENIZER_SHOWN_MAX / ESCAPE_BYTES,
-    DECODED_TIMES =
-        2 /* a decoded token that takes more than so many times the bytes of its spelling is shown as spelled */
+    DECODED_TIMES = 2, /* a decoded token that takes more than so many times its spelling is shown as spelled */
 };
 
 /* ---- bytes ---- */

@@ -298,7 +298,9 @@ export const cases = {
         await page.reload();
         await opened(page);
         assert.match(await said(page), /trophy/);
+        const address = page.url();
         await inLaboratory(page);
+        await page.waitForFunction((before) => location.href !== before, address); // a moment after a change
         assert.equal(await page.getByLabel("Sentence").inputValue(), text);
         assert.match(await readout(page), /^it → trophy/);
         await page.goBack();

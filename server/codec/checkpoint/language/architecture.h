@@ -32,7 +32,8 @@ const char *architecture_refused(const json_t *table, const char *model_type, co
 /*
  * Writes the model types whose entries have that member as a list in a sentence, as far as a message has room for them.
  * Types that only attnd writes are left out, and of "model" those that are refused. Before the list stands the type with the
- * nearest name, if one is near model_type or model_type misspells it: "the nearest name that attnd has is bert; ", and then the text before.
+ * nearest name, if one is near model_type or is misspelt by it: "the nearest name that attnd has is bert; ", and then the
+ * text before.
  */
 void architecture_write_types(const json_t *table, const char *member, const char *model_type, const char *before,
                               struct chunks *out);
