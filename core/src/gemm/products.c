@@ -19,6 +19,9 @@ enum {
      */
     KERNEL_COLUMNS = GEMM_COLUMNS / 2,
     KERNEL_FEW_ROWS = 48,
+    /* The columns of a long weight in the layout out_in are read from end to end: only so many at once. */
+    KERNEL_LONG = 3 * GEMM_INNER,
+    KERNEL_LONG_COLUMNS = 32,
 };
 
 struct products_run {
@@ -153,7 +156,10 @@ static void divide(const struct products_run *run, struct attn_product *p)
         const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, GEMM_ROWS);
         p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), GEMM_ROW_UNIT);
         p->row_blocks = attn_ceil_div(rows, p->block_rows);
-        p->block_columns = rows < KERNEL_FEW_ROWS ? GEMM_COLUMNS : KERNEL_COLUMNS;
+        p->block_columns = rows >= KERNEL_FEW_ROWS ? KERNEL_COLUMNS
+                           : p->panels == NULL && run->layout == ATTN_LAYOUT_OUT_IN && p->inner >= KERNEL_LONG
+                               ? KERNEL_LONG_COLUMNS
+                               : GEMM_COLUMNS;
         p->column_blocks = attn_ceil_div(p->skip + p->columns, p->block_columns);
     } else {
         p->block_rows = BLAS_ROWS;

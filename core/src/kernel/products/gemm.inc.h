@@ -10,6 +10,9 @@
 
 #include "kernel/entries.h"
 #include "kernel/matmul.inc.h"
+#if REAL_BITS == 32
+#include "kernel/products/halves.inc.h"
+#endif
 
 enum {
     /* Of a register tile two vectors wide. Without sums of sums, AVX-512 has registers for twice as many rows. */
@@ -277,6 +280,30 @@ static void gemm_narrow_panel(const struct gemm_slice *slice, size_t rows, size_
         gemm_unpacked_panel(*slice, ATTN_LAYOUT_IN_OUT, rows, skip, columns, pack);
 }
 
+#if REAL_BITS == 32
+/* The product by a panel of a weight of 16 bits in the layout out_in. */
+static void gemm_half_columns(struct gemm_slice slice, size_t rows, REAL *pack)
+{
+    uint16_t panel[PANEL * GEMM_INNER] __attribute__((aligned(64)));
+    pack_halves(slice.w, slice.w_stride, slice.features, panel);
+    slice.w = panel;
+    slice.w_stride = PANEL;
+    gemm_narrow_panel(&slice, rows, 0, PANEL, pack);
+}
+#endif
+
+/* A panel of W, of which y has columns columns. */
+static void gemm_columns(const struct gemm_slice *slice, attn_layout layout, size_t rows, size_t columns, REAL *pack)
+{
+#if REAL_BITS == 32
+    if (layout == ATTN_LAYOUT_OUT_IN && columns == PANEL && slice->dtype != KERNEL_TYPE) {
+        gemm_half_columns(*slice, rows, pack);
+        return;
+    }
+#endif
+    gemm_unpacked_panel(*slice, layout, rows, 0, columns, pack);
+}
+
 /* The product by the packed panels of the block, from feature first on. */
 static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_block *block, size_t first, REAL *pack)
 {
@@ -331,7 +358,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         slice.bias = slice.bias == NULL ? NULL : slice.bias + column;
     }
     for (; column < block->columns; column += PANEL) {
-        gemm_unpacked_panel(slice, block->layout, block->rows, 0, attn_min(block->columns - column, PANEL), pack);
+        gemm_columns(&slice, block->layout, block->rows, attn_min(block->columns - column, PANEL), pack);
         skip_weights(&slice, is_in_out ? PANEL : PANEL * slice.w_stride);
         slice.y += PANEL;
         slice.bias = slice.bias == NULL ? NULL : slice.bias + PANEL;
@@ -345,6 +372,10 @@ static void pack_narrow_panel(const struct attn_gemm_block *block, uint16_t *dat
     const bool is_in_out = block->layout == ATTN_LAYOUT_IN_OUT;
     const size_t feature_step = is_in_out ? block->w_stride : 1, column_step = is_in_out ? 1 : block->w_stride;
     const uint16_t *w = block->w;
+    if (!is_in_out && block->columns == PANEL) {
+        pack_halves(w, column_step, block->inner, data);
+        return;
+    }
     for (size_t d = 0; d < block->inner; d++)
         for (size_t j = 0; j < PANEL; j++)
             data[d * PANEL + j] = j < block->columns ? w[d * feature_step + j * column_step] : 0;

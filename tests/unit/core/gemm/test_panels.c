@@ -337,8 +337,37 @@ START_TEST(a_panel_of_many_features_looks)
 }
 END_TEST
 
+/* data[panel][feature][column of it], padded with 0: whole panels and a rest, features with a rest of a cache line. */
+START_TEST(panels_of_16_bits_have_the_numbers_of_the_weight)
+{
+    enum { FEW = 77, MANY = 99 };
+    static uint16_t numbers[FEW * MANY];
+    const bool is_in_out = _i == 0;
+    const size_t shape[] = {is_in_out ? FEW : MANY, is_in_out ? MANY : FEW};
+    const attn_tensor weight = attn_tensor_view(numbers, ATTN_BF16, 2, shape);
+    const attn_layout layout = is_in_out ? ATTN_LAYOUT_IN_OUT : ATTN_LAYOUT_OUT_IN;
+    const attn_kernel *kernel;
+    for (size_t i = 0; i < FEW * MANY; i++)
+        numbers[i] = (uint16_t)(i + 1);
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        const attn_runtime runtime = attn_runtime_serial(kernel);
+        const size_t bytes = attn_panels_bytes(kernel, layout, &weight), width = kernel->f32->panel_columns;
+        uint16_t *data = bytes > 0 ? memory_of_nan(bytes) : NULL;
+        if (data != NULL)
+            attn_panels_write(&runtime, layout, &weight, data);
+        for (size_t at = 0; at < bytes / sizeof *data; at++) {
+            const size_t feature = at / width % FEW, column = at / width / FEW * width + at % width;
+            const size_t from = is_in_out ? feature * MANY + column : column * FEW + feature;
+            ck_assert_uint_eq(data[at], column < MANY ? from + 1 : 0);
+        }
+        free(data);
+    }
+}
+END_TEST
+
 CHECK_MAIN("panels")
 {
+    tcase_add_loop_test(tests, panels_of_16_bits_have_the_numbers_of_the_weight, 0, 2);
     tcase_add_loop_test(tests, a_panel_of_many_features_looks, 0, 2);
     tcase_add_loop_test(tests, separate_weights, 0, SIZES);
     tcase_add_loop_test(tests, a_matrix_a_head, 0, SIZES);
