@@ -40,7 +40,7 @@ typedef struct {
     double scale;      /* of the rows of words; 0 means 1 */
     attn_tensor positions, types;
     attn_token_norm norm;
-    attn_affine projection; /* to the width of the layers, of the compute type; weight NULL: none */
+    attn_affine projection; /* to the width of the layers, of types as W_o below; weight NULL: none */
     attn_layout layout;     /* of the projection */
     bool positions_last;    /* positions are added behind the projection, as in OPT */
     bool norm_last;         /* the norm is behind the projection, as in DeBERTa */
@@ -82,7 +82,7 @@ void attn_sinusoidal_positions(size_t count, size_t d, float *to);
 typedef struct {
     attn_dtype compute;
     size_t channels, patch;
-    attn_affine kernel;  /* out_in: weight (d, channels * patch * patch), bias (d), of the compute type */
+    attn_affine kernel;  /* out_in: weight (d, channels * patch * patch), of types as W_o below, and bias (d) */
     attn_tensor leading; /* (rows, d), of any float type; data NULL: none */
 } attn_patches;
 
@@ -128,8 +128,8 @@ size_t attn_log_mel_bytes(size_t mels, size_t frames, size_t threads);
 typedef struct {
     attn_dtype compute;
     size_t stride; /* at least 1 */
-    attn_affine
-        kernel; /* out_in: weight (d, channels * 3), the frames of a channel side by side, bias (d); of the compute type */
+    /* out_in: weight (d, channels * 3), the frames of a channel side by side, of types as W_o below, and bias (d) */
+    attn_affine kernel;
 } attn_convolution;
 
 /*
@@ -151,7 +151,8 @@ ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const 
  *     z = cap(scale * (norm(activation(x W_d + b_d)) W_o + b_o)),   cap(z) = c tanh(z / c)
  *
  * dense, norm and the cap are optional. With dense_is_tanh, tanh stands for activation, as in the pooler of BERT
- * (Devlin et al. 2019); layers have no such activation. Tensors are of the compute type; with ATTN_F32, W_d and W_o may be of 16 bits.
+ * (Devlin et al. 2019); layers have no such activation. Tensors are of the compute type; with ATTN_F32, W_d and W_o may be
+ * of 16 bits, and are widened while they are read.
  */
 typedef struct {
     attn_dtype compute;

@@ -136,13 +136,6 @@ bool model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, 
 
 /* ---- weight ---- */
 
-/* Projections of 16 bits are read as they are in float32, but not by gradients. */
-static bool is_read_as_it_is(const attn_tensor *tensor, envelope_kind kind, attn_dtype compute)
-{
-    return tensor->dtype == compute || (compute == ATTN_F32 && !envelope_is_gradients(kind) && tensor->rank > 1 &&
-                                        (tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16));
-}
-
 double model_converted_bytes(const struct model_job *job, const struct envelope_source *source, envelope_kind kind)
 {
     const attn_dtype compute = model_job_compute(job);
@@ -150,7 +143,8 @@ double model_converted_bytes(const struct model_job *job, const struct envelope_
     for (size_t i = 0; i < source->count; i++)
         if (source->attachments[i].tensor.dtype == ATTN_U8) /* two numbers of 4 bits, as bfloat16 or double */
             bytes += 2 * (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
-        else if (!is_read_as_it_is(&source->attachments[i].tensor, kind, compute))
+        else if (!model_reads_as_it_is(&source->attachments[i].tensor, compute) ||
+                 (envelope_is_gradients(kind) && source->attachments[i].tensor.dtype != compute))
             bytes += (double)attn_tensor_count(&source->attachments[i].tensor) * (double)attn_dtype_bytes(compute);
     return bytes;
 }

@@ -9,6 +9,13 @@
 /* The share of tokens that were not dropped when ESM was trained: 1 - 0.15 * 0.8. */
 #define ESM_KEPT 0.88
 
+bool model_reads_as_it_is(const attn_tensor *tensor, attn_dtype compute)
+{
+    const bool is_narrow = tensor->dtype == ATTN_F16 || tensor->dtype == ATTN_BF16,
+               is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
+    return is_aligned && (tensor->dtype == compute || (compute == ATTN_F32 && tensor->rank > 1 && is_narrow));
+}
+
 /* Converts in stretches, and asks before each whether the request is cancelled. */
 static bool convert_numbers(struct model_job *job, const attn_tensor *from, const attn_tensor *to)
 {
@@ -29,7 +36,7 @@ static bool convert_numbers(struct model_job *job, const attn_tensor *from, cons
 
 /*
  * *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. A
- * weight of 16 bits stays as it is when the kernel has panels of it.
+ * matrix of 16 bits stays as it is for products of float32, which widen it as they read it.
  */
 static bool convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
 {
@@ -43,8 +50,7 @@ static bool convert(struct model_job *job, const attn_tensor *tensor, const attn
         return false;
     *own = *tensor;
     *converted = own;
-    const bool is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
-    if ((tensor->dtype == compute || tensor->panels != NULL) && is_aligned)
+    if (model_reads_as_it_is(tensor, compute))
         return true;
     void *data = outcome_take(&job->outcome, count, attn_dtype_bytes(compute));
     if (outcome_has_failed(&job->outcome))
@@ -65,6 +71,13 @@ bool model_convert_norm(struct model_job *job, const struct model_norm *norm, at
     return model_convert_affine(job, &norm->weight, &norm->bias, &converted->weights);
 }
 
+double model_product_bytes(const struct model_job *job, double features)
+{
+    enum { NUMBERS = 5 << 14, WIDENED = 256 }; /* columns of 16 bits that the BLAS reads as float */
+    return (double)job->runtime->threads *
+           (NUMBERS * (double)attn_dtype_bytes(model_job_compute(job)) + WIDENED * sizeof(float) * features);
+}
+
 /* ---- embeddings ---- */
 
 size_t model_width(const struct model_stack *stack)
@@ -81,7 +94,7 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
     const double element = (double)attn_dtype_bytes(model_job_compute(job)), width = (double)model_width(stack);
     const double inside = embedding->projection.data != NULL ? (double)embedding->projection.shape[1] : width;
     const double widest = inside > width ? inside : width, small = 64 * widest + 4 * (double)ATTN_ALIGNMENT * 16;
-    double numbers = 6 * (double)count * widest + (double)job->runtime->threads * widest + small;
+    double numbers = 6 * (double)count * widest + (double)job->runtime->threads * widest + small, deepest = inside;
     if (embedding->dropped_id >= 0)
         numbers += 6 * (double)count * (double)embedding->words.shape[1];
     if (embedding->projection.data != NULL)
@@ -91,9 +104,11 @@ double model_embed_bytes(const struct model_job *job, const struct model_stack *
         const bool is_audio = embedding->second_kernel.data != NULL; /* with twice as many frames before it */
         numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * (is_audio ? 2 * inner : inner);
         numbers += is_audio ? (double)attn_tensor_count(&embedding->second_kernel) + 5 * (double)count * width : 0;
+        deepest = is_audio && 3 * width > inner ? 3 * width : inner;
     }
     const bool multiplies = embedding->projection.data != NULL || embedding->kernel.data != NULL;
-    const double bytes = numbers * element + (double)job->runtime->threads * (multiplies ? 1 << 20 : 32 * widest);
+    const double scratch = multiplies ? model_product_bytes(job, deepest) : 0;
+    const double bytes = numbers * element + scratch + (double)job->runtime->threads * 32 * widest;
     return job->request->inputs.audio != NULL && embedding->second_kernel.data != NULL
                ? bytes + (double)attn_log_mel_bytes(embedding->kernel.shape[1], 2 * count, job->runtime->threads)
                : bytes;

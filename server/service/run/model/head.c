@@ -24,8 +24,8 @@ double model_head_bytes(const struct model_job *job, size_t count, double times)
     const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
     const double products = find_weight(&head->source, "weights.dense.weight")->data != NULL ? 2 : 1;
     const double scored = rows * (element * ((double)head->words + 6 * width) + kept);
-    return model_converted_bytes(job, &head->source, ENVELOPE_LAYER_GRADIENTS) + model_words_bytes(job) +
-           times * (scored + products * (double)job->runtime->threads * PRODUCT_NUMBERS * element);
+    return model_converted_bytes(job, &head->source, ENVELOPE_LAYER) + model_words_bytes(job) +
+           times * (scored + products * model_product_bytes(job, 2 * width));
 }
 
 /* The head scores whole blocks of tokens. */

@@ -68,9 +68,14 @@ bool model_norm(struct model_job *job, const struct model_stack *stack, const at
 
 /* The norm with its weights in the compute type. */
 bool model_convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted);
-/* The weight and the bias in the compute type: themselves, or converted into the arena. */
+/* Products of float32 read matrices of 16 bits as they are. Gradients of layers do not. */
+bool model_reads_as_it_is(const attn_tensor *tensor, attn_dtype compute);
+/* The weight and the bias in the compute type, or as they are read: themselves, or converted into the arena. */
 bool model_convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
                           attn_affine *affine);
+
+/* Scratch of all threads for a product of so many features outside of the blocks. */
+double model_product_bytes(const struct model_job *job, double features);
 
 /* ---- a block (block.c) ---- */
 
@@ -142,7 +147,7 @@ bool model_head_row(struct model_job *job, const attn_tensor *normed, size_t que
 bool model_measure(struct model_job *job, const attn_tensor *rows, double *metrics);
 
 /* A block of tokens that the head has scored, and where they go. */
-enum { HEAD_ROWS = 64 /* tokens that are scored at once */, PRODUCT_NUMBERS = 5 << 14 /* a thread's scratch */ };
+enum { HEAD_ROWS = 64 /* tokens that are scored at once */ };
 struct head_block {
     struct model_job *job;
     const struct model_words *words;

@@ -81,9 +81,8 @@ double model_attribution_bytes(const struct model_job *job)
         most = of_heads > most ? of_heads : most;
     }
     const double pairs = HEAD_ROWS * (double)job->given.count;
-    const double of_thread = PRODUCT_NUMBERS * element + 256 * sizeof(float) * most; /* 256 columns of 16 bits */
     return kept + (pairs + HEAD_ROWS) * 6 * most * element + pairs * (most + 4) * sizeof(double) +
-           (double)job->runtime->threads * of_thread + (1 << 16);
+           model_product_bytes(job, most) + (1 << 16);
 }
 
 double model_attribution_flops(const struct model_job *job)
