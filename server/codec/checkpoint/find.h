@@ -38,6 +38,7 @@ struct checkpoint {
     struct text_span config;            /* the text of config.json */
     struct safetensors_tensor *tensors; /* the tensors of all files; checkpoint_find_layers sorts them by name */
     size_t tensor_count;
+    bool is_widened; /* the file has numbers of fewer bits (codec/gguf): the tensors have memory of their own */
 };
 
 /* A layer in the form that safetensors_write takes. */

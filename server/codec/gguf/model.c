@@ -343,6 +343,7 @@ static bool add_tensors(struct describer *describer, const attn_runtime *runtime
             continue;
         ok = add_tensor(describer, &file->tensors[i], widened, runtime, &checkpoint->tensors[checkpoint->tensor_count]);
         checkpoint->tensor_count += ok;
+        checkpoint->is_widened |= file->tensors[i].type->widen != NULL;
         if (ok && attn_arena_is_cancelled(describer->outcome.arena))
             ok = outcome_fail(&describer->outcome, ATTN_ERR_CANCELLED, NULL, "cancelled while the file was read");
     }

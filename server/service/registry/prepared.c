@@ -70,6 +70,7 @@ struct preparing {
     const attn_runtime *runtime;
     attn_layout layout, expert_layout;
     bool packs; /* the layer computes in float32, so matrices are packed for the kernel of runtime */
+    bool keeps_halves;
     char *data;
     attn_arena *arena; /* of the request, for what follows */
     size_t *blocks;    /* that end with each tensor, and with those before it */
@@ -122,8 +123,8 @@ static size_t aligned(size_t bytes)
     return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
 }
 
-/* The bytes of the tensor's panels, in its own type. 0: it is not packed. */
-static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
+/* The bytes of the panels that the kernel could have of the tensor, in its own type. 0: it has none. */
+static size_t possible_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
     const attn_tensor *tensor = &attachment->tensor;
     if (!preparing->packs || !is_matrix(attachment->path) ||
@@ -132,10 +133,16 @@ static size_t panels_bytes(const struct preparing *preparing, const struct envel
     return aligned(attn_panels_bytes(preparing->runtime->kernel, layout_of(preparing, attachment), tensor));
 }
 
-/* The kernels read panels of 16 bits, but no biases and norms, and the BLAS reads no numbers of 16 bits at all. */
+/* The kernels read matrices of 16 bits, but no biases and norms, and the BLAS reads no numbers of 16 bits at all. */
 static bool is_widened(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
-    return is_narrow(attachment) && panels_bytes(preparing, attachment) == 0;
+    return is_narrow(attachment) && possible_bytes(preparing, attachment) == 0;
+}
+
+/* 0: the tensor is not packed. */
+static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return preparing->keeps_halves && is_narrow(attachment) ? 0 : possible_bytes(preparing, attachment);
 }
 
 /* The tensor for the core: in place in the file, or float32 at data. */
@@ -444,6 +451,7 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
                                   .layout = facts->layout,
                                   .expert_layout = facts->expert_layout,
                                   .packs = facts->compute == ATTN_F32,
+                                  .keeps_halves = slot->keeps_halves,
                                   .arena = arena};
     const size_t bytes = bytes_of_all(&preparing);
     struct prepared_weights *gone = NULL;

@@ -1,7 +1,8 @@
 /*
  * prepared.h: prepares the weights of kept layers for the kernels: packs matrices into panels (attn/panels.h),
  * which stay in 16 bits if the weights are, and widens other 16-bit weights to float32. Those are biases and norms, and
- * matrices where the BLAS multiplies. Weights of 4 bits (codec/tensor/mxfp4.h) become bfloat16.
+ * matrices where the BLAS multiplies. Weights of 4 bits (codec/tensor/mxfp4.h) become bfloat16. Weights of a slot that
+ * keeps its halves stay as they are where the kernel multiplies: they are in memory already, and would be there twice.
  *
  * Without this, every request would pack or widen the weights again. For a few tokens, that takes longer than the
  * computation. So the prepared weights of the most recently used layers stay in memory, within a limit. float32 holds
@@ -18,8 +19,9 @@
 struct prepared_store;
 struct prepared_weights;
 
-/* Each version of a layer has a slot, all zero at first. Only prepared.c reads its members. */
+/* Each version of a layer has a slot, all zero at first but for keeps_halves. Only prepared.c reads its members. */
 struct prepared_slot {
+    bool keeps_halves;
     struct prepared_store *store; /* NULL: nothing was prepared yet */
     struct prepared_weights *weights;
     bool is_preparing;

@@ -154,7 +154,12 @@ static attn_status find_layers(struct model_version *version, attn_error *err)
 static bool make_slots(struct model_version *version, struct outcome *outcome)
 {
     version->slots = calloc(version->model.slots + 1, sizeof *version->slots);
-    return version->slots != NULL || outcome_fail(outcome, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
+    if (version->slots == NULL)
+        return outcome_fail(outcome, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
+    version->head_slot.keeps_halves = version->files.checkpoint.is_widened;
+    for (size_t i = 0; i < version->model.slots; i++)
+        version->slots[i].keeps_halves = version->files.checkpoint.is_widened;
+    return true;
 }
 
 attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
@@ -224,6 +229,7 @@ static struct layer_version *make(struct model_version *version, const struct ch
         return NULL;
     version_fix(&made->common);
     made->pieces = file.first;
+    made->prepared.keeps_halves = version->files.checkpoint.is_widened;
     made->common.owner = version_keep(&version->common);
     return made;
 }

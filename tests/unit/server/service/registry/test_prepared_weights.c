@@ -163,6 +163,34 @@ START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
 }
 END_TEST
 
+/* Matrices of 16 bits stay as they are where the kernel reads them, and all else is prepared as ever. */
+START_TEST(a_slot_that_keeps_its_halves_has_no_second_copy)
+{
+    struct prepared_store *store = prepared_store_create(1 << 30);
+    struct scene *scene = make_scene();
+    const size_t matrix[] = {40, 70}, few[] = {SMALL};
+    float *numbers = attn_arena_take_zeroed(arena, 40 * 70, sizeof *numbers);
+    struct envelope_attachment *at = scene->attachments;
+    at[0] = (struct envelope_attachment){"weights.query.weight", attn_tensor_view(scene->half, ATTN_F16, 2, matrix)};
+    at[1] = (struct envelope_attachment){"weights.key.weight", attn_tensor_view(numbers, ATTN_F32, 2, matrix)};
+    at[2] = (struct envelope_attachment){"weights.key.bias", attn_tensor_view(scene->half, ATTN_F16, 1, few)};
+    scene->version->prepared.keeps_halves = true;
+    struct envelope_source base;
+    struct prepared_weights *prepared = take(store, scene, &base);
+    ck_assert_ptr_nonnull(prepared);
+    expect_panels(&base.attachments[1].tensor, ATTN_LAYOUT_IN_OUT);
+    ck_assert_ptr_null(base.attachments[0].tensor.panels);
+    if (base.attachments[1].tensor.panels != NULL)
+        ck_assert_ptr_eq(base.attachments[0].tensor.data, scene->half);
+    else
+        ck_assert(base.attachments[0].tensor.dtype == ATTN_F32); /* the BLAS reads no others */
+    ck_assert(base.attachments[2].tensor.dtype == ATTN_F32);
+    prepared_weights_release(prepared);
+    layer_version_release(scene->version);
+    prepared_store_destroy(store);
+}
+END_TEST
+
 /* A narrow weight and a wide one, each in two roles, as DeBERTa shares them; the copies are those of the first roles. */
 START_TEST(a_shared_weight_is_prepared_once)
 {
@@ -355,6 +383,7 @@ END_TEST
 CHECK_MAIN("prepared_weights")
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_slot_that_keeps_its_halves_has_no_second_copy);
     tcase_add_test(tests, narrow_weights_become_single_and_nothing_else_changes);
     tcase_add_loop_test(tests, matrices_are_packed_in_the_layout_of_the_layer, 0, 4);
     tcase_add_test(tests, weights_of_four_bits_become_bfloat16);
