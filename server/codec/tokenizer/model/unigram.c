@@ -13,7 +13,7 @@
 #define NOWHERE UINT32_MAX
 
 static const double unknown_penalty = 10;
-/* A token of this score or a lower one is never found in a text: it is none that SentencePiece would find. */
+/* Of a model of SentencePiece that is no tokenizer.json: a token of this score is never found in a text. */
 static const double score_never = -1e30;
 
 struct unigram {
@@ -36,13 +36,13 @@ static const struct member members[] = {
 
 struct scores {
     double *by_id;
-    double lowest;
+    double lowest, never;
 };
 
 static void add_score(struct scores *scores, size_t id, double score)
 {
     scores->by_id[id] = score;
-    scores->lowest = score < scores->lowest && score > score_never ? score : scores->lowest;
+    scores->lowest = score < scores->lowest && score > scores->never ? score : scores->lowest;
 }
 
 static bool add_item(void *context, const struct json_item *item, size_t index)
@@ -60,7 +60,7 @@ static attn_status add_list(void *context, const json_t *piece, size_t index)
 }
 
 /* The trie of the tokens that are found in texts. */
-static attn_status build_trie(struct loading *loading, struct unigram *unigram)
+static attn_status build_trie(struct loading *loading, double never, struct unigram *unigram)
 {
     const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
     const size_t count = loading->vocab.items;
@@ -69,7 +69,7 @@ static attn_status build_trie(struct loading *loading, struct unigram *unigram)
     if (found == NULL)
         return node_note(reading, attn_fail_no_memory(reading->err));
     for (size_t id = 0; id < count; id++)
-        found[id] = unigram->scores[id] > score_never ? loading->vocabulary->texts[id] : (struct text_span){NULL, 0};
+        found[id] = unigram->scores[id] > never ? loading->vocabulary->texts[id] : (struct text_span){NULL, 0};
     loading_trie(loading, found, count, &unigram->trie);
     attn_arena_release(loading->scratch, mark);
     return reading->status;
@@ -80,14 +80,14 @@ static attn_status load_scores(struct loading *loading, struct unigram *unigram)
     static const struct json_taker taker = {add_item, add_list};
     struct reading *reading = &loading->reading;
     struct scores scores = {attn_arena_take_zeroed(reading->arena, loading->vocab.items, sizeof *scores.by_id),
-                            (double)INFINITY};
+                            (double)INFINITY, unigram->is_single ? score_never : (double)-INFINITY};
     if (scores.by_id == NULL)
         return node_note(reading, attn_fail_no_memory(reading->err));
     unigram->scores = scores.by_id;
     if (loading_each(loading, &loading->vocab, &taker, &scores) != ATTN_OK)
         return reading->status;
     unigram->unknown_score = scores.lowest - unknown_penalty;
-    return build_trie(loading, unigram);
+    return build_trie(loading, scores.never, unigram);
 }
 
 static attn_status load(struct loading *loading, const struct node *node, const void **model)
