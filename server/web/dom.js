@@ -67,6 +67,12 @@ export function choice(options, value, change, attributes = {}) {
   return select;
 }
 
+/** A button that opens a file. @param {string} label @param {(file: File) => void} use @returns {any[]} it, and the input behind it */
+export function fileButton(label, use) {
+  const input = h("input", { type: "file", accept: ".json,.csv,.tsv,.txt,.npy,.npz,.safetensors", tabindex: "-1", "aria-hidden": "true", hidden: true, onchange: () => input.files[0] && use(input.files[0]) });
+  return [h("button", { type: "button", onclick: () => input.click() }, label), input];
+}
+
 /** Parses a number. A comma is a decimal point and "−" a minus. @returns {number} NaN for other text */
 export function numberOf(text) {
   const plain = text.trim().replace("−", "-").replace(",", ".");

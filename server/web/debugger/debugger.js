@@ -5,7 +5,7 @@
  * Inputs and settings are a draft, a store of their own, with the fields of the Lab. Nothing is asked for until the button
  * is pressed.
  */
-import { choice, field, h, sayOnce } from "../dom.js";
+import { choice, field, fileButton, h, sayOnce } from "../dom.js";
 import { foundInFile, foundInText, expectValues, PLACES, withTensor } from "../expected/own_data.js";
 import { linesFor } from "../expected/differences.js";
 import { stepNamed } from "../expected/matching.js";
@@ -70,11 +70,6 @@ function numbersField(label, rows, use) {
   const text = h("textarea", { rows, spellcheck: "false", autocomplete: "off", dir: "ltr", oninput: later, onpaste: paste });
   const note = h("small", { role: "status" });
   return { text, note, element: h("label.field", {}, h("span", {}, label), text, note), settle };
-}
-
-function fileButton(app, use) {
-  const input = h("input", { type: "file", accept: ".json,.csv,.tsv,.txt,.npy,.npz,.safetensors", tabindex: "-1", "aria-hidden": "true", hidden: true, onchange: () => input.files[0] && use(input.files[0]) });
-  return [h("button", { type: "button", onclick: () => input.click() }, app.t("own.file")), input];
 }
 
 /** @param {import("../main.js").App} app */
@@ -212,7 +207,7 @@ function createTheirs(app) {
   const trial = h("button", { type: "button", onclick: tryOut }, t("bug.try"));
   return {
     element,
-    sources: [...fileButton(app, useFile), trial],
+    sources: [...fileButton(t("own.file"), useFile), trial],
     read: () => kept ?? foundInText(text.value),
     update: ({ answer }) => (trial.disabled = !answer),
     useFile,
@@ -249,7 +244,7 @@ function createInputs(app, draft, change) {
       place,
       more,
       layoutField,
-      h("div.row", {}, ...fileButton(app, useFile), copy),
+      h("div.row", {}, ...fileButton(t("own.file"), useFile), copy),
     ),
     h("section", {}, h("h2", {}, t("options")), settings.element, field("RoPE", rope)),
   );

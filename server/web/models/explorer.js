@@ -1,7 +1,7 @@
 /**
  * explorer.js: the Models mode: runs sentences through a whole model, and shows every head.
  */
-import { h, sayOnce } from "../dom.js";
+import { fileButton, h, sayOnce } from "../dom.js";
 import { hasAnswers } from "../exchange/kept.js";
 import { hasServer } from "../exchange/server.js";
 import { createTextPanel } from "./text_panel.js";
@@ -238,7 +238,7 @@ function createHow(app) {
     h("summary", {}, t("models.own")),
     h("p.note", {}, t("models.ownHow")),
     code,
-    h("button", { type: "button", onclick: () => app.copyText(PYTHON) }, t("copy")),
+    h("div.row-of", {}, ...fileButton(t("own.file"), (file) => app.openFile(file)), h("button", { type: "button", onclick: () => app.copyText(PYTHON) }, t("copy"))),
   );
 }
 

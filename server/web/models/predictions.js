@@ -169,6 +169,7 @@ export function createPredictions(app, { change, told }) {
   function update(run, base, viewState) {
     const { row } = viewState,
       key = [run, base, row];
+    element.hidden = !run.facts; // a file of maps predicts nothing
     scores.update(run, base, viewState);
     if (key.every((part, at) => part === drawn[at])) return;
     drawn = key;
@@ -183,7 +184,7 @@ export function createPredictions(app, { change, told }) {
       return;
     }
     if (run !== base) tell(t("models.nowMaps", { changes: wordsOfChanges(t, run) }));
-    body.replaceChildren(h("p.note", {}, t(run.facts ? "models.noPredictions" : "models.dumpOnly")));
+    body.replaceChildren(h("p.note", {}, t("models.noPredictions")));
   }
   return { element, update };
 }

@@ -1,7 +1,7 @@
 /**
  * validation.js: the panel of the request: text, options, kept layers, and data of one's own.
  */
-import { choice, field, h, numberField, numberOf, sayOnce } from "../dom.js";
+import { choice, field, fileButton, h, numberField, numberOf, sayOnce } from "../dom.js";
 import { createUses } from "../expected/own_data.js";
 import { shapeOf } from "../exchange/api.js";
 import { LAYER } from "../request/presets.js";
@@ -211,15 +211,6 @@ function ownFields(app) {
     uses.useText(pasted);
   };
   const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]", onpaste: paste });
-  const file = h("input", {
-    type: "file",
-    accept: ".json,.csv,.tsv,.txt,.npy,.npz,.safetensors",
-    tabindex: "-1",
-    "aria-hidden": "true",
-    hidden: true,
-    onchange: () => file.files[0] && uses.useFile(file.files[0]),
-  });
-  const open = h("button", { type: "button", onclick: () => file.click() }, t("own.file"));
   const element = h(
     "section",
     {},
@@ -230,8 +221,7 @@ function ownFields(app) {
       "div.row",
       {},
       h("button", { type: "button", onclick: () => uses.useText(text.value) }, t("own.use")),
-      open,
-      file,
+      ...fileButton(t("own.file"), uses.useFile),
     ),
     h("p.note", {}, t("own.note")),
     h("button", { type: "button", onclick: () => app.openMode("bug") }, t("opening.own")),
