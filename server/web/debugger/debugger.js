@@ -14,7 +14,7 @@ import { caseOfFile } from "../panels/importing.js";
 import { savePage } from "../panels/export_actions.js";
 import { settingFields } from "../panels/request.js";
 import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
-import { nestedOf, short, tensorFrom } from "../request/tensor.js";
+import { nestedOf, short, tensorFrom, withDecimalMark } from "../request/tensor.js";
 import { getIn, setIn, Store } from "../store.js";
 import { createBeside } from "./beside.js";
 
@@ -39,6 +39,16 @@ const PASTED_MAX = 1 << 16;
 const TYPED_MS = 300;
 
 const sizeOf = ({ shape }) => shape.join(" × ");
+
+/**
+ * What else goes into the computation, by the names of its fields: an example sets it, and numbers of one's own do not change it.
+ * @returns {string[]}
+ */
+function settingsOf(t, { options = {}, masks = {} }) {
+  const names = { num_heads: t("heads"), kv_num_heads: t("kvHeads"), scale: t("scale"), softcap: t("softcap"), sliding_window: t("window"), causal: t("causal"), residual: t("residual"), norm: t("norm"), training: t("dropout"), rope: "RoPE" };
+  const given = Object.entries({ ...options, ...masks }).filter(([name, value]) => value !== undefined && value !== false && name !== "dropout");
+  return given.map(([name, value]) => [names[name] ?? name, /number|string/.test(typeof value) && withDecimalMark(String(value))].filter(Boolean).join(" "));
+}
 
 /** The inputs as NumPy reads them. */
 function numpyOf({ request, endpoint }) {
@@ -86,25 +96,32 @@ export function createDebugger(app) {
     theirs = createTheirs(app),
     beside = createBeside(app);
   const title = h("h2", { tabindex: "-1" }, t("opening.own")),
+    settings = h("p.note", {}),
     stale = h("p.note", { role: "status" }),
     compare = h("button.main", { type: "submit" }, t("bug.compare")),
     share = h("button", { type: "button", onclick: () => app.share() }, t("bug.share")),
     keep = h("button", { type: "button", onclick: () => savePage(app, { expected: store.state.expected }) }, t("bug.save")),
     place = h("div.messages", {}),
-    expected = createExpected(app, [h("div.tasks", {}, share, keep), beside.element]);
+    expected = createExpected(app, [h("div.tasks", {}, share, keep), beside.element], "bug.cell");
   const element = h(
     "form.debugger",
     { "aria-label": t("mode.bug"), onsubmit: submit },
     h("div.lead", {}, title, h("p", {}, t("bug.lead"))),
     inputs.element,
-    h("section.theirs", {}, h("h2", {}, t("bug.theirs")), theirs.element, h("div.tasks", {}, compare, ...theirs.sources), place, stale, expected.element),
+    h("section.theirs", {}, h("h2", {}, t("bug.theirs")), theirs.element, settings, h("div.tasks", {}, compare, ...theirs.sources), place, stale, expected.element),
   );
 
   draft.listen(() => {
     isEdited = isEdited || draft.state.given !== synced;
     inputs.update(draft.state);
+    saySettings();
     sayStale();
   });
+
+  const saySettings = () => {
+    const list = settingsOf(t, draft.state.given.request);
+    sayOnce(settings, list.length > 0 ? t("bug.settings", { list: list.join(", ") }) : "");
+  };
 
   const sayStale = () => sayOnce(stale, isEdited && store.state.expected ? t("bug.stale") : "");
 
@@ -148,6 +165,7 @@ export function createDebugger(app) {
       draft.set({ given: state.given });
     }
     inputs.update(draft.state);
+    saySettings();
     theirs.update(state);
     finish(state);
     sayStale();

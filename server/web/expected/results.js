@@ -16,8 +16,8 @@ const sized = (value) => (value === 0 ? "0" : short(value, 2));
 
 const LABELLED = { query: "", key: "", feature: "d" };
 
-/** @param {import("../main.js").App} app @param {HTMLElement[]} more what stands below the cause */
-export function createExpected(app, more = []) {
+/** @param {import("../main.js").App} app @param {HTMLElement[]} more what stands below the cause @param {string} cellText names the two numbers of the worst cell */
+export function createExpected(app, more = [], cellText = "expected.cell") {
   const { t, store } = app;
   const change = (patch, stroke = 0) => store.change({ expected: { ...store.state.expected, ...patch } }, stroke);
   const tolerance = (name) => numberField((value) => change({ [name]: Math.max(0, value) }, name), { isNeeded: true, step: 1e-3 });
@@ -105,7 +105,7 @@ export function createExpected(app, more = []) {
       " ",
       h("button.link", { type: "button", onclick: () => open(first, run) }, placeOf(first, run)),
       " ",
-      t("expected.cell", { own: short(first.own, 5), expected: short(first.expected, 5) }),
+      t(cellText, { own: short(first.own, 5), expected: short(first.expected, 5) }),
     );
   }
 

@@ -113,6 +113,9 @@ export const cases = {
         const [response] = await Promise.all([page.waitForResponse(/multi-head-attention$/), compare(page, printed(wrong))]);
         const { outputs } = await response.json();
         await verdictOf(page, "bad").waitFor();
+        const worst = (await verdictOf(page, "bad").textContent()).match(/ (\d+) → d(\d+) (\S+) in yours, (\S+) in attnd’s\.$/),
+            [i, j, yours, ours] = worst.slice(1).map(numberOf);
+        assert.ok(Math.abs(yours - wrong[i][j]) < 6e-5 && Math.abs(ours - outputs.output[i][j]) < 6e-5, worst[0]);
         const tables = await page.locator(".beside table").evaluateAll((all) =>
             all.map((table) => ({
                 cols: Array.from(table.querySelectorAll("thead th"), (cell) => Number(cell.textContent.slice(1))),
@@ -133,6 +136,26 @@ export const cases = {
         await settled(page);
         assert.match(await page.locator(".stage h2").first().textContent(), /^output/);
         await page.finish();
+    },
+    async "debugger: the settings that an example left behind are said beside the button, until they are changed"(stage) {
+        for (const [locale, before, after] of [
+            ["en-GB", "Heads 6, Causal.", "Heads 4, Scale 0.5."],
+            ["ru-RU", "Головы 6, Причинная маска.", "Головы 4, Масштаб 0,5."],
+        ]) {
+            const page = await enter(stage, { locale }),
+                said = async (text) => page.locator(".theirs > .note", { hasText: text }).waitFor(),
+                { inputs, ...request } = rounded(layerOf(6, 16, 4));
+            await said(before);
+            await page.locator(".inputs input[type=file]").setInputFiles(fileOf(Object.fromEntries(arraysOf({ inputs, ...request }))));
+            await fieldOf(page, "X").locator("small", { hasText: /^6 × 16$/ }).waitFor();
+            await said(before);
+            const options = page.locator(".inputs > section").last();
+            await options.locator("input").nth(0).fill("4");
+            await options.locator("input").nth(2).fill("0.5");
+            await options.locator("input[type=checkbox]").first().uncheck();
+            await said(after);
+            await page.finish();
+        }
     },
     async "debugger: right values agree, in nn.Linear's layout with biases, too; two mistakes are both named"(stage) {
         const page = await enter(stage),
