@@ -11,7 +11,7 @@ import { fractionsIn, isNpy, npyFrom, readText, roundedDigits, textOfBytes } fro
 import { safetensorsFrom } from "../request/safetensors.js";
 import { nestedOf, tensorFrom } from "../request/tensor.js";
 import { isZip, unzipped } from "../request/zip.js";
-import { setIn } from "../store.js";
+import { getIn, setIn } from "../store.js";
 import { Problem } from "../texts.js";
 import { DEFAULT_TOLERANCE } from "./differences.js";
 import { guessedStep, stepNamed } from "./matching.js";
@@ -90,11 +90,14 @@ function maskOf({ tensor }) {
   return isAttend ? ["attend", nestedOf(tensor, Boolean)] : ["bias", jsonOfTensor(tensor)];
 }
 
-/** A case with a tensor in one of the places. */
+/** A case with a tensor in one of the places. Words that label another number of rows are dropped. */
 export function withTensor(given, place, { shape, data }) {
   const [, path] = PLACES[place],
-    json = jsonOfTensor(path.at(-1) === "bias" ? { shape: [data.length], data } : { shape, data });
-  return { ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request: setIn(given.request, path, json) };
+    json = jsonOfTensor(path.at(-1) === "bias" ? { shape: [data.length], data } : { shape, data }),
+    before = getIn(given.request, path),
+    isOtherLength = path[0] === "inputs" && before && tensorFrom(before).shape.at(-2) !== shape.at(-2),
+    request = setIn(given.request, path, json);
+  return { ...given, id: "", endpoint: path[0] === "weights" ? LAYER : given.endpoint, request: isOtherLength ? setIn(request, ["tokens"], undefined) : request };
 }
 
 function putIn(app, place, [found]) {

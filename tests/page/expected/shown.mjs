@@ -156,6 +156,17 @@ export const cases = {
         assert.deepEqual(x.request.inputs.query[0], [1, 2.5, 0]);
         await page.finish();
     },
+    async "expected: an X of as many rows keeps the words, an X of other length is computed without them"(stage) {
+        const page = await openPage(stage),
+            { request } = await choosePreset(page, "causal");
+        const rows = (count) => JSON.stringify(Array.from({ length: count }, (_, i) => Array.from({ length: 24 }, (_, j) => ((i + 2 * j) % 5) / 4)));
+        const same = await answerTo(page, () => paste(page, rows(request.inputs.query.length), "in.query"));
+        assert.deepEqual(same.request.tokens, request.tokens);
+        const other = await answerTo(page, () => paste(page, rows(5), "in.query"));
+        assert.equal(other.response.status(), 200, await other.response.text());
+        assert.deepEqual([other.request.inputs.query.length, other.request.tokens], [5, undefined]);
+        await page.finish();
+    },
     async "expected: on a phone and in the dark nothing is cut off, and axe finds nothing"(stage) {
         const page = await openPage(stage, { viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true });
         const { answer } = await choosePreset(page, "causal");
