@@ -33,6 +33,14 @@ const ONE_IN = oneIn(3 * Object.keys(LOOKS).length);
 const overflow = (page) =>
     page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
+/** Buttons whose words are wider than they are. */
+const narrowButtons = (page) =>
+    page.evaluate(() =>
+        Array.from(document.querySelectorAll("button:not(.spoken)"))
+            .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+            .map(({ textContent }) => textContent),
+    );
+
 export const cases = {
     ...Object.fromEntries(
         someOf(Object.entries(LOOKS), 2).map(([name, options], look) => [
@@ -48,6 +56,7 @@ export const cases = {
                     if ((states + look) % ONE_IN === 0) assert.deepEqual(await findings(page), [], state);
                     if (vocabulary) assert.deepEqual(await foreignTexts(page, vocabulary, refusal), [], state);
                     assert.ok((await overflow(page)) <= 0, `${state}: ${await overflow(page)} px too wide`);
+                    assert.deepEqual(await narrowButtons(page), [], state);
                     states++;
                 }
                 await page.finish();

@@ -176,6 +176,12 @@ export const cases = {
             await page.finish();
         }
     },
+    async "opening: a word with a full stop or a comma has its number"(stage) {
+        const page = await open(stage, { locale: "ru-RU" }),
+            shown = () => page.locator(".word").evaluateAll((all) => all.filter((word) => getComputedStyle(word.querySelector(".value")).visibility === "visible").map((word) => word.querySelector("bdi").textContent));
+        assert.deepEqual(await shown(), ["[CLS]", "Животное", "не", "перешло", "шоссе", "потому", "что", "оно", "было", "слишком", "усталым", "[SEP]"]);
+        await page.finish();
+    },
     async "opening: the field for one's own sentence shows all of the first one, and its button looks pressed"(stage) {
         for (const [width, locale] of someOf([[1366, "ru-RU"], [1440, "en-GB"], [1920, "tr-TR"]], 2)) {
             const page = await open(stage, { locale, viewport: { width, height: 900 } }),

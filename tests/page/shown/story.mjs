@@ -334,6 +334,13 @@ export const cases = {
         await bars(["0.53", "0.22", "0.12", "0.04", "0.01", "0.08"]);
         await page.finish();
     },
+    async "story: on a phone the slider of the scale is on the first screen"(stage) {
+        const page = await openStory(stage, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+        await turnTo(page, LESSONS[0], SCALE_PAGE);
+        const [{ y, height }, player] = await Promise.all([".scale", ".player"].map((one) => page.locator(one).boundingBox()));
+        assert.ok(y > 0 && y + height <= player.y, `${y + height} of ${player.y}`);
+        await page.finish();
+    },
     async "story: its address brings back the page, the cell and the lesson"(stage) {
         const page = await openStory(stage);
         await page.locator(".story select").selectOption("masks");
