@@ -41,7 +41,7 @@ const TYPED_MS = 300;
 const sizeOf = ({ shape }) => shape.join(" × ");
 
 /**
- * What else goes into the computation, by the names of its fields: an example sets it, and numbers of one's own do not change it.
+ * What else goes into the computation, by the names of its fields: an example sets it, and single numbers of one's own do not change it.
  * @returns {string[]}
  */
 function settingsOf(t, { options = {}, masks = {} }) {
@@ -56,6 +56,11 @@ function numpyOf({ request, endpoint }) {
   const lines = given.map(([id, label]) => `${label.replace(" ", "_")} = np.array(${JSON.stringify(nestedOf(tensorFrom(getIn(request, PLACES[id][1]))))})`);
   return ["import numpy as np", ...lines, ""].join("\n");
 }
+
+/** What a computation cannot be without. A file with all of it replaces an example as a whole, with its settings. */
+const NEEDED = { [BARE]: ["in.query", "in.key", "in.value"], [LAYER]: ["in.query", "w.query", "w.key", "w.value"] };
+const replaces = ({ id, endpoint }, targets) => id !== "" && NEEDED[endpoint].every((place) => targets.some((target) => target?.id === place));
+const bareOf = (given) => ({ ...given, request: { inputs: {}, ...(given.endpoint === LAYER && { weights: {} }), options: { num_heads: given.request.options?.num_heads } } });
 
 /** A field for numbers of a program: typed, pasted or from a file. @param {string} label @param {number} rows @param {(source: string) => void} use */
 function numbersField(label, rows, use) {
@@ -273,10 +278,11 @@ function createInputs(app, draft, change) {
   function put(found, id) {
     const fields = groups[draft.state.given.endpoint].filter(Boolean),
       byName = (name) => fields.find(({ label }) => label.replace(/\W|_/g, "").toLowerCase() === name.replace(/\W|_/g, "").toLowerCase()) ?? fields.find((one) => stepNamed(name, [{ id: one.id }]));
-    let { given } = draft.state,
+    const targets = found.map((one) => (one.name && byName(one.name)) || (found.length === 1 && fields.find((some) => some.id === id)));
+    let given = replaces(draft.state.given, targets) ? bareOf(draft.state.given) : draft.state.given,
       count = 0;
-    for (const one of found) {
-      const target = (one.name && byName(one.name)) || (found.length === 1 && fields.find((some) => some.id === id));
+    for (const [at, one] of found.entries()) {
+      const target = targets[at];
       if (!target) continue;
       given = { ...withTensor(given, target.id, one.tensor), random: undefined, seed: undefined, source: undefined };
       if (target.id.startsWith("in.")) given.request = setIn(given.request, ["tokens"], undefined);
