@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     err = (attn_error){.status = ATTN_OK};
     status = safetensors_read(rest > 0 ? end + 1 : "", rest, arena, &file, &err);
     if (status == ATTN_OK) {
-        struct checkpoint checkpoint = {{text, length}, file.tensors, file.tensor_count};
+        struct checkpoint checkpoint = {
+            .config = {text, length}, .tensors = file.tensors, .tensor_count = file.tensor_count};
         status = checkpoint_read_model(&checkpoint, arena, &model, &err);
         if (status == ATTN_OK)
             check_model(&model);

@@ -41,7 +41,8 @@ static size_t take_tensors(const char *names)
 
 static attn_status find(attn_arena *within, const char *config, const char *mapping, const char *names)
 {
-    struct checkpoint checkpoint = {text_span_of(config), tensors, take_tensors(names)};
+    struct checkpoint checkpoint = {
+        .config = text_span_of(config), .tensors = tensors, .tensor_count = take_tensors(names)};
     const struct text_span text = {mapping, mapping != NULL ? strlen(mapping) : 0};
     err = (attn_error){0};
     return checkpoint_find_layers(&checkpoint, text, within, &layers, &is_unknown, &err);
@@ -396,10 +397,11 @@ END_TEST
 START_TEST(a_checkpoint_that_nobody_knows_is_described)
 {
     struct chunks out = chunks_begin(arena), mapping = chunks_begin(arena);
-    struct checkpoint checkpoint = {{"{}", 2},
-                                    tensors,
-                                    take_tensors("enc.1.self_attn.q.weight,enc.2.self_attn.q.weight,enc.0.ff,12,e.1x.b,"
-                                                 "enc.1.self_attn.k.weight,dec.Att.q,att")};
+    struct checkpoint checkpoint = {
+        .config = {"{}", 2},
+        .tensors = tensors,
+        .tensor_count = take_tensors("enc.1.self_attn.q.weight,enc.2.self_attn.q.weight,enc.0.ff,12,e.1x.b,"
+                                     "enc.1.self_attn.k.weight,dec.Att.q,att")};
     checkpoint_describe(&checkpoint, &out, &mapping);
     ck_assert_str_eq(chunks_join(&out), "  att  F32 [1,1]\n"
                                         "  dec.Att.q  F32 [1,1]\n"
@@ -435,7 +437,8 @@ START_TEST(memory_runs_out_cleanly)
     for (size_t limit = 0; !is_ok; limit += 64) {
         attn_arena *small = attn_arena_create(limit);
         struct chunks out = chunks_begin(small), begun = chunks_begin(small);
-        const struct checkpoint checkpoint = {{"{}", 2}, tensors, take_tensors(NAMES)};
+        const struct checkpoint checkpoint = {
+            .config = {"{}", 2}, .tensors = tensors, .tensor_count = take_tensors(NAMES)};
         checkpoint_describe(&checkpoint, &out, &begun);
         is_ok = out.is_ok && begun.is_ok;
         attn_arena_destroy(small);
