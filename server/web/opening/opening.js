@@ -5,7 +5,7 @@ import { bdi, h, sayOnce } from "../dom.js";
 import { exampleCase, exampleOn, OPENING, ROLES_OF_SMALL, swapOf } from "../models/examples.js";
 import { fixed } from "../request/tensor.js";
 import { createPicture } from "./picture.js";
-import { hasSameWords, isMissing, nearWords, readSentence, SURE_FROM, tellingReading, tellingWord, withWords } from "./reading.js";
+import { hasSameWords, isMissing, lacksPronoun, nearWords, readSentence, SURE_FROM, tellingReading, tellingWord, withWords } from "./reading.js";
 
 /** Delay between the last key and the request. */
 const TYPED_MS = 350;
@@ -88,7 +88,7 @@ export function createOpening(app) {
       [word, noun] = [words[chosen].text, words[at].text];
     const share = fixed(100 * row[at], 0),
       key = words[at].isSpecial ? "opening.rests" : row[at] < SURE_FROM ? "opening.unsure" : "opening.looks",
-      said = h("p", {}, filled(app, key, { word, noun }, { share }));
+      said = h("p", {}, filled(app, key, { word, noun }, { share }), lacksPronoun(reading) && ` ${t("opening.noPronoun")}`);
     if (said.textContent !== answer.textContent) answer.replaceChildren(...said.childNodes);
   }
 

@@ -128,6 +128,9 @@ function strongestIn({ words, weights, role }) {
   return found;
 }
 
+/** Whether the head looks for what a pronoun means, and finds none that it has learned. @param {Reading} reading */
+export const lacksPronoun = ({ role, words }) => role === "small.referent" && !words.some(({ text }) => PRONOUN.test(text));
+
 /** The reading to show first: the highest layer that looks at a word. The head for pronouns may be unsure, but needs one. @param {Reading[]} readings */
 export function tellingReading(readings) {
   const isTelling = (reading) => {

@@ -291,6 +291,10 @@ export const cases = {
             assert.ok(sentence.includes(`“${word}” looks at “${noun}”`), sentence);
             assert.ok(sentence.includes(`with ${Math.round(100 * share)} % of its attention`), sentence);
             assert.equal(sentence.startsWith("This head is unsure"), share < 0.5, sentence);
+            assert.ok(!sentence.includes("no pronoun"), sentence);
+            await write(page, text.split(" ").slice(0, 5).join(" "));
+            await page.locator(".readers button", { hasText: "the noun of a pronoun" }).click();
+            await page.locator(".answer", { hasText: "This sentence has no pronoun that the head has learned" }).waitFor();
             await page.finish();
         }
     },
