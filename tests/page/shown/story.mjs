@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { addressOf, dropFile, exported, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
 
-const LESSONS = ["hand", "masks", "cross"].map((name) =>
+const NAMES = ["hand", "masks", "cross"],
+    LESSONS = NAMES.map((name) =>
     JSON.parse(readFileSync(new URL(`../../../server/web/lessons/${name}.json`, import.meta.url), "utf8")),
 );
 
@@ -24,10 +25,32 @@ async function openStory(stage, options = {}) {
 const said = (page, text) =>
     page.waitForFunction((wanted) => document.querySelector(".say")?.textContent === wanted, text);
 
+/** The lesson that begins with a sentence; its page has the keys. */
+async function chooseLesson(page, say, language) {
+    const name = NAMES[LESSONS.findIndex(({ pages }) => pages[0].say === say)];
+    if ((await page.locator(".story select").inputValue()) === name) return;
+    await page.locator(".story select").selectOption(name);
+    await said(page, say[language]);
+    await page.locator(".turn").first().focus();
+}
+
 const wrote = (page, wanted) => page.waitForFunction((text) => document.querySelector(".story .worked").textContent.startsWith(text), wanted);
+
+/** The sum of a cell is written, with this value. */
+const ended = (page, cell, value) =>
+    page.waitForFunction(
+        ([named, wanted]) => {
+            const written = document.querySelector(".story .worked").textContent;
+            return written.split(" = ")[0].endsWith(named) && written.endsWith(wanted);
+        },
+        [cell, value],
+    );
 
 /** Pages of the hand-made lesson. */
 const [Q_PAGE, GUESS_PAGE, SCALE_PAGE, WEIGHT_PAGE, CONTEXT_PAGE, HEADS_PAGE] = [1, 3, 4, 5, 6, 7];
+
+/** Pages of the lesson on masks. */
+const [NO_MASK_PAGE, CAUSAL_PAGE, HIDDEN_PAGE, MIX_PAGE, WINDOW_PAGE, PADDING_PAGE] = [1, 2, 3, 4, 5, 6];
 
 /** Answers to a question, with a word that is wrong. */
 async function guess(page) {
@@ -85,13 +108,20 @@ const turnTo = async (page, lesson, at, language = "en") => {
 };
 
 export const cases = {
-    "story: the lessons that come along have nine pages or less, in three languages"() {
+    "story: the lessons that come along have nine pages or less, names for columns and a guess, in three languages"() {
         assert.equal(LESSONS[0].pages.length, 9);
-        for (const { title, pages } of LESSONS)
-            for (const text of [title, ...pages.map(({ say }) => say)]) {
+        for (const { title, features, request, pages } of LESSONS) {
+            assert.ok(pages.length <= 9);
+            assert.ok(pages.some(({ ask }) => ask), title.en);
+            for (const text of [title, ...pages.flatMap(({ say, ask }) => (ask ? [say, ask] : [say]))]) {
                 assert.deepEqual(Object.keys(text), ["en", "tr", "ru"]);
                 assert.equal(new Set(Object.values(text)).size, 3);
             }
+            for (const [kind, columns] of [["input", request.weights.query.weight.length], ["query", request.weights.query.weight[0].length], ["value", request.weights.value.weight[0].length]]) {
+                assert.deepEqual(Object.keys(features[kind]), ["en", "tr", "ru"]);
+                for (const names of Object.values(features[kind])) assert.equal(names.length, columns, `${title.en}: ${kind}`);
+            }
+        }
     },
     async "story: keys turn the pages, and every picture fits at every size, with lines beside the numbers"(stage) {
         for (const [width, height, locale, language] of [
@@ -101,7 +131,8 @@ export const cases = {
             [1920, 1080, "en-GB", "en"],
         ]) {
             const page = await openStory(stage, { locale, viewport: { width, height } });
-            for (const { say } of LESSONS[0].pages) {
+            for (const [at, { say }] of LESSONS.flatMap(({ pages }) => pages.map((one, at) => [at, one]))) {
+                if (at === 0) await chooseLesson(page, say, language);
                 await said(page, say[language]);
                 await guess(page);
                 await drawn(page);
@@ -125,7 +156,7 @@ export const cases = {
                 await page.keyboard.press("ArrowRight");
             }
             await page.keyboard.press("Home");
-            await said(page, LESSONS[0].pages[0].say[language]);
+            await said(page, LESSONS.at(-1).pages[0].say[language]);
             await page.finish();
         }
     },
@@ -164,6 +195,34 @@ export const cases = {
         await wrote(page, "weight[it, street] = ");
         await page.finish();
     },
+    async "story: a mask takes a word away, a guess comes before its answer, and hidden words add nothing"(stage) {
+        for (const [locale, language, [sleeps, cat, dog, barks, small]] of [
+            ["en-GB", "en", ["sleeps", "cat", "dog", "barks", "small"]],
+            ["tr-TR", "tr", ["uyuyor", "kedi", "köpek", "havlıyor", "küçük"]],
+            ["ru-RU", "ru", ["спит", "кошка", "собака", "лает", "малое"]],
+        ]) {
+            const page = await openStory(stage, { locale });
+            await page.locator(".story select").selectOption("masks");
+            await said(page, LESSONS[1].pages[0].say[language]);
+            const comma = (text) => (language === "en" ? text : text.replaceAll(".", ","));
+            const weight = language === "en" ? "weight" : "";
+            await turnTo(page, LESSONS[1], NO_MASK_PAGE, language);
+            await ended(page, `[${sleeps}, ${dog}]`, comma(" = 0.48945"));
+            await turnTo(page, LESSONS[1], CAUSAL_PAGE, language);
+            await page.locator(".wordlist button", { hasText: dog }).click();
+            await ended(page, `[${sleeps}, ${cat}]`, comma("4.243 + 0 = 4.243"));
+            assert.equal(await page.locator(".wordlist .best").textContent(), cat);
+            await turnTo(page, LESSONS[1], HIDDEN_PAGE, language);
+            await ended(page, `${weight}[${sleeps}, ${dog}]`, comma("exp(−∞ − 4.242641) / 1.028739 = 0"));
+            await turnTo(page, LESSONS[1], MIX_PAGE, language);
+            await ended(page, `[${sleeps}, ${small}]`, comma(" = 0.9721"));
+            assert.doesNotMatch(await page.locator(".story .worked").textContent(), new RegExp(`\\((${dog}|${barks})\\)`));
+            await turnTo(page, LESSONS[1], WINDOW_PAGE, language);
+            await page.locator(".wordlist button", { hasText: dog }).click();
+            await ended(page, `[${barks}, ${dog}]`, comma(" = 0.985834"));
+            await page.finish();
+        }
+    },
     async "story: every number of a picture is that of the answer, and every formula gives the value after it"(stage) {
         const page = await openStory(stage);
         let outputs = null;
@@ -171,7 +230,7 @@ export const cases = {
             if (response.request().method() === "POST") outputs = (await response.json().catch(() => null))?.outputs ?? outputs;
         });
         for (const [n, lesson] of LESSONS.entries()) {
-            await page.locator(".story select").selectOption(["hand", "masks", "cross"][n]);
+            await page.locator(".story select").selectOption(NAMES[n]);
             for (const [at, { step, head = 0, row = 3, say, ask }] of lesson.pages.entries()) {
                 outputs = null;
                 await page.locator(".turn").nth(at).click();
@@ -295,9 +354,9 @@ export const cases = {
     },
     async "story: padding is [PAD], and two documents are two sentences"(stage) {
         for (const [locale, language, first] of [
-            ["en-GB", "en", "The"],
-            ["tr-TR", "tr", "Kedi"],
-            ["ru-RU", "ru", "Кошка"],
+            ["en-GB", "en", "Black"],
+            ["tr-TR", "tr", "Kara"],
+            ["ru-RU", "ru", "Чёрная"],
         ]) {
             const page = await openStory(stage, { locale });
             await page.locator(".story select").selectOption("masks");
@@ -314,7 +373,7 @@ export const cases = {
                 );
                 assert.deepEqual(await columns(), wanted);
             }
-            assert.deepEqual(LESSONS[1].pages[4].tokens.query[language].slice(3), ["[PAD]", "[PAD]"]);
+            assert.deepEqual(LESSONS[1].pages[PADDING_PAGE].tokens.query[language].slice(3), ["[PAD]", "[PAD]"]);
             await page.finish();
         }
     },
@@ -350,7 +409,7 @@ export const cases = {
         const other = await openPage(stage, {}, page.url(), drawn);
         await said(other, LESSONS[1].pages[1].say.en);
         assert.equal(await other.locator(".story select").inputValue(), "masks");
-        assert.equal(await other.locator(".count").textContent(), "2 / 6");
+        assert.equal(await other.locator(".count").textContent(), "2 / 8");
         await other.finish();
         await page.finish();
     },
