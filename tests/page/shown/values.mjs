@@ -17,6 +17,7 @@ import {
     openPage,
     settled,
     someOf,
+    tableOf,
 } from "../support.mjs";
 
 const readout = async (page) => {
@@ -164,17 +165,18 @@ export const cases = {
         }
         await page.finish();
     },
-    async "values: masked cells are hatched and named so, and are no zeros"(stage) {
+    async "values: masked cells are hatched and named so, and are written as a dash: they are no zeros"(stage) {
         const page = await openPage(stage);
         await choosePreset(page, "causal");
         await focusGrid(page);
         await page.keyboard.press("ArrowRight");
         assert.equal((await readout(page)).value, "masked");
         assert.match(await page.locator("[role=gridcell]").getAttribute("aria-label"), /masked/);
-        await page.getByRole("tab", { name: "Table" }).click();
-        const hidden = await page.locator(".table .hidden-cell").count(),
-            [rows, cols] = [14, 14];
-        assert.equal(hidden, (rows * (cols - 1)) / 2);
+        const bars = await page.locator(".stage .row-bars button > :last-child").allTextContents();
+        assert.deepEqual(bars, bars.map((_, j) => (j === 0 ? "1.00" : "–")));
+        const table = await tableOf(page);
+        assert.equal(table.length, 14);
+        table.forEach((line, i) => line.forEach((text, j) => (j > i ? assert.equal(text, "–", `[${i}, ${j}]`) : assert.ok(Number.isFinite(numberOf(text)), `[${i}, ${j}]: ${text}`))));
         await page.finish();
     },
     async "values: heads sort by what they do"(stage) {
