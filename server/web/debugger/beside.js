@@ -4,7 +4,7 @@
 import { bdi, h } from "../dom.js";
 import { apart, cellAt, roundingOf } from "../expected/differences.js";
 import { placingOf } from "../expected/matching.js";
-import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
+import { labelAt, labelsFor, tensorIn, worded } from "../request/steps.js";
 import { fixed, scientific } from "../request/tensor.js";
 
 /** Rows and columns that are shown; on a phone fewer. */
@@ -75,7 +75,7 @@ export function createBeside(app) {
         h("thead", {}, h("tr", {}, h("td", {}), shown.cols.map((j) => h("th", { scope: "col" }, bdi(colName(j)))))),
         h("tbody", {}, shown.rows.map((i) => h("tr", {}, h("th", { scope: "row" }, bdi(rowName(i))), shown.cols.map((j) => cell(valueAt(i * cols + j), i, j))))),
       );
-    const part = [step.label, hasHead && `${t("head")} ${head}`, `${rows} × ${cols}`].filter(Boolean).join(", ");
+    const part = [worded(step.label, t), hasHead && `${t("head")} ${head}`, `${rows} × ${cols}`].filter(Boolean).join(", ");
     element.replaceChildren(
       h("h3", {}, part),
       h("div.tables", {}, table(t("bug.theirs.table"), (at) => theirs.get(at)), table(t("bug.ours.table"), (at) => data[start + at])),

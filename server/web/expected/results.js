@@ -2,7 +2,7 @@
  * results.js: the section on expected values: how far the run is from them, where, and why.
  */
 import { bdi, choice, h, numberField, sayOnce } from "../dom.js";
-import { labelAt, labelsFor, tensorIn } from "../request/steps.js";
+import { labelAt, labelsFor, tensorIn, worded } from "../request/steps.js";
 import { withPart } from "../exchange/files.js";
 import { short } from "../request/tensor.js";
 import { cellAt, linesFor } from "./differences.js";
@@ -70,9 +70,9 @@ export function createExpected(app, more = [], cellText = "expected.cell") {
   function stepCell(line, run, view) {
     const { given, step } = line,
       fitting = given.isNamed ? [] : stepsThatFit(given, run, view);
-    if (fitting.length < 2) return step.label;
+    if (fitting.length < 2) return worded(step.label, t);
     const chooseStep = (id) => change({ values: store.state.expected.values.map((one) => (one === given ? { ...one, step: id, isChosen: true } : one)) });
-    return choice(fitting.map(({ id, label }) => [id, label]), step.id, chooseStep, { "aria-label": t("expected.step") });
+    return choice(fitting.map(({ id, label }) => [id, worded(label, t)]), step.id, chooseStep, { "aria-label": t("expected.step") });
   }
 
   function lineRow(line, run, view) {
@@ -80,7 +80,7 @@ export function createExpected(app, more = [], cellText = "expected.cell") {
     const worst = h(
       "button",
       { type: "button", onclick: () => open(line, run), disabled: line.absolute === 0 },
-      h("span.spoken", {}, `${line.step.label}: `, placeOf(line, run)),
+      h("span.spoken", {}, `${worded(line.step.label, t)}: `, placeOf(line, run)),
       h("span", { "aria-hidden": "true" }, line.absolute === 0 ? "–" : `${cell.row}, ${cell.col}`),
     );
     return h(
@@ -101,7 +101,7 @@ export function createExpected(app, more = [], cellText = "expected.cell") {
       return;
     }
     verdict.replaceChildren(
-      t("expected.first", { step: first.step.label, n: first.outside, all: first.count }),
+      t("expected.first", { step: worded(first.step.label, t), n: first.outside, all: first.count }),
       " ",
       h("button.link", { type: "button", onclick: () => open(first, run) }, placeOf(first, run)),
       " ",
@@ -152,7 +152,7 @@ export function createExpected(app, more = [], cellText = "expected.cell") {
       digits = Math.max(...expected.values.map((one) => one.digits));
     const guesses = lines.filter(({ given }) => !given.isNamed && !given.isChosen && stepsThatFit(given, run, view).length > 1);
     note.textContent = [
-      ...guesses.map(({ step }) => t("expected.guess", { step: step.label })),
+      ...guesses.map(({ step }) => t("expected.guess", { step: worded(step.label, t) })),
       ...(digits > 0 ? [t("expected.digits", { digits })] : []),
     ].join(" ");
     note.hidden = note.textContent === "";

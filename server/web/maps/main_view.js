@@ -11,7 +11,7 @@ import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
 import { HeatmapView } from "./heatmap.js";
 import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
-import { labelAt, labelsFor } from "../request/steps.js";
+import { labelAt, labelsFor, worded } from "../request/steps.js";
 import { extentOfStep } from "./pickers.js";
 import { VIEW_CHOICES } from "../store.js";
 import { fixed, short, scientific } from "../request/tensor.js";
@@ -121,7 +121,7 @@ export function createMainView(app) {
       isWeight = step.isWeight && mode !== "difference";
     const extent = mode === "difference" ? extentOf(matrix.data) : extentOfStep(step, run, tensorSeen(seen));
     const head = step.perHead && `${t("head")} ${view.head}`,
-      title = [name, placeOf(run.given), step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
+      title = [name, placeOf(run.given), worded(step.label, t), head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
     return {
       matrix,
       isHidden: hiddenSeen(seen, matrix),

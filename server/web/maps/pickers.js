@@ -5,7 +5,7 @@ import { extentOf, scaleOf } from "./colour.js";
 import { fadeEdges, h, symbol } from "../dom.js";
 import { oneTabStop } from "../focus.js";
 import { hiddenIn } from "../request/runs.js";
-import { matrixIn, stepsIn, tensorIn } from "../request/steps.js";
+import { matrixIn, stepsIn, tensorIn, worded } from "../request/steps.js";
 import { VIEW_CHOICES } from "../store.js";
 import { headStats, sortedHeads } from "./stats.js";
 import { matrixOf, short } from "../request/tensor.js";
@@ -78,7 +78,7 @@ export function createStepPicker(app) {
       { type: "button", onclick: () => app.openStep(one.id) },
       h("span.aloud", {}, app.t("words." + one.id) + " "),
       h("span.thumb", { title: app.t("words." + one.id) }, canvas),
-      h("span.name", {}, symbol(one.label), " "),
+      h("span.name", {}, symbol(worded(one.label, app.t)), " "),
       shape,
     );
     buttons.set(one.id, { button, canvas, shape });

@@ -1,8 +1,9 @@
 /**
  * explain.js: explains one number: its dot product, its softmax or its norm, with the numbers filled in.
  *
- * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked: index of a line, or -1
- * @typedef {string | [string, string]} Part of a written formula; with a kind: "of-q", "of-k" and "of-v" are numbers of
+ * @typedef {{own: string}} Own a word of the page's own, not of the request: it is translated
+ * @typedef {{head: string[], lines: (string | number | Own)[][], marked: number}} Terms a table; marked: index of a line, or -1
+ * @typedef {string | [string | Own, string]} Part of a written formula; with a kind: "of-q", "of-k" and "of-v" are numbers of
  *          Q, K and V, and "name" is the name of a term
  * @typedef {(value: number, digits?: number) => string} Write
  * @typedef {(kind: "input" | "query" | "value", column: number, within?: number) => string} NameOf names a column of X, of
@@ -12,15 +13,19 @@
  *          column: letter of the cell's column in the formula, if it is not j; the row is i
  */
 import { rowMoments } from "../request/linear.js";
+import { worded } from "../request/steps.js";
 
 /** @type {NameOf} */
 const plainNames = (kind, column, within = column) => "d" + within;
+
+/** @param {string} word @returns {Own} */
+const own = (word) => ({ own: word });
 
 /** Names of cells in formulas; other steps go by their label. */
 const CELL_NAMES = { scores: "score", scaled: "scaled", masked: "masked", attention: "weight", dropped: "dropped", context: "context", projected: "projected", residual: "residual" };
 
 /** "weight[home, go]": a cell in words. @param {import("../request/steps.js").Step} step @param {{i: string, j: string}} names */
-export const cellName = ({ id, label }, { i, j }) => `${CELL_NAMES[id] ?? label}[${i}, ${j}]`;
+export const cellName = ({ id, label }, { i, j }, t) => `${worded(CELL_NAMES[id] ?? label, t)}[${i}, ${j}]`;
 
 const TERMS_WORKED = 3;
 
@@ -34,7 +39,7 @@ const kindOf = (name) => (/^(W_)?[QKV]$/.test(name) ? "of-" + name.at(-1).toLowe
 function products(formula, names, a, b, labels, start = 0) {
   const lines = labels.map((label, n) => [label, a(n), b(n), a(n) * b(n)]);
   const sum = lines.reduce((total, line) => total + line[3], start);
-  const more = start !== 0 ? [["bias", "", "", start]] : [];
+  const more = start !== 0 ? [[own("bias"), "", "", start]] : [];
   return {
     formula,
     terms: { head: ["", names[0], names[1], "×"], lines: [...lines, ...more], marked: -1 },
@@ -55,7 +60,7 @@ function workedSum(lines, names, sum, write, start) {
   const [kindA, kindB] = names.map(kindOf);
   const terms = ordered.slice(0, TERMS_WORKED).map(([name, a, b]) => [[bracketed(write(a)), kindA], " · ", [bracketed(write(b)), kindB], " ", [name, "name"]]);
   if (rest !== 0) terms.push([bracketed(write(rest)), " ", ["…", "name"]]);
-  if (start !== 0) terms.push([bracketed(write(start)), " ", ["bias", "name"]]);
+  if (start !== 0) terms.push([bracketed(write(start)), " ", [own("bias"), "name"]]);
   return [...terms.flatMap((term, at) => (at === 0 ? term : [" + ", ...term])), ` = ${write(sum)}`];
 }
 
@@ -120,11 +125,11 @@ function explainScaled(model, at, line, options) {
   const { bend } = model,
     score = line.scores[at.j];
   const lines = [
-    ["score", score],
-    ["scale", model.scale],
-    ["score · scale", score * model.scale],
+    [own("score"), score],
+    [own("scale"), model.scale],
+    [own("score · scale"), score * model.scale],
   ];
-  if (bend) lines.push(bend.term, [bend.formula.replace("{}", "score · scale"), line.scaled[at.j]]);
+  if (bend) lines.push([own(bend.term[0]), bend.term[1]], [own(bend.formula.replace("{}", "score · scale")), line.scaled[at.j]]);
   const bent = (inner) => (bend ? bend.formula.replace("{}", inner) : inner);
   return {
     formula: `scaled[i, j] = ${bent("score[i, j] · scale")}` + (options.scale === undefined ? ",  scale = 1/√d_k" : ""),
@@ -146,8 +151,8 @@ function hiddenNote(model, at) {
 function explainMasked(model, at, line) {
   const added = line.masked[at.j] > -Infinity ? line.added[at.j] : -Infinity;
   const lines = [
-    ["scaled", line.scaled[at.j]],
-    ["mask", added],
+    [own("scaled"), line.scaled[at.j]],
+    [own("mask"), added],
   ];
   return {
     formula: "masked[i, j] = scaled[i, j] + mask[i, j]",
@@ -169,7 +174,7 @@ function explainWeight(model, at, line, keyName) {
   }
   const before = line.masked.every((score, j) => score === line.scaled[j]) ? "scaled" : "masked";
   const marked = shown.indexOf(at.j);
-  if (sink !== undefined) lines.push(["sink", sink, Math.exp(sink - top), Math.exp(sink - top) / sum]);
+  if (sink !== undefined) lines.push([own("sink"), sink, Math.exp(sink - top), Math.exp(sink - top) / sum]);
   const notes = [...hiddenNote(model, at), ...(sum > 0 ? [["softmaxSum", { top, sum }]] : [["noKeys"]])];
   return {
     formula: `weight[i, j] = exp(${before}[i, j] − max) / Σ exp(${before}[i, ·] − max)`,
@@ -194,8 +199,8 @@ function explainDropped(model, at, line, options) {
     terms: {
       head: ["", ""],
       lines: [
-        ["weight", line.weights[at.j]],
-        ["1 − p", 1 - p],
+        [own("weight"), line.weights[at.j]],
+        [own("1 − p"), 1 - p],
       ],
       marked: -1,
     },
@@ -255,8 +260,8 @@ function explainResidual(model, at, named = "residual") {
     terms: {
       head: ["", ""],
       lines: [
-        ["X", x],
-        [sublayer, added],
+        [own("X"), x],
+        [own(sublayer), added],
       ],
       marked: -1,
     },
@@ -278,9 +283,9 @@ function explainOutput(model, at, options, nameOf) {
   const x = before.data[from + at.j],
     { gain, shift } = model.affine;
   const lines = [
-    ["x", x],
-    ["mean", mean],
-    ["√(variance + ε)", deviation],
+    [own("x"), x],
+    [own("mean"), mean],
+    [own("√(variance + ε)"), deviation],
     ["γ", gain[at.j]],
     ["β", shift[at.j]],
   ];

@@ -4,7 +4,7 @@
 import { explainCell } from "./explain.js";
 import { bdi, h, numberField, sayOnce, symbol } from "../dom.js";
 import { rowOf } from "../request/reference.js";
-import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn } from "../request/steps.js";
+import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn, worded } from "../request/steps.js";
 import { getIn } from "../store.js";
 import { fixed, scientific, short } from "../request/tensor.js";
 
@@ -32,15 +32,18 @@ export function written(value, digits = 4) {
   return isSmall ? scientific(value, digits - 2) : short(value, digits);
 }
 
+/** @param {string | number | import("./explain.js").Own} label */
+const labelled = (label, t) => bdi(typeof label === "object" ? worded(label.own, t) : String(label));
+
 /** The formula with numbers. @param {import("./explain.js").Part[]} parts */
-export const workedOut = (parts) =>
-  parts.map((part) => (typeof part === "string" ? part : part[1] === "name" ? h("small", {}, "(", bdi(part[0]), ")") : h("span", { class: part[1] }, part[0])));
+export const workedOut = (parts, t) =>
+  parts.map((part) => (typeof part === "string" ? part : part[1] === "name" ? h("small", {}, "(", labelled(part[0], t), ")") : h("span", { class: part[1] }, part[0])));
 
 /** "score[i, j]" with the names of the cell's row and column. */
-export function formulaOf({ formula, column = "j" }, { i, j }) {
+export function formulaOf({ formula, column = "j" }, { i, j }, t) {
   const names = { i, [column]: j },
     named = (part) => part.split(/\b([a-z])\b/).map((one) => (names[one] ? bdi(names[one]) : one));
-  return formula.split(/(\[[^\]]*\])/).flatMap((part) => (part[0] === "[" ? named(part) : symbol(part)));
+  return worded(formula, t).split(/(\[[^\]]*\])/).flatMap((part) => (part[0] === "[" ? named(part) : symbol(part)));
 }
 
 function termsTable(terms, t) {
@@ -49,7 +52,7 @@ function termsTable(terms, t) {
     h(
       at === terms.marked ? "tr.marked" : "tr",
       {},
-      h("th", { scope: "row" }, bdi(String(line[0]))),
+      h("th", { scope: "row" }, labelled(line[0], t)),
       line.slice(1).map((value) => h("td", {}, written(value))),
     ),
   );
@@ -73,7 +76,7 @@ function termsTable(terms, t) {
         h(
           "tr",
           {},
-          terms.head.map((text, at) => (at === 0 ? h("td", {}) : h("th", { scope: "col" }, text))),
+          terms.head.map((text, at) => (at === 0 ? h("td", {}) : h("th", { scope: "col" }, worded(text, t)))),
         ),
       )
     : null;
@@ -182,8 +185,8 @@ export function createCell(app) {
   }
 
   function writtenOut(found, names, value, answer) {
-    const parts = [h("p.formula", {}, formulaOf(found, names))];
-    if (found.worked) parts.push(h("p.worked", {}, workedOut(found.worked(written))));
+    const parts = [h("p.formula", {}, formulaOf(found, names, t))];
+    if (found.worked) parts.push(h("p.worked", {}, workedOut(found.worked(written), t)));
     if (found.terms) parts.push(termsTable(found.terms, t));
     for (const [note, values] of found.notes) parts.push(h("p.note", {}, t("note." + note, noteValues(values))));
     if (found.value !== null && !answer.isLocal)

@@ -58,6 +58,12 @@ const WEIGHTS = [
   ["qkv", "W_QKV"],
 ];
 
+/** Words of formulas and labels. Names of functions, as exp and softmax, are the same in every language. */
+const WORDS = /\b(attention output|bias|context|dropped|head|input|key|mask|masked|mean|output|projected|residual|scale|scaled|score|sink|softcap|value|variance|weight)\b/g;
+
+/** A formula or a step's label in the language of the page. @param {string} text @param {(key: string) => string} t */
+export const worded = (text, t) => text.replace(WORDS, (word) => t("word." + word));
+
 /**
  * @param {{given: object, answer: object}} run
  * @returns {Step[]} those of the run

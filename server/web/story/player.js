@@ -9,7 +9,7 @@ import { savePage } from "../panels/export_actions.js";
 import { cellName } from "../panels/explain.js";
 import { explanationOf, formulaOf, workedOut, written } from "../panels/sidebar.js";
 import { hiddenIn } from "../request/runs.js";
-import { groupSize, labelAt, labelsFor, matrixIn, stepsIn } from "../request/steps.js";
+import { groupSize, labelAt, labelsFor, matrixIn, stepsIn, worded } from "../request/steps.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { caseOfPage, checkedLesson, featuresOf, inLanguage, isLesson, LESSONS, viewOfPage } from "./lesson.js";
 import { drawAlone, drawChange, drawHeads, drawProduct, drawSum, gridOf, transposedGrid } from "./diagram.js";
@@ -91,7 +91,7 @@ function platesOf(seen) {
       matrix = matrixIn(step, run, view);
     return {
       grid: gridOf(matrix),
-      name: step.label,
+      name: worded(step.label, seen.t),
       rowNames: names(step, step.rows, matrix.rows),
       colNames: names(step, step.cols, matrix.cols),
       tone: /^[qkv](_rotated)?$/.test(id) ? id[0] : undefined,
@@ -160,7 +160,7 @@ function sumOf(seen, row) {
   return {
     grid: { rows: 3, cols: parts[0].grid.cols, at: (i, j) => parts[i].grid.at(row, j) },
     name: parts[0].rowNames[row],
-    rowNames: ["X", "+ projected", "= output"],
+    rowNames: ["X", "+ projected", "= output"].map((name) => worded(name, seen.t)),
     colNames: parts[0].colNames,
   };
 }
@@ -187,8 +187,9 @@ function strongestOf({ cols, data }, row) {
   return values.indexOf(Math.max(...values));
 }
 
-function headsDiagram(seen, place, room, more, t) {
-  const { outputs } = seen.run.answer,
+function headsDiagram(seen, place, room, more) {
+  const { t } = seen,
+    { outputs } = seen.run.answer,
     [, heads] = outputs.attention.shape;
   const plates = Array.from({ length: heads }, (_, head) => {
     const { plate } = platesOf({ ...seen, view: { ...seen.view, head } });
@@ -359,7 +360,7 @@ export function createStory(app) {
   }
 
   function draw(state) {
-    const seen = { ...app.seen(), nameOf: featuresOf(lesson, state.view.page, app.language) },
+    const seen = { ...app.seen(), t, nameOf: featuresOf(lesson, state.view.page, app.language) },
       page = lesson.pages[state.view.page],
       step = stepsIn(seen.run).find(({ id }) => id === page.step) ?? seen.step,
       matrix = matrixIn(step, seen.run, seen.view);
@@ -376,7 +377,7 @@ export function createStory(app) {
       room = { width: width - 8, height: height - 8, unit },
       more = { choose: place, isAsking, isFresh: key !== flown.key || performance.now() < flown.until };
     if (key !== flown.key) flown = { key, until: performance.now() + FLIGHT_MS };
-    if (room.width > 40 && room.height > 40) diagram.replaceChildren(page.step === "heads" ? headsDiagram(seen, at, room, more, t) : diagramOf(seen, step.id, at, room, more));
+    if (room.width > 40 && room.height > 40) diagram.replaceChildren(page.step === "heads" ? headsDiagram(seen, at, room, more) : diagramOf(seen, step.id, at, room, more));
   }
 
   /** A row of X by its meanings: 2 · living + 1 · asks. @returns {import("../panels/explain.js").Part[]} */
@@ -394,10 +395,10 @@ export function createStory(app) {
       found = explanationOf(seen, i, j, undefined, nameOf),
       isInput = step.id.startsWith("in.");
     if (isInput) where.replaceChildren(bdi(names.i), " = ", ...meaningsOf(seen, i, matrix));
-    else where.replaceChildren(`${cellName(step, names)} = `, ...(found?.worked ? workedOut(found.worked(written)) : [short(value, 4)]));
+    else where.replaceChildren(`${cellName(step, names, t)} = `, ...(found?.worked ? workedOut(found.worked(written), t) : [short(value, 4)]));
     where.hidden = isAsking;
     formula.hidden = !found || isAsking;
-    formula.replaceChildren(...(found ? formulaOf(found, names) : []));
+    formula.replaceChildren(...(found ? formulaOf(found, names, t) : []));
     diagram.setAttribute("aria-label", `${t("story.cell")} ${isAsking ? question.textContent : where.textContent}`);
   }
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addressOf, dropFile, exported, inFolder, numberOf, opened, openPage, tableOf, tabOf } from "../support.mjs";
+import { addressOf, dropFile, exported, inFolder, numberOf, opened, openPage, settled, tableOf, tabOf } from "../support.mjs";
 
 const NAMES = ["hand", "masks", "cross"],
     LESSONS = NAMES.map((name) =>
@@ -205,7 +205,6 @@ export const cases = {
             await page.locator(".story select").selectOption("masks");
             await said(page, LESSONS[1].pages[0].say[language]);
             const comma = (text) => (language === "en" ? text : text.replaceAll(".", ","));
-            const weight = language === "en" ? "weight" : "";
             await turnTo(page, LESSONS[1], NO_MASK_PAGE, language);
             await ended(page, `[${sleeps}, ${dog}]`, comma(" = 0.48945"));
             await turnTo(page, LESSONS[1], CAUSAL_PAGE, language);
@@ -213,7 +212,7 @@ export const cases = {
             await ended(page, `[${sleeps}, ${cat}]`, comma("4.243 + 0 = 4.243"));
             assert.equal(await page.locator(".wordlist .best").textContent(), cat);
             await turnTo(page, LESSONS[1], HIDDEN_PAGE, language);
-            await ended(page, `${weight}[${sleeps}, ${dog}]`, comma("exp(−∞ − 4.242641) / 1.028739 = 0"));
+            await ended(page, `[${sleeps}, ${dog}]`, comma("exp(−∞ − 4.242641) / 1.028739 = 0"));
             await turnTo(page, LESSONS[1], MIX_PAGE, language);
             await ended(page, `[${sleeps}, ${small}]`, comma(" = 0.9721"));
             assert.doesNotMatch(await page.locator(".story .worked").textContent(), new RegExp(`\\((${dog}|${barks})\\)`));
@@ -321,23 +320,56 @@ export const cases = {
         });
     },
     async "story: a value is named by its step, and a mix of values sums over the words"(stage) {
-        for (const [locale, language, [it, animal, living]] of [
-            ["en-GB", "en", ["it", "Animal", "living"]],
-            ["tr-TR", "tr", ["o", "Hayvan", "canlı"]],
-            ["ru-RU", "ru", ["оно", "Животное", "живое"]],
+        for (const [locale, language, [it, animal, living], [scaled, weight, context]] of [
+            ["en-GB", "en", ["it", "Animal", "living"], ["scaled", "weight", "context"]],
+            ["tr-TR", "tr", ["o", "Hayvan", "canlı"], ["ölçekli", "ağırlık", "bağlam"]],
+            ["ru-RU", "ru", ["оно", "Животное", "живое"], ["масштабированная", "вес", "контекст"]],
         ]) {
             const page = await openStory(stage, { locale });
-            for (const [at, name] of [[SCALE_PAGE, "scaled"], [WEIGHT_PAGE, "weight"]]) {
+            for (const [at, name] of [[SCALE_PAGE, scaled], [WEIGHT_PAGE, weight]]) {
                 await turnTo(page, LESSONS[0], at, language);
                 await wrote(page, `${name}[${it}, ${animal}] = `);
             }
             await turnTo(page, LESSONS[0], CONTEXT_PAGE, language);
-            await wrote(page, `context[${it}, ${living}] = `);
-            assert.equal(await page.locator(".story .formula").textContent(), `context[${it}, ${living}] = Σ_j A[${it}, j] · V[j, ${living}]`);
+            await wrote(page, `${context}[${it}, ${living}] = `);
+            assert.equal(await page.locator(".story .formula").textContent(), `${context}[${it}, ${living}] = Σ_j A[${it}, j] · V[j, ${living}]`);
             await tabOf(page, "lab").click();
             await page.locator(".stage h2", { hasText: "A V" }).waitFor();
-            assert.equal(await page.locator(".explain .formula").textContent(), `context[${it}, d0] = Σ_j A[${it}, j] · V[j, d0]`);
+            assert.equal(await page.locator(".explain .formula").textContent(), `${context}[${it}, d0] = Σ_j A[${it}, j] · V[j, d0]`);
             await page.finish();
+        }
+    },
+    async "story: in formulas, tables and names of steps no word stays English"(stage) {
+        const english = /\b(attention|bias|context|dropped|head|input|key|mask(?:ed)?|mean|output|projected|residual|scaled?|score|sink|softcap|value|variance|weight)\b/;
+        for (const [locale, language] of [["tr-TR", "tr"], ["ru-RU", "ru"]]) {
+            const page = await openStory(stage, { locale });
+            const isWhole = async (places, what) => {
+                for (const text of await page.locator(places).allTextContents()) assert.doesNotMatch(text, english, `${what}: ${text}`);
+            };
+            for (const [n, { pages }] of LESSONS.entries()) {
+                await page.locator(".story select").selectOption(NAMES[n]);
+                for (const [at, { say }] of pages.entries()) {
+                    await page.locator(".turn").nth(at).click();
+                    await said(page, say[language]);
+                    await guess(page);
+                    await drawn(page);
+                    await isWhole(".story .worked, .story .formula, .plate-name, .plate-row", say[language]);
+                }
+            }
+            await page.finish();
+            const options = { num_heads: 1, residual: true, softcap: 5, sinks: [0.5], norm: { type: "layer", position: "post" } },
+                weight = [[1, 0], [0, 1]],
+                biased = { weight, bias: [1, 2] },
+                request = { inputs: { query: weight }, weights: { query: biased, key: { weight }, value: { weight }, output: biased }, options, masks: { causal: true } },
+                lab = await openPage(stage, { locale }, addressOf({ endpoint: "multi-head-attention", request }));
+            const buttons = await lab.locator(".strip button").all();
+            for (const button of buttons) {
+                await button.click();
+                await settled(lab);
+                for (const text of await lab.locator(".strip .name, .stage h2, .explain").allTextContents()) assert.doesNotMatch(text, english, text);
+            }
+            assert.ok(buttons.length >= 14);
+            await lab.finish();
         }
     },
     async "story: on the page of two heads the marked row is the one where they look elsewhere"(stage) {
