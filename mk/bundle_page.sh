@@ -47,8 +47,8 @@ for part in "$target"/parts/*.js; do
     awk 'BEGIN { printf "\"" } { gsub(/[\\"]/, "\\\\&"); printf "%s\\n", $0 } END { print "\"" }' "$part" > "${part%.js}.json"
 done
 policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"
-# A worker is made of a text of the script itself.
-grep -q 'new Worker(' "$target/script.js" && policy="$policy; worker-src blob:"
+# A worker is made of a text of the script itself, or of a part.
+grep -rq 'new Worker(' "$target/script.js" "$target/parts" && policy="$policy; worker-src blob:"
 policy="$policy; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 printf "%s; frame-ancestors 'none'" "$policy" > "$target/page.policy"
 

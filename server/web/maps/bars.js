@@ -2,7 +2,7 @@
  * bars.js: the weights of one row as bars. The elements are reused, so that CSS can animate a change.
  */
 import { bdi, h } from "../dom.js";
-import { cellText } from "./heatmap.js";
+import { cellText } from "../request/tensor.js";
 
 /** @param {(at: number) => void} choose */
 export function createRowBars(choose) {

@@ -7,7 +7,7 @@
 import { cssAt } from "./colour.js";
 import { cssColour, h, sizeCanvas } from "../dom.js";
 import { labelAt } from "../request/steps.js";
-import { fixed, short, withDecimalMark } from "../request/tensor.js";
+import { cellText, fixed } from "../request/tensor.js";
 import { totalsOf } from "./stats.js";
 import { Gestures } from "./gestures.js";
 import { Tiles, TILE } from "./tiles.js";
@@ -516,11 +516,4 @@ export class HeatmapView {
   colName(col) {
     return this.sheet.colLabels ? labelAt(this.sheet.colLabels, col) : this.sheet.colPrefix + col;
   }
-}
-
-/** Two decimals below 10, three digits below 1000, else two digits. */
-export function cellText(value) {
-  const size = Math.abs(value);
-  if (size < 10) return fixed(value, 2);
-  return size < 1000 ? withDecimalMark(value.toPrecision(3).replace("-", "−")) : short(value, 2);
 }

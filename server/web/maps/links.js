@@ -4,6 +4,7 @@
  * Tokens are elements, so that they can be read, focused and searched. The curves are one canvas.
  */
 import { bdi, cssColour, h, sizeCanvas } from "../dom.js";
+import { chosenLinks } from "./chosen_links.js";
 import { labelAt } from "../request/steps.js";
 import { short } from "../request/tensor.js";
 
@@ -11,20 +12,6 @@ const ROW = 26,
   BETWEEN = 260;
 /** Most tokens per side. */
 const MOST = 64;
-
-/** A weight has a link among the strongest of its row if it is at least so much of the largest one. */
-const SHARE_LEAST = 1 / 200;
-
-/** The links of one row: the n largest weights, without those that are next to nothing, or all from a threshold on. */
-export function chosenLinks(row, mode, top, threshold) {
-  const links = [];
-  row.forEach((weight, j) => {
-    if (weight > 0 && (mode === "top" || weight >= threshold)) links.push({ j, weight });
-  });
-  if (mode !== "top") return links;
-  links.sort((a, b) => b.weight - a.weight || a.j - b.j);
-  return links.slice(0, top).filter(({ weight }) => weight >= SHARE_LEAST * links[0].weight);
-}
 
 export class LinksView {
   /** @param {{onselect: (row: number | null) => void, onhover?: (row: number | null) => void}} hooks */

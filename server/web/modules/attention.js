@@ -6,7 +6,8 @@
 import { cssColour, h } from "../dom.js";
 import { extentOf, scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
-import { chosenLinks, LinksView } from "../maps/links.js";
+import { chosenLinks } from "../maps/chosen_links.js";
+import { LinksView } from "../maps/links.js";
 import { HeatmapView } from "../maps/heatmap.js";
 import { drawThumb } from "../maps/thumb.js";
 import { labelAt } from "../request/steps.js";

@@ -5,8 +5,8 @@
  * Elements are reused, so that CSS can animate a change: the strongest link is always the first path.
  */
 import { bdi, h, svg } from "../dom.js";
-import { cellText } from "../maps/heatmap.js";
-import { chosenLinks } from "../maps/links.js";
+import { chosenLinks } from "../maps/chosen_links.js";
+import { cellText } from "../request/tensor.js";
 
 /** Most links of a word, the smallest weight that gets one, and that whose number is not 0.00. */
 const LINKS = 4,

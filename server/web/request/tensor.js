@@ -190,3 +190,10 @@ export function short(value, digits = 4) {
   if (size !== 0 && (size < 1e-4 || size >= 1e6)) return scientific(value, digits - 1);
   return withDecimalMark(String(Number(value.toPrecision(digits))).replace("-", "−"));
 }
+
+/** Formats a number for a cell: two decimals below 10, three digits below 1000, else two digits. */
+export function cellText(value) {
+  const size = Math.abs(value);
+  if (size < 10) return fixed(value, 2);
+  return size < 1000 ? withDecimalMark(value.toPrecision(3).replace("-", "−")) : short(value, 2);
+}
