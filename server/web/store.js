@@ -38,6 +38,8 @@ export const DEFAULT_VIEW = {
   col: -1,
   palette: "viridis",
   range: "full",
+  /** Whether the token on which a head of a model rests is left out of the colours. */
+  rest: "left",
   sort: "order",
   linkMode: "top",
   linkTop: 3,
@@ -56,6 +58,7 @@ export const VIEW_CHOICES = {
   tab: ["map", "links", "table", "layers"],
   palette: ["viridis", "cividis", "grey"],
   range: ["full", "max", "robust", "log"],
+  rest: ["left", "shown"],
   sort: ["order", "entropy", "first", "diagonal", "distance"],
   linkMode: ["top", "threshold"],
   compare: ["now", "kept", "difference"],

@@ -42,6 +42,8 @@ const BELOW = 14;
  * @property {boolean} hasTotals
  * @property {boolean} hasHidden whether a mask hides cells
  * @property {(i: number, j: number) => boolean} isHidden
+ * @property {number} [resting] mean share of the first column, if the head rests there; else 0
+ * @property {boolean} [leavesFirst] the first column has no colours; its numbers stay
  * @property {string} title
  * @property {string} fileTitle title in exported pictures
  * @property {string} corner first field of an exported table
@@ -226,6 +228,10 @@ export class HeatmapView {
     const budget = { left: TILES_A_FRAME };
     if (!this.#coversAll(wanted)) this.#drawLevel(context, tiles.topLevel, budget);
     this.#drawLevel(context, wanted, budget);
+    if (this.sheet.leavesFirst) {
+      context.fillStyle = this.colours.hidden;
+      context.fillRect(view.placeOf(0, 0).left, 0, view.cellWidth, view.plotHeight);
+    }
     context.restore();
   }
 
@@ -275,7 +281,7 @@ export class HeatmapView {
     for (let i = fromRow; i < toRow; i++)
       for (let j = fromCol; j < toCol; j++) {
         const start = j;
-        while (j < toCol && sheet.isHidden(i, j)) j++;
+        while (j < toCol && (sheet.isHidden(i, j) || (sheet.leavesFirst && j === 0))) j++;
         if (j === start) continue;
         const { left, top } = view.placeOf(i, start);
         path.rect(left, top, (j - start) * view.cellWidth, view.cellHeight);
@@ -316,7 +322,7 @@ export class HeatmapView {
         if (sheet.isHidden(i, j)) continue;
         const value = data[i * cols + j],
           { left, top } = view.placeOf(i, j);
-        context.fillStyle = cssAt(sheet.scale, value).isLight ? "#101418" : "#ffffff";
+        context.fillStyle = sheet.leavesFirst && j === 0 ? this.colours.ink : cssAt(sheet.scale, value).isLight ? "#101418" : "#ffffff";
         context.fillText(cellText(value), left + view.cellWidth / 2, top + view.cellHeight / 2 + 0.5);
       }
     context.restore();

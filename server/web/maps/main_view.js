@@ -12,7 +12,8 @@ import { LinksView } from "./links.js";
 import { HeatmapView } from "./heatmap.js";
 import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
 import { labelAt, labelsFor, worded } from "../request/steps.js";
-import { extentOfStep } from "./pickers.js";
+import { extentOfStep, restIn } from "./pickers.js";
+import { createRest } from "./rest.js";
 import { VIEW_CHOICES } from "../store.js";
 import { fixed, short, scientific } from "../request/tensor.js";
 import { drawThumb } from "./thumb.js";
@@ -54,6 +55,7 @@ export function createMainView(app) {
   const title = h("h2", {}),
     words = h("p.in-words", {}),
     role = h("p.role", {}),
+    rest = createRest(t, (isLeft) => store.setView({ rest: isLeft ? "left" : "shown" })),
     random = h("p.random", {}, t("random"));
   const first = h("canvas.first", { hidden: true, role: "img", "aria-label": t("stage.first") });
   const body = h("div.body", { role: "tabpanel", id: "stage-body" }, first, map.element, bars.element, links.element, table);
@@ -64,6 +66,7 @@ export function createMainView(app) {
     words,
     body,
     role,
+    rest.element,
     random,
     h("div.tools", {}, readout, legend.element, mapTools.element, linkTools.element),
   );
@@ -119,12 +122,15 @@ export function createMainView(app) {
     const matrix = matrixSeen(seen),
       { request } = run.given,
       isWeight = step.isWeight && mode !== "difference";
+    const resting = mode === "difference" ? 0 : restIn(step, run, matrix);
     const extent = mode === "difference" ? extentOf(matrix.data) : extentOfStep(step, run, tensorSeen(seen));
     const head = step.perHead && `${t("head")} ${view.head}`,
       title = [name, placeOf(run.given), worded(step.label, t), head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
     return {
       matrix,
       isHidden: hiddenSeen(seen, matrix),
+      resting,
+      leavesFirst: resting > 0 && view.rest === "left",
       rowLabels: labelsFor(step.rows, request, view, matrix.rows),
       colLabels: labelsFor(step.cols, request, view, matrix.cols),
       rowPrefix: PREFIX[step.rows],
@@ -226,6 +232,7 @@ export function createMainView(app) {
     title.textContent = sheet.title;
     words.textContent = mode === "difference" ? largestOf(sheet) : t("words." + sheet.step.id);
     showRole(seen);
+    rest.update(tab === "map" ? sheet.resting : 0, labelAt(sheet.colLabels, 0), sheet.leavesFirst);
     random.hidden = run.given.random !== "inputs";
     map.element.hidden = tab !== "map";
     links.element.hidden = tab !== "links";

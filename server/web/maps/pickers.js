@@ -7,7 +7,7 @@ import { oneTabStop } from "../focus.js";
 import { hiddenIn } from "../request/runs.js";
 import { matrixIn, stepsIn, tensorIn, worded } from "../request/steps.js";
 import { VIEW_CHOICES } from "../store.js";
-import { headStats, sortedHeads } from "./stats.js";
+import { headStats, restOf, sortedHeads, withoutFirst } from "./stats.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { drawThumb, thumbSize } from "./thumb.js";
 
@@ -20,6 +20,15 @@ export function extentOfTensor(tensor) {
 
 /** All heads share one range. If one head is here in full, the range is that of the thumbnails. */
 export const extentOfStep = ({ id }, { answer }, tensor) => extentOfTensor(id === "attention" ? (answer.thumbs ?? tensor) : tensor);
+
+/** The share of the first token in a map of weights, if the head is one of a model's and rests there; else 0. */
+export const restIn = (step, { given }, map) => (step.isWeight && given.source ? restOf(map) : 0);
+
+/** The map as its thumbnail shows it. */
+const shownOf = (step, run, view, map) => (view.rest === "left" && restIn(step, run, map) > 0 ? withoutFirst(map) : map);
+
+/** Thumbnails leave cells of 0 out that are hidden, or of the token on which a head rests. */
+const leftIn = (shown, map, isHidden) => (shown === map ? isHidden : (i, j) => j === 0 || Boolean(isHidden?.(i, j)));
 
 /** The sign before the thumbnail of a step. */
 const SIGNS = {
@@ -111,7 +120,8 @@ export function createStepPicker(app) {
       canvas.style.width = size.width + "px";
       canvas.style.height = size.height + "px";
       const scale = scaleOf(app.appearance(), extentOfStep(one, run, tensor), one.isWeight);
-      drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
+      const shown = shownOf(one, run, view, matrix);
+      drawThumb(canvas, shown, scale, 96, leftIn(shown, matrix, one.isWeight ? hiddenIn(run, view, view.head) : undefined));
     }
     updateTabStop();
   }
@@ -184,7 +194,8 @@ export function createHeadPicker(app) {
       button.setAttribute("aria-label", `${t("head")} ${head}`);
       caption.textContent = value === undefined ? String(head) : `${head} · ${short(value * (SHARES.includes(view.sort) ? 100 : 1), 2)}`;
       canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
-      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : hiddenIn(run, view, head));
+      const seen = shownOf({ isWeight: true }, run, view, maps[head]);
+      drawThumb(canvas, seen, scale, 64, leftIn(seen, maps[head], answer.thumbs ? undefined : hiddenIn(run, view, head)));
     });
   }
   return { element, update };

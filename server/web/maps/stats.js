@@ -75,3 +75,24 @@ export function over({ shape, data }, name) {
       else out[at] += data[from] / heads;
   return { rows, cols, data: out };
 }
+
+const cut = new WeakMap();
+
+/** The map with zeros in its first column. @param {import("../request/tensor.js").Matrix} map */
+export function withoutFirst(map) {
+  if (!cut.has(map)) {
+    const data = map.data.slice();
+    for (let at = 0; at < data.length; at += map.cols) data[at] = 0;
+    cut.set(map, { ...map, data });
+  }
+  return cut.get(map);
+}
+
+/** From this share of the first key on, a head rests there. */
+const RESTING = 0.5;
+
+/** The mean share of the first key, if the head rests on it; else 0. @param {import("../request/tensor.js").Matrix} map */
+export function restOf(map) {
+  const { first } = map.cols > 2 ? headStats(map) : { first: 0 };
+  return first >= RESTING ? first : 0;
+}

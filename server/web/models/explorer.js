@@ -257,7 +257,7 @@ export async function openDump(app, file) {
   if (mine !== readings) return true;
   app.dump = dump;
   const { models } = app.store.state.view;
-  app.store.setView({ mode: "models", models: { ...models, layer: 0, head: 0, row: -1, linked: [] } });
+  app.store.setView({ mode: "models", models: { ...models, layer: 0, head: 0, row: -1, linked: [], hidesFirst: false } });
   app.notify("");
   return true;
 }

@@ -19,6 +19,7 @@ export function toModel({ name, kind }, texts, language) {
     model: name,
     ...NO_CHANGES,
     ...(first ? { layer: first.layer, head: first.head } : {}),
+    hidesFirst: Boolean(first),
     texts: kind === "encoder" ? texts : texts.map((text) => unmasked(text, language)),
     linked: [],
     row: -1,

@@ -4,11 +4,12 @@
 import { h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
 import { PictureGrid, THUMB_PIXELS } from "../maps/grid.js";
+import { withoutFirst } from "../maps/stats.js";
 import { drawThumb } from "../maps/thumb.js";
 import { matrixOf, short } from "../request/tensor.js";
 import { isIn, stateOfHead } from "./changes.js";
 import { headsWithRole, roleOfHead } from "./examples.js";
-import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf, withoutFirst } from "./measures.js";
+import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf } from "./measures.js";
 
 /** Colours of heads whose links are drawn together. The first three are distinct for colour-blind readers. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#b3358f", "#16876b", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];

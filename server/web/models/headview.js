@@ -3,15 +3,17 @@
  */
 import { bdi, h } from "../dom.js";
 import { scaleOf } from "../maps/colour.js";
+import { createRest } from "../maps/rest.js";
 import { LinksView } from "../maps/links.js";
 import { HeatmapView } from "../maps/heatmap.js";
+import { restOf, withoutFirst } from "../maps/stats.js";
 import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
 import { canPatch, HEAD_STATES, isIn, NO_CHANGES, stateOfHead, toggled, whyUnpatched, withHead } from "./changes.js";
 import { roleOfHead } from "./examples.js";
 import { headColour } from "./headgrid.js";
-import { EXTRAS, extraOf, strongest, withoutFirst } from "./measures.js";
+import { EXTRAS, extraOf, strongest } from "./measures.js";
 import { bodyAt, canChange, expertsAt, hasSteps, headOf } from "./textrun.js";
 import { HEAD_TABS } from "./view_state.js";
 
@@ -26,9 +28,6 @@ export function mapOf(run, layer, head) {
   return name ? extraOf(run, layer, name) : headOf(run, layer, head);
 }
 
-/** Whether the view leaves a cell out, or the model never has it. */
-const isLeftOut = (run, viewState, i, j) => (viewState.hidesFirst && j === 0) || (run.isCausal && j > i);
-
 /**
  * @param {import("../main.js").App} app
  * @param {{change: (patch: object) => void, open: (run: TextRun, viewState: ViewState) => void}} hooks
@@ -37,7 +36,6 @@ export function createHeadView(app, { change, open }) {
   const { t } = app;
   const valueAt = (row, col) => {
     const { matrix, isHidden } = map.sheet;
-    if (seen.viewState.hidesFirst && col === 0) return t("models.leftOut");
     return isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
   };
   const describe = (row, col) => `${map.rowName(row)} → ${map.colName(col)}, ${valueAt(row, col)}`;
@@ -66,6 +64,7 @@ export function createHeadView(app, { change, open }) {
   const links = new LinksView({ onselect: (row) => row !== null && change({ row }) });
   const title = h("h2", {}),
     role = h("p.role-of", {}),
+    rest = createRest(t, (hidesFirst) => change({ hidesFirst })),
     readout = h("p.readout", {}),
     legend = h("p.head-legend", {}),
     note = h("p.note", {});
@@ -90,6 +89,7 @@ export function createHeadView(app, { change, open }) {
     {},
     h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
     role,
+    rest.element,
     h("div.row-of", {}, openIt, link, stateOf),
     unpatched,
     effect,
@@ -111,7 +111,7 @@ export function createHeadView(app, { change, open }) {
 
   function showEdge() {
     edge.setAttribute("aria-pressed", String(isEdgeHidden()));
-    edge.disabled = !isEdgeHidden() && isLeftOut(seen.run, seen.viewState, map.focus.row, map.focus.col);
+    edge.disabled = !isEdgeHidden() && seen.run.isCausal && map.focus.col > map.focus.row;
   }
 
   /** Hides the edge of the chosen cell, or shows it again. @returns {boolean} whether the view has edges */
@@ -130,8 +130,9 @@ export function createHeadView(app, { change, open }) {
   function sheetOfMap(run, viewState, full) {
     const edges = run.changes.edges.filter(([layer, head]) => layer === viewState.layer && head === viewState.head);
     return {
-      matrix: viewState.hidesFirst ? withoutFirst(full) : full,
-      isHidden: (i, j) => isLeftOut(run, viewState, i, j) || edges.some(([, , query, key]) => query === i && key === j),
+      matrix: full,
+      leavesFirst: viewState.hidesFirst,
+      isHidden: (i, j) => (run.isCausal && j > i) || edges.some(([, , query, key]) => query === i && key === j),
       rowLabels: run.queries,
       colLabels: run.keys,
       rowPrefix: "",
@@ -176,10 +177,11 @@ export function createHeadView(app, { change, open }) {
       const sheet = sheetOfMap(run, viewState, full);
       const row = Math.min(viewState.row, sheet.matrix.rows - 1);
       const tokens = JSON.stringify([run.facts?.name, run.keys]);
-      if (map.focus.row !== row || tokens !== tokensShown) map.focus = { row, col: strongest(sheet.matrix, row) };
+      if (map.focus.row !== row || tokens !== tokensShown) map.focus = { row, col: strongest(viewState.hidesFirst ? withoutFirst(full) : full, row) };
       tokensShown = tokens;
       map.show(sheet);
       showReadout(null);
+      rest.update(restOf(full), run.keys[0], viewState.hidesFirst);
     });
   }
 
@@ -246,6 +248,7 @@ export function createHeadView(app, { change, open }) {
     edge.hidden = Boolean(extra) || tab !== "map" || !canChange(run);
     map.element.hidden = readout.hidden = tab !== "map";
     links.element.hidden = legend.hidden = tab !== "links";
+    if (tab !== "map") rest.update(0);
     if (tab === "map") drawMap(run, viewState);
     else drawLinks(run, viewState);
   }

@@ -4,7 +4,7 @@
  * docs/semantics.md has the equations. Scores that the server sent are used as they are.
  */
 import { extentOf } from "../maps/colour.js";
-import { headStats, over } from "../maps/stats.js";
+import { headStats, over, withoutFirst } from "../maps/stats.js";
 import { countOf, matrixOf } from "../request/tensor.js";
 import { layerOf, rolloutOfServer } from "./textrun.js";
 
@@ -121,18 +121,6 @@ export function extraOfThumbs(maps, layer, name) {
   const [, ...shape] = maps.shape,
     size = countOf(shape);
   return over({ shape, data: maps.data.subarray(layer * size, (layer + 1) * size) }, name);
-}
-
-const cut = new WeakMap();
-
-/** The map with zeros in its first column. @param {Matrix} map @returns {Matrix} */
-export function withoutFirst(map) {
-  if (!cut.has(map)) {
-    const data = map.data.slice();
-    for (let at = 0; at < data.length; at += map.cols) data[at] = 0;
-    cut.set(map, { ...map, data });
-  }
-  return cut.get(map);
 }
 
 const extentsOfRuns = new WeakMap();

@@ -15,7 +15,7 @@
  * @property {string} measure of heads
  * @property {boolean} isSorted by the measure
  * @property {number} least 0…1: the share of heads, from the end of the order, that the filter removes
- * @property {boolean} hidesFirst hides the column of the first token, which often is an attention sink
+ * @property {boolean} hidesFirst leaves the column of the first token, on which heads rest, out of the colours and links
  * @property {string} range of all colours
  * @property {string} tab
  * @property {Head[]} linked heads whose links are drawn together
@@ -104,7 +104,7 @@ const defaultViewState = (language) => ({
   measure: "none",
   isSorted: false,
   least: 0,
-  hidesFirst: false,
+  hidesFirst: true,
   range: "robust",
   tab: "map",
   linked: [],

@@ -22,7 +22,7 @@ export const SVG_CELLS = 1 << 16;
 
 /** @param {import("../maps/heatmap.js").Sheet} sheet */
 export function svgOf(sheet, colours) {
-  const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, fileTitle } = sheet;
+  const { matrix, scale, isHidden, leavesFirst, rowLabels, colLabels, rowPrefix, colPrefix, fileTitle } = sheet;
   const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))),
     left = 120,
     top = 100;
@@ -39,7 +39,7 @@ export function svgOf(sheet, colours) {
   for (let i = 0; i < matrix.rows; i++) {
     for (let j = 0; j < matrix.cols; j++) {
       const value = matrix.data[i * matrix.cols + j];
-      const fill = isHidden(i, j) ? "url(#hidden)" : cssAt(scale, value).colour;
+      const fill = isHidden(i, j) || (leavesFirst && j === 0) ? "url(#hidden)" : cssAt(scale, value).colour;
       parts.push(
         `<rect x="${left + j * size}" y="${top + i * size}" width="${size}" height="${size}" fill="${fill}"/>`,
       );

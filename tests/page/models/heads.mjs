@@ -144,7 +144,7 @@ export const cases = {
         assertClose(numberOf((await labelOf(page)).split(" ").at(-1)), mean, 3, "distance");
         await page.finish();
     },
-    async "models: the column of the first token can be hidden"(stage) {
+    async "models: the token on which heads rest is left out of the colours, keeps its numbers, and can have its colours back"(stage) {
         const page = await openModels(stage);
         const firstColumn = () =>
             page.evaluate(() => {
@@ -155,15 +155,20 @@ export const cases = {
                 const [x, y] = [cell.left - box.left + 4, cell.top - box.top + cell.height / 4].map((at) => at * ratio);
                 return Array.from(canvas.getContext("2d").getImageData(Math.round(x), Math.round(y), 1, 1).data);
             });
-        await eventually(async () => {
-            const before = await firstColumn();
-            assert.ok(before[0] > 200 && before[1] > 200, `yellow: ${before}`);
-        });
-        await page.getByLabel("Without the first token").check();
+        const { outputs } = await answerOf(stage, SENTENCE, { layers: [3], heads: [0] }),
+            map = outputs.attention[0][0][0],
+            share = map.reduce((sum, row) => sum + row[0], 0) / map.length;
         await openHead(page, 3, 0);
         await eventually(async () => assert.ok((await firstColumn())[2] > 200, "the ground of hidden cells"));
-        assert.equal(await cellOf(page, 3, 0), "did → [CLS], left out");
-        assert.match(await cellOf(page, 9, 2), /^it → animal, 0\.9/);
+        assert.equal(await page.locator(".headview .resting span").textContent(), `This head mostly rests: ${Math.round(100 * share)} % of its weight goes to [CLS] (“nowhere to look”).`);
+        for (const [row, col] of [[3, 0], [9, 0], [9, 2]]) assertClose(numberIn(await cellOf(page, row, col)), map[row][col], 6, `${row}, ${col}`);
+        await button(page, "Colour that column").click();
+        await eventually(async () => {
+            const after = await firstColumn();
+            assert.ok(after[0] > 200 && after[1] > 200, `yellow: ${after}`);
+        });
+        await openHead(page, 0, 0);
+        await page.locator(".headview .resting").waitFor({ state: "hidden" });
         await page.finish();
     },
     async "models: thumbnails and the open map have the range of the legend, with and without the first token"(stage) {

@@ -4,8 +4,8 @@
  * A map's cells are colours of numbers: they have to be the same on every machine. Texts are not compared.
  */
 import assert from "node:assert/strict";
-import { tableOf } from "../../../server/web/maps/colour.js";
-import { choosePreset, eventually, opened, openPage, settled } from "../support.mjs";
+import { tableOf as coloursOf } from "../../../server/web/maps/colour.js";
+import { choosePreset, eventually, inLaboratory, numberOf, opened, openPage, settled, tableOf } from "../support.mjs";
 
 /** Colour of each cell, a little off its middle where a number may stand. */
 const colours = (page, rows, cols) =>
@@ -44,7 +44,7 @@ export const cases = {
             await page.locator("[role=gridcell]").focus();
             await page.keyboard.press("Control+Home");
             await settled(page);
-            const table = tableOf(palette);
+            const table = coloursOf(palette);
             await eventually(async () => {
                 const found = await colours(page, 4, 8);
                 map.flat().forEach((value, at) =>
@@ -58,6 +58,29 @@ export const cases = {
             });
             await choosePreset(page, "three");
         }
+        await page.finish();
+    },
+    async "pictures: a head that rests says so, and its column keeps its numbers without colours, until it is coloured"(stage) {
+        const page = await openPage(stage, { deviceScaleFactor: 2 }, "/", inLaboratory),
+            numbers = (await tableOf(page)).map((row) => row.map(numberOf)),
+            size = numbers.length,
+            share = numbers.reduce((sum, row) => sum + row[0], 0) / size;
+        assert.equal(await page.locator(".resting span").textContent(), `This head mostly rests: ${Math.round(100 * share)} % of its weight goes to [CLS] (“nowhere to look”).`);
+        assert.ok(numbers.filter(([first]) => first > 0.99).length > 10);
+        const isColoured = (found, row, col) => expected(numbers[row][col], coloursOf("viridis")).every((wanted, c) => Math.abs(found[row * size + col][c] - wanted) <= 3);
+        for (const isLeft of [true, false]) {
+            await page.locator("[role=gridcell]").focus();
+            await page.keyboard.press("Control+Home");
+            await settled(page);
+            await eventually(async () => {
+                const found = await colours(page, size, size);
+                for (let row = 1; row < size; row++)
+                    for (let col = 0; col < size; col++) assert.equal(isColoured(found, row, col), col > 0 || !isLeft, `${row}, ${col}`);
+            });
+            if (isLeft) await page.getByRole("button", { name: "Colour that column" }).click();
+        }
+        await page.locator(".heads button").nth(2).click();
+        await page.locator(".resting").waitFor({ state: "hidden" });
         await page.finish();
     },
     async "pictures: ranges change colours, not numbers"(stage) {
