@@ -11,7 +11,7 @@ import { caseOfHead } from "./case_of_head.js";
 import { changesFor, isChanged, isPatched, listOfChanges, NO_CHANGES } from "./changes.js";
 import { listModels, runText } from "./textrun.js";
 import { createPair } from "./pair.js";
-import { viewStateFrom } from "./view_state.js";
+import { areToolsOpen, viewStateFrom } from "./view_state.js";
 
 /** Most runs of texts that are kept, so that going back sends no request. */
 const RUNS_KEPT = 12;
@@ -42,7 +42,8 @@ export function createModels(app) {
   const MOVES = ["layer,head", "row", "least"];
   const change = (patch) => {
     const names = String(Object.keys(patch));
-    store.setView({ models: { ...viewState(), ...patch } }, MOVES.includes(names) && "models " + names);
+    const now = viewState();
+    store.setView({ models: { ...now, ...(areToolsOpen(now) ? { tools: "open" } : {}), ...patch } }, MOVES.includes(names) && "models " + names);
   };
   const factsOf = (name) => facts?.find((one) => one.name === name) ?? null;
 
@@ -70,7 +71,7 @@ export function createModels(app) {
     old = h("p.old", { role: "status", hidden: true }),
     close = h("button", { type: "button", onclick: closeDump }, t("models.close")),
     texts = h("div.columns", {}, textPanels[0].element),
-    element = h("div.models", {}, h("div.model-top", {}, form.element, said, spelled, close, old), texts, h("div.model-tools", {}, tools.element, form.twice, changed), pair.element, createHow(app));
+    element = h("div.models", {}, h("div.model-top", {}, form.element, said, spelled, close, old), texts, h("div.model-tools", {}, form.choices, tools.element, form.twice, changed), pair.element, createHow(app));
 
   /** Each text runs once per set of changes. */
   function runOf(model, { text, target, part, newTokens }, changes, base, other, signal) {
@@ -197,6 +198,7 @@ export function createModels(app) {
     if (dump) showDump(dump);
     else askIfNew(now);
     showSpelled(now);
+    element.classList.toggle("plain", !dump && !areToolsOpen(now));
     tools.element.hidden = texts.hidden = changed.hidden = shown.length === 0;
     pair.update(shown, now);
     if (shown.length === 0) return;

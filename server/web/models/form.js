@@ -4,7 +4,7 @@
 import { choice, field, h } from "../dom.js";
 import { NO_CHANGES } from "./changes.js";
 import { headsWithRole } from "./examples.js";
-import { MASK, MEASURES, PARTS, sentenceBeside, SENTENCES, unmasked } from "./view_state.js";
+import { areToolsOpen, MASK, MEASURES, PARTS, sentenceBeside, SENTENCES, unmasked } from "./view_state.js";
 
 /** The models of the program, which have learned from such sentences. A language model hides no words. */
 const HAS_SAMPLES = { demo: () => true, small: (sentence) => !sentence.includes(MASK) };
@@ -27,7 +27,7 @@ export function toModel({ name, kind }, texts, language) {
   };
 }
 
-/** Fields for the model, a sentence, and a second one to compare. Enter submits. */
+/** Fields for a sentence and a second one to compare, and choices of the model, of a sentence to try, and of all tools. Enter submits. */
 export function createForm(app, { change, viewState, toModelOf }) {
   const { t } = app;
   const model = choice([], "", (value) => toModelOf(value));
@@ -39,7 +39,7 @@ export function createForm(app, { change, viewState, toModelOf }) {
     (value) => change({ part: value, row: -1, ...NO_CHANGES }),
   );
   const samples = h("select", { "aria-label": t("models.samples"), onchange: () => useSample(samples.value) });
-  const twice = h("button", { type: "button", onclick: () => both() }, t("models.two"));
+  const twice = h("button.rare", { type: "button", onclick: () => both() }, t("models.two"));
   const send = (event) => {
     event?.preventDefault();
     const before = viewState(),
@@ -63,13 +63,14 @@ export function createForm(app, { change, viewState, toModelOf }) {
   const element = h(
     "form.model-form",
     { onsubmit: send },
-    field(t("models.model"), model),
     field(t("models.sentence"), text),
     secondField,
     targetField,
     partField,
-    h("div.row-of", {}, h("button.main", {}, t("models.run")), samples),
+    h("button.main", {}, t("models.run")),
   );
+  const tools = h("button", { type: "button", onclick: () => change({ tools: areToolsOpen(viewState()) ? "closed" : "open" }) }, t("models.tools")),
+    choices = h("div.model-choices", {}, h("label.check", {}, t("models.model"), model), samples, tools);
   let made = "",
     known = null;
 
@@ -96,7 +97,8 @@ export function createForm(app, { change, viewState, toModelOf }) {
     known = key;
     const one = facts.find(({ name }) => name === now.model),
       isTwo = one?.kind === "encoder-decoder";
-    element.hidden = twice.hidden = facts.length === 0 || Boolean(dump);
+    element.hidden = choices.hidden = twice.hidden = facts.length === 0 || Boolean(dump);
+    tools.setAttribute("aria-expanded", String(areToolsOpen(now)));
     part.value = now.part;
     samples.hidden = !one || !Object.hasOwn(HAS_SAMPLES, one.name);
     secondField.hidden = now.texts.length < 2;
@@ -104,7 +106,7 @@ export function createForm(app, { change, viewState, toModelOf }) {
     twice.textContent = t(now.texts.length > 1 ? "models.one" : "models.two");
     text.disabled = second.disabled = ["image", "audio"].includes(one?.kind);
   }
-  return { element, twice, update };
+  return { element, choices, twice, update };
 }
 
 /** Controls that sort and filter the heads, for all texts. */
@@ -121,7 +123,7 @@ export function createTools(app, { change }) {
   const label = (input, text) => h("label.check", {}, input, text);
   const byMeasure = [label(sorted, t("models.sorted")), h("label.check", {}, t("models.least"), least)];
   const element = h(
-    "div.row-of",
+    "div.row-of.rare",
     {},
     h("label.check", {}, t("models.measure"), measure),
     byMeasure,

@@ -7,6 +7,7 @@ import { createRest } from "../maps/rest.js";
 import { LinksView } from "../maps/links.js";
 import { HeatmapView } from "../maps/heatmap.js";
 import { restOf, withoutFirst } from "../maps/stats.js";
+import { oneTabStop } from "../focus.js";
 import { curlOf } from "../panels/export_formats.js";
 import { short } from "../request/tensor.js";
 import { pathOfModel } from "./case.js";
@@ -69,12 +70,14 @@ export function createHeadView(app, { change, open }) {
     legend = h("p.head-legend", {}),
     note = h("p.note", {});
   const tabs = HEAD_TABS.map((id) => h("button", { type: "button", onclick: () => change({ tab: id }) }, t("tab." + id)));
+  const segments = h("span.segments", { role: "group", "aria-label": t("views") }, tabs),
+    updateTabStop = oneTabStop(segments);
   const openIt = h("button", { type: "button", onclick: () => open(seen.run, seen.viewState) }, t("models.open"));
-  const link = h("button", { type: "button", onclick: () => change({ linked: toggled(seen.viewState.linked, seen.viewState.layer, seen.viewState.head) }) }, t("models.link"));
+  const link = h("button.rare", { type: "button", onclick: () => change({ linked: toggled(seen.viewState.linked, seen.viewState.layer, seen.viewState.head) }) }, t("models.link"));
   const states = HEAD_STATES.map((id) => h("button", { type: "button", onclick: () => setState(id) }, t("models.state." + id))),
     unpatched = h("p.note", {}),
-    stateOf = h("span.row-of", {}, t("models.thisHead"), h("span.segments", { role: "group", "aria-label": t("models.thisHead") }, states));
-  const edge = h("button", { type: "button", title: t("models.edgeHow"), onclick: () => hideEdge() }, t("models.edge"));
+    stateOf = h("span.row-of.rare", {}, t("models.thisHead"), h("span.segments", { role: "group", "aria-label": t("models.thisHead") }, states));
+  const edge = h("button.rare", { type: "button", title: t("models.edgeHow"), onclick: () => hideEdge() }, t("models.edge"));
   const sentence = h("p", {}),
     copy = () => app.copyText(curlOf(pathOfModel(seen.run.facts.name), bodyAt(seen.run, seen.viewState.row)));
   const effect = h(
@@ -87,16 +90,16 @@ export function createHeadView(app, { change, open }) {
   const element = h(
     "section.headview",
     {},
-    h("div.head", {}, title, h("span.segments", { role: "group", "aria-label": t("views") }, tabs)),
+    h("div.head", {}, title, segments),
     role,
     rest.element,
-    h("div.row-of", {}, openIt, link, stateOf),
-    unpatched,
     effect,
     legend,
-    h("div.cell-of", {}, readout, edge),
+    h("div.cell-of", {}, readout),
     h("div", {}, map.element, links.element),
     note,
+    h("div.row-of", {}, openIt, link, edge, stateOf),
+    unpatched,
   );
   let seen = { run: null, viewState: null, extent: null },
     drawn = "",
@@ -234,6 +237,7 @@ export function createHeadView(app, { change, open }) {
     role.hidden = !found;
     note.textContent = tab === "links" && viewState.linked.length === 0 ? t("models.linkHow") : "";
     HEAD_TABS.forEach((id, at) => tabs[at].setAttribute("aria-pressed", String(id === tab)));
+    updateTabStop();
     openIt.disabled = link.disabled = Boolean(extra);
     openIt.hidden = !hasSteps(run);
     stateOf.hidden = !canChange(run);

@@ -31,9 +31,9 @@ export function percent(probability) {
 /** @param {import("../main.js").App} app @param {{change: (patch: object) => void, told: (sentence: string) => void}} hooks told: what changes do */
 export function createPredictions(app, { change, told }) {
   const { t } = app,
-    words = h("div.words", { role: "group", "aria-label": t("models.at") }),
+    words = h("div.words.rare", { role: "group", "aria-label": t("models.at") }),
     body = h("div.guesses", {}),
-    copy = h("button.link", { type: "button", onclick: () => app.copyText(curlOf(pathOfModel(drawn[0].facts.name), bodyAt(drawn[0], drawn[2]))) }, t("models.copy")),
+    copy = h("button.link.rare", { type: "button", onclick: () => app.copyText(curlOf(pathOfModel(drawn[0].facts.name), bodyAt(drawn[0], drawn[2]))) }, t("models.copy")),
     scores = createScores(app, change),
     element = h("section.guess", {}, h("h2", {}, t("models.predictions")), words, body, copy, scores.element);
   let drawn = [],

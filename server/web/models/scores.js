@@ -35,7 +35,7 @@ export function createScores(app, change) {
     change({ words: input.value });
   };
   const element = h(
-    "form.scores",
+    "form.scores.rare",
     { onsubmit: send },
     field(t("models.score"), input, t("models.scoreHow")),
     h("label.check", {}, ofText, t("models.scoreText")),

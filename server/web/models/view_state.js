@@ -30,6 +30,7 @@
  * @property {string} sweepOver what a sweep changes in each layer: each head, or each query
  * @property {string} sweepDo what it does to them
  * @property {number} newTokens that the model appends to each text
+ * @property {string} tools whether rare controls are shown; "auto": if one of them is in use
  */
 
 import { NO_CHANGES } from "./changes.js";
@@ -115,7 +116,14 @@ const defaultViewState = (language) => ({
   sweepOver: "head",
   sweepDo: "zero",
   newTokens: 0,
+  tools: "auto",
 });
+
+/** @param {ViewState} now */
+export function areToolsOpen({ tools, question, words, scoresText, measure, texts, linked, averaged, patched, edges, lines }) {
+  const isOneUsed = question !== "" || words !== "" || scoresText || measure !== "none" || texts.length > 1 || [linked, averaged, patched, edges, lines].some((list) => list.length > 0);
+  return tools === "open" || (tools === "auto" && isOneUsed);
+}
 
 /** Most heads or edges in a list. The server refuses too many with a sentence of its own. */
 const CHANGES_MOST = 4096;
@@ -152,6 +160,7 @@ const IS_POSSIBLE = {
   sweepOver: (value) => SWEEP_OVER.includes(value),
   sweepDo: (value) => SWEEP_DO.includes(value),
   newTokens: (value) => isIndex(value) && value <= NEW_MOST,
+  tools: (value) => ["auto", "open", "closed"].includes(value),
 };
 
 /** @param {any} given may come from a URL; invalid members take their default @returns {ViewState} */

@@ -193,7 +193,7 @@ async function* models(page, open, stage, language) {
     await open(addressOf({ preset: "three" }));
     await openMode(page, "models");
     yield "models";
-    await page.locator(".model-tools select").selectOption("entropy");
+    await page.locator(".model-tools .row-of select").selectOption("entropy");
     await page.locator(".headview .row-of button").nth(1).click();
     await page.locator(".headgrid [role=gridcell]").press("ArrowRight");
     await page.locator(".headview .row-of button").nth(1).click();
@@ -210,7 +210,7 @@ async function* models(page, open, stage, language) {
     await page.locator(".columns.two .column").nth(1).waitFor();
     await computed(page);
     yield "two sentences";
-    await page.locator(".model-form select").last().selectOption(SENTENCES[language].at(-1));
+    await page.locator(".model-choices select").last().selectOption(SENTENCES[language].at(-1));
     await dropFile(page, "heads.json", JSON.stringify(DUMP));
     await page.locator(".model-top .note:not([hidden])").waitFor();
     yield "maps from a file";

@@ -115,7 +115,7 @@ export const cases = {
         const server = await startServer(stage.attnd, { ATTND_MODEL: `gpt2=${GPT2}` }),
             own = { ...stage, url: server.url },
             page = await openModels(own);
-        await page.locator(".model-form select").first().selectOption("gpt2");
+        await page.locator(".model-choices select").first().selectOption("gpt2");
         await say(page, "The cat sat");
         await openHead(page, 1, 2);
         const grown = async (count) => answerOf(own, "The cat sat", { new_tokens: count, return: ["generated", "attention", "predictions"], queries: [-1] }, "gpt2");
@@ -155,7 +155,7 @@ export const cases = {
     async "asked: a text as long as the model takes has no next token, and the page says why"(stage) {
         const page = await openModels(stage),
             { longest } = (await (await fetch(`${stage.url}/v1/models`)).json()).models.find(({ name }) => name === "small");
-        await page.locator(".model-form select").first().selectOption("small");
+        await page.locator(".model-choices select").first().selectOption("small");
         await say(page, "a ".repeat(longest - 3) + "b");
         await question(page, "New tokens").click();
         await page.locator(".column .note", { hasText: `${longest - 1} tokens` }).first().waitFor();
@@ -173,12 +173,12 @@ export const cases = {
         const server = await startServer(stage.attnd, { ATTND_MODEL: `t5=${T5}` }),
             own = { ...stage, url: server.url },
             page = await openModels(own);
-        await page.locator(".model-form select").first().selectOption("t5");
+        await page.locator(".model-choices select").first().selectOption("t5");
         await say(page, "the cat");
         await question(page, "New tokens").click();
         await question(page, "Next token").click();
         await saidOf(page, "The model appends");
-        await page.locator(".model-form select").nth(1).selectOption("cross_attention");
+        await page.locator(".model-form select").first().selectOption("cross_attention");
         await computed(page);
         await openHead(page, 0, 1);
         await page.locator(".headview").getByRole("button", { name: "off", exact: true }).click();

@@ -150,7 +150,7 @@ export const cases = {
         await page.locator(".model-top .note", { hasText: "answer.json" }).waitFor();
         await computed(page);
         for (const name of ["entropy", "previous_token", "first_token", "same_token", "induction"]) {
-            await page.locator(".model-tools select").selectOption(name);
+            await page.locator(".model-tools .row-of select").selectOption(name);
             await page.getByLabel("Sorted").uncheck();
             for (const [layer, head] of [[0, 2], [1, 0]]) {
                 await openHead(page, layer, head);

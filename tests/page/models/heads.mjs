@@ -6,14 +6,14 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assertClose, eventually, numberOf, openPage, settled, someOf, startServer, tabOf } from "../support.mjs";
+import { addressOf, assertClose, eventually, numberOf, openPage, settled, someOf, startServer, tabOf } from "../support.mjs";
 import { findings } from "../input/accessibility.mjs";
 import { answerOf, cellOf, colourAt, computed, EXTRA, guessesOf, headCell, HIDDEN, openHead, openModels, openTrial, say, SENTENCE, sentence } from "./opened.mjs";
 import { writeMixture, writeModel } from "./random_model.mjs";
 
 const numberIn = (label) => numberOf(label.slice(label.lastIndexOf(", ") + 2));
 const labelOf = (page) => headCell(page).getAttribute("aria-label");
-const measure = (page) => page.locator(".model-tools select");
+const measure = (page) => page.locator(".model-tools .row-of select");
 const spoken = (page) => page.locator(".headview .links .note").textContent();
 const button = (page, name) => page.locator(".headview").getByRole("button", { name, exact: true });
 const percentOf = (text) => (text.startsWith("<") ? 0 : Number.parseFloat(text) / 100);
@@ -49,7 +49,7 @@ export const cases = {
     },
     async "models: another model opens a head with a role at its strongest key, and no hidden word that it cannot fill in"(stage) {
         const page = await openTrial(stage);
-        await page.locator(".model-form select").first().selectOption("small");
+        await page.locator(".model-choices select").first().selectOption("small");
         await computed(page);
         assert.equal(await sentence(page).inputValue(), SENTENCE);
         assert.equal(await labelOf(page), "layer 2, head 0, pronoun");
@@ -85,7 +85,7 @@ export const cases = {
         const page = await openPage({ ...stage, url: server.url });
         await tabOf(page, "models").click();
         await computed(page);
-        await page.locator(".model-form select").first().selectOption("mixture");
+        await page.locator(".model-choices select").first().selectOption("mixture");
         await computed(page);
         await say(page, "Anna likes tea");
         const body = { inputs: { text: "Anna likes tea" }, options: { return: ["experts"] } };
@@ -142,6 +142,36 @@ export const cases = {
         const rows = map.map((row, i) => row.reduce((sum, weight, j) => sum + weight * Math.abs(i - j), 0));
         const mean = rows.reduce((a, b) => a + b) / rows.length;
         assertClose(numberOf((await labelOf(page)).split(" ").at(-1)), mean, 3, "distance");
+        await page.finish();
+    },
+    async "models: before a click it has about a dozen controls, and the keyboard meets sentence, head and map first"(stage) {
+        const page = await openTrial(stage);
+        const names = () =>
+            page.locator(".models :is(button, select, input, textarea, summary, [role=gridcell]):visible").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? one.textContent));
+        const before = await names();
+        assert.ok(before.length <= 13, before.join(" | "));
+        await sentence(page).focus();
+        const stops = [];
+        while (!stops.at(-1)?.startsWith("[MASK] →") && stops.length < 12) {
+            await page.keyboard.press("Tab");
+            stops.push(await page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent));
+        }
+        assert.deepEqual(stops.slice(0, -1), ["Run", "Switch it off", "layer 3, head 0, pronoun", "Map", "Colour that column"]);
+        const tools = page.getByRole("button", { name: "All tools" });
+        await tools.click();
+        assert.equal(await tools.getAttribute("aria-expanded"), "true");
+        const all = await names();
+        for (const name of ["In the links", "Hide this edge", "off", "mean", "Sweep", "Attribution", "Copy as curl", "Compare two sentences", "Range", "[CLS]"]) assert.ok(all.includes(name), name);
+        await tools.click();
+        assert.deepEqual(await names(), before);
+        await page.finish();
+    },
+    async "models: a link shows the rare control that is in use"(stage) {
+        const page = await openPage(stage, {}, addressOf({ preset: "sentence", view: { mode: "models", models: { texts: [HIDDEN], question: "attribution" } } }), computed);
+        const named = (name) => page.locator(".models").getByRole("button", { name });
+        assert.equal(await named("All tools").getAttribute("aria-expanded"), "true");
+        await named("Attribution").click();
+        assert.ok(await named("Sweep").isVisible());
         await page.finish();
     },
     async "models: the token on which heads rest is left out of the colours, keeps its numbers, and can have its colours back"(stage) {
@@ -344,12 +374,12 @@ export const cases = {
         assert.equal(await note.isVisible(), false);
         await say(page, "The hippopotamus swam");
         await note.waitFor();
-        const before = await page.locator(".model-form").getByLabel("Sentences to try").locator("option").count();
+        const before = await page.locator(".model-choices").getByLabel("Sentences to try").locator("option").count();
         await note.getByRole("button", { name: "Read it by “small”" }).click();
         await page.locator(".columns .note", { hasText: "4 layers × 4 heads" }).waitFor();
         await computed(page);
         assert.equal(await note.isVisible(), false);
-        const samples = await page.locator(".model-form").getByLabel("Sentences to try").locator("option").allTextContents();
+        const samples = await page.locator(".model-choices").getByLabel("Sentences to try").locator("option").allTextContents();
         assert.ok(samples.length > 1 && samples.length < before && !samples.some((text) => text.includes("[MASK]")));
         await sentence(page).fill(" ");
         await page.keyboard.press("Enter");
@@ -391,7 +421,7 @@ export const cases = {
             await headCell(page).focus();
             for (const key of ["l", "a"]) await page.keyboard.press(key);
             await page.locator(".headview .segments button").nth(1).click();
-            await page.locator(".model-tools select").selectOption("entropy");
+            await page.locator(".model-tools .row-of select").selectOption("entropy");
             assert.equal(await page.locator(".dump-how summary").evaluate((one) => getComputedStyle(one).display), "list-item", "with its marker");
             await page.locator(".dump-how summary").click();
             await computed(page);
@@ -406,7 +436,7 @@ export const cases = {
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder });
         const own = { ...stage, url: server.url },
             page = await openModels(own, { permissions: ["clipboard-read", "clipboard-write"] });
-        await page.locator(".model-form select").first().selectOption("moods");
+        await page.locator(".model-choices select").first().selectOption("moods");
         await computed(page);
         const classesOf = async (ablate) => (await answerOf(own, SENTENCE, { return: ["classes"], ablate }, "moods")).outputs.classes;
         const { probabilities } = await classesOf([]),
@@ -443,7 +473,7 @@ export const cases = {
         const own = { ...stage, url: server.url },
             page = await openModels(own);
         const classesOf = async (model) => (await answerOf(own, SENTENCE, { return: ["classes"] }, model)).outputs.classes;
-        await page.locator(".model-form select").first().selectOption("names");
+        await page.locator(".model-choices select").first().selectOption("names");
         await computed(page);
         const { probabilities } = await classesOf("names");
         for (const row of [9, 3]) {
@@ -454,7 +484,7 @@ export const cases = {
             assert.deepEqual(shown.map(([label]) => label), labels);
             shown.forEach(([, text], at) => assert.ok(Math.abs(percentOf(text) - probabilities[0][row][at]) < 0.006, `${row}: ${text}`));
         }
-        await page.locator(".model-form select").first().selectOption("answers");
+        await page.locator(".model-choices select").first().selectOption("answers");
         await computed(page);
         const [{ text, probability }] = (await classesOf("answers")).answer;
         const [[words, size]] = await guessesOf(page, 0);
@@ -476,13 +506,13 @@ export const cases = {
             page = await openModels(own);
         const heads = () => page.locator(".guess-table thead th").allTextContents();
         const classesOf = async (model) => (await answerOf(own, SENTENCE, { return: ["classes"] }, model)).outputs.classes;
-        await page.locator(".model-form select").first().selectOption("stars");
+        await page.locator(".model-choices select").first().selectOption("stars");
         await computed(page);
         assert.deepEqual(await heads(), ["label", "number"]);
         const [[label, number]] = await guessesOf(page, 0);
         assert.equal(label, "stars");
         assertClose(Number(number.replace("−", "-")), (await classesOf("stars")).logits[0][0], 3, "number");
-        await page.locator(".model-form select").first().selectOption("many");
+        await page.locator(".model-choices select").first().selectOption("many");
         await computed(page);
         assert.deepEqual(await heads(), ["label", "probability"]);
         const { probabilities } = await classesOf("many");
@@ -501,13 +531,13 @@ export const cases = {
         const t5 = new URL("../../others/models/t5", import.meta.url).pathname;
         const server = await startServer(stage.attnd, { ATTND_MODELS: folder, ATTND_MODEL: `t5=${t5}` });
         const page = await openModels({ ...stage, url: server.url });
-        await page.locator(".model-form select").first().selectOption("t5");
+        await page.locator(".model-choices select").first().selectOption("t5");
         await computed(page);
         await page.getByLabel("Text of the decoder").fill("das ist gut");
         await page.keyboard.press("Enter");
         await computed(page);
         for (const part of ["decoder_attention", "cross_attention", "encoder_attention"]) {
-            await page.locator(".model-form select").nth(1).selectOption(part);
+            await page.locator(".model-form select").first().selectOption(part);
             await computed(page);
             const { outputs } = await (
                 await fetch(`${server.url}/v1/models/t5/attention`, {
@@ -519,7 +549,7 @@ export const cases = {
             await openHead(page, 1, 2);
             assertClose(numberIn(await cellOf(page, 3, 2)), outputs[part][1][0][2][3][2], 4, part);
         }
-        await page.locator(".model-form select").first().selectOption("broken");
+        await page.locator(".model-choices select").first().selectOption("broken");
         await page.getByText("This model cannot be used", { exact: false }).waitFor();
         await page.finish();
         await server.stop();

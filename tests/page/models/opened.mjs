@@ -21,7 +21,7 @@ export async function computed(page) {
 }
 
 /** With the row of "it", of a sentence that hides no word. */
-const SHOWN = addressOf({ preset: "sentence", view: { mode: "models", models: { texts: [SENTENCE], row: 9 } } });
+const SHOWN = addressOf({ preset: "sentence", view: { mode: "models", models: { texts: [SENTENCE], row: 9, tools: "open" } } });
 
 export async function openModels(stage, options = {}, path = SHOWN) {
     const page = await openPage(stage, options, path, path === "/" ? opened : path === SHOWN ? computed : settled);

@@ -75,7 +75,7 @@ export const cases = {
         const page = await openPage({ ...stage, url: server.url });
         await tabOf(page, "models").click();
         await computed(page);
-        await page.locator(".model-form select").first().selectOption("large");
+        await page.locator(".model-choices select").first().selectOption("large");
         await computed(page);
         await sentence(page).fill("the ".repeat(510));
         const facts = page.locator(".grid-box .note", { hasText: "12 layers × 12 heads, 512 tokens" });

@@ -140,7 +140,7 @@ export const cases = {
             await page.finish();
             const copy = await openPage(stage, {}, pathToFileURL(path).href, modelShown);
             assert.deepEqual(await seen(copy), before);
-            assert.equal(await copy.locator(".model-form select").first().inputValue(), "demo");
+            assert.equal(await copy.locator(".model-choices select").first().inputValue(), "demo");
             await copy.locator(".grid-box [role=gridcell]").focus();
             await copy.keyboard.press("ArrowUp");
             await copy.getByRole("heading", { name: "layer 2, head 0" }).waitFor();

@@ -55,7 +55,7 @@ export function createQuestions(app, change) {
     copy = h("button.link", { type: "button", onclick: () => app.copyText(curlOf(pathOfModel(seen.run.facts.name), asked)) }, t("models.copy")),
     opened = h("div.question", {}, how, controls, sentence, content, copy),
     element = h(
-      "section.questions",
+      "section.questions.rare",
       {},
       h("div.head", {}, h("h2", {}, t("models.questions")), h("span.segments", { role: "group", "aria-label": t("models.questions") }, buttons)),
       opened,
