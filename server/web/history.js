@@ -51,11 +51,14 @@ export function keepHistory(store, app) {
   let timer = 0,
     last = textOfState(store.state),
     left = null,
+    isUnaddressed = false,
+    moves = 0,
     wasComplete = true;
 
   /** Updates run one after another, so that history entries keep their order. */
   let saving = Promise.resolve();
   const save = () => {
+    clearTimeout(timer);
     timer = 0;
     saving = saving.then(saveNow);
   };
@@ -63,8 +66,11 @@ export function keepHistory(store, app) {
     const before = left && (await addressOf(left));
     left = null;
     if (before && before.text !== last) put(before, false);
-    if (textOfState(store.state) === last) return;
-    const address = await addressOf(store.state);
+    if (!isUnaddressed && textOfState(store.state) === last) return;
+    const moved = moves,
+      address = await addressOf(store.state);
+    if (moved !== moves) return; // the entry of this address is not the present one any more
+    isUnaddressed = false;
     last = address.text;
     put(address, before !== null && before.text !== address.text);
     if (wasComplete && !address.isComplete) app.toast(app.t(omissionOf(address)));
@@ -73,14 +79,27 @@ export function keepHistory(store, app) {
   app.beforeEntry = () => {
     left ??= store.state;
   };
+  /** Makes a new entry at once, because a Back may come before its address is known. The entry before must have its own. */
+  function enter() {
+    const text = textOfState(store.state);
+    if (textOfState(left) === last && text !== last && text.length <= REMEMBERED_MOST) {
+      history.pushState({ [REMEMBERED]: text }, "", location.href);
+      left = null;
+      isUnaddressed = true;
+    }
+    save();
+  }
   store.listen(() => {
-    if (timer === 0) timer = setTimeout(save, REMEMBER_MS);
+    if (left) enter();
+    else if (timer === 0) timer = setTimeout(save, REMEMBER_MS);
   });
   window.addEventListener("pagehide", () => {
     const text = textOfState(store.state);
     if (text !== last) unsavedState.set(text);
   });
   window.addEventListener("popstate", async ({ state }) => {
+    moves++;
+    isUnaddressed = false;
     try {
       const text = state?.[REMEMBERED],
         before = text ? await stateOf(JSON.parse(text)) : await stateOfHash(location.hash);

@@ -109,8 +109,13 @@ function createApp(store, language) {
     app.retries.cancel("sentence");
     store.edit(given, 0, { view: { ...DEFAULT_VIEW, palette, models, opening, reader, ...given.view }, expected: null });
   };
+  /** Shows a mode with the request that is open. Back returns to the mode before. */
+  const showMode = (mode) => {
+    if (mode !== store.state.view.mode) app.beforeEntry?.();
+    store.setView({ mode });
+  };
   app.openPreset = (id) => (EXAMPLES.includes(id) ? openExample(id) : app.openCase(presetCase(id)));
-  app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : store.setView({ mode }));
+  app.openMode = (mode) => (ENTRANCES[mode] ? ENTRANCES[mode](app) : showMode(mode));
   app.openStep = (step) => store.setView({ step });
   app.keepBaseline = () => {
     const { shown, answer, check } = store.state;
@@ -156,7 +161,7 @@ function createApp(store, language) {
     const { given, view } = store.state,
       text = openingText(app),
       isKept = !given.isUnused && (view.mode !== "start" || !given.source || given.source.text === text);
-    if (isKept) store.setView({ mode: "lab" });
+    if (isKept) showMode("lab");
     else await openSentenceOfStart(text);
     if (!isKept && app.isReadBySmall) app.notify(app.t("opening.lab"));
   };
@@ -164,7 +169,7 @@ function createApp(store, language) {
   app.openDebugger = () => {
     const { isUnused, source, layer } = store.state.given;
     if (isUnused || source || layer) app.openCase({ ...presetCase("causal"), view: { mode: "bug" } });
-    else store.setView({ mode: "bug" });
+    else showMode("bug");
   };
   /** Opens the same text in another layer of its model. */
   app.openSourceAt = (source, view) => opened(async () => ({ ...exampleOf(await caseOfModel(source)), view }))();

@@ -86,6 +86,7 @@ export const cases = {
         await tabOf(page, "models").click();
         await computed(page);
         await page.locator(".model-choices select").first().selectOption("mixture");
+        await page.getByRole("button", { name: "All tools" }).click();
         await computed(page);
         await say(page, "Anna likes tea");
         const body = { inputs: { text: "Anna likes tea" }, options: { return: ["experts"] } };

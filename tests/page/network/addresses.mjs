@@ -12,6 +12,7 @@ import {
     openPage,
     settled,
     someOf,
+    TABS,
 } from "../support.mjs";
 
 const REQUEST = { inputs: { query: [[1, 0], [0, 1]] } };
@@ -45,6 +46,28 @@ export const cases = {
         assert.match(await page.locator(".stage h2").textContent(), /2 × 2/);
         assert.equal(await page.locator(".notice").isVisible(), false);
         await page.finish();
+    },
+    async "addresses: a Back right after a mode has opened returns to the mode before, and Forward to it"(stage) {
+        for (const mode of ["lab", "models", "story"]) {
+            const page = await openPage(stage, {}, "/", opened);
+            const isOpen = (name) => page.waitForFunction((at) => document.querySelectorAll("header nav button")[at].getAttribute("aria-selected") === "true", TABS[name]);
+            await page.evaluate(
+                (at) =>
+                    new Promise((resolve) => {
+                        const tab = document.querySelectorAll("header nav button")[at];
+                        tab.click();
+                        const look = () => (tab.getAttribute("aria-selected") === "true" ? setTimeout(() => resolve(history.back()), 100) : requestAnimationFrame(look));
+                        look();
+                    }),
+                TABS[mode],
+            );
+            await isOpen("start");
+            await opened(page);
+            assert.equal(new URL(page.url()).hash, "", mode);
+            await page.goForward();
+            await isOpen(mode);
+            await page.finish();
+        }
     },
     async "addresses: only what can be a name asks for a kept layer"(stage) {
         for (const layer of ["..", ".", "../../version", "a/b", "", "a?b", {}, ["a"]]) {
