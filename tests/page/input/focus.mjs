@@ -152,6 +152,7 @@ export const cases = {
         await press(page.locator(".turn").nth(3), ".turn[aria-current]");
         await press(button("Open in the laboratory"), ".body [role=gridcell]");
         await openMode(page, "models");
+        await page.getByRole("button", { name: "All tools" }).click();
         await press(page.locator(".words button").nth(2), ".words button[aria-pressed=true]");
         await press(button("Compare two sentences"), ".model-tools button");
         await press(button("off").first(), ".headview button");

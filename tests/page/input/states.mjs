@@ -193,6 +193,8 @@ async function* models(page, open, stage, language) {
     await open(addressOf({ preset: "three" }));
     await openMode(page, "models");
     yield "models";
+    await page.locator(".model-choices [aria-expanded]").click();
+    yield "all tools of models";
     await page.locator(".model-tools .row-of select").selectOption("entropy");
     await page.locator(".headview .row-of button").nth(1).click();
     await page.locator(".headgrid [role=gridcell]").press("ArrowRight");
@@ -201,7 +203,7 @@ async function* models(page, open, stage, language) {
     await page.locator(".headview .chip").nth(1).waitFor();
     await page.locator(".headview .tokens button").nth(2).click();
     yield "sorted heads, links of two";
-    await page.locator(".headview .row-of button").nth(3).click();
+    await page.locator(".headview .row-of button").nth(4).click();
     await page.locator(".model-tools .chip").waitFor();
     await page.locator(".dump-how summary").click();
     await computed(page);

@@ -18,9 +18,9 @@ const wordsOf = (text) =>
         .toLowerCase()
         .match(WORD) ?? [];
 
-/** Names that are the same in every language: of the API's members, of formulas, of programs and of formats. */
-const NAMES = `attnd demo small model self attn endoftext bert encoder layer attention softmax softcap concat output scale mask norm rms pre post rope
-    qkᵀ kᵀ score scaled masked dropped context projected bias value weight exp max log cls sep float json csv npy npz png svg html iframe curl python numpy torch bertviz safetensors attentions tokens rtol atol
+/** Names that are the same in every language: of the API's members, of functions, of programs and of formats. */
+const NAMES = `attnd demo small model self attn endoftext bert encoder layer attention softmax concat norm rms pre post rope
+    qkᵀ kᵀ exp max log cls sep float json csv npy npz png svg html iframe curl python numpy torch bertviz safetensors attentions tokens rtol atol
     ctrl enter shift api models layers heads queries keys`;
 
 /** Words of sentences: of what is computed on, in whatever language that is. */

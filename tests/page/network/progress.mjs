@@ -108,6 +108,7 @@ export const cases = {
     async "progress: a stopped question has no answer, and the focus is where it is asked again"(stage) {
         const { page, state, stop } = await openSlow(stage, true);
         await computed(page);
+        await page.getByRole("button", { name: "All tools" }).click();
         await page.locator(".questions").getByRole("button", { name: "Attribution" }).click();
         await bar(page).getByRole("button", { name: "Stop" }).click();
         await page.locator(".question .note", { hasText: "Stopped. There is no answer." }).waitFor();
