@@ -170,6 +170,7 @@ export const cases = {
             texts = [HIDDEN, HIDDEN.replace("tired", "wide")],
             pair = page.locator(".pairs button").nth(10);
         assert.equal(await page.locator(".pair-box").isVisible(), false);
+        await page.getByRole("button", { name: "All tools" }).click();
         await page.getByRole("button", { name: "Compare two sentences" }).click();
         await computed(page);
         assert.equal(await page.getByLabel("Second sentence").inputValue(), texts[1]);

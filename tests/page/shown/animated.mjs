@@ -30,7 +30,7 @@ function crc32(bytes) {
 }
 
 /** @returns {Buffer} */
-function chunkOf(type, ...parts) {
+export function chunkOf(type, ...parts) {
     const body = Buffer.concat([Buffer.from(type), ...parts]),
         [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
     length.writeUInt32BE(body.length - 4);
@@ -49,7 +49,7 @@ function chunksOf(png) {
     return found;
 }
 
-const numbers = (...values) => {
+export const numbers = (...values) => {
     const bytes = Buffer.alloc(4 * values.length);
     values.forEach((value, at) => bytes.writeUInt32BE(value, 4 * at));
     return bytes;
