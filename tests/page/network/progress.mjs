@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import { findings } from "../input/accessibility.mjs";
-import { assertClose, inLaboratory, numberOf, openPage, opened, settled, tabOf } from "../support.mjs";
+import { assertClose, eventually, inLaboratory, numberOf, openPage, opened, settled, tabOf } from "../support.mjs";
 import { answerOf, cellOf, computed, say } from "../models/opened.mjs";
 
 const TEXT = "Anna likes tea",
@@ -53,6 +53,7 @@ async function openSlow(stage, hasEvents, options = {}) {
         page = await openPage(slow.stage, options, "/", opened);
     await tabOf(page, "models").click();
     await computed(page);
+    await page.getByRole("button", { name: "All tools" }).click();
     await page.locator(".model-form input").first().fill(TEXT);
     await page.keyboard.press("Enter");
     await bar(page).waitFor();
@@ -96,7 +97,7 @@ export const cases = {
         await bar(page).getByRole("button", { name: "Stop" }).tap();
         await page.locator(".notice", { hasText: "Stopped." }).waitFor();
         assert.equal(await bar(page).isVisible(), false);
-        while (state.left === 0) await page.waitForTimeout(20);
+        await eventually(async () => assert.ok(state.left > 0, "the request goes on"));
         state.isSlow = false;
         await page.getByRole("button", { name: "Compute it again" }).tap();
         await page.locator(".column .note", { hasText: "5 tokens" }).first().waitFor();
@@ -108,7 +109,6 @@ export const cases = {
     async "progress: a stopped question has no answer, and the focus is where it is asked again"(stage) {
         const { page, state, stop } = await openSlow(stage, true);
         await computed(page);
-        await page.getByRole("button", { name: "All tools" }).click();
         await page.locator(".questions").getByRole("button", { name: "Attribution" }).click();
         await bar(page).getByRole("button", { name: "Stop" }).click();
         await page.locator(".question .note", { hasText: "Stopped. There is no answer." }).waitFor();

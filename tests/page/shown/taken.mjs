@@ -34,6 +34,7 @@ const MODES = {
         { of: ".headview .map", name: "layer 3, head 0 · ", title: /layer 3, head 0/, origin: /demo · / },
         {
             go: async (page) => {
+                await page.getByRole("button", { name: "All tools" }).click();
                 await page.getByRole("button", { name: "Sweep" }).click();
                 await page.locator(".sweep .map canvas").first().waitFor();
             },
