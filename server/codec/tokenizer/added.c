@@ -96,8 +96,7 @@ static int compare_ids(const void *left, const void *right)
 /* Sorted by id, so that they are found; an id has one token. */
 static attn_status sort(struct loading *loading, const struct node *list, struct added *added)
 {
-    if (added->count > 0)
-        qsort(added->tokens, added->count, sizeof *added->tokens, compare_ids);
+    qsort(added->tokens, added->count, sizeof *added->tokens, compare_ids);
     for (size_t i = 1; i < added->count; i++)
         if (added->tokens[i].id == added->tokens[i - 1].id)
             return node_fail(&loading->reading, list, ATTN_ERR_VALUE, "has the token \"%.60s\" twice",
@@ -131,7 +130,7 @@ attn_status added_load(struct loading *loading, const struct node *list, const s
 const struct added_token *added_find(const struct added *added, uint32_t id)
 {
     const struct added_token key = {.id = id};
-    return added->count > 0 ? bsearch(&key, added->tokens, added->count, sizeof key, compare_ids) : NULL;
+    return bsearch(&key, added->tokens, added->count, sizeof key, compare_ids);
 }
 
 /* ---- finding ---- */

@@ -64,10 +64,8 @@ static void begin(struct decoding *decoding)
 
 static void end(struct decoding *decoding, size_t count)
 {
-    if (reserve(decoding, 1) == NULL) {
-        decoding->count = 0;
+    if (reserve(decoding, 1) == NULL)
         return;
-    }
     decoding->written[decoding->written_bytes] = '\0';
     decoding->count = count;
     char *at = decoding->written;

@@ -123,9 +123,7 @@ static int compare_pairs(const void *first, const void *second)
         return compare_counts(b->left_length, a->left_length);
     if (a->right_length != b->right_length)
         return compare_counts(b->right_length, a->right_length);
-    if (a->whole != b->whole)
-        return compare_counts(a->whole, b->whole);
-    return compare_counts(a->left, b->left);
+    return compare_counts(a->whole, b->whole); /* another pair of the same token has another length */
 }
 
 /* Finds the pairs that make the token of that id. Stores them at pairs, if that is not NULL. Returns how many. */

@@ -86,7 +86,7 @@ attn_status step_character(struct reading *reading, const struct node *node, voi
         return reading->status;
     const char *at = text.at;
     *(uint32_t *)to = utf8_next(&at);
-    return text.length > 0 && at == text.at + text.length ? ATTN_OK : node_fail_value(reading, node, "one character");
+    return at == text.at + text.length ? ATTN_OK : node_fail_value(reading, node, "one character");
 }
 
 attn_status step_count(struct reading *reading, const struct node *node, void *to)

@@ -121,25 +121,23 @@ static void offer(const struct unigram *unigram, struct ending *ending, double s
         *ending = (struct ending){unigram->is_single ? (double)(float)score : score, begin, id};
 }
 
-/* Offers all tokens that begin at a place. False without an unknown token where one is needed. */
+/*
+ * Offers all tokens that begin at a place, and the unknown one, which has a lower score than any of them: it counts where
+ * the character has no token of its own. False without an unknown token where one is needed.
+ */
 static bool offer_tokens(const struct unigram *unigram, struct ending *endings, struct draft *draft, const char *text,
                          size_t at, size_t length, size_t character_bytes)
 {
     const double before = endings[at].score;
-    bool has_single = false;
     uint32_t node = TRIE_ROOT;
     for (size_t end = at; end < length && !draft_stops(draft, 4);) {
         node = trie_next(&unigram->trie, node, (unsigned char)text[end++]);
         if (node == TRIE_NONE)
             break;
         const uint32_t id = unigram->trie.values[node];
-        if (id == TRIE_NONE)
-            continue;
-        offer(unigram, &endings[end], before + unigram->scores[id], (uint32_t)at, id);
-        has_single = has_single || end - at == character_bytes;
+        if (id != TRIE_NONE)
+            offer(unigram, &endings[end], before + unigram->scores[id], (uint32_t)at, id);
     }
-    if (has_single)
-        return true;
     struct ending *next = &endings[at + character_bytes];
     offer(unigram, next, before + unigram->unknown_score, (uint32_t)at, unigram->unknown);
     return next->id != VOCABULARY_NONE;

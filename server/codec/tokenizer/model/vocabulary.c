@@ -120,8 +120,7 @@ static attn_status sort(struct entries *entries, const struct text_span *texts, 
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/model/vocab",
                          "the tokens have %zu bytes together; at most %d are allowed", entries->bytes,
                          TRIE_NODES_MAX - 1);
-    if (entries->count > 0)
-        qsort(entries->items, entries->count, sizeof *entries->items, compare_entries);
+    qsort(entries->items, entries->count, sizeof *entries->items, compare_entries);
     struct text_span last = {"", 0};
     for (size_t i = 0; i < entries->count; i++) {
         entries->edges += entries->items[i].text.length - count_common(last, entries->items[i].text);
