@@ -232,7 +232,7 @@ static void trim_token(const struct trim *trim, struct tokenizer_token *token, b
     if (leading == 1 && trim->add_prefix_space && (is_first || token->begin == 0))
         leading = 0;
     token->begin = token->begin + leading < token->end ? token->begin + leading : token->end;
-    if (trailing > 0 && token->end >= trailing)
+    if (token->end >= trailing)
         token->end = token->end - trailing > token->begin ? token->end - trailing : token->begin;
 }
 

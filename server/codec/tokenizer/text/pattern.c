@@ -141,7 +141,7 @@ static void translate_property(struct translation *t)
     const char *close = strchr(t->at, '}');
     const bool has_hat = t->at[3] == '^';
     const char *begin = t->at + 3 + has_hat;
-    const struct text_span name = {begin, close != NULL && close > begin ? (size_t)(close - begin) : 0};
+    const struct text_span name = {begin, close != NULL ? (size_t)(close - begin) : 0};
     const struct class *class = text_equal_fold(name, punct_property.name) ? &punct_property : find_class(name);
     if (class != NULL) {
         put_class(t, class, has_hat != (t->at[1] == 'P'), (size_t)(close + 1 - t->at));
@@ -169,7 +169,7 @@ static void translate_posix(struct translation *t)
 
 static void translate_escape(struct translation *t)
 {
-    const char c = t->at + 1 < t->end ? t->at[1] : '\0';
+    const char c = t->at[1];
     if (c == 'h' || c == 'H') {
         t->refused = "\\h";
     } else if (c == 's' || c == 'S') {
